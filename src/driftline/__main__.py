@@ -1,0 +1,5 @@
+"""`python -m driftline` is the command line too."""
+
+from driftline.cli.main import main
+
+main()
