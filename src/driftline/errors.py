@@ -1,0 +1,31 @@
+"""The one kind of error that is the user's to mend: it is shown as a sentence, never as a traceback."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Something the user gave cannot be used. The message says what, why, and what to do instead."""
+
+
+class DiskError(UserError):
+    """The disk refuses to be written to, so that nothing can go on."""
+
+
+class MissingExtra(UserError):
+    """A feature needs a package that the base install leaves out."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f'{feature} needs an optional package: pip install "driftline[{extra}]"')
+
+
+def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
+    """The error for a name that nothing is registered under, with the nearest valid one.
+
+    >>> print(unknown("method", "emr", ["erm", "ft"]))
+    no method 'emr'. Did you mean 'erm'? Known: erm, ft
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    guess = f" Did you mean '{near[0]}'?" if near else ""
+    return UserError(f"no {kind} '{name}'.{guess} Known: {', '.join(names) or 'none'}{hint}")

@@ -1,0 +1,109 @@
+"""Names to things, found when they are first asked for.
+
+A thing registers itself with a decorator in its own file; putting the file into its room is all it takes to
+add one. Other packages add theirs through the entry-point group `driftline.<kind>`, and a single file of the
+user's is named as `path/to/file.py:Name` or `module:Name`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+from driftline.errors import UserError, unknown
+
+T = TypeVar("T")
+
+ROOMS = {
+    "method": "driftline.learners",
+    "dataset": "driftline.data",
+    "shift": "driftline.shifts",
+    "model": "driftline.models",
+    "benchmark": "driftline.benchmarks",
+    "metric": "driftline.metrics",
+}
+# Packages that a module may lack in a base install, and the extra that brings them.
+EXTRAS = {"torch": "deep", "transformers": "text", "ray": "ray", "river": "river", "PIL": "vision", "h5py": "vision"}
+
+_things: dict[str, dict[str, Any]] = {kind: {} for kind in ROOMS}
+_lacking: dict[str, set[str]] = {}
+
+
+def register(kind: str, name: str) -> Callable[[T], T]:
+    """Make a class or function known under a name: `@register("method", "ft")`."""
+
+    def keep(thing: T) -> T:
+        if _things[kind].setdefault(name, thing) is not thing:
+            raise ValueError(f"two {kind}s are called '{name}'")
+        return thing
+
+    return keep
+
+
+def get(kind: str, name: str) -> Any:
+    """The thing of this kind with this name, or an error that offers the nearest one."""
+    if ":" in name:
+        return _from_source(kind, name)
+    things = _load(kind)
+    if name in things:
+        return things[name]
+    extras = sorted(_lacking[kind])
+    lines = "; ".join(f'pip install "driftline[{extra}]"' for extra in extras)
+    raise unknown(kind, name, things, f". Some were not loaded for lack of a package: {lines}" if extras else "")
+
+
+def names(kind: str) -> list[str]:
+    """All names of this kind, sorted."""
+    return sorted(_load(kind))
+
+
+def _load(kind: str) -> dict[str, Any]:
+    if kind not in _lacking:
+        _lacking[kind] = set()
+        room = importlib.import_module(ROOMS[kind])
+        for module in pkgutil.iter_modules(room.__path__):
+            try:
+                importlib.import_module(f"{ROOMS[kind]}.{module.name}")
+            except ModuleNotFoundError as error:
+                if error.name not in EXTRAS:
+                    raise
+                _lacking[kind].add(EXTRAS[error.name])
+        for entry in entry_points(group=f"driftline.{kind}"):
+            _things[kind].setdefault(entry.name, entry.load())
+    return _things[kind]
+
+
+def _from_source(kind: str, name: str) -> Any:
+    source, _, attribute = name.rpartition(":")
+    try:
+        module = _module_of_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
+    except (ImportError, OSError) as error:
+        raise UserError(f"{kind} '{name}': cannot import {source}: {error}") from error
+    if not hasattr(module, attribute):
+        raise UserError(f"{kind} '{name}': {source} has no '{attribute}'")
+    return getattr(module, attribute)
+
+
+def _module_of_file(path: Path) -> Any:
+    path = path.resolve()
+    content = path.read_bytes()
+    key = f"driftline_user_{path.stem}_{hashlib.sha256(content).hexdigest()[:16]}"  # an edited file is another module
+    if key not in sys.modules:
+        spec = importlib.util.spec_from_file_location(key, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[key] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[key]
+            raise
+    return sys.modules[key]

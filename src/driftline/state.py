@@ -1,0 +1,140 @@
+"""Everything that must survive a crash, as one file: a tree of plain values whose arrays live in safetensors.
+
+A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays and torch tensors. Nothing
+in the file can run code when it is read. `capture(thing)` makes a tree of an object's attributes and `revive`
+puts it back into an object that was built the same way. Attributes whose names start with an underscore are
+left out: they are what the object's own construction makes again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save as to_safetensors
+
+from driftline.atomic import write_bytes
+from driftline.seeds import Seed
+
+PLAIN = (type(None), bool, int, float, str)
+
+
+def save(tree: Any, path: Path) -> None:
+    """Write a tree atomically."""
+    arrays: dict[str, np.ndarray] = {}
+    skeleton = json.dumps(_detach(tree, arrays))
+    write_bytes(path, to_safetensors(arrays, metadata={"tree": skeleton}))
+
+
+def load(path: Path) -> Any:
+    """Read a tree back."""
+    with safe_open(path, framework="np") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+        return _attach(json.loads(file.metadata()["tree"]), arrays)
+
+
+def capture(thing: Any) -> Any:
+    """The state of an object, as a tree."""
+    if isinstance(thing, (*PLAIN, np.ndarray)) or _is_tensor(thing):
+        return thing
+    if isinstance(thing, np.generic):
+        return thing.item()
+    if isinstance(thing, list | tuple):
+        return type(thing)(capture(item) for item in thing)
+    if isinstance(thing, dict):
+        return {key: capture(value) for key, value in thing.items()}
+    if hasattr(thing, "state_dict"):
+        return capture(dict(thing.state_dict()))
+    if hasattr(thing, "state") and hasattr(thing, "restore"):
+        return thing.state()
+    if hasattr(thing, "get_state") and hasattr(thing, "set_state"):  # torch.Generator
+        return thing.get_state()
+    if isinstance(thing, np.random.Generator):
+        return dict(thing.bit_generator.state)
+    raise TypeError(f"cannot save a {type(thing).__name__}: give it state() and restore()")
+
+
+def attributes(thing: Any) -> dict[str, Any]:
+    """The state of all public attributes of an object. A seed is given, never learnt, so it is not state."""
+    public = {n: v for n, v in vars(thing).items() if not n.startswith("_") and not isinstance(v, Seed)}
+    try:
+        return {name: capture(value) for name, value in public.items()}
+    except TypeError as error:
+        raise TypeError(f"{type(thing).__name__}: {error}, or start the attribute's name with an underscore") from None
+
+
+def revive(thing: Any, saved: Mapping[str, Any]) -> None:
+    """Put saved attributes back; objects that hold state of their own are restored in place."""
+    for name, value in saved.items():
+        setattr(thing, name, _revived(getattr(thing, name, None), value))
+
+
+def _revived(present: Any, value: Any) -> Any:
+    """What was saved, in the object that is there if that can hold it."""
+    if hasattr(present, "load_state_dict"):
+        present.load_state_dict(value)
+    elif hasattr(present, "state") and hasattr(present, "restore"):
+        present.restore(value)
+    elif hasattr(present, "set_state"):
+        present.set_state(value)
+    elif isinstance(present, np.random.Generator):
+        present.bit_generator.state = value
+    elif isinstance(present, list | tuple) and isinstance(value, list | tuple) and len(present) == len(value):
+        return type(present)(_revived(*pair) for pair in zip(present, value, strict=True))
+    elif isinstance(present, dict) and isinstance(value, dict) and present.keys() == value.keys():
+        return {key: _revived(present[key], value[key]) for key in value}
+    else:
+        return value
+    return present
+
+
+def _is_tensor(thing: Any) -> bool:
+    return type(thing).__module__.split(".")[0] == "torch" and hasattr(thing, "detach")
+
+
+def _detach(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The tree with every array moved into `arrays` and replaced by its name there."""
+    if isinstance(tree, PLAIN):
+        return tree
+    if isinstance(tree, list):
+        return [_detach(item, arrays) for item in tree]
+    if isinstance(tree, tuple):
+        return {"$tuple": [_detach(item, arrays) for item in tree]}
+    if isinstance(tree, dict):
+        return {"$dict": [[_detach(key, arrays), _detach(value, arrays)] for key, value in tree.items()]}
+    kind = "$tensor" if _is_tensor(tree) else "$array"
+    array = tree.detach().cpu().numpy() if kind == "$tensor" else tree
+    if not isinstance(array, np.ndarray | np.generic):
+        raise TypeError(f"cannot save a {type(tree).__name__}")
+    if array.dtype.kind in "OU":
+        texts = array.ravel().tolist()
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("cannot save an array of Python objects other than strings")
+        return {"$strings": [array.dtype.str, list(array.shape), texts]}
+    name = str(len(arrays))
+    arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
+    return {kind: name}
+
+
+def _attach(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(tree, list):
+        return [_attach(item, arrays) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    ((kind, content),) = tree.items()
+    if kind == "$tuple":
+        return tuple(_attach(item, arrays) for item in content)
+    if kind == "$dict":
+        return {_attach(key, arrays): _attach(value, arrays) for key, value in content}
+    if kind == "$strings":
+        dtype, shape, texts = content
+        return np.array(texts, dtype=dtype).reshape(shape)
+    if kind == "$tensor":
+        import torch
+
+        return torch.from_numpy(arrays[content].copy())
+    return arrays[content]

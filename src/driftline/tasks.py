@@ -1,0 +1,59 @@
+"""What an answer is. A task hides the answer's type, so that a method is written once for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from scipy.special import softmax
+
+from driftline.types import Answers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Task(Protocol):
+    """Between a model's raw outputs and an answer that is right or wrong."""
+
+    @property
+    def width(self) -> int:
+        """How many raw outputs a model needs per sample."""
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """One loss per sample."""
+
+    def decode(self, outputs: np.ndarray) -> Answers:
+        """Raw outputs to answers."""
+
+    def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """How right each prediction is, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One of `classes`; `y` and predictions are indices into it, raw outputs are logits."""
+
+    classes: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.classes)
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        from torch.nn.functional import cross_entropy
+
+        return cross_entropy(outputs, y.long(), reduction="none")
+
+    def decode(self, outputs: np.ndarray) -> Answers:
+        """Softmax and arg max; a tie goes to the lower index.
+
+        >>> Classification(("cat", "dog")).decode(np.array([[0.0, np.log(3.0)]])).scores.round(2).tolist()
+        [[0.25, 0.75]]
+        """
+        return Answers(prediction=outputs.argmax(axis=1), scores=softmax(outputs, axis=1))
+
+    def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
+        right: np.ndarray = np.equal(prediction, y)
+        return right.astype(float)

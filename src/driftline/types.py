@@ -1,0 +1,130 @@
+"""What moves through the loop: samples, the steps they arrive in, and the answers given."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Reveal(enum.IntEnum):
+    """How much of a step a learner is shown after it has answered, from least to most."""
+
+    INPUTS = 0
+    ERRORS = 1
+    LABELS = 2
+
+
+def take(x: Any, index: Any) -> Any:
+    """Rows of an array, tensor, sparse matrix, table or list."""
+    if hasattr(x, "iloc"):
+        return x.iloc[index]
+    if isinstance(x, list):
+        return x[index] if isinstance(index, slice) else [x[i] for i in np.arange(len(x))[index]]
+    return x[index]
+
+
+def join(parts: Sequence[Any]) -> Any:
+    """The rows of several arrays, tensors, sparse matrices, tables or lists, one after another."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if isinstance(first, list):
+        return [row for part in parts for row in part]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    if hasattr(first, "iloc"):
+        import pandas
+
+        return pandas.concat(parts, ignore_index=True)
+    if type(first).__module__.startswith("torch"):
+        import torch
+
+        return torch.cat(list(parts))
+    import scipy.sparse
+
+    return scipy.sparse.vstack(parts).tocsr()
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Inputs with their answers and, per sample, an id, a time and a group where these are known.
+
+    `x` is an array, a tensor, a list of strings or a table; `y` holds class indices, numbers or texts.
+
+    >>> few = Samples(x=np.array([[1.0], [2.0], [3.0]]), y=np.array([0, 1, 0]))[[0, 2]]
+    >>> len(few), few.y.tolist(), few.id.tolist()
+    (2, [0, 0], [0, 2])
+    """
+
+    x: Any
+    y: np.ndarray
+    id: np.ndarray = None  # type: ignore[assignment]  # filled in below: a sample always has one
+    time: np.ndarray | None = None
+    group: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if self.id is None:
+            object.__setattr__(self, "id", np.arange(len(self.y)))
+        n = self.x.shape[0] if hasattr(self.x, "shape") else len(self.x)
+        for field in fields(self)[1:]:
+            column = getattr(self, field.name)
+            if column is not None and len(column) != n:
+                raise ValueError(f"{n} samples but {len(column)} values of '{field.name}'")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, index: Any) -> Samples:
+        index = index if isinstance(index, slice) else np.asarray(index)
+        if isinstance(index, np.ndarray) and index.size == 0:  # numpy takes an empty list for floats
+            index = index.astype(int)
+        columns: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        columns = {k: None if v is None else take(v, index) for k, v in columns.items()}
+        return Samples(**columns)
+
+    @staticmethod
+    def concat(parts: Sequence[Samples]) -> Samples:
+        """One after another; a column is kept only if every part has it."""
+        given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Samples)}
+        columns: dict[str, Any] = {k: None if any(v is None for v in vs) else join(vs) for k, vs in given.items()}
+        return Samples(**columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One tick of the clock: what arrives, and what the moment is called."""
+
+    index: int
+    time: str
+    samples: Samples
+
+
+class Stream(Protocol):
+    """Steps in time order. Asking twice for the same step gives the same step."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Step: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a learner said about some inputs: one prediction each and, if it has them, a score per class."""
+
+    prediction: np.ndarray
+    scores: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.prediction)
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """An examination: a named set of samples that a learner is asked about but never taught from."""
+
+    name: str
+    samples: Samples
