@@ -1,0 +1,47 @@
+"""Pure functions from arrays to numbers: numpy and scipy only, no torch, no files.
+
+A metric is registered together with its formula, the direction that is better and an example input, so that
+tables can print what a number means and `driftline.testing.check_metric` can examine every one of them.
+Where papers and their codes define a metric differently, each variant has its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from driftline.registry import register
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named way to score, with all that is needed to read the number."""
+
+    name: str
+    compute: Callable[..., Any]
+    formula: str
+    better: Literal["higher", "lower"]
+    unit: Literal["share", "steps"]
+    paper: str
+    example: Callable[[np.random.Generator], dict[str, Any]]
+
+
+def metric(
+    name: str,
+    *,
+    formula: str,
+    better: Literal["higher", "lower"],
+    unit: Literal["share", "steps"],
+    paper: str,
+    example: Callable[[np.random.Generator], dict[str, Any]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as the metric `name`; the function itself is returned unchanged."""
+
+    def keep(compute: Callable[..., Any]) -> Callable[..., Any]:
+        register("metric", name)(Metric(name, compute, formula, better, unit, paper, example))
+        return compute
+
+    return keep

@@ -1,0 +1,194 @@
+"""How sure a number is: resampling of examples, spread over seeds, and the interval of a proportion.
+
+The bootstrap stays inside a period. Whatever a resample does to the examples of period tau it does to all
+models examined on them, because they sat the same examination; and it draws held-out and other examples
+apart, so that the diagonal, which only the held-out ones enter, keeps its n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from driftline.errors import UserError
+
+CHUNK = 2_000_000  # resampled examples held in memory at once
+
+
+class Interval(NamedTuple):
+    """Two ends of a confidence interval, numbers or arrays."""
+
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Who got which of the n examples of one period tau right: 1 or true, 0 or false, NaN for not examined.
+
+    `later` has a row per model t = 0..tau-1, examined later than it was trained, on all examples; `own` is
+    the model of tau itself, NaN where an example was not held out from its training.
+
+    >>> Column(later=[[1, 0, 1, 1]], own=[np.nan, np.nan, 1, 0]).scores
+    array([[ 1.,  0.,  1.,  1.],
+           [nan, nan,  1.,  0.]])
+    """
+
+    later: np.ndarray
+    own: np.ndarray
+
+    def __post_init__(self) -> None:
+        later, own = np.asarray(self.later), np.asarray(self.own)
+        if own.ndim != 1 or (later.size and (later.ndim != 2 or later.shape[1] != len(own))):
+            given = f"{later.shape} and {own.shape}"
+            raise UserError(f"a column needs 'later' (models x examples) and 'own' (examples), not {given}")
+        later = later if later.ndim == 2 and later.shape[1] == len(own) else np.zeros((0, len(own)))
+        object.__setattr__(self, "later", later)
+        object.__setattr__(self, "own", own)
+        if ((self.scores < 0) | (self.scores > 1)).any():
+            raise UserError("correctness of an example is from 0 (wrong) to 1 (right), or NaN where not examined")
+
+    @property
+    def scores(self) -> np.ndarray:
+        """All models on all examples, (tau + 1) x n; the model of tau comes last."""
+        return np.vstack([self.later, self.own]).astype(float)
+
+
+def accuracy_matrix(columns: Sequence[Column]) -> tuple[np.ndarray, np.ndarray]:
+    """Accuracies A[t,tau] = mean correctness of the model of t in period tau, and the counts n[t,tau] behind.
+
+    >>> A, n = accuracy_matrix([Column([], [1, np.nan]), Column([[1, 0, 1, 1]], [np.nan, np.nan, 1, 0])])
+    >>> A, n
+    (array([[1.  , 0.75],
+           [ nan, 0.5 ]]), array([[1, 4],
+           [0, 2]]))
+    """
+    A = np.full((len(columns), len(columns)), np.nan)
+    n = np.zeros(A.shape, dtype=int)
+    for tau, column in enumerate(_in_order(columns)):
+        right, examined = _tally(column)
+        n[: tau + 1, tau] = examined.sum(axis=0)
+        A[: tau + 1, tau] = _share(right.sum(axis=0), n[: tau + 1, tau])
+    return A, n
+
+
+def resample(columns: Sequence[Column], draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Accuracy matrices (draws, T, T) of examples drawn anew, with replacement, within each period.
+
+    Feed them to any metric of `driftline.metrics.temporal`, and its results to `percentile_interval`.
+
+    >>> column = Column(later=[[1, 1, 0, 0]], own=[np.nan, np.nan, 1, 1])
+    >>> A = resample([Column([], [1.0]), column], draws=100, rng=np.random.default_rng(0))
+    >>> A.shape, A[:, 1, 1].min().item(), A[:, 0, 1].std().item() > 0
+    ((100, 2, 2), 1.0, False)
+    """
+    if draws < 1:
+        raise UserError(f"a bootstrap needs at least one draw, not {draws}")
+    A = np.full((draws, len(columns), len(columns)), np.nan)
+    for tau, column in enumerate(_in_order(columns)):
+        right, examined = _tally(column)
+        held_out = ~np.isnan(column.own.astype(float))
+        chunk = max(1, CHUNK // max(1, len(held_out)))
+        for start in range(0, draws, chunk):
+            weights = _weights(held_out, min(chunk, draws - start), rng)
+            A[start : start + chunk, : tau + 1, tau] = _share(weights @ right, weights @ examined)
+    return A
+
+
+def percentile_interval(draws: ArrayLike, level: float = 0.95, axis: int = 0) -> Interval:
+    """The middle `level` of the draws along `axis`; NaN draws are left out, only NaN gives NaN.
+
+    >>> low, high = percentile_interval(np.arange(101.0), level=0.9)
+    >>> low.round(6).item(), high.round(6).item()
+    (5.0, 95.0)
+    """
+    _check(level)
+    draws = np.asarray(draws, dtype=float)
+    known = ~np.isnan(draws).all(axis=axis)
+    # an all-NaN slice would warn, so it is ranked as zeros and blanked again
+    ends = np.nanquantile(
+        np.where(np.expand_dims(known, axis), draws, 0.0), [(1 - level) / 2, (1 + level) / 2], axis=axis
+    )
+    low, high = np.where(known, ends, np.nan)
+    return Interval(low[()], high[()])
+
+
+def seed_interval(values: ArrayLike, level: float = 0.95) -> Interval:
+    """Where the mean over seeds (first axis) lies: mean -+ t(level, k-1) * s / sqrt(k) for k seeds.
+
+    Assumes seeds that differ as draws of a normal; NaN seeds are left out, fewer than two give NaN.
+
+    >>> low, high = seed_interval([0.80, 0.82, 0.84])
+    >>> round(float(low), 4), round(float(high), 4)
+    (0.7703, 0.8697)
+    """
+    _check(level)
+    values = np.asarray(values, dtype=float)
+    known = ~np.isnan(values)
+    k = known.sum(axis=0)
+    enough = np.maximum(k, 2)
+    centre = np.where(known, values, 0).sum(axis=0) / enough
+    spread = np.sqrt((np.where(known, values - centre, 0) ** 2).sum(axis=0) / (enough - 1))
+    half = special.stdtrit(enough - 1, (1 + level) / 2) * spread / np.sqrt(enough)
+    return Interval(*(np.where(k >= 2, end, np.nan)[()] for end in (centre - half, centre + half)))
+
+
+def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Interval:
+    """Wilson's score interval of a proportion, at home also near 0 and 1; NaN for n = 0.
+
+    (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n), p = successes / n, z the normal quantile.
+
+    >>> low, high = wilson(10, 10)
+    >>> round(float(low), 4), round(float(high), 4)
+    (0.7225, 1.0)
+    """
+    _check(level)
+    right, trials = np.asarray(successes, dtype=float), np.asarray(n, dtype=float)
+    if ((right < 0) | (right > trials)).any():
+        raise UserError("a proportion needs 0 <= successes <= n")
+    p, trials = _share(right, trials), np.maximum(trials, 1)
+    z = special.ndtri((1 + level) / 2)
+    half = z * np.sqrt(p * (1 - p) / trials + (z / trials) ** 2 / 4)
+    ends = [(p + z**2 / (2 * trials) + side * half) / (1 + z**2 / trials) for side in (-1, 1)]
+    return Interval(*(np.clip(end, 0, 1)[()] for end in ends))
+
+
+def _in_order(columns: Sequence[Column]) -> Sequence[Column]:
+    if not columns:
+        raise UserError("no columns: give one per period, in time order")
+    for tau, column in enumerate(columns):
+        if len(column.later) != tau:
+            raise UserError(f"period {tau} must have answers of {tau} earlier models, not {len(column.later)}")
+    return columns
+
+
+def _tally(column: Column) -> tuple[np.ndarray, np.ndarray]:
+    """Right answers and examinations, both n x models."""
+    scores = column.scores.T
+    return np.nan_to_num(scores), (~np.isnan(scores)).astype(float)
+
+
+def _weights(held_out: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """How often each example is drawn, draws x n: multinomial within the held-out ones and the rest."""
+    weights = np.zeros((draws, len(held_out)))
+    for stratum in (np.flatnonzero(held_out), np.flatnonzero(~held_out)):
+        size = len(stratum)
+        if size:
+            # counting uniform picks is a multinomial draw, several times faster than rng.multinomial
+            picks = rng.integers(size, size=(draws, size)) + size * np.arange(draws)[:, None]
+            weights[:, stratum] = np.bincount(picks.ravel(), minlength=draws * size).reshape(draws, size)
+    return weights
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
+
+
+def _check(level: float) -> None:
+    if not 0 < level < 1:
+        raise UserError(f"level is a probability between 0 and 1, such as 0.95, not {level}")

@@ -1,0 +1,134 @@
+"""One number per training period, and the walk along its future that such numbers are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftline.errors import UserError
+
+TOLERANCE = 1e-12  # .36 / .40 and .90 are the same number, whatever floating point thinks of it
+
+
+@dataclass(frozen=True, eq=False)
+class PerStep:
+    """One number per training period t (last axis), NaN where undefined; behaves as an array.
+
+    >>> result = PerStep(np.array([0.5, 0.7, np.nan]))
+    >>> float(result.mean), float(result.minimum), len(result)
+    (0.6, 0.5, 3)
+    """
+
+    values: np.ndarray
+
+    @property
+    def entering(self) -> np.ndarray:
+        """The values that the summaries are taken over, NaN where a t is left out."""
+        return self.values
+
+    @property
+    def mean(self) -> Any:
+        """Mean over the t that count, one per leading index; NaN if there are none."""
+        return mean(self.entering, ~np.isnan(self.entering))
+
+    @property
+    def minimum(self) -> Any:
+        """Smallest over the t that count, one per leading index; NaN if there are none."""
+        return np.fmin.reduce(self.entering, axis=-1, initial=np.nan)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class Horizon(PerStep):
+    """A number of steps per t; `censored` where the end of the data, not an event, set it.
+
+    `counted` tells which t enter the summaries. With a `sentinel` (DH) a censored value is NaN, and `paper`
+    and the summaries put the sentinel in its place; without (SH) it is the number of steps survived so far.
+
+    >>> result = Horizon(np.array([2.0, np.nan]), np.array([False, True]), np.array([True, True]), sentinel=7)
+    >>> result.paper, float(result.mean)
+    (array([2., 7.]), 4.5)
+    """
+
+    censored: np.ndarray
+    counted: np.ndarray
+    sentinel: int | None = None
+
+    @property
+    def paper(self) -> np.ndarray:
+        """The values as the paper prints them: censored ones are the sentinel."""
+        return self.values if self.sentinel is None else np.where(self.censored, self.sentinel, self.values)
+
+    @property
+    def entering(self) -> np.ndarray:
+        return np.where(self.counted, self.paper, np.nan)
+
+
+def accuracies(A: ArrayLike) -> np.ndarray:
+    """The input as square matrices of fractions, or a refusal in the user's words."""
+    try:
+        A = np.asarray(A, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"accuracies must be a matrix of numbers, NaN where not evaluated: {error}") from error
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2] or A.size == 0:
+        raise UserError(f"accuracies must be square, periods x periods (after any batch axes), not {A.shape}")
+    wrong = A[(A < -TOLERANCE) | (A > 1 + TOLERANCE)]
+    if wrong.size:
+        raise UserError(f"accuracies are fractions from 0 to 1, found {wrong[0]:g}: divide percentages by 100")
+    return A
+
+
+def oracles(A: np.ndarray) -> np.ndarray:
+    """The diagonal, as a row [..., 1, tau] that lines up with the columns."""
+    return np.diagonal(A, axis1=-2, axis2=-1)[..., None, :]
+
+
+def ahead(A: np.ndarray) -> np.ndarray:
+    """Rows by age instead of date: [..., t, h] = A[..., t, t+h], NaN past the last period."""
+    periods = np.arange(A.shape[-1])
+    when = periods[:, None] + periods
+    return np.where(when < len(periods), A[..., periods[:, None], when % len(periods)], np.nan)
+
+
+def furthest(mask: np.ndarray) -> np.ndarray:
+    """The last step, counted from 1, at which the mask is true; 0 if nowhere."""
+    steps: np.ndarray = mask * np.arange(1, mask.shape[-1] + 1)
+    return np.asarray(steps.max(axis=-1, initial=0))
+
+
+def window(evaluated: np.ndarray, horizon: int | None, partial: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Which steps [..., t, k] to use, and which rows t have enough of them."""
+    if horizon is not None:
+        positive("horizon", horizon)
+    wanted = furthest(evaluated) if horizon is None else np.full(evaluated.shape[:-1], horizon)
+    use = evaluated & (np.arange(1, evaluated.shape[-1] + 1) <= wanted[..., None])
+    have = use.sum(axis=-1)
+    return use, (have > 0) & (partial | (have == wanted))
+
+
+def mean(x: np.ndarray, use: np.ndarray, counted: np.ndarray | bool = True) -> Any:
+    """Mean of the used entries of the last axis, NaN where none are or the row does not count."""
+    count = use.sum(axis=-1)
+    total = np.where(use, x, 0).sum(axis=-1)
+    return np.where(counted & (count > 0), total / np.maximum(count, 1), np.nan)[()]
+
+
+def positive(what: str, given: int) -> None:
+    """Refuse anything but 1, 2, 3, ..."""
+    if given < 1 or not float(given).is_integer():
+        raise UserError(f"{what} must be a whole number of steps, at least 1, not {given}")

@@ -1,0 +1,298 @@
+"""How long, and how well, a model lasts on the periods after the one it was trained on.
+
+All start from the accuracies A[..., t, tau] of the model of period t on period tau >= t: fractions, NaN where
+not evaluated, any leading axes (bootstrap draws, seeds). A[tau, tau], on held-out data, is the "oracle" of
+tau: the same method trained at tau, not an upper bound, hence the clipping. The lower triangle is ignored.
+
+Iovine, Ziffer, Della Valle, "Tracking Adaptation Time: Metrics for Temporal Distribution Shift", 2026, has no
+public code. Where its text admits several readings the default is ours and each other one is a keyword away.
+
+A period that was not evaluated concerns only the rows t that look at it. At the end of a row it shortens the
+future. As a gap inside the future it makes a mean (TAS, OOD), a minimum or a DH NaN, unless `partial=True`,
+which uses the steps there are; SH stops before it (censored: a lower bound) or skips it, see `gaps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial as fix
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftline.errors import UserError, unknown
+from driftline.metrics import metric
+from driftline.metrics.steps import (
+    TOLERANCE,
+    Horizon,
+    PerStep,
+    accuracies,
+    ahead,
+    furthest,
+    mean,
+    oracles,
+    positive,
+    window,
+)
+
+PAPER = "Iovine, Ziffer, Della Valle 2026, Tracking Adaptation Time"
+WILD_TIME = "Yao et al. 2022, Wild-Time"
+CLIPPINGS = ("ratio", "transfer", "raw-transfer", "elementwise", "none")
+
+
+class EvalFix(NamedTuple):
+    """Accuracy of one model on all later periods: unweighted mean and worst period."""
+
+    average: Any
+    worst: Any
+
+
+def _example(**settings: Any) -> Callable[[np.random.Generator], dict[str, Any]]:
+    return lambda rng: {"A": np.where(np.tri(6, k=-1) > 0, np.nan, rng.uniform(0.3, 1.0, (6, 6))), **settings}
+
+
+@metric(
+    "accuracy",
+    formula="A[t,tau] = share of right answers of the model of t in period tau",
+    better="higher",
+    unit="share",
+    paper=PAPER,
+    example=_example(),
+)
+def accuracy(A: ArrayLike) -> np.ndarray:
+    """The accuracies themselves, checked: fractions, square, NaN where not evaluated. Higher is better."""
+    return accuracies(A)
+
+
+@metric(
+    "ttr",
+    formula="g(t,tau) = min(1, A[t,tau] / A[tau,tau])",
+    better="higher",
+    unit="share",
+    paper=PAPER,
+    example=_example(),
+)
+def transfer_ratio(A: ArrayLike, clip: bool = True) -> np.ndarray:
+    """Temporal transfer ratio: what the model of t achieves at tau, as a share of the model of tau.
+
+    g(t, tau) = min(1, A[t,tau] / A[tau,tau]), unclipped with `clip=False`. Higher is better; 1 means that
+    nothing was lost by being old. NaN below the diagonal, where not evaluated, and where the oracle is zero.
+
+    >>> transfer_ratio([[0.8, 0.6], [np.nan, 0.75]])
+    array([[1. , 0.8],
+           [nan, 1. ]])
+    """
+    A = accuracies(A)
+    oracle = oracles(A)
+    known = np.triu(np.ones(A.shape[-2:], dtype=bool)) & (oracle > TOLERANCE)
+    ratio: np.ndarray = np.divide(A, oracle, out=np.full(A.shape, np.nan), where=known)
+    return np.minimum(ratio, 1) if clip else ratio
+
+
+@metric(
+    "sh",
+    formula="SH(t) = max{h >= 0 : g(t,t+1), ..., g(t,t+h) all >= delta}",
+    better="higher",
+    unit="steps",
+    paper=PAPER,
+    example=_example(delta=0.8),
+)
+def stability_horizon(A: ArrayLike, delta: float, gaps: Literal["stop", "skip"] = "stop") -> Horizon:
+    """Stability horizon: for how many periods the model of t keeps a share `delta` of the oracle.
+
+    SH(t) = max{h : g(t,t+1), ..., g(t,t+h) all >= delta}: the steps before the first dip, or before the first
+    period without a g. `gaps="skip"` is the paper's formula to the letter, max{h : g(t,t+h) >= delta}, which
+    jumps over both. Higher is better. A row that never drops has its available steps, censored. A row
+    of which no future step can be checked, such as the last, is 0, censored, and not counted in the mean.
+
+    >>> A = [[0.80, 0.72, 0.45, 0.60], [0, 0.75, 0.66, 0.63], [0, 0, 0.60, 0.80], [0, 0, 0, 0.70]]
+    >>> stability_horizon(A, delta=0.8).values, stability_horizon(A, delta=0.8, gaps="skip").values
+    (array([1., 2., 1., 0.]), array([3., 2., 1., 0.]))
+    """
+    A = accuracies(A)
+    _choice("gaps", gaps, ("stop", "skip"))
+    _fraction("delta", delta, 1)
+    g = ahead(transfer_ratio(A))[..., 1:]
+    checked, kept = ~np.isnan(g), g >= delta - TOLERANCE
+    if gaps == "stop":
+        checked, kept = (np.logical_and.accumulate(mask, axis=-1) for mask in (checked, kept))
+    steps, available = furthest(kept), furthest(checked)
+    exists = ~np.isnan(ahead(A)).all(axis=-1)
+    values = np.where(exists, steps, np.nan)
+    return Horizon(values, censored=exists & (steps == available), counted=available > 0)
+
+
+@metric(
+    "dh",
+    formula="DH(t) = min{h : S_h > threshold}, S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon)",
+    better="higher",
+    unit="steps",
+    paper=PAPER,
+    example=_example(epsilon=0.02, threshold=0.15, horizon=3),
+)
+def drift_horizon(
+    A: ArrayLike,
+    epsilon: float,
+    threshold: float,
+    horizon: int,
+    direction: Literal["both", "drop"] = "both",
+    partial: bool = False,
+) -> Horizon:
+    """Drift horizon: the first period at which a CUSUM of the change in accuracy raises the alarm.
+
+    S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon), DH(t) = min{h <= horizon : S_h > threshold}.
+    Higher is better: drift comes later. It knows no oracle, so harder data count as drift, and so do
+    improvements, unless `direction="drop"`: Page's one-sided test, with A[t,t] - A[t,t+h] for the absolute
+    value, so that a gain pays back earlier losses. The paper does not state its epsilon, hence no default.
+
+    Never crossed: NaN, censored, and `horizon + 1` in `paper` and the summaries. Rows without A[t,t] or any
+    of the `horizon` steps are left out; with `partial=True` a missing step leaves S as it is.
+
+    >>> result = drift_horizon([[0.9, 0.7], [np.nan, 0.9]], epsilon=0.0, threshold=0.15, horizon=1)
+    >>> result.values, float(result.mean)
+    (array([ 1., nan]), 1.0)
+    """
+    _choice("direction", direction, ("both", "drop"))
+    _fraction("epsilon", epsilon, 1)
+    positive("horizon", horizon)
+    _fraction("threshold", threshold, horizon)
+    rows = ahead(accuracies(A))
+    change = rows[..., :1] - rows[..., 1:]
+    change = np.abs(change) if direction == "both" else change
+    use, counted = window(~np.isnan(change), horizon, partial)
+    total, first = np.zeros(counted.shape), np.full(counted.shape, np.nan)
+    for h in range(change.shape[-1]):
+        total = np.where(use[..., h], np.maximum(0, total + change[..., h] - epsilon), total)
+        first = np.where(np.isnan(first) & (total > threshold + TOLERANCE), h + 1, first)
+    values = np.where(counted, first, np.nan)
+    return Horizon(values, censored=counted & np.isnan(values), counted=counted, sentinel=horizon + 1)
+
+
+@metric(
+    "tas",
+    formula="TAS(t) = min(1, mean_k A[t,t+k] / mean_k A[t+k,t+k])",
+    better="higher",
+    unit="share",
+    paper=PAPER,
+    example=_example(),
+)
+def adaptation_score(
+    A: ArrayLike,
+    horizon: int | None = None,
+    clipping: Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"] = "ratio",
+    partial: bool = False,
+) -> PerStep:
+    """Temporal adaptation score: accuracy on the future as a share of what its oracles achieve.
+
+    Over the future steps k = 1..horizon (None: all there are). Higher is better, 1 is no loss. By `clipping`:
+
+    - "ratio": min(1, mean_k A[t,t+k] / mean_k A[t+k,t+k]), the paper's Eq. 6; "none": the same, unclipped;
+    - "elementwise": mean_k min(A[t,t+k], A[t+k,t+k]) / mean_k A[t+k,t+k];
+    - "transfer": mean_k g(t,t+k), NaN if an oracle is zero; "raw-transfer": the same of unclipped g.
+
+    Rows without future, or with fewer than `horizon` steps unless `partial=True`, are NaN.
+
+    >>> A = [[0.80, 0.72, 0.45, 0.60], [0, 0.75, 0.66, 0.63], [0, 0, 0.60, 0.80], [0, 0, 0, 0.70]]
+    >>> adaptation_score(A).values.round(6), round(float(adaptation_score(A).mean), 6)
+    (array([0.863415, 0.992308, 1.      ,      nan]), 0.951907)
+    """
+    A = accuracies(A)
+    _choice("clipping", clipping, CLIPPINGS)
+    accuracy, oracle = (ahead(x)[..., 1:] for x in (A, np.broadcast_to(oracles(A), A.shape)))
+    use, counted = window(~np.isnan(accuracy + oracle), horizon, partial)
+    if clipping in ("transfer", "raw-transfer"):
+        g = transfer_ratio(A, clip=clipping == "transfer")
+        return PerStep(mean(ahead(g)[..., 1:], use, counted))
+    reached = mean(np.minimum(accuracy, oracle) if clipping == "elementwise" else accuracy, use, counted)
+    reachable = mean(oracle, use, counted)
+    score = np.divide(reached, reachable, out=np.full(reached.shape, np.nan), where=reachable > TOLERANCE)
+    return PerStep(np.minimum(score, 1) if clipping == "ratio" else score)
+
+
+@metric("id", formula="ID(t) = A[t,t]", better="higher", unit="share", paper=WILD_TIME, example=_example())
+def in_distribution(A: ArrayLike) -> PerStep:
+    """Accuracy of each model on held-out data of its own period, A[t,t]. Higher is better.
+
+    >>> in_distribution([[0.8, 0.6], [np.nan, 0.75]]).values
+    array([0.8 , 0.75])
+    """
+    return PerStep(oracles(accuracies(A))[..., 0, :].copy())
+
+
+@metric("ood", formula="OOD(t) = mean_k A[t,t+k]", better="higher", unit="share", paper=WILD_TIME, example=_example())
+def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
+    """Mean accuracy of each model over its future, mean_k A[t,t+k] for k = 1..horizon. Higher is better.
+
+    >>> out_of_distribution([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]]).values
+    array([0.55, 0.7 ,  nan])
+    """
+    future = ahead(accuracies(A))[..., 1:]
+    return PerStep(mean(future, *window(~np.isnan(future), horizon, partial)))
+
+
+@metric(
+    "ood-worst",
+    formula="worst(t) = min_k A[t,t+k]",
+    better="higher",
+    unit="share",
+    paper=WILD_TIME,
+    example=_example(),
+)
+def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
+    """Accuracy of each model on the worst period of its future, min_k A[t,t+k]. Higher is better.
+
+    >>> worst_future([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]]).values
+    array([0.5, 0.7, nan])
+    """
+    future = ahead(accuracies(A))[..., 1:]
+    use, counted = window(~np.isnan(future), horizon, partial)
+    worst = np.where(use, future, np.inf).min(axis=-1, initial=np.inf)
+    return PerStep(np.where(counted, worst, np.nan))
+
+
+def eval_fix(A: ArrayLike, split: int) -> EvalFix:
+    """Wild-Time's Eval-Fix: the model of period `split` on all later ones, unweighted mean and worst.
+
+    >>> result = eval_fix([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]], split=0)
+    >>> float(result.average), float(result.worst)
+    (0.55, 0.5)
+    """
+    periods = accuracies(A).shape[-1]
+    if not 0 <= split < periods - 1:
+        raise UserError(f"split {split} leaves no later period among {periods}: give 0 to {periods - 2}")
+    return EvalFix(out_of_distribution(A)[..., split], worst_future(A)[..., split])
+
+
+def _choice(what: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise unknown(what, given, known)
+
+
+def _fraction(what: str, given: float, most: float) -> None:
+    if not 0 <= given <= most:
+        raise UserError(f"{what} is on the scale of fractions, from 0 to {most}, not {given}")
+
+
+def _variant(name: str, formula: str, compute: Callable[..., Any], **example: Any) -> None:
+    unit: Literal["share", "steps"] = "steps" if name.startswith(("sh", "dh")) else "share"
+    metric(name, formula=formula, better="higher", unit=unit, paper=PAPER, example=_example(**example))(compute)
+
+
+_variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False))
+_variant("sh-skip", "SH(t) = max{h >= 0 : g(t,t+h) >= delta}", fix(stability_horizon, gaps="skip"), delta=0.8)
+_variant(
+    "dh-drop",
+    "DH(t) = min{h : S_h > threshold}, S_h = max(0, S_{h-1} + A[t,t] - A[t,t+h] - epsilon)",
+    fix(drift_horizon, direction="drop"),
+    epsilon=0.02,
+    threshold=0.15,
+    horizon=3,
+)
+for _name, _clipping, _formula in (
+    ("tas-unclipped", "none", "mean_k A[t,t+k] / mean_k A[t+k,t+k]"),
+    ("tas-elementwise", "elementwise", "mean_k min(A[t,t+k], A[t+k,t+k]) / mean_k A[t+k,t+k]"),
+    ("tas-transfer", "transfer", "mean_k min(1, A[t,t+k] / A[t+k,t+k])"),
+    ("tas-raw-transfer", "raw-transfer", "mean_k (A[t,t+k] / A[t+k,t+k])"),
+):
+    _variant(_name, f"TAS(t) = {_formula}", fix(adaptation_score, clipping=_clipping))
