@@ -1,0 +1,152 @@
+"""Where samples come from: one file per dataset, each reading that dataset's standard files.
+
+A dataset is a function `(folders, **options) -> Dataset`, registered under its name. Its keyword-only
+parameters are its options: on the command line `--set data.<option>=<value>`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.errors import UserError, unknown
+from driftline.tasks import Classification, Task
+from driftline.types import Samples
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples with a time each, what is asked about them, and what a reader of the results should know."""
+
+    name: str
+    samples: Samples
+    task: Task
+    notes: tuple[str, ...] = ()
+    model: str = "mlp"
+    """The model that suits these data when none is asked for."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the content, the same whatever file format it was read from."""
+        digest = hashlib.sha256(repr(self.task).encode())
+        for column in (
+            self.samples.x,
+            self.samples.y,
+            self.samples.time,
+            self.samples.id,
+            self.samples.group,
+        ):
+            digest.update(_bytes_of(column))
+        return digest.hexdigest()[:16]
+
+
+def load(name: str, options: Mapping[str, Any] | None = None, where: Sequence[Path] | None = None) -> Dataset:
+    """The dataset of this name with these options, read from these folders (see `folders`) and checked.
+
+    >>> len(load("digits", {"periods": 3}).samples)
+    1797
+    """
+    from driftline import registry
+
+    make = registry.get("dataset", name)
+    _check_options(name, make, options or {})
+    dataset: Dataset = make(folders() if where is None else where, **(options or {}))
+    check(dataset)
+    return dataset
+
+
+def check(dataset: Dataset) -> None:
+    """Refuse samples that would make a measurement mean nothing, with a sentence that says what is wrong."""
+    s, name = dataset.samples, f"dataset '{dataset.name}'"
+    if not len(s):
+        raise UserError(f"{name} is empty")
+    if not _finite(s.x):
+        raise UserError(f"{name} has missing or infinite numbers in x; fill them in or leave them out")
+    ids, counts = np.unique(s.id, return_counts=True)
+    if len(ids) < len(s):
+        raise UserError(f"{name} has {counts.max()} samples with the id {ids[counts.argmax()]}; an id must be unique")
+    if isinstance(dataset.task, Classification):
+        n = dataset.task.width
+        if s.y.dtype.kind not in "iu" or s.y.min() < 0 or s.y.max() >= n:
+            raise UserError(f"{name} has an answer outside 0..{n - 1}, the indices of its {n} classes")
+    elif not _finite(s.y):
+        raise UserError(f"{name} has missing or infinite answers")
+    if s.time is None or not _finite(s.time):
+        raise UserError(f"{name} has samples without a time; every sample needs one")
+    if (s.time[1:] < s.time[:-1]).any():
+        raise UserError(f"{name} is not in time order; sort its samples by time")
+
+
+def folders(given: Path | None = None) -> list[Path]:
+    """Where data are looked for: the folder given, then `$DRIFTLINE_DATA`, then the user's cache folder."""
+    if given is not None:
+        return [given]
+    from platformdirs import user_cache_path
+
+    named = os.environ.get("DRIFTLINE_DATA")
+    return [*([Path(named)] if named else []), user_cache_path("driftline")]
+
+
+def find(where: Sequence[Path], names: Sequence[str], dataset: str, advice: str) -> Path:
+    """The first of these files or folders that exists, or an error that says where it was looked for."""
+    for folder in where:
+        for name in names:
+            if os.path.exists(folder / name):  # unlike Path.exists, it is False where it may not look
+                return folder / name
+    looked = ", ".join(str(folder) for folder in where)
+    raise UserError(f"dataset '{dataset}' not found: none of {', '.join(names)} in {looked}. {advice}")
+
+
+@contextmanager
+def reading(path: Path, expected: str) -> Iterator[None]:
+    """What goes wrong while a file is taken apart is the file's fault: say which, and what was expected."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # a broken file makes its parser fail in any way there is
+        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = f"no {reason}" if isinstance(error, KeyError) else reason
+        raise UserError(f"cannot read {path}: expected {expected}, but found: {reason}") from error
+
+
+def _check_options(name: str, make: Callable[..., Dataset], options: Mapping[str, Any]) -> None:
+    known = {p.name: p for p in inspect.signature(make).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    for option in options:
+        if option not in known:
+            raise unknown(f"option of dataset '{name}'", option, known)
+    lacking = [p.name for p in known.values() if p.default is p.empty and p.name not in options]
+    if lacking:
+        ways = " ".join(f"--set data.{option}=..." for option in lacking)
+        raise UserError(f"dataset '{name}' needs {', '.join(lacking)}: {ways}")
+
+
+def _finite(x: Any) -> bool:
+    """Whether no number in this array, sparse matrix, table or list is missing or infinite."""
+    if hasattr(x, "select_dtypes"):
+        return bool(np.isfinite(x.select_dtypes("number").to_numpy(float)).all())
+    numbers = x.data if hasattr(x, "tocsr") else np.asarray(x) if hasattr(x, "dtype") else np.zeros(0)
+    return numbers.dtype.kind not in "fcmM" or bool(np.isfinite(numbers).all())
+
+
+def _bytes_of(column: Any) -> bytes:
+    if column is None:
+        return b"none"
+    if hasattr(column, "to_csv"):
+        return str(column.to_csv(index=False)).encode()
+    if hasattr(column, "tocsr"):
+        matrix = column.tocsr()
+        return b"".join(_bytes_of(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    if isinstance(column, list) or (isinstance(column, np.ndarray) and column.dtype == object):
+        return "\x00".join(map(str, column)).encode()
+    array = np.ascontiguousarray(column)
+    return f"{array.dtype.str}{array.shape}".encode() + array.tobytes()

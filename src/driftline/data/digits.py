@@ -1,0 +1,84 @@
+"""Handwritten digits in a world that turns: a small stream that needs no download.
+
+The 1,797 images of 8 x 8 pixels that scikit-learn carries (Alpaydin & Kaynak, "Optical Recognition of
+Handwritten Digits", UCI 1998) have no time of their own; they are dealt to `periods` periods at random. What
+changes is made:
+
+- the image turns, linearly from 0 to `rotation` degrees, so that an old model meets a world it does not know;
+- Gaussian noise grows linearly from 0 to `noise` (standard deviation, white being 1), so that late data are
+  harder for any model.
+
+How much more an old model loses than a fresh one is what the temporal metrics measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.ndimage import rotate
+from sklearn.datasets import load_digits
+
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+
+@register("dataset", "digits")
+def digits(
+    where: Sequence[Path] = (),
+    *,
+    periods: int = 12,
+    rotation: float = 90.0,
+    noise: float = 0.2,
+    seed: int = 0,
+) -> Dataset:
+    """Digits whose time is a period, 0 to `periods` - 1; an id is the image's place in scikit-learn's file.
+
+    >>> data = digits()
+    >>> data.samples.x.shape, np.bincount(data.samples.time)[:3].tolist()
+    ((1797, 8, 8, 1), [150, 150, 150])
+    """
+    images, labels = load_digits(return_X_y=True)
+    _refuse(periods, rotation, noise, len(labels))
+    root = Seed(seed).child("digits")
+    deal = np.array_split(root.child("periods").numpy().permutation(len(labels)), periods)
+    deal = [np.sort(part) for part in deal]
+    ages = np.arange(periods) / max(periods - 1, 1)
+    x = [
+        _aged(
+            images[part].reshape(-1, 8, 8) / 16,
+            rotation * age,
+            noise * age,
+            root.child("noise", period).numpy(),
+        )
+        for period, (part, age) in enumerate(zip(deal, ages, strict=True))
+    ]
+    order = np.concatenate(deal)
+    samples = Samples(
+        x=np.concatenate(x),
+        y=labels[order].astype(np.int64),
+        id=order,
+        time=np.repeat(np.arange(periods), [len(part) for part in deal]),
+    )
+    note = f"scikit-learn's digits; the drift is made: {rotation:g} degrees and noise {noise:g} at the end"
+    return Dataset("digits", samples, Classification(tuple("0123456789")), (note,))
+
+
+def _aged(images: np.ndarray, angle: float, noise: float, random: np.random.Generator) -> np.ndarray:
+    turned = rotate(images, angle, axes=(1, 2), reshape=False, order=1)
+    noisy = turned + noise * random.standard_normal(turned.shape)
+    return np.asarray(np.rint(noisy.clip(0, 1) * 255), np.uint8)[..., np.newaxis]
+
+
+def _refuse(periods: int, rotation: float, noise: float, n: int) -> None:
+    if not 1 <= periods <= n:
+        raise UserError(f"digits: periods={periods}, but it must be from 1 to {n}, the number of images")
+    if not np.isfinite(rotation):
+        raise UserError(f"digits: rotation={rotation}, but it must be a number of degrees")
+    if not 0 <= noise < np.inf:
+        raise UserError(f"digits: noise={noise}, but it must be 0 or a positive number; white is 1")

@@ -1,0 +1,170 @@
+"""A table of your own: rows with a time, a class to predict, and columns of numbers or categories.
+
+Nothing about the future reaches the encoding: a category column becomes one 0/1 column per category that
+occurs in the earliest tenth of the rows, and one that appears later is all zeros, as for a model in use.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet
+from pandas.api import types as kinds
+
+from driftline.data import Dataset, find, reading
+from driftline.errors import UserError, unknown
+from driftline.registry import register
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+MANY = 50  # more categories, or more distinct fractions in a target, than this are a mistake
+FORMS = {".csv": "a CSV file", ".csv.gz": "a gzipped CSV file", ".parquet": "a Parquet file"}
+
+
+@register("dataset", "table")
+def table(
+    where: Sequence[Path],
+    *,
+    path: str,
+    time: str,
+    target: str,
+    features: list[str] | None = None,
+    id: str | None = None,
+) -> Dataset:
+    """The rows of a .csv, .csv.gz or .parquet file in time order; without `id`, rows are numbered from 0."""
+    file = Path(path).expanduser()
+    file = file if os.path.exists(file) else find(where, [path], "table", "Give the path with --set data.path=...")
+    frame = _read(file)
+    named = [time, target, *([] if id is None else [id])]
+    used = [c for c in frame.columns if c not in named] if features is None else list(features)
+    _refuse_columns(frame, file, target, named, used)
+    when = _times(frame[time])
+    order = np.argsort(when, kind="stable")
+    frame, when = frame.iloc[order], when[order]
+    y, classes = _classes(frame[target])
+    x, notes = _encode(frame[used])
+    samples = Samples(x=x, y=y, id=order if id is None else _ids(frame[id]), time=when)
+    note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {len(used)} columns"
+    return Dataset("table", samples, Classification(classes), (note, *notes))
+
+
+def _read(file: Path) -> pd.DataFrame:
+    form = next((suffix for suffix in FORMS if file.name.lower().endswith(suffix)), None)
+    if form is None:
+        raise UserError(f"cannot read {file}: expected a file whose name ends in {', '.join(FORMS)}")
+    with reading(file, FORMS[form]), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas only warns that it drops cells
+        if form == ".parquet":
+            content = pyarrow.parquet.ParquetFile(file).read()
+            names = [name for name in content.column_names if not name.startswith("__index_level_")]
+            _refuse_twins(names)
+            return pd.DataFrame(content.select(names).to_pandas(ignore_metadata=True))
+        _refuse_twins(pd.read_csv(file, header=None, nrows=1, dtype=str).iloc[0].tolist())
+        return pd.read_csv(file, index_col=False, low_memory=False)
+
+
+def _refuse_twins(names: list[str]) -> None:
+    twins = sorted({str(name) for name in names if names.count(name) > 1})
+    if twins:
+        raise ValueError(f"two columns called '{twins[0]}'; rename one")
+
+
+def _refuse_columns(frame: pd.DataFrame, file: Path, target: str, named: list[str], used: list[str]) -> None:
+    for name in [*named, *used]:
+        if name not in frame.columns:
+            raise unknown(f"column of {file.name}", str(name), map(str, frame.columns))
+    if len(set(named)) < len(named):
+        raise UserError(f"{file}: time, target and id must be different columns, but they are {', '.join(named)}")
+    if target in used or len(set(used)) < len(used) or not used:
+        raise UserError(f"{file}: features must be one or more different columns without the target '{target}'")
+    if len(frame) < 2:
+        raise UserError(f"cannot use {file}: expected at least two rows under the header, but found {len(frame)}")
+
+
+def _times(column: pd.Series) -> np.ndarray:
+    """Numbers as they are, all else as moments in UTC; texts are read in the way that suits most rows."""
+    _refuse_gaps(column, "time", "drop those rows")
+    if kinds.is_bool_dtype(column):
+        raise UserError(f"time column '{column.name}' is true or false; expected numbers or dates")
+    if kinds.is_numeric_dtype(column):
+        return column.to_numpy(np.int64 if kinds.is_integer_dtype(column) else np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that no single format was found: the worst rows are reported
+        readings = [
+            pd.to_numeric(column.astype(str), errors="coerce").replace([np.inf, -np.inf], np.nan),
+            pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601"),
+            pd.to_datetime(column, errors="coerce", utc=True),
+        ]
+    best = max(readings, key=lambda read: read.notna().sum())
+    if best.isna().any():
+        row = int(np.flatnonzero(best.isna())[0])
+        raise UserError(
+            f"time column '{column.name}' has {column.iloc[row]!r} in row {row + 1} under the header; expected "
+            "numbers, or dates written in one way such as 2020-01-31"
+        )
+    return best.to_numpy() if kinds.is_numeric_dtype(best) else best.dt.tz_localize(None).to_numpy("datetime64[us]")
+
+
+def _classes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
+    _refuse_gaps(column, "target", "drop those rows")
+    if kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column):
+        values = column.to_numpy()
+        if (values % 1 == 0).all():
+            values = values.astype(np.int64)
+        elif len(np.unique(values[values % 1 != 0])) > MANY:
+            raise UserError(
+                f"target column '{column.name}' looks continuous (more than {MANY} distinct fractions), and "
+                "regression is not available for this dataset yet; choose a column of classes"
+            )
+    else:
+        values = column.astype(str).to_numpy(str)
+    names, y = np.unique(values, return_inverse=True)
+    if len(names) < 2:
+        raise UserError(f"target column '{column.name}' has only one value, {names[0]}; there is nothing to predict")
+    return y.astype(np.int64), tuple(str(name) for name in names)
+
+
+def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
+    early = -(-len(frame) // 10)
+    blocks, notes = [], []
+    for name in frame.columns:
+        column = frame[name]
+        _refuse_gaps(column, "feature", "fill them in, or leave the column out by listing the others as features")
+        if kinds.is_numeric_dtype(column):
+            blocks.append(column.to_numpy(np.float32)[:, np.newaxis])
+            continue
+        if pd.api.types.infer_dtype(column) not in ("string", "categorical", "boolean"):
+            raise UserError(f"feature column '{name}' holds neither numbers nor texts; list others as features")
+        texts = column.astype(str).to_numpy(str)
+        vocabulary = np.unique(texts[:early])
+        if len(vocabulary) > MANY:
+            raise UserError(
+                f"text column '{name}' has {len(vocabulary)} categories in the earliest tenth of the rows, more "
+                f"than {MANY}; leave it out by listing the others as features"
+            )
+        blocks.append((texts[:, np.newaxis] == vocabulary).astype(np.float32))
+        new = int((~np.isin(texts, vocabulary)).sum())
+        notes += [f"{new:,} rows have a '{name}' that the earliest tenth does not; it is all zeros"] if new else []
+    return np.concatenate(blocks, axis=1), notes
+
+
+def _ids(column: pd.Series) -> np.ndarray:
+    _refuse_gaps(column, "id", "drop those rows")
+    if column.duplicated().any():
+        raise UserError(f"id column '{column.name}' has {column[column.duplicated()].iloc[0]!r} more than once")
+    return column.to_numpy() if kinds.is_integer_dtype(column) else column.astype(str).to_numpy(str)
+
+
+def _refuse_gaps(column: pd.Series, role: str, way: str) -> None:
+    missing = int(column.isna().sum())
+    if not missing and kinds.is_float_dtype(column):
+        kind = np.float32 if role == "feature" else np.float64
+        with np.errstate(over="ignore"):
+            missing = int((~np.isfinite(column.to_numpy(kind))).sum())
+    if missing:
+        raise UserError(f"{role} column '{column.name}' has {missing} missing or infinite values; {way}")

@@ -1,0 +1,146 @@
+"""Yearbook: is a portrait from an American high-school yearbook of a man or of a woman, 1930 to 2013.
+
+Ginosar et al., "A Century of Portraits", 2015; the benchmark is Yao et al., "Wild-Time", NeurIPS 2022. Four
+standard files are read, whichever is found first: Wild-Time's pickle, the HDF5 file of the Wild-Time-Data
+package, the portraits as published, and a small npz. A split that a file brings is not kept, because a
+benchmark makes its own; the pickle and the HDF5 file give the same samples in the same order, the training
+part of a year before its test part.
+
+The portraits themselves are taken in order of their names, men first, and shrunk bilinearly. Wild-Time shrank
+them with a Lanczos filter and took them in the order of its file system, so their pixels differ slightly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.data import Dataset, find, reading
+from driftline.errors import MissingExtra, UserError
+from driftline.registry import register
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+SIZE = 32
+PORTRAITS = "faces_aligned_small_mirrored_co_aligned_cropped_cleaned"
+ADVICE = (
+    "Get yearbook.pkl as the Wild-Time repository (huaxiuyao/Wild-Time) describes, or yearbook.hdf5 with the "
+    "package wild-time-data, or unpack the portraits of 'A Century of Portraits', and put it there"
+)
+Part = tuple[int, Any, Any]  # a year, its images, their labels
+
+
+@register("dataset", "yearbook")
+def yearbook(where: Sequence[Path], *, first: int = 1930, last: int = 2013) -> Dataset:
+    """Portraits of 32 x 32 gray pixels; time is the year, an id is the year times 100,000 plus a count."""
+    path = find(where, list(READERS), "yearbook", ADVICE)
+    form, read = READERS[path.name]
+    years = range(first, last + 1)
+    with reading(path, form):
+        parts = [(year, _gray(images), _labels(labels)) for year, images, labels in read(path, years)]
+        parts.sort(key=lambda part: part[0])
+        for year, images, labels in parts:
+            if len(images) != len(labels):
+                raise ValueError(f"{len(images)} images but {len(labels)} labels in {year}")
+    if not sum(len(labels) for _, _, labels in parts):
+        raise UserError(f"{path}: expected {form}, but found no portrait from {first} to {last} (options first, last)")
+    samples = Samples(
+        x=np.concatenate([images for _, images, _ in parts]),
+        y=np.concatenate([labels for _, _, labels in parts]),
+        id=np.concatenate([year * 100_000 + np.arange(len(labels)) for year, _, labels in parts]),
+        time=np.concatenate([np.full(len(labels), year) for year, _, labels in parts]),
+    )
+    note = f"{len(samples):,} portraits from {form} ({path.name}); a split in the file is not used"
+    return Dataset("yearbook", samples, Classification(("M", "F")), (note,), model="yearbook-cnn")
+
+
+def _from_pickle(path: Path, years: range) -> Iterator[Part]:
+    from driftline.data import pickles
+
+    content = pickles.load(path, "Wild-Time's yearbook.pkl")
+    for year in years:
+        if year in content:
+            train, test = content[year][0], content[year][1]  # 2 is both together, in another order
+            yield year, _both(train["images"], test["images"]), _both(train["labels"], test["labels"])
+
+
+def _from_hdf5(path: Path, years: range) -> Iterator[Part]:
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtra(f"reading {path.name}", "vision") from None
+    with h5py.File(path, "r") as file:
+        for year in years:
+            if str(year) in file:
+                train, test = file[str(year)]["train"], file[str(year)]["test"]
+                yield year, _both(train["images"], test["images"]), _both(train["labels"], test["labels"])
+
+
+def _from_portraits(path: Path, years: range) -> Iterator[Part]:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("reading portraits", "vision") from None
+
+    def pixels(file: Path) -> np.ndarray:
+        with reading(file, "a PNG image"), Image.open(file) as image:
+            return np.asarray(image.convert("L").resize((SIZE, SIZE), Image.Resampling.BILINEAR))
+
+    files: dict[int, list[tuple[Path, int]]] = {}
+    for label, sex in enumerate("MF"):
+        for file in sorted((path / sex).iterdir()):
+            named = re.match(r"(\d{4})_.*\.png$", file.name)
+            if named and int(named[1]) in years:
+                files.setdefault(int(named[1]), []).append((file, label))
+    for year, portraits in files.items():
+        yield year, np.stack([pixels(file) for file, _ in portraits]), [label for _, label in portraits]
+
+
+def _from_npz(path: Path, years: range) -> Iterator[Part]:
+    with np.load(path, allow_pickle=False) as file:
+        images, year, gender = file["images"], file["year"], file["gender"]
+    if not len(images) == len(year) == len(gender):
+        raise ValueError(f"{len(images)} images, {len(year)} years, {len(gender)} genders")
+    for one in np.unique(year):
+        if int(one) in years:
+            yield int(one), images[year == one], gender[year == one]
+
+
+def _both(train: Any, test: Any) -> np.ndarray:
+    return np.concatenate([np.asarray(train), np.asarray(test)])
+
+
+def _gray(images: Any) -> np.ndarray:
+    """Bytes of shape (n, 32, 32, 1) from numbers in 0..1 or 0..255, with no, one or three equal channels."""
+    images = np.asarray(images)
+    if images.ndim == 4 and images.shape[3] in (1, 3):
+        if (images != images[..., :1]).any():
+            raise ValueError("colours, where gray was expected")
+        images = images[..., 0]
+    if images.shape[1:] != (SIZE, SIZE):
+        raise ValueError(f"images of shape {images.shape[1:]}")
+    top = 1 if images.dtype.kind == "f" else 255
+    if images.dtype.kind not in "fui" or not ((images >= 0) & (images <= top)).all():
+        raise ValueError(f"pixels of type {images.dtype} that are not all from 0 to {top}")
+    return np.asarray(np.rint(images * (255 // top)), np.uint8)[..., np.newaxis]
+
+
+def _labels(labels: Any) -> np.ndarray:
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or not np.isin(labels, (0, 1)).all():
+        raise ValueError("labels other than 0 (M) and 1 (F)")
+    return np.asarray(labels, np.int64)
+
+
+READERS: dict[str, tuple[str, Callable[[Path, range], Iterator[Part]]]] = {
+    "yearbook.pkl": ("Wild-Time's pickle", _from_pickle),
+    "yearbook.hdf5": ("the HDF5 file of Wild-Time-Data", _from_hdf5),
+    "yearbook.hdf": ("the HDF5 file of Wild-Time-Data", _from_hdf5),
+    "yearbook.h5": ("the HDF5 file of Wild-Time-Data", _from_hdf5),
+    PORTRAITS: ("the portraits as published", _from_portraits),
+    "yearbook_32x32.npz": ("an npz with images, year and gender", _from_npz),
+}

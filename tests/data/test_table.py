@@ -1,0 +1,284 @@
+"""A user's own table: what it becomes, that the future does not leak, and what every mistake is told."""
+
+import gzip
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driftline.data import load
+from driftline.data.table import table
+from driftline.errors import UserError
+
+FRAME = pd.DataFrame(
+    {
+        "when": ["2020-03-01", "2020-01-01", "2020-02-01", "2020-01-01"],
+        "size": [1.5, 2.0, -3.0, 4.0],
+        "count": [1, 2, 3, 4],
+        "loud": [True, False, True, False],
+        "shop": ["c", "b", "a", "a"],
+        "sold": ["yes", "no", "yes", "yes"],
+        "key": ["r0", "r1", "r2", "r3"],
+    }
+)
+
+
+def save(frame, path):
+    if path.name.endswith(".parquet"):
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False)
+    return str(path)
+
+
+def csv(tmp_path, text, **options):
+    (tmp_path / "t.csv").write_text(text)
+    return table([], **{"path": str(tmp_path / "t.csv"), "time": "t", "target": "y", **options})
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet"])
+def test_every_form_gives_the_same_numbers(tmp_path, name):
+    path = save(FRAME, tmp_path / name)
+    data = load("table", {"path": path, "time": "when", "target": "sold", "id": "key"})
+    s = data.samples
+    assert s.id.tolist() == ["r1", "r3", "r2", "r0"]  # the two rows of January keep their order
+    assert s.time.tolist() == pd.to_datetime(["2020-01-01", "2020-01-01", "2020-02-01", "2020-03-01"]).tolist()
+    # The earliest tenth is one row, whose shop is b: the only category there is.
+    assert s.x.tolist() == [[2, 2, 0, 1], [4, 4, 0, 0], [-3, 3, 1, 0], [1.5, 1, 1, 0]]
+    assert s.x.dtype == np.float32
+    assert data.task.classes == ("no", "yes")
+    assert s.y.tolist() == [0, 1, 1, 1]
+    assert data.notes == (
+        f"4 rows of {name}; 4 inputs from 4 columns",
+        "3 rows have a 'shop' that the earliest tenth does not; it is all zeros",
+    )
+
+
+def test_one_fingerprint_for_every_form(tmp_path):
+    options = {"time": "when", "target": "sold"}
+    names = ["t.csv", "t.csv.gz", "t.parquet"]
+    assert len({table([], path=save(FRAME, tmp_path / n), **options).fingerprint for n in names}) == 1
+
+
+def test_rows_are_numbered_and_columns_chosen(tmp_path):
+    path = save(FRAME, tmp_path / "t.csv")
+    s = table([], path=path, time="when", target="sold", features=["count", "size"]).samples
+    assert s.id.tolist() == [1, 3, 2, 0]
+    assert s.x.tolist() == [[2, 2], [4, 4], [3, -3], [1, 1.5]]
+
+
+def test_a_path_is_also_looked_for_in_the_data_folders(tmp_path):
+    save(FRAME, tmp_path / "mine.csv")
+    options = {"path": "mine.csv", "time": "when", "target": "sold", "features": ["size"]}
+    assert len(load("table", options, where=[tmp_path]).samples) == 4
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "order"),
+    [
+        (["3", "1", "2"], "i", [1, 2, 0]),
+        (["0.3", "0.1", "0.2"], "f", [1, 2, 0]),
+        (["2020-01-03T10:00:00", "2020-01-03", "2020-01-03 09:00"], "M", [1, 2, 0]),
+        (["2020-01-01T03:00+03:00", "2020-01-01T00:30Z", "2019-12-31T22:00-03:00"], "M", [0, 1, 2]),
+        (["03/04/2020", "02/05/2020", "03/01/2020"], "M", [1, 2, 0]),
+        (["Mar 2020", "Jan 2020", "Feb 2020"], "M", [1, 2, 0]),
+    ],
+)
+def test_ways_to_write_time(tmp_path, written, kind, order):
+    s = csv(tmp_path, "t,a,y\n" + "".join(f"{t},1,{i % 2}\n" for i, t in enumerate(written))).samples
+    assert s.time.dtype.kind == kind
+    assert s.id.tolist() == order
+
+
+def test_dates_of_parquet(tmp_path):
+    moments = pd.to_datetime(["2020-01-02", "2020-01-01"])
+    for times in (moments, moments.tz_localize("Asia/Tokyo"), moments.date, moments.astype("datetime64[ns]")):
+        path = save(pd.DataFrame({"t": times, "a": [1, 2], "y": [0, 1]}), tmp_path / "t.parquet")
+        s = table([], path=path, time="t", target="y").samples
+        assert s.time.dtype == "datetime64[us]"
+        assert s.id.tolist() == [1, 0]
+
+
+def test_the_index_of_a_saved_frame_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"t": [1, 2, 3], "a": [1, 2, 3], "y": [0, 1, 0]})[::2]
+    frame.iloc[1, 2] = 1
+    frame.to_parquet(tmp_path / "t.parquet", index=True)
+    s = table([], path=str(tmp_path / "t.parquet"), time="t", target="y").samples
+    assert s.x.tolist() == [[1], [3]]
+
+
+@pytest.mark.parametrize(
+    ("written", "classes", "y"),
+    [
+        (["10", "9", "10"], ("9", "10"), [1, 0, 1]),
+        (["1.0", "0.0", "1.0"], ("0", "1"), [1, 0, 1]),
+        (["True", "False", "True"], ("False", "True"), [1, 0, 1]),
+        (["b", "a", "c"], ("a", "b", "c"), [1, 0, 2]),
+        (["0.5", "1", "0.5"], ("0.5", "1.0"), [0, 1, 0]),
+    ],
+)
+def test_kinds_of_classes(tmp_path, written, classes, y):
+    data = csv(tmp_path, "t,a,y\n" + "".join(f"{i},1,{v}\n" for i, v in enumerate(written)))
+    assert data.task.classes == classes
+    assert data.samples.y.tolist() == y
+
+
+def frame_of(shops, sizes, times):
+    return pd.DataFrame({"t": times, "size": sizes, "shop": shops, "y": np.arange(len(times)) % 2})
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), n=st.integers(2, 60))
+def test_the_future_does_not_change_the_past(tmp_path_factory, data, n):
+    path = tmp_path_factory.mktemp("t") / "t.parquet"
+    shops = st.lists(st.text("abcdef", min_size=1, max_size=1), min_size=n, max_size=n)
+    sizes = st.lists(st.floats(-9, 9, width=32), min_size=n, max_size=n)
+    times = data.draw(st.lists(st.integers(0, 20), min_size=n, max_size=n))
+    one = frame_of(data.draw(shops), data.draw(sizes), times)
+    other = frame_of(data.draw(shops), data.draw(sizes), times)
+    order = np.argsort(times, kind="stable")
+    early = -(-n // 10)
+    past = order[: data.draw(st.integers(early, n))]
+    other.iloc[past] = one.iloc[past]
+    before, after = (table([], path=save(f, path), time="t", target="y").samples for f in (one, other))
+    np.testing.assert_array_equal(before.x[: len(past)], after.x[: len(past)])
+    assert before.x.shape[1] == 1 + one["shop"].iloc[order[:early]].nunique()
+
+
+ROWS = "t,a,y\n1,1,0\n2,2,1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, r"t\.csv: expected a CSV file, but found: No columns"),
+        ("t,a,y\n", {}, "at least two rows under the header, but found 0"),
+        ("t,a,y\n1,1,0\n", {}, "at least two rows under the header, but found 1"),
+        ("t,a,a,y\n1,1,1,0\n2,2,2,1\n", {}, "two columns called 'a'"),
+        (ROWS, {"time": "T"}, "no column of t.csv 'T'"),
+        (ROWS, {"target": "yy"}, "no column of t.csv 'yy'. Did you mean 'y'"),
+        (ROWS, {"features": ["aa"]}, "no column of t.csv 'aa'. Did you mean 'a'"),
+        (ROWS, {"id": "key"}, "no column of t.csv 'key'"),
+        (ROWS, {"features": ["a", "y"]}, "without the target 'y'"),
+        (ROWS, {"features": ["a", "a"]}, "different columns"),
+        (ROWS, {"features": []}, "one or more different columns"),
+        (ROWS, {"time": "y"}, "must be different columns"),
+        ("t,a,y\n1,1,0\n2,2,1,9\n", {}, "expected a CSV file"),
+        ("t,a,y\n1,1,0,5\n2,2,1,9\n", {}, "expected a CSV file"),
+        (
+            "t,a,y\n1,,0\n2,,1\n3,3,1\n",
+            {},
+            "feature column 'a' has 2 missing or infinite values; fill them in",
+        ),
+        ("t,a,y\n1,inf,0\n2,2,1\n", {}, "feature column 'a' has 1 missing or infinite"),
+        ("t,a,y\n1,1e300,0\n2,2,1\n", {}, "feature column 'a' has 1 missing or infinite"),
+        ("t,a,y\n1,x,0\n2,,1\n", {}, "feature column 'a' has 1 missing"),
+        ("t,a,y\n1,1,\n2,2,1\n", {}, "target column 'y' has 1 missing"),
+        ("t,a,y\n,1,0\n2,2,1\n", {}, "time column 't' has 1 missing"),
+        ("t,a,y\ninf,1,0\n2,2,1\n", {}, "time column 't' has 1 missing or infinite"),
+        ("t,a,y\nTrue,1,0\nFalse,2,1\n", {}, "time column 't' is true or false"),
+        ("t,a,y\n1,1,0\n2,2,0\n", {}, "only one value, 0"),
+        ("t,a,y\n1,1,0\n2,2,1\n", {"id": "a", "features": ["a"]}, None),
+        ("t,a,y\n2020-01-01,1,0\n2020-13-01,2,1\n2020-01-02,2,1\n", {}, "has '2020-13-01' in row 2"),
+        ("t,a,y\n1,1,0\n2,2,1\n3x,2,1\n", {}, "has '3x' in row 3"),
+        ("t,a,y\n03/04/2020,1,0\n02/04/2020,1,0\n13/04/2020,2,1\n", {}, "has '13/04/2020' in row 3"),
+        ("t,a,y\nsoon,1,0\nlater,2,1\n", {}, "has 'soon' in row 1"),
+        ("t,a,k,y\n1,1,q,0\n2,2,q,1\n", {"id": "k"}, "id column 'k' has 'q' more than once"),
+        ("t,a,k,y\n1,1,q,0\n2,2,,1\n", {"id": "k"}, "id column 'k' has 1 missing"),
+    ],
+)
+def test_mistakes_and_what_they_are_told(tmp_path, text, options, message):
+    if message is None:
+        csv(tmp_path, text, **options)
+    else:
+        with pytest.raises(UserError, match=message):
+            csv(tmp_path, text, **options)
+
+
+def test_a_continuous_target(tmp_path):
+    with pytest.raises(UserError, match=r"looks continuous .*regression is not available"):
+        csv(tmp_path, "t,a,y\n" + "".join(f"{i},1,{i / 7}\n" for i in range(80)))
+
+
+def test_too_many_categories(tmp_path):
+    rows = "".join(f"{i},name{i},{i % 2}\n" for i in range(600))
+    with pytest.raises(UserError, match=r"text column 'a' has 60 categories .* listing the others as features"):
+        csv(tmp_path, "t,a,y\n" + rows)
+
+
+def test_columns_that_are_neither_numbers_nor_texts(tmp_path):
+    for value in ([1, 2], b"raw", pd.Timestamp("2020")):
+        path = save(pd.DataFrame({"t": [1, 2], "a": [value] * 2, "y": [0, 1]}), tmp_path / "t.parquet")
+        with pytest.raises(UserError, match="'a' holds neither numbers nor texts"):
+            table([], path=path, time="t", target="y")
+
+
+def test_nullable_and_categorical_columns(tmp_path):
+    frame = pd.DataFrame({"t": [1, 2], "y": pd.Categorical(["u", "v"]), "c": pd.Categorical(["p", "q"])})
+    frame["n"] = pd.array([1, 2], dtype="Int64")
+    s = table([], path=save(frame, tmp_path / "t.parquet"), time="t", target="y").samples
+    assert s.x.tolist() == [[1, 1], [0, 2]]
+    assert s.y.tolist() == [0, 1]
+    frame["n"] = pd.array([1, None], dtype="Int64")
+    with pytest.raises(UserError, match="feature column 'n' has 1 missing"):
+        table([], path=save(frame, tmp_path / "t.parquet"), time="t", target="y")
+
+
+def test_every_cut_of_a_compressed_file_is_a_user_error(tmp_path):
+    for name, form in (("t.csv.gz", "a gzipped CSV file"), ("t.parquet", "a Parquet file")):
+        path = tmp_path / name
+        save(FRAME, path)
+        raw = path.read_bytes()
+        for cut in np.linspace(0, len(raw) - 1, 50).astype(int):
+            path.write_bytes(raw[:cut])
+            with pytest.raises(UserError, match=f"{name}: expected {form}"):
+                table([], path=str(path), time="when", target="sold")
+
+
+@settings(max_examples=100, deadline=None)
+@given(raw=st.binary(max_size=80), name=st.sampled_from(["t.csv", "t.csv.gz", "t.parquet"]))
+def test_noise_is_a_user_error(tmp_path_factory, raw, name):
+    path = tmp_path_factory.mktemp("t") / name
+    path.write_bytes(raw)
+    with pytest.raises(UserError):
+        table([], path=str(path), time="when", target="sold")
+
+
+def test_bytes_that_are_not_utf8(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"t,a,y\n1,\xff,0\n2,b,1\n")
+    with pytest.raises(UserError, match="expected a CSV file, but found: 'utf-8' codec"):
+        table([], path=str(tmp_path / "t.csv"), time="t", target="y")
+
+
+def test_wrong_names_of_files(tmp_path):
+    (tmp_path / "t.xlsx").write_bytes(b"")
+    with pytest.raises(UserError, match=r"t\.xlsx: expected a file whose name ends in \.csv, \.csv\.gz, \.parquet"):
+        table([], path=str(tmp_path / "t.xlsx"), time="t", target="y")
+    for name in ("x" * 5000 + ".csv", "\0.csv"):
+        with pytest.raises(UserError, match="dataset 'table' not found"):
+            table([tmp_path], path=name, time="t", target="y")
+    with pytest.raises(UserError, match=r"none of nowhere\.csv"):
+        load("table", {"path": "nowhere.csv", "time": "t", "target": "y"}, where=[tmp_path])
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(UserError, match=r"folder\.csv: expected a CSV file"):
+        table([], path=str(tmp_path / "folder.csv"), time="t", target="y")
+    with gzip.open(tmp_path / "plain.csv", "wb") as file:
+        file.write(b"t,a,y\n1,1,0\n2,2,1\n")
+    with pytest.raises(UserError, match=r"plain\.csv: expected a CSV file"):
+        table([], path=str(tmp_path / "plain.csv"), time="t", target="y")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read(tmp_path):
+    path = save(FRAME, tmp_path / "t.csv")
+    os.chmod(path, 0)
+    with pytest.raises(UserError, match="Permission denied"):
+        table([], path=path, time="when", target="sold")
+
+
+def test_options_that_are_needed():
+    with pytest.raises(UserError, match=r"needs time, target: --set data\.time=\.\.\. --set data\.target"):
+        load("table", {"path": "t.csv"})
