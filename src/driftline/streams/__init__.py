@@ -1,0 +1,5 @@
+"""How samples are laid out in time."""
+
+from driftline.streams.periods import Periods, periods
+
+__all__ = ["Periods", "periods"]
