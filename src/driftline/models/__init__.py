@@ -1,0 +1,31 @@
+"""Networks, and adapters that let scikit-learn estimators stand in their place.
+
+A model is a function `(shape, outputs, seed, **options)`, registered under its name: `shape` is that of one input as
+the dataset stores it, `outputs` the number of raw outputs that the task needs. Its keyword-only parameters are its
+options: on the command line `--set model.<option>=<value>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from driftline import registry
+from driftline.seeds import Seed
+
+
+def build(
+    name: str, shape: tuple[int, ...] = (32, 32, 3), outputs: int = 10, seed: Seed = Seed(0), **options: Any
+) -> Any:
+    """A freshly initialised model: `build("mlp", shape=(8, 8, 1), outputs=10)`."""
+    return maker(name)(shape, outputs, seed, **options)
+
+
+def maker(name: str) -> Callable[..., Any]:
+    """The function behind a name; `sklearn.ensemble.RandomForestClassifier` and the like are names too."""
+    if name.startswith("sklearn."):
+        from driftline.models.estimator import named
+
+        return named(name)
+    make: Callable[..., Any] = registry.get("model", name)
+    return make

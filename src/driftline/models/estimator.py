@@ -1,0 +1,145 @@
+"""scikit-learn estimators as models.
+
+An estimator has no tensors to save. Its state is the lessons it was given: restoring repeats them, which gives the
+same estimator because its random state is a seed.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from driftline.errors import UserError
+from driftline.registry import register
+from driftline.seeds import Seed
+
+Lesson = tuple[Literal["fit", "continue"], Any, np.ndarray]
+
+
+class Estimator:
+    """A scikit-learn classifier that answers for all of the task's classes, also those it has not met yet."""
+
+    def __init__(self, unfitted: Any, outputs: int) -> None:
+        self.outputs_per_sample = outputs
+        self.lessons: list[Lesson] = []
+        self._unfitted = unfitted
+        self._fitted: Any = None
+
+    def __repr__(self) -> str:
+        return repr(self._unfitted)
+
+    @property
+    def can_continue(self) -> bool:
+        """Whether it can learn from more data without starting again."""
+        return hasattr(self._unfitted, "partial_fit")
+
+    def fit(self, x: Any, y: np.ndarray) -> None:
+        """Start again from these data."""
+        self.lessons = [("fit", x, y)]
+        if len(np.unique(y)) == 1:  # most classifiers refuse to learn that there is only one class
+            from sklearn.dummy import DummyClassifier
+
+            self._fitted = DummyClassifier(strategy="most_frequent").fit(_flat(x), y)
+        else:
+            self._fitted = copy.deepcopy(self._unfitted).fit(_flat(x), y)
+
+    def continue_fit(self, x: Any, y: np.ndarray) -> None:
+        """Learn from these data on top of the earlier ones."""
+        self.lessons.append(("continue", x, y))
+        classes = np.arange(self.outputs_per_sample)
+        new = self.lessons[-1:]
+        if self._fitted is None or not np.array_equal(self._fitted.classes_, classes):
+            # Never fitted, or fitted on only some of the classes, which partial_fit cannot extend: start it over.
+            self._fitted, new = copy.deepcopy(self._unfitted), self.lessons
+        for _, inputs, labels in new:
+            self._fitted.partial_fit(_flat(inputs), labels, classes=classes)
+
+    def outputs(self, x: Any) -> np.ndarray:
+        """Log-probabilities per class: minus infinity for a class never met, all equal before the first lesson."""
+        n = x.shape[0] if hasattr(x, "shape") else len(x)
+        if self._fitted is None:
+            return np.zeros((n, self.outputs_per_sample))
+        logits = np.full((n, self.outputs_per_sample), -np.inf)
+        if hasattr(self._fitted, "predict_proba"):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logits[:, self._fitted.classes_] = np.log(self._fitted.predict_proba(_flat(x)))
+            logits[np.isnan(logits).any(axis=1)] = 0.0  # it has seen too little to have an opinion
+        else:
+            logits[np.arange(n), self._fitted.predict(_flat(x))] = 0.0
+        return logits
+
+    def state(self) -> list[Lesson]:
+        return list(self.lessons)
+
+    def restore(self, state: list[Lesson]) -> None:
+        self.lessons, self._fitted = [], None
+        for kind, x, y in state:
+            self.fit(x, y) if kind == "fit" else self.continue_fit(x, y)
+
+
+def named(name: str) -> Callable[..., Estimator]:
+    """The maker of an estimator with a dotted name such as `sklearn.naive_bayes.GaussianNB`."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        make = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"no scikit-learn estimator '{name}': {error}") from error
+
+    def build(shape: tuple[int, ...], outputs: int, seed: Seed, **options: Any) -> Estimator:
+        try:
+            return _estimator(make(**options), outputs, seed)
+        except TypeError as error:
+            raise UserError(f"{name} does not take these options: {error}") from error
+
+    return build
+
+
+@register("model", "logistic")
+def logistic(shape: tuple[int, ...], outputs: int, seed: Seed, *, C: float = 1.0) -> Estimator:
+    """Logistic regression on standardised features (scikit-learn)."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return _estimator(make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=1000)), outputs, seed)
+
+
+@register("model", "forest")
+def forest(shape: tuple[int, ...], outputs: int, seed: Seed, *, trees: int = 100) -> Estimator:
+    """Random forest (scikit-learn)."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return _estimator(RandomForestClassifier(n_estimators=trees), outputs, seed)
+
+
+@register("model", "boosting")
+def boosting(shape: tuple[int, ...], outputs: int, seed: Seed, *, rounds: int = 100) -> Estimator:
+    """Histogram gradient boosting (scikit-learn)."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return _estimator(HistGradientBoostingClassifier(max_iter=rounds), outputs, seed)
+
+
+@register("model", "naive-bayes")
+def naive_bayes(shape: tuple[int, ...], outputs: int, seed: Seed) -> Estimator:
+    """Gaussian naive Bayes (scikit-learn); it can go on learning, so `ft` runs with it too."""
+    from sklearn.naive_bayes import GaussianNB
+
+    return _estimator(GaussianNB(), outputs, seed)
+
+
+def _estimator(unfitted: Any, outputs: int, seed: Seed) -> Estimator:
+    random = {name: seed.value % 2**32 for name in unfitted.get_params() if name.split("__")[-1] == "random_state"}
+    return Estimator(unfitted.set_params(**random), outputs)
+
+
+def _flat(x: Any) -> Any:
+    """Images to rows of pixels in [0, 1]; anything else as it is."""
+    if isinstance(x, np.ndarray) and x.ndim > 2:
+        x = x.reshape(len(x), -1)
+        return x / np.float32(255) if x.dtype == np.uint8 else x
+    return x

@@ -1,0 +1,1 @@
+"""How models are trained, asked and measured; nothing here knows of streams or benchmarks."""

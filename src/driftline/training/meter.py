@@ -1,0 +1,91 @@
+"""Compute, always counted: multiply-accumulates of every forward and backward pass of a network.
+
+A pass is counted once for each (input shapes, mode) by running it under torch's own operation counter on a copy of
+the network, and from then on looked up, so that counting costs a dictionary access per pass. Copies of a metered
+network report to the same meter. The backward pass counts when it really happens.
+
+Element-wise operations and normalisation count as zero, as is usual. Estimators without tensors are not counted.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+
+class Meter:
+    """Multiply-accumulates so far."""
+
+    def __init__(self) -> None:
+        self.forward = 0
+        self.backward = 0
+        self._known: dict[Hashable, tuple[int, int]] = {}
+
+    def attach(self, model: nn.Module) -> None:
+        """Count every pass of this network and of its copies from now on."""
+        model.register_forward_hook(self._passed, with_kwargs=True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Meter:
+        return self
+
+    def state(self) -> dict[str, int]:
+        return {"forward": self.forward, "backward": self.backward}
+
+    def restore(self, state: dict[str, int]) -> None:
+        self.forward, self.backward = state["forward"], state["backward"]
+
+    def _passed(self, model: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        graph = torch.is_grad_enabled() and isinstance(output, Tensor) and output.requires_grad
+        # The same network with other layers frozen, or in another mode, does other work.
+        weights = _weights(model)
+        mode = (model.training, tuple(p.requires_grad for p in weights)) if graph else None
+        shapes = tuple((tuple(a.shape), a.requires_grad) for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
+        key = (type(model), sum(p.numel() for p in weights), shapes, mode)
+        if key not in self._known:
+            self._known[key] = count(model, args, kwargs, backward=graph)
+        forward, backward = self._known[key]
+        self.forward += forward
+        if graph:
+            output.register_hook(lambda _: self._went_back(backward))
+
+    def _went_back(self, macs: int) -> None:
+        self.backward += macs
+
+
+def count(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], backward: bool) -> tuple[int, int]:
+    """Multiply-accumulates of one forward and, if asked for, one backward pass; the network is left alone."""
+    twin = copy.deepcopy(model)
+    twin._forward_hooks.clear()
+    args, kwargs = (_blank(args), _blank(kwargs))
+    with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(backward):
+        with FlopCounterMode(display=False) as counted:
+            output = twin(*args, **kwargs)
+        forward = counted.get_total_flops() // 2
+        if not backward:
+            return forward, 0
+        with FlopCounterMode(display=False) as counted:
+            output.sum().backward()
+        return forward, counted.get_total_flops() // 2
+
+
+def _weights(module: nn.Module) -> list[nn.Parameter]:
+    """All parameters, as `parameters()` but three times as fast: this runs in every pass."""
+    found = [weight for weight in module._parameters.values() if weight is not None]
+    for child in module._modules.values():
+        if child is not None:
+            found += _weights(child)
+    return found
+
+
+def _blank(tree: Any) -> Any:
+    """The same inputs, cut off from any graph, so that counting cannot reach what made them."""
+    if isinstance(tree, Tensor):
+        return tree.detach().clone().requires_grad_(tree.requires_grad)
+    if isinstance(tree, tuple):
+        return tuple(_blank(item) for item in tree)
+    return {key: _blank(value) for key, value in tree.items()} if isinstance(tree, dict) else tree

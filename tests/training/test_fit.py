@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from driftline import models
+from driftline.seeds import Seed
+from driftline.tasks import Classification
+from driftline.testing import digest
+from driftline.training.fit import Update, descend, fit, outputs
+
+TASK = Classification(("a", "b"))
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(30, 6)).astype(np.float32), RNG.integers(0, 2, 30)
+
+
+def network() -> nn.Sequential:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.3), nn.Linear(8, 2)).eval()
+
+
+def plain(model: nn.Module, optimizer: torch.optim.Optimizer) -> Update:
+    return lambda x, y: descend(optimizer, TASK.loss(model(x), y).mean())
+
+
+def train(model: nn.Module, **settings: int) -> torch.optim.Optimizer:
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    options = {"updates": 5, "batch": 40, "seed": Seed(3), **settings}
+    fit(model, X, Y, plain(model, optimizer), **options)
+    return optimizer
+
+
+@pytest.mark.parametrize("updates", [0, 1, 7])
+def test_exactly_so_many_updates(updates: int) -> None:
+    optimizer = train(network(), updates=updates)
+    steps = [int(state["step"]) for state in optimizer.state.values()]
+    assert steps == [updates] * len(steps)
+    assert bool(steps) == (updates > 0)
+
+
+def test_it_is_the_loop_one_would_write_by_hand() -> None:
+    model, other = network(), network()
+    train(model)
+    optimizer = torch.optim.Adam(other.parameters(), lr=0.01)
+    rows = torch.randint(30, (5, 40), generator=Seed(3).child("batches").torch())  # 40 of 30: with replacement
+    other.train()
+    with torch.random.fork_rng():
+        torch.manual_seed(Seed(3).child("noise").value % 2**63)
+        for chosen in rows:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(other(torch.from_numpy(X)[chosen]), torch.from_numpy(Y)[chosen]).backward()
+            optimizer.step()
+    assert digest(dict(model.state_dict())) == digest(dict(other.state_dict()))
+
+
+def test_noise_is_seeded_and_global_random_numbers_are_left_alone() -> None:
+    results = []
+    for seed in (0, 1):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            before = torch.get_rng_state()
+            model = network()
+            train(model)
+            assert torch.equal(torch.get_rng_state(), before)
+            results.append(digest(dict(model.state_dict())))
+    assert results[0] == results[1]
+    other = network()
+    train(other, seed=Seed(4))
+    assert digest(dict(other.state_dict())) != results[0]
+
+
+def test_a_failing_update_leaves_evaluation_mode() -> None:
+    model = network()
+    update = plain(model, torch.optim.SGD(model.parameters()))
+    with pytest.raises(IndexError):
+        fit(model, X, np.full(30, 5), update, updates=1, batch=4, seed=Seed(0))
+    assert not any(module.training for module in model.modules())
+
+
+def test_asking_changes_nothing_and_does_not_depend_on_the_batch() -> None:
+    model = network()
+    model[1].train()
+    before = copy.deepcopy(model.state_dict())
+    whole, parts = outputs(model, X), outputs(model, X, batch=7)
+    np.testing.assert_allclose(whole, parts, atol=1e-6)
+    assert digest(dict(before)) == digest(dict(model.state_dict()))
+    assert [module.training for module in model] == [False, True, False, False]
+    assert outputs(model, X[:0]).shape == (0, 2)
+
+
+def test_inputs_are_standardised_by_the_first_lesson_alone() -> None:
+    model = models.build("linear", (6,), 2)
+    layer = model[0]
+    assert outputs(model, X).shape == (30, 2)
+    assert not layer.ready
+    train(model)
+    np.testing.assert_allclose(layer.mean, X.mean(0), atol=1e-6)
+    np.testing.assert_allclose(layer.scale, X.std(0), rtol=1e-5)
+    update = plain(model, torch.optim.SGD(model.parameters()))
+    fit(model, X + 5, Y, update, updates=1, batch=4, seed=Seed(0))
+    np.testing.assert_allclose(layer.mean, X.mean(0), atol=1e-6)
