@@ -1,0 +1,68 @@
+"""What a method is: a dataclass whose fields are its hyper-parameters, and at most six verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from driftline import state
+from driftline.models.estimator import Estimator
+from driftline.seeds import Seed
+from driftline.tasks import Task
+from driftline.types import Answers, Reveal, Samples
+
+
+class Learner:
+    """Something that answers, and may change as time passes.
+
+    A benchmark calls `prepare` once, then for each step `answer`, `learn` if labels were revealed, and `predict` for
+    each probe; at the end `finish`. Everything random must come from `self.seed`. Attributes are saved at
+    checkpoints and must be plain values, arrays, tensors, networks, optimisers or generators, or have `state()` and
+    `restore()`; those whose names start with an underscore are not saved, `prepare` makes them again.
+    """
+
+    sees: ClassVar[Reveal] = Reveal.LABELS
+    """The least it must be shown to be useful."""
+    networks_only: ClassVar[bool] = False
+    """Whether it reaches into the weights of a network, so that an estimator will not do."""
+    min_batch: ClassVar[int] = 1
+    """The smallest number of inputs it can answer at once."""
+
+    seed: Seed = Seed(0)
+    """Where all its random numbers come from; the benchmark sets it before `prepare`."""
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        """Before deployment: take the model (trained on `upstream`, if there is any) and get ready."""
+        self.model = model
+        self._task = task
+
+    def predict(self, x: Any) -> Answers:
+        """Answer; change nothing, ever."""
+        if isinstance(self.model, Estimator):
+            return self._task.decode(self.model.outputs(x))
+        from driftline.training.fit import outputs
+
+        return self._task.decode(outputs(self.model, x))
+
+    def adapt(self, x: Any) -> None:
+        """Inputs arrived; their labels are unknown."""
+
+    def answer(self, x: Any) -> Answers:
+        """Predict, then adapt. A method that shares one forward pass between the two overrides this."""
+        answers = self.predict(x)
+        self.adapt(x)
+        return answers
+
+    def learn(self, x: Any, y: Any) -> None:
+        """Labels arrived, perhaps late, perhaps only some."""
+
+    def finish(self) -> None:
+        """The stream is over: a last chance to train."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything that must survive a crash."""
+        return state.attributes(self)
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Become what was saved; called on a learner that was prepared the same way."""
+        state.revive(self, saved)
