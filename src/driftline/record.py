@@ -1,0 +1,212 @@
+"""What happened: raw answers and probes, append-only, and a card that says under which protocol.
+
+A run is a folder: `answers.parquet` and `probes.parquet` hold one row per answer, `card.json` all that is needed to
+read them, `scores.parquet` what the benchmark's metrics made of them, `runtime.json` the circumstances that must
+not matter (wall-clock time, machine). Metrics are functions of the rows, so a new metric scores old runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from driftline.atomic import replacing
+from driftline.errors import UserError
+from driftline.tasks import Task
+from driftline.types import Answers, Probe, Samples, Step
+
+TOP = 5  # how many of the best scores an answer keeps
+GROUP = 1 << 17  # rows per Parquet row group: fixed, so that files do not depend on how a run was interrupted
+TABLES = ("answers", "probes")
+
+
+class Recorder:
+    """Collects rows in memory; `flush` moves them to a part file, `finish` joins the parts."""
+
+    def __init__(self, task: Task, parts: Path, compute: Callable[[], tuple[int, int]]) -> None:
+        self._task = task
+        self._parts = parts
+        self._compute = compute
+        self._rows: dict[str, list[pa.Table]] = {table: [] for table in TABLES}
+        self.flushed = 0
+
+    def answered(self, step: Step, answers: Answers) -> None:
+        """The learner answered a step, before any of its labels were revealed."""
+        columns = self._columns(step, step.samples, answers)
+        if answers.scores is not None:
+            best = np.argsort(-answers.scores, axis=1, kind="stable")[:, :TOP]
+            columns["top"] = _lists(best.astype(np.int32))
+            columns["top_scores"] = _lists(np.take_along_axis(answers.scores, best, 1).astype(np.float32))
+        self._rows["answers"].append(pa.table(columns))
+
+    def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
+        """The learner was examined after a step."""
+        columns = self._columns(step, probe.samples, answers)
+        columns["probe"] = pa.repeat(probe.name, len(answers))
+        self._rows["probes"].append(pa.table(columns))
+
+    def flush(self) -> None:
+        """Make everything so far safe on disk."""
+        for table, rows in self._rows.items():
+            if rows:
+                with replacing(self._part(table, self.flushed)) as path:
+                    pq.write_table(pa.concat_tables(rows), path)
+                rows.clear()
+            else:  # left by an attempt that was killed before its checkpoint
+                self._part(table, self.flushed).unlink(missing_ok=True)
+        self.flushed += 1
+
+    def finish(self, folder: Path) -> None:
+        """Write the finished tables into a folder."""
+        self.flush()
+        for table in TABLES:
+            parts = [self._part(table, k) for k in range(self.flushed)]
+            write_rows(folder / f"{table}.parquet", (pq.read_table(p) for p in parts if p.exists()))
+
+    def state(self) -> int:
+        return self.flushed
+
+    def restore(self, state: int) -> None:
+        self.flushed = state
+
+    def _part(self, table: str, number: int) -> Path:
+        return self._parts / f"{table}-{number:06d}.parquet"
+
+    def _columns(self, step: Step, samples: Samples, answers: Answers) -> dict[str, Any]:
+        forward, backward = self._compute()
+        n = len(samples)
+        confidence = np.full(n, np.nan) if answers.scores is None else answers.scores.max(axis=1)
+        return {
+            "step": np.full(n, step.index, np.int32),
+            "time": pa.repeat(step.time, n),
+            "id": np.asarray(samples.id),
+            "truth": np.asarray(samples.y),
+            "prediction": np.asarray(answers.prediction),
+            "correct": self._task.correct(answers.prediction, samples.y).astype(np.float32),
+            "confidence": confidence.astype(np.float32),
+            "forward_macs": np.full(n, forward, np.int64),
+            "backward_macs": np.full(n, backward, np.int64),
+        }
+
+
+def _lists(rows: np.ndarray) -> pa.Array:
+    """A matrix as a column with one list per row."""
+    ends = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(rows.ravel()))
+
+
+def write_rows(path: Path, tables: Iterable[pa.Table]) -> None:
+    """One Parquet file from many tables, in row groups of a fixed size; nothing is written for no rows."""
+    groups = _regroup(tables)
+    first = next(groups, None)
+    if first is None:
+        return
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
+        writer.write_table(first, row_group_size=GROUP)
+        for group in groups:
+            writer.write_table(group, row_group_size=GROUP)
+
+
+def _regroup(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(part.num_rows for part in waiting) >= GROUP:
+            joined = pa.concat_tables(waiting).combine_chunks()
+            whole = joined.num_rows // GROUP * GROUP
+            yield from (joined.slice(at, GROUP) for at in range(0, whole, GROUP))
+            waiting = [joined.slice(whole)]
+    if sum(part.num_rows for part in waiting):
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished run on disk: one method, one seed."""
+
+    folder: Path
+
+    @cached_property
+    def card(self) -> dict[str, Any]:
+        card: dict[str, Any] = json.loads((self.folder / "card.json").read_text())
+        return card
+
+    @property
+    def key(self) -> str:
+        return str(self.card["key"])
+
+    @property
+    def method(self) -> str:
+        """The method's name, with the settings in which it differs from its defaults."""
+        return str(self.card["label"])
+
+    @property
+    def seed(self) -> int:
+        return int(self.card["run"]["seed"])
+
+    def table(self, name: str) -> pd.DataFrame:
+        """`answers`, `probes` or `scores` as a frame; empty if the run has none."""
+        path = self.folder / f"{name}.parquet"
+        return pq.read_table(path).to_pandas() if path.exists() else pd.DataFrame()
+
+
+class Record:
+    """Everything recorded by one run or several, as frames with a column for method and seed."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self.runs = tuple(runs)
+
+    def __repr__(self) -> str:
+        methods = ", ".join(dict.fromkeys(run.method for run in self.runs))
+        return f"<Record of {len(self.runs)} run(s): {methods}>"
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def cards(self) -> list[dict[str, Any]]:
+        return [run.card for run in self.runs]
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """One row per answer given before labels were revealed."""
+        return self._frame("answers")
+
+    @cached_property
+    def probes(self) -> pd.DataFrame:
+        """One row per answer given in an examination."""
+        return self._frame("probes")
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """One row per (run, metric, time): value, interval, n."""
+        return self._frame("scores")
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        frames = []
+        for run in self.runs:
+            frame = run.table(name)
+            for column, value in (("seed", run.seed), ("method", run.method), ("run", run.key)):
+                frame.insert(0, column, value)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def load(path: str | Path) -> Record:
+    """The record in a folder: one run, or all finished runs of a store."""
+    folder = Path(path)
+    if (folder / "card.json").exists():
+        return Record([Run(folder)])
+    cards = sorted((folder / "runs").glob("*/card.json"))
+    if not cards:
+        raise UserError(f"no finished run in {folder}: expected a run's folder or a store made by `driftline run`")
+    return Record(Run(card.parent) for card in cards)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driftline import record
+from driftline.errors import UserError
+from driftline.record import Recorder, load, write_rows
+from driftline.tasks import Classification
+from driftline.types import Answers, Probe, Samples, Step
+
+TASK = Classification(tuple("abcdefg"))
+
+
+def step(k: int, n: int = 5) -> Step:
+    return Step(k, f"t{k}", Samples(np.zeros((n, 1)), np.arange(n) % 7, id=100 * k + np.arange(n)))
+
+
+def answers(k: int, n: int = 5) -> Answers:
+    return TASK.decode(np.random.default_rng(k).normal(size=(n, 7)))
+
+
+def play(recorder: Recorder, k: int) -> None:
+    recorder.answered(step(k), answers(k))
+    for tau in range(k % 3):
+        recorder.probed(step(k), Probe(f"p{tau}", step(k + tau + 1).samples), answers(50 + k + tau))
+
+
+def recorder(folder: Path) -> Recorder:
+    return Recorder(TASK, folder / "parts", lambda: (7, 8))
+
+
+def hashes(folder: Path) -> list[str]:
+    return [hashlib.sha256((folder / f"{table}.parquet").read_bytes()).hexdigest() for table in record.TABLES]
+
+
+@settings(max_examples=25, deadline=None)
+@given(flushes=st.lists(st.booleans(), min_size=12, max_size=12), group=st.sampled_from([4, 7, 25, 1 << 17]))
+def test_files_are_the_same_bytes_wherever_a_run_was_cut(flushes: list[bool], group: int) -> None:
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record, "GROUP", group)
+        found = []
+        for kind, cuts in (("never", [False] * 12), ("sometimes", flushes)):
+            folder = Path(name) / kind
+            one = recorder(folder)
+            for k, cut in enumerate(cuts):
+                play(one, k)
+                if cut:  # as a run that is killed and resumed
+                    one.flush()
+                    saved, one = one.state(), recorder(folder)
+                    one.restore(saved)
+            one.finish(folder)
+            found.append(hashes(folder))
+        assert found[0] == found[1]
+
+
+def test_row_groups_have_a_fixed_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "GROUP", 8)
+    rows = pa.table({"a": np.arange(30)})
+    write_rows(tmp_path / "x.parquet", (rows.slice(at, 3) for at in range(0, 30, 3)))
+    file = pq.ParquetFile(tmp_path / "x.parquet").metadata
+    assert [file.row_group(k).num_rows for k in range(file.num_row_groups)] == [8, 8, 8, 6]
+    assert pq.read_table(tmp_path / "x.parquet").equals(rows)
+    write_rows(tmp_path / "none.parquet", [])
+    assert not (tmp_path / "none.parquet").exists()
+
+
+def test_a_row_says_what_was_asked_and_answered(tmp_path: Path) -> None:
+    one = recorder(tmp_path)
+    scores = np.array([[0.1, 0.3, 0.05, 0.05, 0.2, 0.16, 0.14], [0.9, 0.1, 0, 0, 0, 0, 0]])
+    one.answered(step(4, 2), Answers(np.array([1, 0]), scores))
+    one.probed(step(4, 2), Probe("later", step(9, 2).samples), Answers(np.array([0, 0])))
+    one.finish(tmp_path)
+    first, second = pq.read_table(tmp_path / "answers.parquet").to_pylist()
+    assert first | {"top_scores": None, "confidence": None} == {
+        "step": 4,
+        "time": "t4",
+        "id": 400,
+        "truth": 0,
+        "prediction": 1,
+        "correct": 0.0,
+        "confidence": None,
+        "forward_macs": 7,
+        "backward_macs": 8,
+        "top": [1, 4, 5, 6, 0],
+        "top_scores": None,
+    }
+    np.testing.assert_allclose(first["top_scores"], [0.3, 0.2, 0.16, 0.14, 0.1], rtol=1e-6)
+    assert (second["id"], second["correct"], second["top"][:3]) == (401, 0.0, [0, 1, 2])
+    probes = pq.read_table(tmp_path / "probes.parquet").to_pylist()
+    assert [(row["id"], row["step"], row["probe"], row["correct"]) for row in probes] == [
+        (900, 4, "later", 1.0),
+        (901, 4, "later", 0.0),
+    ]
+    assert all(np.isnan(row["confidence"]) for row in probes)
+
+
+def test_parts_of_an_attempt_that_was_killed_do_not_come_back(tmp_path: Path) -> None:
+    killed = recorder(tmp_path)
+    play(killed, 1)
+    killed.flush()  # and killed before its checkpoint said so
+    again = recorder(tmp_path)
+    again.answered(step(1), answers(1))
+    again.flush()
+    play(again, 2)
+    again.finish(tmp_path)
+    assert pq.read_table(tmp_path / "probes.parquet")["step"].unique().to_pylist() == [2]
+
+
+def test_a_record_is_loaded_from_a_run_or_a_store(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        folder = tmp_path / "runs" / f"k{seed}"
+        one = recorder(folder)
+        play(one, seed + 1)
+        one.finish(folder)
+        (folder / "card.json").write_text(json.dumps({"key": f"k{seed}", "label": "ft", "run": {"seed": seed}}))
+    both = load(tmp_path)
+    assert len(both) == 2
+    assert both.answers.groupby("seed").size().tolist() == [5, 5]
+    assert set(both.probes["method"]) == {"ft"}
+    assert both.scores.empty
+    assert len(load(tmp_path / "runs" / "k0").answers) == 5
+    with pytest.raises(UserError, match="no finished run"):
+        load(tmp_path / "runs")
