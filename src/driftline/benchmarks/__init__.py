@@ -1,0 +1,1 @@
+"""The benchmarks: each one file that chooses stream, reveal, probes and scores."""

@@ -1,0 +1,67 @@
+"""What a benchmark is: a choice of stream, of what is revealed, of what is probed, and of how that is scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict
+
+from driftline.data import Dataset
+from driftline.loop import Probes
+from driftline.record import Run
+from driftline.seeds import Seed
+from driftline.types import Reveal, Samples, Stream
+
+SCORES = {
+    "metric": "str",
+    "stat": "str",  # "each" time or cell, or a summary over times: "mean", "minimum"
+    "time": "str",
+    "tau": "str",
+    "value": "float64",
+    "low": "float64",  # 95 % bootstrap interval over test examples
+    "high": "float64",
+    "n": "int64",
+    "unit": "str",  # what n counts: examples, or times that enter a summary
+    "censored": "object",  # the data ended before the event did
+}
+"""The columns of a table of scores, and their types."""
+
+
+class Options(BaseModel):
+    """A benchmark's own settings; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A dataset laid out in time for one run."""
+
+    stream: Stream
+    probes: Probes
+    upstream: Samples | None
+    protocol: dict[str, Any] = field(default_factory=dict)
+    """What a reader must know about the layout; printed on the card."""
+
+
+class Benchmark(Protocol):
+    """One file per benchmark implements this."""
+
+    question: ClassVar[str]
+    reveals: ClassVar[Reveal]
+    paper: ClassVar[str]
+    departures: ClassVar[tuple[str, ...]]
+    headline: ClassVar[tuple[tuple[str, str], ...]]
+    """The (metric, statistic) pairs that a result table shows, in order."""
+    options: ClassVar[type[Options]]
+
+    def lay_out(self, dataset: Dataset, options: Any, seed: Seed) -> Layout:
+        """Choose stream, probes and upstream data."""
+
+    def metrics(self, options: Any) -> dict[str, dict[str, Any]]:
+        """The names of all metrics that `score` computes, with their settings; printed on the card."""
+
+    def score(self, run: Run) -> pd.DataFrame:
+        """Rows with the columns of `SCORES`: functions of the record alone."""

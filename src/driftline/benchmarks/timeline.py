@@ -1,0 +1,208 @@
+"""timeline: train at t, test at every later period, and ask how long a model stays good.
+
+The protocol of Wild-Time's Eval-Stream and the metrics of "Tracking Adaptation Time" (Iovine, Ziffer, Della Valle,
+2026). After each period t the learner is examined on a held-out part of t itself, which gives the diagonal A(t, t), and
+on every later period in full, which gives A(t, tau). No model is ever examined on a sample it was shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from driftline import registry
+from driftline.benchmarks import base
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.metrics.intervals import Column, accuracy_matrix, percentile_interval, resample
+from driftline.metrics.steps import Horizon, PerStep
+from driftline.record import Run
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.streams import Periods, periods
+from driftline.types import Probe, Reveal, Samples, Step
+
+
+class Options(base.Options):
+    """The settings of a timeline."""
+
+    period: str = "auto"
+    """How time is cut: each, decade, year, quarter, month, week, day, "500 rows", or auto."""
+    holdout: float = Field(default=0.1, gt=0, lt=1)
+    """Share of each period that is never trained on; it gives A(t, t)."""
+    smallest: int = Field(default=10, ge=2)
+    """Periods with fewer samples are left out."""
+    horizon: int | None = Field(default=None, ge=1)
+    """How many later periods each model is tested on; all of them if not given."""
+    upstream: int = Field(default=0, ge=0)
+    """How many first periods train the model that every method starts from."""
+    delta: float = Field(default=0.9, ge=0, le=1)
+    """Stability horizon: the share of the oracle's accuracy that still counts as valid."""
+    epsilon: float = Field(default=0.0, ge=0, le=1)
+    """Drift horizon: deviations up to this much are noise. The paper does not say what it used."""
+    threshold: float = Field(default=0.15, ge=0)
+    """Drift horizon: the accumulated deviation that counts as drift."""
+    draws: int = Field(default=500, ge=1)
+    """Bootstrap resamples of the test examples behind each interval."""
+
+
+@dataclass(frozen=True)
+class LaterPeriods:
+    """After period t: its held-out part, then each later period whole."""
+
+    timeline: Periods
+    first: int
+    horizon: int | None
+
+    def due(self, step: Step | None) -> Iterable[Probe]:
+        if step is None:
+            return
+        t = self.first + step.index
+        yield Probe(self.timeline.names[t], self.timeline.held_out[t])
+        last = len(self.timeline) if self.horizon is None else min(len(self.timeline), t + 1 + self.horizon)
+        for tau in range(t + 1, last):
+            yield Probe(self.timeline.names[tau], self.timeline.everything(tau))
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The periods that are left once the first ones have trained the starting model."""
+
+    timeline: Periods
+    first: int
+
+    def __len__(self) -> int:
+        return len(self.timeline) - self.first
+
+    def __getitem__(self, index: int) -> Step:
+        step = self.timeline[self.first + index]
+        return Step(index, step.time, step.samples)
+
+
+@register("benchmark", "timeline")
+class Timeline:
+    """Train at t, test at every tau."""
+
+    question: ClassVar[str] = "How long does a model stay good, and is it the model or the data that changes?"
+    reveals: ClassVar[Reveal] = Reveal.LABELS
+    paper: ClassVar[str] = "temporal-metrics (Iovine et al. 2026) on the Wild-Time protocol (Yao et al. 2022)"
+    departures: ClassVar[tuple[str, ...]] = (
+        "The stability horizon ends at the first dip below delta; the paper's formula, read literally, jumps over dips "
+        "(sh-skip).",
+        "The drift horizon's epsilon is not given in the paper; here it is 0 unless set.",
+        "Each training phase makes exactly the stated number of updates; Wild-Time's code makes one more.",
+    )
+    headline: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("id", "mean"),
+        ("ood", "mean"),
+        ("ood", "minimum"),
+        ("tas", "mean"),
+        ("tas", "minimum"),
+        ("sh", "mean"),
+        ("dh", "mean"),
+    )
+    options: ClassVar[type[base.Options]] = Options
+
+    def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
+        """Cut the dataset into periods; the first ones may train a common starting model."""
+        timeline = periods(
+            dataset.samples,
+            options.period,
+            holdout=options.holdout,
+            smallest=options.smallest,
+            seed=seed.child("split"),
+        )
+        if len(timeline) - options.upstream < 2:
+            raise UserError(
+                f"{len(timeline)} periods with the first {options.upstream} as upstream "
+                "leave fewer than two to deploy in"
+            )
+        stream = Deployment(timeline, options.upstream)
+        upstream = Samples.concat(timeline.shown[: options.upstream]) if options.upstream else None
+        protocol = {
+            "periods": list(timeline.names[options.upstream :]),
+            "upstream_periods": list(timeline.names[: options.upstream]),
+            "left_out_periods": timeline.left_out,
+            "samples_per_period": [len(part) for part in timeline.shown[options.upstream :]],
+            "held_out_per_period": [len(part) for part in timeline.held_out[options.upstream :]],
+            "diagonal": "held-out share of the period",
+            "off_diagonal": "all samples of the later period",
+        }
+        return base.Layout(stream, LaterPeriods(timeline, options.upstream, options.horizon), upstream, protocol)
+
+    def metrics(self, options: Options) -> dict[str, dict[str, Any]]:
+        """The metrics of a timeline, with their settings; every variant by name."""
+        ahead: dict[str, Any] = {"horizon": options.horizon}
+        drift = {"epsilon": options.epsilon, "threshold": options.threshold}
+        scores = ("ood", "ood-worst", "tas", "tas-transfer", "tas-elementwise", "tas-raw-transfer", "tas-unclipped")
+        return {
+            "id": {},
+            **{name: ahead for name in scores},
+            "sh": {"delta": options.delta},
+            "sh-skip": {"delta": options.delta},
+            "dh": {**drift, **ahead},
+            "dh-drop": {**drift, **ahead},
+        }
+
+    def score(self, run: Run) -> pd.DataFrame:
+        """A(t, tau) and TTR per cell, every metric per t, and its mean and minimum over t."""
+        options = Options(**run.card["run"]["options"])
+        names = run.card["protocol"]["periods"]
+        columns = columns_of(run.table("probes"), names)
+        matrix, counts = accuracy_matrix(columns)
+        draws = resample(columns, options.draws, Seed(run.seed).child("bootstrap").numpy())
+        rows = [*_cells("accuracy", names, matrix, draws, counts)]
+        ratio = registry.get("metric", "ttr").compute
+        rows += _cells("ttr", names, ratio(matrix), ratio(draws), counts)
+        future = np.triu(counts, 1)
+        for metric, settings in self.metrics(options).items():
+            if metric.startswith("dh") and settings["horizon"] is None:
+                settings = {**settings, "horizon": len(names) - 1, "partial": True}
+            compute = registry.get("metric", metric).compute
+            n = np.diag(counts) if metric == "id" else future.sum(axis=1)
+            rows += _per_time(metric, names, compute(matrix, **settings), compute(draws, **settings), n)
+        frame = pd.DataFrame(rows, columns=list(base.SCORES)).astype(base.SCORES)
+        return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
+
+
+def columns_of(probes: pd.DataFrame, names: list[str]) -> list[Column]:
+    """Correctness by model and example for each test period, from the rows of a record."""
+    position = {name: k for k, name in enumerate(names)}
+    tau_of = probes["probe"].map(position).to_numpy()
+    columns = []
+    for tau in range(len(names)):
+        rows = probes[tau_of == tau]
+        ids, where = np.unique(rows["id"].to_numpy(), return_inverse=True)
+        grid = np.full((tau + 1, len(ids)), np.nan)
+        grid[rows["step"].to_numpy(), where] = rows["correct"].to_numpy()
+        columns.append(Column(later=grid[:tau], own=grid[tau]))
+    return columns
+
+
+def _cells(
+    metric: str, names: list[str], values: np.ndarray, draws: np.ndarray, counts: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    low, high = percentile_interval(draws)
+    for t, tau in np.argwhere(np.isfinite(values)):
+        cell = {"value": values[t, tau], "low": low[t, tau], "high": high[t, tau], "n": counts[t, tau]}
+        yield {"metric": metric, "stat": "each", "time": names[t], "tau": names[tau], **cell, "unit": "examples"}
+
+
+def _per_time(
+    metric: str, names: list[str], result: PerStep, draws: PerStep, counts: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    low, high = percentile_interval(draws.entering)
+    censored = result.censored if isinstance(result, Horizon) else np.zeros(len(names), bool)
+    for t in np.flatnonzero(np.isfinite(result.entering)):
+        row = {"value": result.entering[t], "low": low[t], "high": high[t], "n": counts[t], "censored": censored[t]}
+        yield {"metric": metric, "stat": "each", "time": names[t], **row, "unit": "examples"}
+    n = np.isfinite(result.entering).sum()
+    for stat in ("mean", "minimum"):
+        low, high = percentile_interval(getattr(draws, stat))
+        row = {"value": getattr(result, stat), "low": low, "high": high, "n": n, "censored": censored.any()}
+        yield {"metric": metric, "stat": stat, **row, "unit": "times"}

@@ -1,0 +1,280 @@
+"""What to run: one validated model behind Python, YAML and the command line.
+
+A spec names a benchmark, data, a model, methods and seeds. It expands to jobs, one per method and seed; a job with all
+its defaults filled in, as canonical JSON, is what a run is keyed by.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import typing
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+
+from driftline import models, registry
+from driftline.errors import UserError, unknown
+from driftline.types import Reveal
+from driftline.version import __version__
+
+
+class Strict(BaseModel):
+    """Refuses what it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(Strict):
+    """A registered thing by name, with the settings that were given for it."""
+
+    name: str
+    settings: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        """`ft`, or `{name: ft, lr: 0.001}`."""
+        if isinstance(given, str):
+            return {"name": given}
+        if isinstance(given, dict) and "settings" not in given:
+            return {"name": given.get("name"), "settings": {k: v for k, v in given.items() if k != "name"}}
+        return given
+
+    def short(self) -> Any:
+        return {"name": self.name, **self.settings} if self.settings else self.name
+
+
+class Labels(Strict):
+    """When and how many of the labels that the benchmark reveals arrive."""
+
+    delay: int = Field(default=0, ge=0)
+    """Steps between an answer and its label."""
+    budget: int | None = Field(default=None, ge=1)
+    """At most so many labels per step, drawn at random."""
+
+
+class Spec(Strict):
+    """What to run."""
+
+    benchmark: str
+    data: Choice
+    model: Choice | None = None
+    """If none is given, the one that suits the data."""
+    methods: tuple[Choice, ...] = Field(min_length=1)
+    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    reveal: Labels = Labels()
+    options: dict[str, Any] = {}
+    """The benchmark's own settings; in YAML under the benchmark's name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            raise UserError("a spec is a mapping with the keys benchmark, data and methods")
+        given = dict(given)
+        if (name := given.get("benchmark")) in given:
+            given["options"] = given.pop(name) or {}
+        if isinstance(given.get("seeds"), int):
+            given["seeds"] = tuple(range(given["seeds"]))
+        if isinstance(given.get("methods"), str):
+            given["methods"] = [name.strip() for name in given["methods"].split(",") if name.strip()]
+        return given
+
+    def jobs(self, default_model: str) -> list[Job]:
+        """One job per method and seed, every default filled in."""
+        benchmark = registry.get("benchmark", self.benchmark)
+        options = validated(benchmark.options, self.options, self.benchmark).model_dump(mode="json")
+        model = filled("model", self.model or Choice(name=default_model))
+        data = filled("dataset", self.data)
+        methods = [(_label(method), filled("method", method)) for method in self.methods]
+        for _, method in methods:
+            must_reveal_enough(self.benchmark, method.name)
+        if len({label for label, _ in methods}) < len(methods):
+            raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
+        return [
+            Job(
+                benchmark=self.benchmark,
+                options=options,
+                data=data,
+                model=model,
+                method=method,
+                label=label,
+                seed=seed,
+                reveal=self.reveal,
+            )
+            for label, method in methods
+            for seed in self.seeds
+        ]
+
+    def to_yaml(self) -> str:
+        """As it would be written by hand; reading it back gives the same spec."""
+        content = {
+            "benchmark": self.benchmark,
+            "data": self.data.short(),
+            **({"model": self.model.short()} if self.model else {}),
+            "methods": [method.short() for method in self.methods],
+            "seeds": list(self.seeds),
+            **({"reveal": self.reveal.model_dump()} if self.reveal != Labels() else {}),
+            **({self.benchmark: self.options} if self.options else {}),
+        }
+        return yaml.safe_dump(content, sort_keys=False)
+
+
+class Job(Strict):
+    """One run: a method with all its settings, and one seed."""
+
+    benchmark: str
+    options: dict[str, Any]
+    data: Choice
+    model: Choice
+    method: Choice
+    label: str
+    seed: int
+    reveal: Labels
+
+    def key(self, fingerprint: str) -> str:
+        """The hash of all that decides the outcome: this job, the data's content and the version of the code."""
+        parts = self.model_dump(mode="json", exclude={"label"})
+        return hash_of({**parts, "fingerprint": fingerprint, "files": self._files()})
+
+    def upstream_key(self, fingerprint: str) -> str:
+        """The hash of what the common starting model depends on; the method is not among it."""
+        parts = self.model_dump(mode="json", include={"benchmark", "options", "data", "model", "seed"})
+        return hash_of({**parts, "fingerprint": fingerprint, "files": self._files(), "stage": "upstream"})
+
+    def _files(self) -> dict[str, str]:
+        """The content of a user's own files: editing a method makes it another method."""
+        paths = [choice.name.rpartition(":")[0] for choice in (self.data, self.model, self.method)]
+        return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths if path.endswith(".py")}
+
+
+def hash_of(content: Any) -> str:
+    """A short hash of canonical JSON and the version of this package."""
+    text = json.dumps({"content": content, "driftline": __version__}, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read(path: Path) -> Spec:
+    """A spec from a YAML file."""
+    try:
+        return parse(yaml.safe_load(path.read_text()))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is not YAML: {error}") from error
+
+
+def parse(content: Any) -> Spec:
+    """A spec from a mapping; what is wrong with it is said in a sentence."""
+    keys = [*Spec.model_fields, *([str(content.get("benchmark"))] if isinstance(content, dict) else [])]
+    spec: Spec = validated(Spec, content, "the spec", keys=[key for key in keys if key != "options"])
+    return spec
+
+
+def with_settings(content: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """The mapping with `part.key=value` applied; a part is data, model, reveal, the benchmark or a method."""
+    content = {**content, "methods": [_mapping(m) for m in _listed(content.get("methods", []))]}
+    for part in ("data", "model"):
+        if part in content:
+            content[part] = _mapping(content[part])
+    for assignment in assignments:
+        target, equals, text = assignment.partition("=")
+        part, dot, key = target.strip().partition(".")
+        if not (equals and dot and key):
+            raise UserError(f"--set takes part.key=value, for example ft.lr=1e-3; got '{assignment}'")
+        value = yaml.safe_load(text)
+        named = [method for method in content["methods"] if method["name"] == part]
+        if part in ("data", "model", "reveal", content.get("benchmark")):
+            content[part] = {**content.get(part, {}), key: value}
+        elif named:
+            for method in named:
+                method[key] = value
+        else:
+            known = ["data", "model", "reveal", content.get("benchmark", ""), *(m["name"] for m in content["methods"])]
+            raise unknown("part", part, known, f" (in --set {assignment})")
+    return content
+
+
+def validated(model: type[Any], content: Any, where: str, keys: list[str] | None = None) -> Any:
+    """A pydantic model from a mapping, or an error in words with the nearest valid key."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise unknown("setting", path, keys or list(model.model_fields), f" (in {where})") from None
+        raise UserError(
+            f"{where}: '{path}' {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"
+        ) from None
+
+
+def settings_model(kind: str, name: str) -> type[BaseModel] | None:
+    """The settings that a registered thing takes, as a pydantic model; None if it takes anything."""
+    thing = models.maker(name) if kind == "model" else registry.get(kind, name)
+    fields: dict[str, Any] = {}
+    types = typing.get_type_hints(inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing))
+    for parameter in inspect.signature(thing).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            return None
+        if kind == "method" or parameter.kind is parameter.KEYWORD_ONLY:
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[parameter.name] = (types[parameter.name], default)
+    return create_model(name, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
+
+
+def learner_class(name: str) -> type[Any]:
+    """The class behind a method's name; a preset is a class with some settings filled in."""
+    thing = registry.get("method", name)
+    return thing.func if isinstance(thing, functools.partial) else thing  # type: ignore[return-value]
+
+
+def must_reveal_enough(benchmark: str, method: str) -> None:
+    """Refuse a method that needs to see more than a benchmark shows, and say where it fits."""
+    shown, needed = registry.get("benchmark", benchmark).reveals, learner_class(method).sees
+    if shown >= needed:
+        return
+    homes = [name for name in registry.names("benchmark") if registry.get("benchmark", name).reveals >= needed]
+    fitting = [name for name in registry.names("method") if learner_class(name).sees <= shown]
+    raise UserError(
+        f"{method} needs {_said(needed)}, and {benchmark} reveals {_said(shown)}. {method} runs in: "
+        f"{', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"
+    )
+
+
+def _said(level: Reveal) -> str:
+    return {Reveal.INPUTS: "inputs only", Reveal.ERRORS: "the labels of its errors", Reveal.LABELS: "all labels"}[level]
+
+
+def filled(kind: str, choice: Choice) -> Choice:
+    """The same choice with every default said."""
+    schema = settings_model(kind, choice.name)
+    if schema is None:
+        return choice
+    return Choice(name=choice.name, settings=validated(schema, choice.settings, choice.name).model_dump(mode="json"))
+
+
+def _label(method: Choice) -> str:
+    """The method's name, with the settings in which it differs from its defaults."""
+    schema = settings_model("method", method.name)
+    if schema is None or not method.settings:
+        return method.name
+    given, usual = (
+        validated(schema, method.settings, method.name).model_dump(mode="json"),
+        schema().model_dump(mode="json"),
+    )
+    changed = [f"{key}={value}" for key, value in given.items() if value != usual[key]]
+    return f"{method.name}({', '.join(changed)})" if changed else method.name
+
+
+def _mapping(given: Any) -> dict[str, Any]:
+    return {"name": given} if isinstance(given, str) else dict(given)
+
+
+def _listed(given: Any) -> list[Any]:
+    return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else list(given)

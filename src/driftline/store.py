@@ -1,0 +1,177 @@
+"""Where records live: a folder of runs that many processes may write to at once.
+
+runs/KEY/          a finished run, moved into place in one step and never changed
+failed/KEY.json    why a run failed; removed when it later succeeds
+stages/KEY         results that several runs share
+work/KEY/          a run on its way: checkpoint and parts, from which it resumes
+locks/KEY          held while a run or stage is being made; the system frees it if the process dies
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from filelock import FileLock
+
+from driftline.atomic import disk_errors, write_json
+from driftline.errors import UserError
+from driftline.record import TABLES, Record, Run
+
+FORMAT = 1
+
+
+class Store:
+    """A folder of runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def open(cls, folder: Path | str | None = None) -> Store:
+        """The store in this folder, else in `$DRIFTLINE_RUNS`, else in `./driftline-runs`."""
+        return cls(Path(folder or os.environ.get("DRIFTLINE_RUNS") or "driftline-runs"))._checked()
+
+    @classmethod
+    def create(cls, folder: Path | str | None = None) -> Store:
+        """Like `open`, and made if it is missing."""
+        store = cls.open(folder)
+        if not store._marker.exists():
+            write_json(store._marker, {"format": FORMAT})
+        return store
+
+    @property
+    def _marker(self) -> Path:
+        return self.folder / "store.json"
+
+    def _checked(self) -> Store:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UserError(f"{self.folder} is a file; runs are kept in a folder")
+        if self._marker.exists():
+            try:
+                made_by = json.loads(self._marker.read_text())["format"]
+            except (ValueError, KeyError) as error:
+                raise UserError(f"{self._marker} is damaged: expected {{'format': {FORMAT}}}") from error
+            if made_by > FORMAT:
+                raise UserError(
+                    f"{self.folder} was made by a newer version of driftline (format {made_by}, this one reads "
+                    f"{FORMAT}): pip install --upgrade driftline, or choose another folder with --runs"
+                )
+        return self
+
+    def run_folder(self, key: str) -> Path:
+        return self.folder / "runs" / key
+
+    def stage_path(self, key: str) -> Path:
+        return self.folder / "stages" / f"{key}.safetensors"
+
+    def work_folder(self, key: str) -> Path:
+        return self.folder / "work" / key
+
+    def finished(self, key: str) -> bool:
+        return (self.run_folder(key) / "card.json").exists()
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        """Only one process at a time makes what this key names; others wait, then find it done."""
+        path = self.folder / "locks" / key
+        with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(path)
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def commit(self, key: str, folder: Path) -> None:
+        """Move a finished run into place and forget its workings."""
+        target = self.run_folder(key)
+        with disk_errors(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(folder, target)
+            (self.folder / "failed" / f"{key}.json").unlink(missing_ok=True)
+            shutil.rmtree(self.work_folder(key), ignore_errors=True)
+
+    def fail(self, key: str, job: dict[str, Any], reason: str, traceback: str = "") -> None:
+        """Record that a run failed, and why; its checkpoint is kept."""
+        write_json(
+            self.folder / "failed" / f"{key}.json",
+            {"key": key, "run": job, "reason": reason, "traceback": traceback},
+        )
+
+    def failures(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in sorted((self.folder / "failed").glob("*.json"))]
+
+    def record(self, keys: list[str] | None = None) -> Record:
+        """The finished runs, all of them or those with these keys."""
+        if keys is None:
+            keys = sorted(path.parent.name for path in (self.folder / "runs").glob("*/card.json"))
+        return Record(Run(self.run_folder(key)) for key in keys)
+
+    def find(self, name: str) -> Run:
+        """The run whose key starts with `name`, or the run in that folder."""
+        if (Path(name) / "card.json").exists():
+            return Run(Path(name))
+        runs = [run for run in self.record().runs if run.key.startswith(name)]
+        if len(runs) != 1:
+            what = "no finished run" if not runs else f"{len(runs)} runs"
+            raise UserError(f"{what} in {self.folder} with a key that starts with '{name}': see `driftline list runs`")
+        return runs[0]
+
+    def query(self, sql: str) -> pd.DataFrame:
+        """SQL over all runs: the tables are runs, failures, answers, probes and scores."""
+        import duckdb
+
+        database = duckdb.connect()
+        tables = {"runs": _overview(self.record()), "failures": _failures(self.failures())}
+        for name, frame in tables.items():
+            database.register(name, frame)
+        for table in (*TABLES, "scores"):
+            files = [str(run.folder / f"{table}.parquet") for run in self.record().runs]
+            files = [file for file in files if Path(file).exists()]
+            if files:
+                rows = database.read_parquet(files, filename=True, union_by_name=True)
+                rows.project("* exclude (filename), parse_path(filename)[-2] as run").create_view(table)
+        try:
+            return database.execute(sql).df()
+        except duckdb.Error as error:
+            raise UserError(f"{str(error).splitlines()[0]}. Tables: runs, failures, answers, probes, scores") from error
+
+
+def _overview(record: Record) -> pd.DataFrame:
+    rows = [
+        {
+            "run": card["key"],
+            "benchmark": card["run"]["benchmark"],
+            "data": card["run"]["data"]["name"],
+            "model": card["run"]["model"]["name"],
+            "method": card["label"],
+            "seed": card["run"]["seed"],
+            "forward_macs": card["compute"]["forward_macs"],
+            "backward_macs": card["compute"]["backward_macs"],
+        }
+        for card in record.cards
+    ]
+    columns = ["run", "benchmark", "data", "model", "method", "seed", "forward_macs", "backward_macs"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _failures(failures: list[dict[str, Any]]) -> pd.DataFrame:
+    rows = [
+        {
+            "run": failure["key"],
+            "benchmark": failure["run"]["benchmark"],
+            "method": failure["run"]["label"],
+            "seed": failure["run"]["seed"],
+            "reason": failure["reason"],
+        }
+        for failure in failures
+    ]
+    return pd.DataFrame(rows, columns=["run", "benchmark", "method", "seed", "reason"])

@@ -1,0 +1,179 @@
+"""The timeline against a direct computation with scikit-learn, and its promise never to examine on what was shown."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import driftline
+from driftline.benchmarks.timeline import Options, Timeline, columns_of
+from driftline.data import load
+from driftline.engine.plan import plan
+from driftline.engine.run import as_spec
+from driftline.errors import UserError
+from driftline.metrics.intervals import accuracy_matrix
+from driftline.metrics.temporal import adaptation_score, drift_horizon, stability_horizon
+from driftline.seeds import Seed
+
+SPEC = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 6},
+    "model": "logistic",
+    "methods": ["erm", "erm-all"],
+    "timeline": {"draws": 40},
+}
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> driftline.record.Record:
+    return driftline.run(SPEC, runs=tmp_path_factory.mktemp("runs"))
+
+
+@cache
+def direct_matrix(all_history: bool) -> np.ndarray:
+    """A(t, tau) by the definition: fit on 90 % of t (or of all up to t), test on the rest of t and on all of tau."""
+    dataset = load("digits", {"periods": 6})
+    layout = Timeline().lay_out(dataset, Options(), Seed(0))
+    stream, timeline = layout.stream, layout.probes.timeline
+    flat = lambda samples: samples.x.reshape(len(samples), -1) / np.float32(255)  # noqa: E731
+    A = np.full((6, 6), np.nan)
+    for t in range(6):
+        shown = [stream[k].samples for k in range(0 if all_history else t, t + 1)]
+        seed = Seed(0).child("init").value % 2**32
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, random_state=seed))
+        model.fit(np.concatenate([flat(part) for part in shown]), np.concatenate([part.y for part in shown]))
+        for tau in range(t, 6):
+            test = timeline.held_out[t] if tau == t else timeline.everything(tau)
+            A[t, tau] = (model.predict(flat(test)) == test.y).mean()
+    return A
+
+
+def test_matrix_equals_a_direct_computation(record: driftline.record.Record) -> None:
+    for run in record.runs:
+        A, n = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+        np.testing.assert_allclose(A, direct_matrix(all_history=run.method == "erm-all"), atol=1e-12)
+        assert n[0, 0] == 30, "floor(0.9 * 300) = 270 are shown, 30 held out"
+        assert n[0, 1] == 300, "a later period is examined whole"
+
+
+def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.Record) -> None:
+    for run in record.runs:
+        A = direct_matrix(all_history=run.method == "erm-all")
+        scores = run.table("scores")
+        mean = scores[scores["stat"] == "mean"].set_index("metric")["value"]
+        assert mean["id"] == pytest.approx(np.diag(A).mean())
+        assert mean["ood"] == pytest.approx(np.mean([A[t, t + 1 :].mean() for t in range(5)]))
+        assert mean["tas"] == pytest.approx(adaptation_score(A).mean)
+        assert mean["sh"] == pytest.approx(stability_horizon(A, 0.9).mean)
+        assert mean["dh"] == pytest.approx(drift_horizon(A, 0.0, 0.15, 5, partial=True).mean)
+        worst = scores.query("metric == 'ood' and stat == 'minimum'")["value"].item()
+        assert worst == pytest.approx(min(A[t, t + 1 :].mean() for t in range(5)))
+        cells = scores.query("metric == 'accuracy'")
+        assert len(cells) == 21
+        assert ((cells["low"] <= cells["value"]) & (cells["value"] <= cells["high"])).all()
+        assert (scores["n"] > 0).all(), "no number without its n"
+        last = scores.query("metric == 'sh' and stat == 'each'").iloc[-1]
+        assert last["time"] == "4", "the last period has no future, hence no horizon"
+
+
+def test_no_model_is_examined_on_what_it_was_shown(record: driftline.record.Record) -> None:
+    dataset = load("digits", {"periods": 6})
+    layout = Timeline().lay_out(dataset, Options(), Seed(0))
+    for run in record.runs:
+        probes = run.table("probes")
+        shown: set[int] = set()
+        for t in range(6):
+            shown |= set(layout.stream[t].samples.id)
+            assert not shown & set(probes.loc[probes["step"] == t, "id"])
+
+
+def test_every_method_meets_the_same_stream(record: driftline.record.Record) -> None:
+    first, second = (run.table("answers")[["step", "id", "truth"]] for run in record.runs)
+    assert first.equals(second)
+
+
+def test_horizon_limits_the_probes_and_drops_late_rows(tmp_path: Path) -> None:
+    spec = {**SPEC, "methods": ["erm"], "timeline": {"draws": 10, "horizon": 2}}
+    (run,) = driftline.run(spec, runs=tmp_path).runs
+    A, _ = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+    full = direct_matrix(all_history=False)
+    near = np.triu(np.ones((6, 6)), 0) - np.triu(np.ones((6, 6)), 3)
+    np.testing.assert_allclose(A, np.where(near == 1, full, np.nan))
+    scores = run.table("scores")
+    assert scores.query("metric == 'tas' and stat == 'each'")["time"].tolist() == ["0", "1", "2", "3"]
+    assert scores.query("metric == 'tas' and stat == 'mean'")["n"].item() == 4
+    ood = np.mean([full[t, t + 1 : t + 3].mean() for t in range(4)])
+    assert scores.query("metric == 'ood' and stat == 'mean'")["value"].item() == pytest.approx(ood)
+
+
+def test_labels_never_seen_in_training_count_as_errors(tmp_path: Path) -> None:
+    rows = ["when,size,kind"]
+    for period in range(4):
+        kinds = ["a", "b"] if period < 2 else ["a", "b", "c"]
+        rows += [f"{2000 + period},{'abc'.index(kind) + i / 100},{kind}" for kind in kinds for i in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    data = {"name": "table", "path": str(tmp_path / "t.csv"), "time": "when", "target": "kind"}
+    (run,) = driftline.run({**SPEC, "data": data, "methods": ["erm"]}, runs=tmp_path / "runs").runs
+    A, _ = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+    assert A[0, 1] == 1.0
+    assert A[0, 2] == pytest.approx(2 / 3), "class c was unknown in 2000"
+    assert A[2, 3] == 1.0
+
+
+def test_a_period_with_one_class_is_learnt_as_such(tmp_path: Path) -> None:
+    rows = ["when,size,kind"] + [
+        f"{2000 + p},{i / 10},{'a' if p == 0 or i < 10 else 'b'}" for p in range(3) for i in range(20)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    data = {"name": "table", "path": str(tmp_path / "t.csv"), "time": "when", "target": "kind"}
+    for model in ("logistic", "boosting", "linear"):
+        method = {"name": "erm", "lr": 0.05} if model == "linear" else "erm"
+        (run,) = driftline.run({**SPEC, "data": data, "model": model, "methods": [method]}, runs=tmp_path / "r").runs
+        A, _ = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+        assert A[0, 0] == 1.0
+        assert A[0, 1] == 0.5
+
+
+def test_what_leaves_no_future_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="leaves 1 period"):
+        driftline.run({**SPEC, "data": {"name": "digits", "periods": 1}}, runs=tmp_path)
+    with pytest.raises(UserError, match="leave fewer than two to deploy in"):
+        driftline.run({**SPEC, "timeline": {"upstream": 5}}, runs=tmp_path)
+
+
+def test_frozen_needs_a_trained_model_and_then_stays_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--set timeline\.upstream=1"):
+        driftline.run({**SPEC, "methods": ["frozen"]}, runs=tmp_path)
+    (run,) = driftline.run(
+        {**SPEC, "methods": ["frozen"], "timeline": {"upstream": 2, "draws": 10}}, runs=tmp_path
+    ).runs
+    probes = run.table("probes")
+    last = probes[probes["probe"] == "5"].groupby(["id", "probe"])["confidence"].nunique()
+    assert (last == 1).all(), "the same answer whenever it is asked"
+    assert run.card["protocol"]["upstream_periods"] == ["0", "1"]
+
+
+def test_real_portraits_by_decade(real_data: list[Path], tmp_path: Path) -> None:
+    if not any((folder / "yearbook_32x32.npz").exists() for folder in real_data):
+        pytest.skip("yearbook_32x32.npz is not among the real data")
+    spec = {
+        "benchmark": "timeline",
+        "data": "yearbook",
+        "model": {"name": "yearbook-cnn", "width": 8},
+        "methods": [{"name": "ft", "updates": 100}],
+        "timeline": {"period": "decade", "draws": 50},
+    }
+    (run,) = driftline.run(spec, runs=tmp_path).runs
+    assert run.card["protocol"]["periods"] == [f"{d}s" for d in range(1930, 2020, 10)]
+    A, n = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+    assert n.diagonal().sum() + sum(run.card["protocol"]["samples_per_period"]) == 27149
+    assert A[0, 1] > 0.75, "one decade ahead, hair still tells"
+    assert A[0, 5:8].mean() < A[0, 1] - 0.05, "and later less so"
+    default = plan(as_spec({**spec, "model": None}), None)
+    assert default.stages[0].job["model"] == {"name": "yearbook-cnn", "settings": {"width": 32}}
