@@ -1,0 +1,92 @@
+"""The protocol card: all that a reader needs to know why a number is what it is."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from driftline import registry
+from driftline.benchmarks.base import Benchmark, Layout
+from driftline.data import Dataset
+from driftline.record import TABLES
+from driftline.spec import Job, learner_class
+from driftline.version import __version__
+
+PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "torch")
+
+
+def make(job: Job, key: str, dataset: Dataset, layout: Layout, macs: tuple[int, int] | None) -> dict[str, Any]:
+    """The card of a finished run; it holds nothing that may differ between two runs of the same job."""
+    benchmark = registry.get("benchmark", job.benchmark)()
+    options = benchmark.options(**job.options)
+    return {
+        "key": key,
+        "label": job.label,
+        "run": job.model_dump(mode="json", exclude={"label"}),
+        "question": benchmark.question,
+        "paper": benchmark.paper,
+        "departures": list(benchmark.departures),
+        "protocol": {
+            **layout.protocol,
+            "revealed": benchmark.reveals.name.lower(),
+            "label_delay_steps": job.reveal.delay,
+            "labels_per_step": job.reveal.budget or "all",
+            "least_the_method_needs": learner_class(job.method.name).sees.name.lower(),
+            "reset_policy": "none",
+            "normalisation": "inside the model; estimated from its own training data",
+            "selection": "none: fixed hyper-parameters",
+            "seeds": f"named children of {job.seed}: split, init, learner, budget, bootstrap",
+            "threads": 1,
+        },
+        "metrics": _metrics(benchmark, options),
+        "data": {
+            "name": dataset.name,
+            "fingerprint": dataset.fingerprint,
+            "samples": len(dataset.samples),
+            "task": repr(dataset.task) if len(repr(dataset.task)) < 200 else repr(dataset.task)[:200] + "...",
+            "notes": list(dataset.notes),
+        },
+        "compute": {
+            "forward_macs": macs[0] if macs else None,
+            "backward_macs": macs[1] if macs else None,
+            "convention": "multiply-accumulates of every pass; backward counted where it happened"
+            if macs
+            else "not counted: a scikit-learn estimator",
+        },
+        "code": {"driftline": __version__, "sources": sources_hash()},
+        "versions": {"python": platform.python_version(), **installed()},
+        "tables": list(TABLES),
+    }
+
+
+@cache
+def sources_hash() -> str:
+    """A hash of this package's own source files."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def installed() -> dict[str, str]:
+    """Versions of the packages that numbers depend on."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _metrics(benchmark: Benchmark, options: Any) -> dict[str, Any]:
+    return {
+        name: {"formula": registry.get("metric", name).formula, **settings}
+        for name, settings in benchmark.metrics(options).items()
+    }

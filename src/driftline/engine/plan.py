@@ -1,0 +1,84 @@
+"""From a spec to the stages it needs, each once; everything that can be refused is refused here, before any work."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from driftline import registry
+from driftline.engine.stages import Stage, dataset_of, materials, new_model
+from driftline.errors import UserError
+from driftline.learners.trained import Trained
+from driftline.models.estimator import Estimator
+from driftline.seeds import Seed
+from driftline.spec import Job, Spec, filled, learner_class
+from driftline.types import Reveal
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages in an order in which every stage comes after those it needs."""
+
+    stages: tuple[Stage, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def run_keys(self) -> list[str]:
+        return [stage.key for stage in self.stages if stage.kind == "deploy"]
+
+
+def plan(spec: Spec, where: Path | None) -> Plan:
+    """What a spec needs computed."""
+    dataset_of.cache_clear()  # the file may have changed since this process last read it
+    data = filled("dataset", spec.data)
+    dataset = dataset_of(data.name, json.dumps(data.settings, sort_keys=True), where)
+    jobs = spec.jobs(default_model=dataset.model)
+    _check(jobs, spec, where)
+    stages: dict[str, Stage] = {}
+    for job in jobs:
+        content = job.model_dump(mode="json")
+        needs: tuple[str, ...] = ()
+        if job.options.get("upstream"):
+            key = job.upstream_key(dataset.fingerprint)
+            stages.setdefault(key, Stage(key, "upstream", content))
+            needs = (key,)
+        key = job.key(dataset.fingerprint)
+        stages[key] = Stage(key, "deploy", content, needs)
+    return Plan(tuple(stages.values()), _notes(jobs[0], where))
+
+
+def _check(jobs: list[Job], spec: Spec, where: Path | None) -> None:
+    """Build everything once for the first seed, so that what does not fit together is refused before it runs."""
+    given = {choice.name: choice.settings for choice in spec.methods}
+    for job in jobs[:: len(spec.seeds)]:
+        dataset, layout = materials(job, where)
+        model = new_model(job, dataset)
+        learner = registry.get("method", job.method.name)(**job.method.settings)
+        if isinstance(model, Estimator):
+            if learner.networks_only:
+                raise UserError(f"{job.method.name} works on a network's weights, and {job.model.name} has none")
+            idle = sorted(set(given[job.method.name]) & set(Trained.__dataclass_fields__))
+            if idle:
+                raise UserError(
+                    f"{job.method.name}.{idle[0]} means nothing to {job.model.name}: it is not trained by gradients"
+                )
+        if layout.upstream is None and learner_class(job.method.name).sees is Reveal.INPUTS:
+            raise UserError(
+                f"{job.method.name} is never shown a label, so it needs a trained model to start from: "
+                f"--set {job.benchmark}.upstream=1 (or more)"
+            )
+        learner.seed = Seed(job.seed)
+        learner.prepare(model, dataset.task, layout.upstream)
+
+
+def _notes(job: Job, where: Path | None) -> tuple[str, ...]:
+    """What a user should know before the numbers come."""
+    _, layout = materials(job, where)
+    left_out = layout.protocol.get("left_out_periods", {})
+    if not left_out:
+        return ()
+    shown = ", ".join(f"{name} ({n})" for name, n in list(left_out.items())[:5])
+    return (
+        f"{len(left_out)} period(s) with too few samples are left out: {shown}{', ...' if len(left_out) > 5 else ''}",
+    )

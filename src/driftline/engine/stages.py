@@ -1,0 +1,186 @@
+"""The stages of a run: what is computed once, by whom it is needed, and how it survives a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from driftline import data, loop, models, registry, state
+from driftline.atomic import write_json
+from driftline.benchmarks.base import Layout
+from driftline.data import Dataset
+from driftline.engine import card
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.learners.trained import Trained
+from driftline.models.estimator import Estimator
+from driftline.record import Recorder, Run, write_rows
+from driftline.reveal import Revealing
+from driftline.seeds import Seed
+from driftline.spec import Job
+from driftline.store import Store
+
+Report = Callable[[int, int], None]
+"""Told how many of how many steps are done."""
+
+CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A piece of work whose result is kept under the hash of all it depends on."""
+
+    key: str
+    kind: Literal["upstream", "deploy"]
+    job: dict[str, Any]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        what = self.job["label"] if self.kind == "deploy" else "upstream"
+        return f"{what} seed {self.job['seed']}"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Stage:
+        content = json.loads(text)
+        return Stage(**{**content, "needs": tuple(content["needs"])})
+
+    def done(self, store: Store) -> bool:
+        return store.finished(self.key) if self.kind == "deploy" else store.stage_path(self.key).exists()
+
+
+def perform(stage: Stage, store: Store, where: Path | None, report: Report = lambda done, of: None) -> None:
+    """Compute a stage unless its result is there; two processes never compute the same one at once."""
+    with store.lock(stage.key):
+        if not stage.done(store):
+            job = Job.model_validate(stage.job)
+            _must_be_planned(job, stage, where)
+            {"upstream": train_upstream, "deploy": deploy}[stage.kind](job, stage, store, where, report)
+
+
+@lru_cache(maxsize=2)
+def dataset_of(name: str, settings: str, where: Path | None) -> Dataset:
+    """A dataset, read once per process."""
+    return data.load(name, json.loads(settings), data.folders(where))
+
+
+def materials(job: Job, where: Path | None) -> tuple[Dataset, Layout]:
+    """The data of a job, laid out in time."""
+    dataset = dataset_of(job.data.name, json.dumps(job.data.settings, sort_keys=True), where)
+    benchmark = registry.get("benchmark", job.benchmark)()
+    return dataset, benchmark.lay_out(dataset, benchmark.options(**job.options), Seed(job.seed))
+
+
+def _must_be_planned(job: Job, stage: Stage, where: Path | None) -> None:
+    """A key names the data's content; if that changed since planning, the result would stand under a false name."""
+    fingerprint = materials(job, where)[0].fingerprint
+    if stage.key != (job.key(fingerprint) if stage.kind == "deploy" else job.upstream_key(fingerprint)):
+        raise UserError(f"the data or the files behind '{job.label}' changed while it was waiting: run it again")
+
+
+def new_model(job: Job, dataset: Dataset) -> Any:
+    """The model as initialised for this job's seed."""
+    shape = tuple(dataset.samples.x.shape[1:])
+    seed = Seed(job.seed).child("init")
+    return models.build(job.model.name, shape, dataset.task.width, seed, **job.model.settings)
+
+
+def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
+    """Train the model that every method of this seed starts from, by plain risk minimisation."""
+    dataset, layout = materials(job, where)
+    model = new_model(job, dataset)
+    assert layout.upstream is not None
+    if isinstance(model, Estimator):
+        model.fit(layout.upstream.x, layout.upstream.y)
+    else:
+        teacher = Trained(updates=3000)
+        teacher.seed = Seed(job.seed).child("upstream")
+        teacher.prepare(model, dataset.task)
+        teacher.train(layout.upstream.x, layout.upstream.y)
+    state.save({"model": state.capture(model)}, store.stage_path(stage.key))
+
+
+def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
+    """Take one method through the stream, checkpointing on the way, and keep what happened."""
+    started = time.time()
+    dataset, layout = materials(job, where)
+    learner, meter = prepared(job, stage, store, dataset, layout)
+    counted = (lambda: (meter.forward, meter.backward)) if meter else (lambda: (0, 0))
+    work = store.work_folder(stage.key)
+    recorder = Recorder(dataset.task, work, counted)
+    seed = Seed(job.seed)
+    benchmark = registry.get("benchmark", job.benchmark)()
+    reveal = Revealing(dataset.task, benchmark.reveals, seed, job.reveal.delay, job.reveal.budget)
+    parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}
+    checkpoint = Checkpoint(work / "checkpoint.safetensors", parts)
+    start = checkpoint.resume()
+    report(start, len(layout.stream))
+
+    def after_step(done: int) -> None:
+        report(done, len(layout.stream))
+        if done < len(layout.stream):
+            checkpoint.save_if_due(done)
+
+    loop.run(layout.stream, learner, reveal, layout.probes, recorder, start=start, after_step=after_step)
+    final = work / "final"
+    shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made
+    recorder.finish(final)
+    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, counted() if meter else None))
+    write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
+    write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
+    store.commit(stage.key, final)
+
+
+def prepared(job: Job, stage: Stage, store: Store, dataset: Dataset, layout: Layout) -> tuple[Learner, Any]:
+    """The learner with its model, and the meter that counts the model's passes (none for an estimator)."""
+    model, meter = new_model(job, dataset), None
+    if stage.needs:
+        upstream = state.load(store.stage_path(stage.needs[0]))["model"]
+        model.restore(upstream) if isinstance(model, Estimator) else model.load_state_dict(upstream)
+    if not isinstance(model, Estimator):
+        from driftline.training.meter import Meter
+
+        meter = Meter()
+        meter.attach(model)
+    learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
+    learner.seed = Seed(job.seed).child("learner")
+    learner.prepare(model, dataset.task, layout.upstream)
+    return learner, meter
+
+
+class Checkpoint:
+    """The state of a run between two steps: all of its parts in one file, replaced atomically."""
+
+    def __init__(self, path: Path, parts: dict[str, Any]) -> None:
+        self._path = path
+        self._parts = parts
+        self._last = time.monotonic()
+
+    def resume(self) -> int:
+        """Put the parts back where an interrupted run left them; how many steps were done."""
+        if not self._path.exists():
+            return 0
+        saved = state.load(self._path)
+        for name, part in self._parts.items():
+            part.restore(saved[name])
+        return int(saved["done"])
+
+    def save_if_due(self, done: int) -> None:
+        if time.monotonic() - self._last < CHECKPOINT_SECONDS:
+            return
+        self._parts["recorder"].flush()
+        state.save({"done": done, **{n: part.state() for n, part in self._parts.items()}}, self._path)
+        self._last = time.monotonic()

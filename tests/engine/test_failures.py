@@ -1,0 +1,131 @@
+"""A failed run is recorded as failed, with its reason, and takes nothing else with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import driftline
+from driftline.engine.execute import execute
+from driftline.engine.local import Worker
+from driftline.engine.plan import plan
+from driftline.engine.run import as_spec, carry_out
+from driftline.errors import DiskError, UserError
+from driftline.store import Store
+
+RAISES = """
+from dataclasses import dataclass
+from driftline.learners.ft import FineTune
+
+@dataclass
+class Mine(FineTune):
+    at: int = 3
+    def learn(self, x, y):
+        super().learn(x, y)
+        if self.lessons == self.at:
+            {action}
+"""
+
+
+def spec(method: str) -> dict[str, object]:
+    return {
+        "benchmark": "timeline",
+        "data": {"name": "digits", "periods": 6},
+        "model": "linear",
+        "methods": [{"name": "erm", "updates": 5}, {"name": method, "updates": 5}],
+        "timeline": {"draws": 10},
+    }
+
+
+def test_a_method_that_raises_is_recorded_and_the_others_finish(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(RAISES.format(action="raise RuntimeError('the moon was full')"))
+    store = Store.create(tmp_path / "store")
+    planned = plan(as_spec(spec(f"{mine}:Mine")), None)
+    summary = carry_out(planned, store, None, jobs=1)
+    assert [stage.job["label"] for stage in summary.computed] == ["erm(updates=5)"]
+    (failure,) = store.failures()
+    assert failure["reason"] == "RuntimeError: the moon was full"
+    assert "mine.py" in failure["traceback"]
+    frame = store.query("select method, reason from failures")
+    assert frame.loc[0, "reason"] == "RuntimeError: the moon was full"
+
+    mine.write_text(RAISES.format(action="pass"))
+    mended = plan(as_spec(spec(f"{mine}:Mine")), None)
+    assert mended.run_keys[1] != planned.run_keys[1], "an edited file is another method"
+    assert not carry_out(mended, store, None, jobs=1).failed
+
+
+def test_a_worker_that_dies_fails_its_stage_only(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(RAISES.format(action="import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
+    store = Store.create(tmp_path / "store")
+    planned = plan(as_spec({**spec(f"{mine}:Mine"), "seeds": 2}), None)
+    summary = carry_out(planned, store, None, jobs=2)
+    assert len(summary.computed) == 2
+    assert set(summary.failed.values()) == {"its worker process ended by SIGKILL, perhaps for lack of memory"}
+    assert len(store.failures()) == 2
+
+
+def test_what_needs_a_failed_stage_fails_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from driftline.engine import stages
+
+    def broken(*args: object) -> None:
+        raise UserError("no upstream today")
+
+    monkeypatch.setattr(stages, "train_upstream", broken)
+    store = Store.create(tmp_path)
+    planned = plan(as_spec({**spec("ft"), "timeline": {"upstream": 1, "draws": 10}}), None)
+    summary = carry_out(planned, store, None, jobs=1)
+    assert not summary.computed
+    runs = [summary.failed[key] for key in planned.run_keys]
+    assert runs == ["a stage it needs failed: no upstream today"] * 2
+    assert len(store.failures()) == 3
+
+
+def test_python_run_raises_with_the_reason(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(RAISES.format(action="raise ValueError('odd')"))
+    with pytest.raises(UserError, match=r"1 run\(s\) failed: ValueError: odd"):
+        driftline.run(spec(f"{mine}:Mine"), runs=tmp_path / "store")
+
+
+def test_closing_a_worker_does_not_record_a_failure(tmp_path: Path) -> None:
+    store = Store.create(tmp_path)
+    planned = plan(as_spec({**spec("ft"), "methods": [{"name": "ft", "updates": 100_000}]}), None)
+    worker = Worker(store, None)
+
+    def stop(event: object) -> None:
+        if getattr(event, "kind", "") == "advanced":
+            worker.close()
+
+    summary = execute(planned.stages, store, [worker], stop)
+    assert not summary.computed
+    assert not summary.failed
+    assert store.failures() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(disk)], capture_output=True).returncode:
+        pytest.skip("this machine does not let tests mount a small disk")
+    try:
+        store = Store.create(disk)
+        small = plan(as_spec({**spec("ft"), "data": {"name": "digits", "periods": 3}}), None)
+        summary = carry_out(small, store, None, jobs=1)
+        kept = {path: path.read_bytes() for path in disk.glob("runs/*/*")}
+        (disk / "filler").write_bytes(b"x" * 1_000)
+        with pytest.raises(OSError, match="No space left"):
+            (disk / "filler").write_bytes(b"x" * 1_000_000)
+        for jobs in (1, 2):
+            with pytest.raises(DiskError, match="the disk is full"):
+                carry_out(plan(as_spec({**spec("ft"), "seeds": [9]}), None), store, None, jobs)
+        assert {path: path.read_bytes() for path in disk.glob("runs/*/*")} == kept
+        assert not summary.failed
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)

@@ -1,0 +1,133 @@
+"""A run killed at any moment resumes and ends bit-identical to one that was never killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import driftline
+from driftline.engine import stages
+from driftline.engine.plan import plan
+from driftline.engine.run import as_spec, carry_out
+from driftline.store import Store
+
+SPEC = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 8},
+    "model": "linear",
+    "methods": [{"name": "erm", "updates": 40}, {"name": "erm-all", "updates": 40}, {"name": "ft", "updates": 40}],
+    "seeds": 2,
+    "reveal": {"delay": 1, "budget": 60},
+    "timeline": {"draws": 50, "upstream": 1},
+}
+FILES = ("answers.parquet", "probes.parquet", "scores.parquet", "card.json")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The bytes of every run in a store."""
+    return {
+        f"{path.parent.name}/{path.name}": path.read_bytes()
+        for path in sorted((folder / "runs").glob("*/*"))
+        if path.name in FILES
+    }
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What an undisturbed run leaves."""
+    folder = tmp_path_factory.mktemp("plain")
+    record = driftline.run(SPEC, runs=folder)
+    assert len(record) == 6
+    return contents(folder)
+
+
+def test_killed_twenty_times_equals_never_killed(
+    plain: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "CHECKPOINT_SECONDS", 0.0)
+    moments = random.Random(7)
+    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
+    for stage in planned.stages:
+        if stage.kind == "upstream":  # too long for the short lives to come, and without checkpoints of its own
+            stages.perform(stage, store, None)
+    kills = resumed = 0
+    while kills < 20:
+        child = os.fork()
+        if child == 0:  # a child with everything loaded starts at once, so that a kill hits real work
+            try:
+                carry_out(planned, store, None, jobs=1)
+            finally:
+                os._exit(0)
+        time.sleep(moments.uniform(0.0, 0.3))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        resumed += any((tmp_path / "work").glob("*/checkpoint.safetensors"))
+        if os.WIFEXITED(status):
+            break
+        kills += 1
+    driftline.run(SPEC, runs=tmp_path)
+    print(f"survived {kills} kills, {resumed} of them with a checkpoint to resume from")
+    assert resumed > 3, "the kills never met a run that had a checkpoint, so resuming was not tried"
+    assert contents(tmp_path) == plain
+    assert not list((tmp_path / "work").glob("*/*")), "nothing half-made is left behind"
+
+
+def test_two_workers_killed_with_their_driver(plain: dict[str, bytes], tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(driftline.spec.parse(SPEC).to_yaml())
+    command = [sys.executable, "-m", "driftline", "run", str(recipe), "--jobs", "2", "--runs", str(tmp_path / "store")]
+    environment = {**os.environ, "DRIFTLINE_CHECKPOINT_SECONDS": "0"}
+    work = tmp_path / "store" / "work"
+    for _ in range(2):
+        driver = subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
+        limit = time.monotonic() + 60
+        before = set(work.glob("*/*.parquet"))
+        while set(work.glob("*/*.parquet")) <= before and driver.poll() is None and time.monotonic() < limit:
+            time.sleep(0.01)
+        driver.kill()  # the driver alone: its workers must notice and end by themselves
+        driver.wait()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    assert contents(tmp_path / "store") == plain
+
+
+def test_shared_stage_is_computed_once(tmp_path: Path) -> None:
+    driftline.run(SPEC, runs=tmp_path)
+    assert len(list((tmp_path / "stages").glob("*.safetensors"))) == 2, (
+        "one upstream model per seed serves three methods"
+    )
+    made = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
+    driftline.run(SPEC, runs=tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")} == made, (
+        "a second run reuses everything"
+    )
+
+
+def test_methods_start_from_the_same_upstream_model(tmp_path: Path) -> None:
+    record = driftline.run(SPEC, runs=tmp_path)
+    first = record.answers.query("step == 0").pivot_table(index=["seed", "id"], columns="method", values="confidence")
+    assert (first.nunique(axis=1) == 1).all(), "before any learning all methods answer with the upstream model"
+    assert first["ft(updates=40)"].mean() > 0.4, "and that model has been trained"
+
+
+def test_two_processes_on_one_store_lose_nothing(plain: dict[str, bytes], tmp_path: Path) -> None:
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                driftline.run(SPEC, runs=tmp_path)
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+    assert contents(tmp_path) == plain
+    assert len(Store(tmp_path).record()) == 6
