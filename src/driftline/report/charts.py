@@ -1,0 +1,145 @@
+"""Charts as Vega-Lite specs: heat maps over (t, tau) and lines over time.
+
+A spec names its data and does not hold them; text and lines take the colour of the page around them, so the same
+chart is legible in light, in dark and on paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from driftline.report.series import Series
+
+# Okabe and Ito's colours, told apart by colour-blind eyes; black is left to the text, yellow comes late.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#A6761D", "#8C8C8C")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
+RED, WHITE, BLUE = "#B2182B", "#FFFFFF", "#2166AC"
+EMPTY = "rgba(128, 128, 128, 0.22)"  # not evaluated
+LABELS = 12  # at most so many names along an axis
+SIDE = 340
+WIDTH, HEIGHT = 510, 200
+
+
+def colour(index: int) -> str:
+    """The colour of the method at this place."""
+    return COLOURS[index % len(COLOURS)]
+
+
+def dash(index: int) -> list[int]:
+    """The dash pattern that tells methods apart once the colours are used up."""
+    return DASHES[index // len(COLOURS) % len(DASHES)]
+
+
+def accuracy_map(data: str, times: Sequence[str], domain: tuple[float, float]) -> dict[str, Any]:
+    """A(t, tau): the model of t examined at tau; one scale for all methods of a group."""
+    return _heat_map(data, times, alt.Scale(domain=list(domain), scheme="viridis"), "A(t, τ)", [])
+
+
+def transfer_map(data: str, times: Sequence[str], lowest: float, delta: float) -> dict[str, Any]:
+    """g(t, tau): white exactly at delta, blue where the model is still valid, red where it is not."""
+    ends = [min(lowest, delta - 0.05), delta, max(1.0, delta + 0.05)]
+    return _heat_map(
+        data, times, alt.Scale(domain=ends, range=[RED, WHITE, BLUE], interpolate="lab"), "g(t, τ)", [delta]
+    )
+
+
+def lines(
+    data: str, times: Sequence[str], methods: Sequence[str], name: str, span: tuple[float, float]
+) -> dict[str, Any]:
+    """A metric over time: a line per method, a band for its interval."""
+    x = alt.X("time:N", scale=alt.Scale(domain=list(times), type="point", padding=0.3), axis=_axis(times, "t"))
+    scale = alt.Scale(domain=list(span), nice=False, zero=False)
+    y = alt.Y("value:Q", scale=scale, axis=alt.Axis(title=name, format=".0%", tickCount=5))
+    colours = alt.Scale(domain=list(methods), range=[colour(k) for k in range(len(methods))])
+    dashes = alt.Scale(domain=list(methods), range=[dash(k) for k in range(len(methods))])
+    base = alt.Chart(alt.NamedData(name=data), width=WIDTH, height=HEIGHT).encode(
+        x=x, color=alt.Color("method:N", scale=colours, legend=None)
+    )
+    band = base.mark_area(opacity=0.16, clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    line = base.mark_line(strokeWidth=2, clip=True).encode(
+        y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=None)
+    )
+    points = base.mark_point(filled=True, size=max(8, 400 // max(1, len(times))), opacity=1, clip=True).encode(
+        y=y, tooltip=[alt.Tooltip("method:N"), *_tooltips(name, ("time", "t"))]
+    )
+    return _spec((band + line + points).properties(description=f"{name} over time, by method"))
+
+
+def bars(data: str, times: Sequence[str]) -> dict[str, Any]:
+    """Samples per period: those that are shown and those held out."""
+    parts = alt.Scale(domain=["shown", "held out"], range=["#7A8CA3", "#C9A227"])
+    chart = (
+        alt.Chart(alt.NamedData(name=data), width=WIDTH, height=HEIGHT)
+        .mark_bar()
+        .encode(
+            x=alt.X("time:N", scale=alt.Scale(domain=list(times)), axis=_axis(times, "period")),
+            y=alt.Y("count:Q", axis=alt.Axis(title="samples", tickCount=5)),
+            color=alt.Color("part:N", scale=parts, legend=alt.Legend(title=None, orient="top")),
+            tooltip=[
+                alt.Tooltip("time:N", title="period"),
+                alt.Tooltip("part:N"),
+                alt.Tooltip("count:Q", title="samples"),
+            ],
+        )
+    )
+    return _spec(chart.properties(description="Samples per period"))
+
+
+def span(series: Series, room: float = 0.02) -> tuple[float, float]:
+    """The part of 0 to 1 that the intervals and values of shares take up."""
+    values = [value for column in ("value", "low", "high") for value in series.values(column)]
+    return max(0.0, min(values) - room), min(1.0, max(values) + room)
+
+
+def _heat_map(data: str, times: Sequence[str], scale: alt.Scale, name: str, ticks: list[float]) -> dict[str, Any]:
+    low, high = scale.domain[0], scale.domain[-1]
+    marks = [low, *(ticks or [low + (high - low) * k / 4 for k in (1, 2, 3)]), high]
+    length = SIDE * 3 // 4
+    legend = alt.Legend(title=name, format=".0%", values=marks, gradientLength=length, labelOverlap=False)
+    sort = alt.Scale(domain=list(times), padding=0)
+    chart = (
+        alt.Chart(alt.NamedData(name=data), width=SIDE, height=SIDE)
+        .mark_rect()
+        .encode(
+            x=alt.X("tau:N", scale=sort, axis=_axis(times, "tested at τ")),
+            y=alt.Y("time:N", scale=sort, axis=_axis(times, "trained at t")),
+            color=alt.Color("value:Q", scale=scale, legend=legend),
+            tooltip=_tooltips(name, ("time", "trained at t"), ("tau", "tested at τ")),
+        )
+    )
+    return _spec(chart.properties(description=f"{name} by training period t and test period τ"), fill=EMPTY)
+
+
+def _axis(times: Sequence[str], title: str) -> alt.Axis:
+    """An axis with as many names as can be read, evenly spread."""
+    every = -(-len(times) // LABELS)
+    wide = max((len(name) for name in times[::every]), default=0) * min(len(times), LABELS) > 44
+    angle = -90 if wide and not title.startswith("trained") else 0
+    return alt.Axis(title=title, values=list(times[::every]), labelAngle=angle, labelLimit=90, ticks=False, grid=False)
+
+
+def _tooltips(name: str, *places: tuple[str, str]) -> list[alt.Tooltip]:
+    return [
+        *(alt.Tooltip(f"{field}:N", title=title) for field, title in places),
+        alt.Tooltip("value:Q", title=name, format=".1%"),
+        alt.Tooltip("low:Q", title="95% interval from", format=".1%"),
+        alt.Tooltip("high:Q", title="to", format=".1%"),
+        alt.Tooltip("interval:N", title="interval over"),
+        alt.Tooltip("n:Q", title="test answers per seed", format=","),
+        alt.Tooltip("seeds:Q", title="seeds"),
+    ]
+
+
+def _spec(chart: alt.TopLevelMixin, fill: str = "transparent") -> dict[str, Any]:
+    text = {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 11, "titleFontSize": 11}
+    themed = chart.configure(background="transparent", font="system-ui, sans-serif")
+    themed = themed.configure_axis(
+        **text, titleFontWeight="normal", domainColor=EMPTY, gridColor=EMPTY, tickColor=EMPTY
+    )
+    themed = themed.configure_legend(**text, titleFontWeight="normal").configure_view(stroke=None, fill=fill)
+    spec: dict[str, Any] = themed.to_dict()
+    spec.pop("$schema", None)  # an address that nobody needs to follow
+    return spec

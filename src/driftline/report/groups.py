@@ -1,0 +1,113 @@
+"""Runs that may be compared stand together: same benchmark, data, model, options and rules of revealing."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from driftline.record import Record, Run
+
+HEAD = ("benchmark", "data", "model")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs in which nothing differs but the method and the seed."""
+
+    title: str
+    runs: tuple[Run, ...]
+    labels: Mapping[str, str]
+    """The method of each run, by the run's key, as tables and charts call it."""
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The card of the first run; what it says of the protocol holds for all."""
+        return self.runs[0].card
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.labels.values())))
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """All rows of scores, with columns for method and seed."""
+        scores = Record(self.runs).scores
+        return scores.assign(method=scores["run"].map(dict(self.labels)))
+
+    def runs_of(self, method: str) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if self.labels[run.key] == method)
+
+
+def groups(record: Record) -> tuple[Group, ...]:
+    """The record's runs in groups, sorted by title; a run that is given twice counts once."""
+    members: dict[Hashable, list[Run]] = defaultdict(list)
+    for run in {run.key: run for run in record.runs}.values():
+        members[_hashable(_setting(run.card))].append(run)
+    settings = [_setting(runs[0].card) for runs in members.values()]
+    made = [
+        Group(_title(setting, settings), tuple(sorted(runs, key=lambda run: (run.method, run.seed))), _labels(runs))
+        for setting, runs in zip(settings, members.values(), strict=True)
+    ]
+    return tuple(sorted(made, key=lambda group: group.title))
+
+
+def _setting(card: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be the same for two runs to be comparable, flat, by the names used in a spec."""
+    run = card["run"]
+    parts = {
+        "data": run["data"]["settings"],
+        "model": run["model"]["settings"],
+        run["benchmark"]: run["options"],
+        "reveal": run["reveal"],
+    }
+    return {
+        "benchmark": run["benchmark"],
+        "data": run["data"]["name"],
+        "model": run["model"]["name"],
+        **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
+        "fingerprint": card["data"]["fingerprint"],
+        "driftline": card["code"]["driftline"],
+    }
+
+
+def _title(setting: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
+    """Benchmark, data and model, then what tells this group from others with the same three."""
+    alike = [other for other in others if all(other[key] == setting[key] for key in HEAD)]
+    differing = _differing(alike)
+    if any(key.startswith("data.") for key in differing):
+        differing = [key for key in differing if key != "fingerprint"]  # it differs because the settings do
+    told = [f"{key}={setting[key]}" for key in differing if key in setting]
+    return " · ".join([*(str(setting[key]) for key in HEAD), *told])
+
+
+def _labels(runs: Iterable[Run]) -> dict[str, str]:
+    """Labels by run; where two methods share one, the settings that tell them apart are added."""
+    named: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for run in runs:
+        named[run.method][run.key] = run.card["run"]["method"]["settings"]
+    labels = {}
+    for label, settings in named.items():
+        differing = _differing(settings.values())
+        for key, given in settings.items():
+            told = ", ".join(f"{name}={given.get(name)}" for name in differing)
+            labels[key] = f"{label} [{told}]" if told else label
+    return labels
+
+
+def _differing(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The keys that do not have the same value in all mappings, in order of appearance."""
+    seen: dict[str, set[Hashable]] = {}
+    mappings = list(mappings)
+    for key in dict.fromkeys(key for mapping in mappings for key in mapping):
+        seen[key] = {_hashable(mapping.get(key)) for mapping in mappings}
+    return [key for key, values in seen.items() if len(values) > 1]
+
+
+def _hashable(content: Any) -> Hashable:
+    return json.dumps(content, sort_keys=True)

@@ -1,0 +1,135 @@
+"""What stands under a table, so that its numbers can be read without asking the author."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+
+from driftline.record import Run
+from driftline.report.results import Cell, Column, ResultTable, shown, shown_interval
+
+T_INTERVAL = "95% t-interval over seeds"
+BOOTSTRAP = "95% bootstrap interval over test examples (one seed)"
+
+
+def caption(table: ResultTable) -> str:
+    """One sentence from the protocol card: what was run on what, and what the methods were shown."""
+    card, protocol = table.group.card, table.group.card["protocol"]
+    times = f"{len(protocol['periods'])} times, " if "periods" in protocol else ""
+    return (
+        f"{table.group.title} ({times}{card['data']['samples']} samples, {_answers(table)} test answers per run). "
+        f"{_revealed(table)}"
+    )
+
+
+def notes(table: ResultTable) -> list[str]:
+    """Which intervals, what the marks mean, and whatever else bears on the numbers."""
+    lines = [_intervals(table), _marks(table)]
+    if any(row.gmac is None for row in table.rows):
+        lines.append("GMAC –: not counted.")
+    if len({run.card["code"]["sources"] for run in table.group.runs}) > 1:
+        lines.append("Caution: these runs were made by different states of the code (code.sources on their cards).")
+    return lines
+
+
+def formulas(table: ResultTable) -> list[tuple[str, str]]:
+    """Each column with its direction, its formula and its settings."""
+    return [(f"{column.name} {column.arrow}", _formula(table, column)) for column in table.columns]
+
+
+def answer(table: ResultTable) -> str:
+    """The benchmark's question, answered in a sentence with numbers."""
+    ranked = sorted(table.rows, key=lambda row: _value(table, row.method, "tas"), reverse=True)
+    if not ranked or not table.cells():
+        return "These runs have no scores for the headline metrics."
+    method = ranked[0].method
+    parts = {name: table.cell(method, name, "mean") for name in ("id", "ood", "tas", "sh")}
+    found = {name: cell for name, cell in parts.items() if cell}
+    if len(found) < len(parts):
+        return _best_of_first(table)
+    text = {name: f"{_said(cell, name != 'sh')} {shown_interval(cell, name != 'sh')}" for name, cell in found.items()}
+    delta = table.group.card["run"]["options"].get("delta", 0)
+    over = f"{_range([cell.n for cell in found.values()])} times and {_seeds(found['tas'].seeds)}"
+    which = f"With {method}" + (", the method with the highest TAS, " if len(table.rows) > 1 else ", ")
+    return (
+        f"{which}a model is right in {text['id']} of cases in its own period and in {text['ood']} later on, which is "
+        f"{text['tas']} of what models trained then reach; it keeps {100 * delta:g}% of their accuracy for "
+        f"{text['sh']} periods (means over {over}; 95% intervals)."
+    )
+
+
+def _best_of_first(table: ResultTable) -> str:
+    column = next(c for c in table.columns if any(table.cell(row.method, c.metric, c.stat) for row in table.rows))
+    cells = {row.method: table.cell(row.method, column.metric, column.stat) for row in table.rows}
+    sign = 1 if column.better == "higher" else -1
+    method, cell = max(((m, c) for m, c in cells.items() if c), key=lambda pair: sign * pair[1].value)
+    number = f"{_said(cell, column.share)} {shown_interval(cell, column.share)}"
+    return (
+        f"By {column.name}, {method} is best: {number} (n = {cell.n} {cell.unit}, {_seeds(cell.seeds)}; 95% interval)."
+    )
+
+
+def _value(table: ResultTable, method: str, metric: str) -> float:
+    cell = table.cell(method, metric, "mean")
+    return cell.value if cell else float("-inf")
+
+
+def _said(cell: Cell, share: bool) -> str:
+    return f"{shown(cell.value, share)}{'%' if share else ''}"
+
+
+def _formula(table: ResultTable, column: Column) -> str:
+    cells = [table.cell(row.method, column.metric, column.stat) for row in table.rows]
+    n = _range([cell.n for cell in cells if cell])
+    unit = next((cell.unit for cell in cells if cell), "times")
+    given = "".join(f", {key} = {value}" for key, value in column.settings.items())
+    return f"{column.stat} over {n} {unit} of {column.formula}{given}"
+
+
+def _intervals(table: ResultTable) -> str:
+    kinds = {cell.interval for cell in table.cells()}
+    counts = "; ".join(f"{row.method} {row.seeds}" for row in table.rows)
+    same = {row.seeds for row in table.rows}
+    seeds = _seeds(same.pop()) if len(same) == 1 else f"seeds: {counts}"
+    which = [text for kind, text in (("seeds", T_INTERVAL), ("examples", BOOTSTRAP)) if kind in kinds]
+    return f"Mean over seeds ({seeds}) and {' or, with one seed, '.join(which) or 'no interval'}."
+
+
+def _marks(table: ResultTable) -> str:
+    if any(cell.leads for cell in table.cells()):
+        return (
+            "Bold: the best of a column and all that cannot be told from it (the 95% paired t-interval of their "
+            "differences on common seeds contains 0)."
+        )
+    if len(table.rows) < 2:
+        return "Nothing is marked best: there is one method."
+    return "Nothing is marked best: telling methods apart takes at least two seeds."
+
+
+def _revealed(table: ResultTable) -> str:
+    protocol = table.group.card["protocol"]
+    delay, budget = protocol["label_delay_steps"], protocol["labels_per_step"]
+    when = "at the end of each step" if not delay else f"{delay} step(s) late"
+    amount = "" if budget == "all" else f", at most {budget} per step"
+    return f"Revealed to the methods: {protocol['revealed']}, {when}{amount}."
+
+
+def _answers(table: ResultTable) -> str:
+    return _range([_tested(run) for run in table.group.runs])
+
+
+def _tested(run: Run) -> int:
+    """Answers given in examinations; where a benchmark has none, answers given along the way."""
+    for name in ("probes", "answers"):
+        path = run.folder / f"{name}.parquet"
+        if path.exists():
+            return int(pq.read_metadata(path).num_rows)
+    return 0
+
+
+def _range(counts: list[int]) -> str:
+    ends = dict.fromkeys((min(counts), max(counts))) if counts else {}
+    return "–".join(f"{count:,}" for count in ends) or "no"
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'' if count == 1 else 's'}"

@@ -1,0 +1,168 @@
+"""The report: one HTML page that needs neither network nor server, and can be mailed, archived and printed."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from driftline.atomic import write_bytes
+from driftline.record import Record
+from driftline.report import charts, series
+from driftline.report.groups import Group
+from driftline.report.notes import answer, caption, formulas, notes
+from driftline.report.results import ResultTable, shown, shown_gmac, shown_interval
+from driftline.report.series import Series
+from driftline.report.tables import result_table
+
+UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+class Figures:
+    """The charts of a page and the data they name."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, dict[str, Any]] = {}
+        self.specs: dict[str, dict[str, Any]] = {}
+
+    def keep(self, rows: Series) -> str:
+        """Remember data, each word once; returns the name that charts use."""
+        name = f"data{len(self.data)}"
+        words: dict[str, int] = {}
+        packed = [[[words.setdefault(v, len(words))] if isinstance(v, str) else v for v in row] for row in rows.rows]
+        self.data[name] = {"columns": rows.columns, "words": list(words), "rows": packed}
+        return name
+
+    def add(self, title: str, spec: dict[str, Any]) -> dict[str, str]:
+        """Remember a chart; returns what the template needs to place it."""
+        name = f"chart{len(self.specs)}"
+        self.specs[name] = spec
+        return {"id": name, "title": title}
+
+
+def write_report(record: Record, output: Path) -> None:
+    """Write the page of all groups in the record; an older page is replaced in one step."""
+    write_bytes(output, page(record).encode())
+
+
+def page(record: Record) -> str:
+    """The page as text."""
+    import driftline
+
+    figures = Figures()
+    sections = [_section(table, figures) for table in result_table(record)]
+    text: str = _template().render(
+        sections=sections,
+        runs=len(record),
+        version=driftline.__version__,
+        figures=safe_json({"data": figures.data, "charts": figures.specs}),
+        bundle=_bundle(),
+    )
+    return text
+
+
+def safe_json(content: Any) -> str:
+    """JSON that cannot end the script element it stands in, whatever names it holds.
+
+    >>> safe_json({"method": "</script>"})
+    '{"method":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return "".join(UNSAFE.get(character, character) for character in text)
+
+
+def _section(table: ResultTable, figures: Figures) -> dict[str, Any]:
+    group, card = table.group, table.group.card
+    return {
+        "title": group.title,
+        "question": card["question"],
+        "paper": card["paper"],
+        "answer": answer(table),
+        "table": table,
+        "caption": caption(table),
+        "notes": notes(table),
+        "formulas": formulas(table),
+        "data_notes": list(dict.fromkeys(note for run in group.runs for note in run.card["data"]["notes"])),
+        "departures": list(dict.fromkeys(note for run in group.runs for note in run.card["departures"])),
+        "methods": [(method, charts.colour(k), charts.dash(k)) for k, method in enumerate(group.methods)],
+        "lines": _lines(table, figures),
+        "maps": _maps(group, figures),
+        "samples": _samples(group, figures),
+        "cards": [(group.labels[run.key], run.seed, run.key, _yaml(run.card)) for run in group.runs],
+    }
+
+
+def _lines(table: ResultTable, figures: Figures) -> list[dict[str, str]]:
+    group, headline = table.group, tuple((column.metric, column.stat) for column in table.columns)
+    placed = []
+    for metric, rows in series.over_time(group, headline).items():
+        spec = charts.lines(figures.keep(rows), series.times(group), group.methods, metric.upper(), charts.span(rows))
+        formula = next(column.formula for column in table.columns if column.metric == metric)
+        placed.append(figures.add(formula, spec))
+    return placed
+
+
+def _maps(group: Group, figures: Figures) -> list[tuple[str, list[dict[str, str]]]]:
+    """For each method its heat maps: A, and g where the benchmark has a delta."""
+    times, delta = series.times(group), group.card["run"]["options"].get("delta")
+    accuracy, transfer = series.cells(group, "accuracy"), series.cells(group, "ttr")
+    domain = _extent(accuracy)
+    lowest = _extent(transfer)[0]
+    placed = []
+    for method in group.methods:
+        maps = []
+        if method in accuracy:
+            spec = charts.accuracy_map(figures.keep(accuracy[method]), times, domain)
+            maps.append(figures.add("accuracy A(t, τ)", spec))
+        if method in transfer and delta is not None:
+            spec = charts.transfer_map(figures.keep(transfer[method]), times, lowest, delta)
+            maps.append(figures.add(f"transfer ratio g(t, τ), white at δ = {delta}", spec))
+        if maps:
+            placed.append((method, maps))
+    return placed
+
+
+def _samples(group: Group, figures: Figures) -> list[dict[str, str]]:
+    rows = series.sample_counts(group)
+    return (
+        [figures.add("samples per period", charts.bars(figures.keep(rows), series.times(group)))] if rows.rows else []
+    )
+
+
+def _extent(by_method: dict[str, Series]) -> tuple[float, float]:
+    values = [value for rows in by_method.values() for value in rows.values("value")] or [0.0, 1.0]
+    low, high = min(values), max(values)
+    return (low, high) if low < high else (max(0.0, low - 0.05), low + 0.05)
+
+
+def _yaml(card: dict[str, Any]) -> str:
+    import yaml
+
+    return yaml.safe_dump(card, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
+
+
+def _template() -> Any:
+    import jinja2
+
+    rules = jinja2.Environment(
+        loader=jinja2.PackageLoader("driftline.report", "."),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    rules.globals.update(shown=shown, shown_interval=shown_interval, shown_gmac=shown_gmac, zip=zip)
+    return rules.get_template("page.html.j2")
+
+
+@cache
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script without addresses to fetch from."""
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    known = version in vl_convert.get_vegalite_versions()
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version if known else None)
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

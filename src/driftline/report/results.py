@@ -1,0 +1,166 @@
+"""The result of a group as a table: methods by headline metrics, every number with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from driftline import registry
+from driftline.report.groups import Group
+from driftline.report.spread import leaders, over_seeds
+
+NONE = "–"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A headline metric under one statistic."""
+
+    metric: str
+    stat: str
+    formula: str
+    better: str
+    settings: dict[str, Any]
+
+    @property
+    def share(self) -> bool:
+        return is_share(self.metric)
+
+    @property
+    def name(self) -> str:
+        return f"{self.metric.upper()} {self.stat}"
+
+    @property
+    def arrow(self) -> str:
+        return "↑" if self.better == "higher" else "↓"
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.arrow}{' (%)' if self.share else ''}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number over seeds, and all that is needed to believe it."""
+
+    value: float
+    low: float
+    high: float
+    interval: str
+    seeds: int
+    n: int
+    unit: str
+    leads: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method: a cell per column (None where it has no score), its compute in GMAC, its seeds."""
+
+    method: str
+    cells: tuple[Cell | None, ...]
+    gmac: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """What a group of runs came to."""
+
+    group: Group
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+    def cells(self) -> list[Cell]:
+        """All cells that hold a number."""
+        return [cell for row in self.rows for cell in row.cells if cell]
+
+    def cell(self, method: str, metric: str, stat: str) -> Cell | None:
+        """One method's number for a metric, if there is one."""
+        for row in self.rows:
+            for column, cell in zip(self.columns, row.cells, strict=True):
+                if (row.method, column.metric, column.stat) == (method, metric, stat):
+                    return cell
+        return None
+
+
+def tabulate(group: Group) -> ResultTable:
+    """The headline metrics of the group's benchmark, by method."""
+    benchmark = registry.get("benchmark", group.card["run"]["benchmark"])
+    columns = tuple(_column(metric, stat, group.card) for metric, stat in benchmark.headline)
+    scores = group.scores[group.scores["stat"] != "each"]
+    summary: dict[Any, Any] = over_seeds(scores, ["method", "metric", "stat"]).to_dict("index")
+    leading = [leaders(_by_seed(scores, column), column.better) for column in columns]
+    rows = []
+    for method in group.methods:
+        cells = (
+            _cell(summary.get((method, column.metric, column.stat)), method in best)
+            for column, best in zip(columns, leading, strict=True)
+        )
+        rows.append(Row(method, tuple(cells), _gmac(group, method), len(group.runs_of(method))))
+    return ResultTable(group, columns, tuple(rows))
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a share, which reads best in percent."""
+    return bool(registry.get("metric", metric).unit == "share")
+
+
+def shown(value: float | None, share: bool) -> str:
+    """A number as tables print it.
+
+    >>> shown(0.8125, share=True), shown(1.5, share=False), shown(float("nan"), share=True)
+    ('81.2', '1.50', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return NONE
+    return f"{100 * value:.1f}" if share else f"{value:.2f}"
+
+
+def shown_interval(cell: Cell, share: bool) -> str:
+    """`[low, high]` on the scale of the number."""
+    return f"[{shown(cell.low, share)}, {shown(cell.high, share)}]"
+
+
+def shown_gmac(gmac: float | None) -> str:
+    """Compute with three digits that count.
+
+    >>> shown_gmac(28.2944), shown_gmac(0.01234), shown_gmac(123456.7), shown_gmac(None)
+    ('28.3', '0.0123', '123,457', '–')
+    """
+    if gmac is None:
+        return NONE
+    return f"{gmac:,.0f}" if gmac >= 100 else f"{gmac:.3g}"
+
+
+def _column(metric: str, stat: str, card: dict[str, Any]) -> Column:
+    registered = registry.get("metric", metric)
+    settings = {key: value for key, value in card["metrics"].get(metric, {}).items() if key != "formula"}
+    given = {key: value for key, value in settings.items() if value is not None}
+    return Column(metric, stat, registered.formula, registered.better, given)
+
+
+def _by_seed(scores: pd.DataFrame, column: Column) -> dict[str, dict[int, float]]:
+    rows = scores[(scores["metric"] == column.metric) & (scores["stat"] == column.stat)]
+    found: dict[str, dict[int, float]] = defaultdict(dict)
+    for method, seed, value in zip(rows["method"], rows["seed"], rows["value"], strict=True):
+        found[method][seed] = value
+    return found
+
+
+def _cell(row: dict[str, Any] | None, leads: bool) -> Cell | None:
+    if row is None or not math.isfinite(row["value"]):
+        return None
+    return Cell(**{**row, "seeds": int(row["seeds"]), "n": int(row["n"])}, leads=leads)
+
+
+def _gmac(group: Group, method: str) -> float | None:
+    counts = [run.card["compute"] for run in group.runs_of(method)]
+    if any(count["forward_macs"] is None for count in counts):
+        return None
+    return float(np.mean([count["forward_macs"] + (count["backward_macs"] or 0) for count in counts])) / 1e9

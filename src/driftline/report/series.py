@@ -1,0 +1,93 @@
+"""The numbers behind the charts, already averaged over seeds, as compact columns and rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from driftline.report.groups import Group
+from driftline.report.results import is_share
+from driftline.report.spread import over_seeds
+
+DIGITS = 4  # what a chart can show, and a tooltip should claim
+NUMBERS = ["value", "low", "high", "n", "seeds", "interval"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Rows for one chart or several, in the order of time."""
+
+    columns: list[str]
+    rows: list[list[Any]] = field(repr=False)
+
+    def values(self, column: str) -> list[Any]:
+        """One column, without the gaps."""
+        at = self.columns.index(column)
+        return [row[at] for row in self.rows if row[at] is not None]
+
+
+def cells(group: Group, metric: str) -> dict[str, Series]:
+    """A metric of (t, tau), such as accuracy, by method; methods without it are left out."""
+    scores = group.scores
+    rows = scores[(scores["metric"] == metric) & (scores["stat"] == "each") & scores["tau"].notna()]
+    if rows.empty:
+        return {}
+    summary = _in_time(over_seeds(rows, ["method", "time", "tau"]).reset_index(), group)
+    columns = ["time", "tau", *NUMBERS]
+    return {str(method): _series(frame, columns) for method, frame in summary.groupby("method")}
+
+
+def per_time(group: Group, metric: str) -> Series:
+    """A metric of t, such as ID, for all methods."""
+    scores = group.scores
+    rows = scores[(scores["metric"] == metric) & (scores["stat"] == "each") & scores["tau"].isna()]
+    rows = rows[rows["time"].notna()]
+    columns = ["method", "time", *NUMBERS]
+    if rows.empty:
+        return Series(columns, [])
+    return _series(_in_time(over_seeds(rows, ["method", "time"]).reset_index(), group), columns)
+
+
+def sample_counts(group: Group) -> Series:
+    """How many samples each period shows and holds out."""
+    protocol = group.card["protocol"]
+    rows = [
+        [name, part, count]
+        for part, key in (("shown", "samples_per_period"), ("held out", "held_out_per_period"))
+        for name, count in zip(times(group), protocol.get(key, []), strict=False)
+    ]
+    return Series(["time", "part", "count"], rows)
+
+
+def times(group: Group) -> list[str]:
+    """The names of the times in order: the periods on the card, else as they appear in the scores."""
+    periods = group.card["protocol"].get("periods")
+    return [str(name) for name in periods or group.scores["time"].dropna().drop_duplicates()]
+
+
+def over_time(group: Group, headline: tuple[tuple[str, str], ...]) -> dict[str, Series]:
+    """The headline metrics that are shares and have a value per time."""
+    found = {metric: per_time(group, metric) for metric, _ in headline if is_share(metric)}
+    return {metric: series for metric, series in found.items() if series.rows}
+
+
+def _in_time(frame: pd.DataFrame, group: Group) -> pd.DataFrame:
+    order = {name: at for at, name in enumerate(times(group))}
+    keys = [column for column in ("method", "time", "tau") if column in frame]
+    return frame.sort_values(keys, key=lambda column: column if column.name == "method" else column.map(order))
+
+
+def _series(frame: pd.DataFrame, columns: list[str]) -> Series:
+    return Series(columns, [[_plain(value) for value in row] for row in frame[columns].itertuples(index=False)])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and not isinstance(value, float) else round(number, DIGITS)

@@ -1,0 +1,160 @@
+"""Result tables as text: Markdown to read, LaTeX to print, CSV to compute with."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+from driftline.errors import unknown
+from driftline.record import Record
+from driftline.report.groups import groups
+from driftline.report.notes import caption, formulas, notes
+from driftline.report.results import (
+    NONE,
+    Cell,
+    Column,
+    ResultTable,
+    Row,
+    shown,
+    shown_gmac,
+    shown_interval,
+    tabulate,
+)
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "·": r"\textperiodcentered{}",
+    "–": "--",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "\n": " ",
+}
+
+
+def result_table(record: Record) -> tuple[ResultTable, ...]:
+    """One table for each group of comparable runs."""
+    return tuple(tabulate(group) for group in groups(record))
+
+
+def render(tables: Sequence[ResultTable], format: str) -> str:
+    """The tables as text: `md`, `latex` or `csv`."""
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
+    return FORMATS[format](tables)
+
+
+def _markdown(tables: Sequence[ResultTable]) -> str:
+    return "\n".join(_markdown_table(table) for table in tables)
+
+
+def _markdown_table(table: ResultTable) -> str:
+    names = ["method", *(column.title for column in table.columns), "GMAC", "seeds"]
+    lines = [
+        f"### {_md(table.group.title)}",
+        "",
+        _piped(names),
+        _piped([":--", *(["--:"] * (len(names) - 1))]),
+        *(_piped(_markdown_row(table, row)) for row in table.rows),
+        "",
+        _md(caption(table)),
+        *map(_md, notes(table)),
+        "",
+        *(f"- {name}: {_md(formula)}" for name, formula in formulas(table)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_row(table: ResultTable, row: Row) -> list[str]:
+    def cell_text(column: Column, cell: Cell | None) -> str:
+        if cell is None:
+            return NONE
+        value = shown(cell.value, column.share)
+        return f"{f'**{value}**' if cell.leads else value} {shown_interval(cell, column.share)}"
+
+    cells = (cell_text(column, cell) for column, cell in zip(table.columns, row.cells, strict=True))
+    return [_md(row.method), *cells, shown_gmac(row.gmac), str(row.seeds)]
+
+
+def _piped(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _md(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\|<*`" else c for c in " ".join(text.split()))
+
+
+def _latex(tables: Sequence[ResultTable]) -> str:
+    head = "% needs \\usepackage{booktabs}\n"
+    return head + "\n".join(_latex_table(table) for table in tables)
+
+
+def _latex_table(table: ResultTable) -> str:
+    names = ["method", *(f"{column.metric.upper()} {column.arrow}" for column in table.columns), "GMAC", "seeds"]
+    stats = ["", *(f"{column.stat}{', %' if column.share else ''}" for column in table.columns), "", ""]
+    under = " ".join([*notes(table), *(f"{name}: {formula}." for name, formula in formulas(table))])
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        r"\small",
+        r"\setlength{\tabcolsep}{4pt}",
+        f"\\caption{{{_tex(caption(table))}}}",
+        f"\\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}",
+        r"\toprule",
+        f"{' & '.join(map(_tex, names))} \\\\",
+        f"{' & '.join(map(_tiny, stats))} \\\\",
+        r"\midrule",
+        *(line for row in table.rows for line in _latex_row(table, row)),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\par\medskip",
+        f"\\begin{{minipage}}{{\\linewidth}}\\footnotesize {_tex(under)}\\end{{minipage}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_row(table: ResultTable, row: Row) -> tuple[str, str]:
+    """The numbers, and under them their intervals."""
+    values, intervals = [f"{{}}{_tex(row.method)}"], [""]  # {} keeps a label [x] from being read as an option of \\
+    for column, cell in zip(table.columns, row.cells, strict=True):
+        value = _tex(shown(cell.value if cell else None, column.share))
+        values.append(f"\\textbf{{{value}}}" if cell and cell.leads else value)
+        intervals.append(_tiny(shown_interval(cell, column.share) if cell else ""))
+    values += [_tex(shown_gmac(row.gmac)), str(row.seeds)]
+    return f"{' & '.join(values)} \\\\", f"{' & '.join([*intervals, '', ''])} \\\\"
+
+
+def _tiny(text: str) -> str:
+    return f"\\scriptsize {_tex(text)}" if text else ""
+
+
+def _tex(text: str) -> str:
+    return "".join(LATEX.get(character, character) for character in text)
+
+
+def _csv(tables: Sequence[ResultTable]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    header = "group method metric stat mean low high interval seeds n unit"
+    writer.writerow(header.split())
+    for table in tables:
+        for row in table.rows:
+            for column, cell in zip(table.columns, row.cells, strict=True):
+                if cell:
+                    numbers = (repr(cell.value), repr(cell.low), repr(cell.high), cell.interval)
+                    what = (table.group.title, row.method, column.metric, column.stat)
+                    writer.writerow([*what, *numbers, cell.seeds, cell.n, cell.unit])
+            if row.gmac is not None:
+                what = (table.group.title, row.method, "gmac", "mean")
+                writer.writerow([*what, repr(row.gmac), "", "", "", row.seeds, row.seeds, "runs"])
+    return out.getvalue()
+
+
+FORMATS: dict[str, Callable[[Sequence[ResultTable]], str]] = {"md": _markdown, "latex": _latex, "csv": _csv}

@@ -1,0 +1,116 @@
+"""Runs written to disk by hand, so that every number of a table or chart is known beforehand."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from driftline.record import Record, Run, write_rows
+
+COLUMNS = ["metric", "stat", "time", "tau", "value", "low", "high", "n", "unit"]
+PERIODS = ["a", "b", "c"]
+
+
+def card(key: str, label: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "key": key,
+        "label": label,
+        "run": {
+            "benchmark": "timeline",
+            "options": {"delta": 0.9, "horizon": None},
+            "data": {"name": "digits", "settings": {"noise": 0.2}},
+            "model": {"name": "mlp", "settings": {"width": 8}},
+            "method": {"name": label, "settings": {"lr": 0.1}},
+            "reveal": {"delay": 0, "budget": None},
+            "seed": seed,
+        },
+        "question": "How long?",
+        "paper": "A paper",
+        "departures": ["One thing is done otherwise."],
+        "protocol": {
+            "periods": PERIODS,
+            "samples_per_period": [9, 9, 9],
+            "held_out_per_period": [1, 1, 1],
+            "revealed": "labels",
+            "label_delay_steps": 0,
+            "labels_per_step": "all",
+        },
+        "metrics": {"sh": {"formula": "-", "delta": 0.9}, "ood": {"formula": "-", "horizon": None}},
+        "data": {"name": "digits", "fingerprint": "f0", "samples": 30, "notes": []},
+        "compute": {"forward_macs": 1_000_000_000, "backward_macs": 500_000_000},
+        "code": {"driftline": "0.1.0", "sources": "s0"},
+    }
+    for path, value in changes.items():
+        at = content
+        *parents, last = path.split(".")
+        for name in parents:
+            at = at[name]
+        at[last] = value
+    return content
+
+
+def cell_rows(metric: str, matrix: dict[tuple[str, str], float]) -> list[tuple[Any, ...]]:
+    return [(metric, "each", t, tau, v, v - 0.05, v + 0.05, 10, "examples") for (t, tau), v in matrix.items()]
+
+
+def summary_rows(values: dict[tuple[str, str], float]) -> list[tuple[Any, ...]]:
+    return [(metric, stat, None, None, v, v - 0.1, v + 0.2, 2, "times") for (metric, stat), v in values.items()]
+
+
+def write_run(folder: Path, label: str, seed: int, rows: Iterable[tuple[Any, ...]], **changes: Any) -> Run:
+    """A run's folder in the format of the store; `changes` are paths into the card, with __ for the dots."""
+    paths = {path.replace("__", "."): value for path, value in changes.items()}
+    key = f"{len(list(folder.glob('*'))):03d}"
+    run = Run(folder / key)
+    run.folder.mkdir(parents=True)
+    (run.folder / "card.json").write_text(json.dumps(card(key, label, seed, paths)))
+    frame = pd.DataFrame(list(rows), columns=COLUMNS).astype({"time": "string", "tau": "string"})
+    write_rows(run.folder / "scores.parquet", [pa.Table.from_pandas(frame, preserve_index=False)])
+    write_rows(run.folder / "probes.parquet", [pa.table({"correct": [1.0] * 20})])
+    return run
+
+
+@pytest.fixture
+def make_record(tmp_path: Path) -> Callable[..., Record]:
+    """A record of runs with these OOD means: {method: [one value per seed]}; further card changes by keyword."""
+
+    def make(values: dict[str, list[float]], **changes: Any) -> Record:
+        runs = []
+        for label, by_seed in values.items():
+            for seed, value in enumerate(by_seed):
+                rows = summary_rows({("ood", "mean"): value, ("sh", "mean"): 10 * value})
+                runs.append(write_run(tmp_path, label, seed, rows, **changes))
+        return Record(runs)
+
+    return make
+
+
+@pytest.fixture
+def full_record(tmp_path: Path) -> Record:
+    """Two methods, two seeds, with cells and values per time; one label is hostile."""
+    runs = []
+    for label, bonus in (("erm", 0.0), ("<script>alert(1)</script>", 0.1)):
+        for seed in (0, 1):
+            v = 0.5 + bonus + 0.02 * seed
+            accuracy = {
+                ("a", "a"): v + 0.2,
+                ("a", "b"): v,
+                ("a", "c"): v - 0.1,
+                ("b", "b"): v + 0.2,
+                ("b", "c"): v,
+                ("c", "c"): 0.8,
+            }
+            transfer = {("a", "a"): 1.0, ("a", "b"): v, ("b", "b"): 1.0}
+            means = {(name, "mean"): v for name in ("id", "ood", "tas", "sh", "dh")}
+            each = [
+                (name, "each", t, None, v, v - 0.1, v + 0.1, 10, "examples")
+                for name in ("id", "ood", "tas")
+                for t in "ab"
+            ]
+            rows = [*cell_rows("accuracy", accuracy), *cell_rows("ttr", transfer), *each, *summary_rows(means)]
+            runs.append(write_run(tmp_path, label, seed, rows))
+    return Record(runs)

@@ -1,0 +1,195 @@
+import csv
+import io
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from driftline.errors import UserError
+from driftline.record import Record
+from driftline.report.results import Cell, ResultTable
+from driftline.report.spread import leaders
+from driftline.report.tables import render, result_table
+
+Make = Callable[..., Record]
+T2 = 4.302652729911275  # the 97.5% point of Student's t with two degrees of freedom
+
+
+def ood(table: ResultTable, method: str) -> Cell:
+    cell = table.cell(method, "ood", "mean")
+    assert cell is not None
+    return cell
+
+
+def test_mean_and_t_interval_over_seeds_by_hand(make_record: Make) -> None:
+    (table,) = result_table(make_record({"erm": [0.50, 0.60, 0.70]}))
+    cell = ood(table, "erm")
+    half = T2 * 0.1 / math.sqrt(3)
+    assert (cell.value, cell.low, cell.high) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
+    assert (cell.interval, cell.seeds, cell.n, cell.unit) == ("seeds", 3, 2, "times")
+    assert table.rows[0].gmac == pytest.approx(1.5)
+
+
+def test_one_seed_keeps_its_own_interval_and_nothing_is_marked(make_record: Make) -> None:
+    record = make_record({"erm": [0.5], "ft": [0.6]})
+    (table,) = result_table(record)
+    cell = ood(table, "ft")
+    assert (cell.value, cell.low, cell.high, cell.interval) == (0.6, pytest.approx(0.5), pytest.approx(0.8), "examples")
+    text = render([table], "md")
+    assert "**" not in text
+    assert "bootstrap interval over test examples" in text
+    assert "telling methods apart takes at least two seeds" in text
+
+
+def test_a_seed_without_a_value_is_left_out(make_record: Make) -> None:
+    (table,) = result_table(make_record({"erm": [0.5, math.nan], "ft": [math.nan, math.nan]}))
+    cell = ood(table, "erm")
+    assert (cell.value, cell.low, cell.interval, cell.seeds) == (0.5, pytest.approx(0.4), "examples", 1)
+    assert table.cell("ft", "ood", "mean") is None
+
+
+def by_seed(**methods: list[float]) -> dict[str, dict[int, float]]:
+    return {method: dict(enumerate(values)) for method, values in methods.items()}
+
+
+def test_paired_differences_tell_apart_what_an_unpaired_test_would_not() -> None:
+    """Seeds differ much, but ft is better than erm by nearly the same amount on each."""
+    erm, ft = [0.30, 0.50, 0.70], [0.32, 0.521, 0.72]
+    assert stats.ttest_ind(erm, ft, equal_var=False).pvalue > 0.9
+    assert leaders(by_seed(erm=erm, ft=ft), "higher") == {"ft"}
+    assert leaders(by_seed(erm=erm, ft=ft), "lower") == {"erm"}
+
+
+def test_paired_differences_tie_what_an_unpaired_test_would_part() -> None:
+    """The seed that suits one method harms the other, so their difference is uncertain."""
+    erm, ft = [0.50, 0.54, 0.58], [0.74, 0.68, 0.62]
+    assert stats.ttest_ind(erm, ft, equal_var=False).pvalue < 0.05
+    assert leaders(by_seed(erm=erm, ft=ft), "higher") == {"erm", "ft"}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (by_seed(erm=[0.5, 0.6]), set()),
+        (by_seed(erm=[0.5, 0.6], ft=[0.9, np.nan]), set()),
+        (by_seed(erm=[0.5, 0.6], ft=[0.4, np.nan]), {"erm"}),
+        (by_seed(erm=[0.5, 0.6], ft=[0.5, 0.6]), {"erm", "ft"}),
+        (by_seed(erm=[0.1 + 0.2, 0.6], ft=[0.3, 0.6]), {"erm", "ft"}),
+        (by_seed(erm=[np.nan, np.nan], ft=[np.nan, np.nan]), set()),
+    ],
+    ids=["alone", "best has one seed", "one common seed", "equal", "equal but for a bit", "unknown"],
+)
+def test_leaders_at_the_edges(values: dict[str, dict[int, float]], expected: set[str]) -> None:
+    assert leaders(values, "higher") == expected
+
+
+@pytest.fixture
+def golden(make_record: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[ResultTable, ...]:
+    from driftline.benchmarks.timeline import Timeline
+
+    monkeypatch.setattr(Timeline, "headline", (("ood", "mean"), ("sh", "mean"), ("dh", "mean")), raising=False)
+    return result_table(make_record({"erm": [0.5, 0.6, 0.7], "a|b_[50%]": [0.7, 0.8, 0.9]}))
+
+
+NOTES = (
+    "Mean over seeds (3 seeds) and 95% t-interval over seeds.",
+    "Bold: the best of a column and all that cannot be told from it (the 95% paired t-interval of their differences on "
+    "common seeds contains 0).",
+)
+
+
+def test_markdown(golden: tuple[ResultTable, ...]) -> None:
+    assert render(golden, "md").splitlines() == [
+        "### timeline · digits · mlp",
+        "",
+        "| method | OOD mean ↑ (%) | SH mean ↑ | DH mean ↑ | GMAC | seeds |",
+        "| :-- | --: | --: | --: | --: | --: |",
+        "| a\\|b_[50%] | **80.0** [55.2, 104.8] | **8.00** [5.52, 10.48] | – | 1.5 | 3 |",
+        "| erm | 60.0 [35.2, 84.8] | 6.00 [3.52, 8.48] | – | 1.5 | 3 |",
+        "",
+        "timeline · digits · mlp (3 times, 30 samples, 20 test answers per run). "
+        "Revealed to the methods: labels, at the end of each step.",
+        *NOTES,
+        "",
+        "- OOD mean ↑: mean over 2 times of OOD(t) = mean_k A[t,t+k]",
+        "- SH mean ↑: mean over 2 times of SH(t) = max{h >= 0 : g(t,t+1), ..., g(t,t+h) all >= delta}, delta = 0.9",
+        "- DH mean ↑: mean over no times of DH(t) = min{h : S_h > threshold}, "
+        "S_h = max(0, S_{h-1} + \\|A[t,t+h] - A[t,t]\\| - epsilon)",
+    ]
+
+
+def test_latex(golden: tuple[ResultTable, ...]) -> None:
+    lines = render(golden, "latex").splitlines()
+    dot = r"\textperiodcentered{}"
+    assert lines[:15] == [
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        r"\small",
+        r"\setlength{\tabcolsep}{4pt}",
+        rf"\caption{{timeline {dot} digits {dot} mlp (3 times, 30 samples, 20 test answers per run). "
+        r"Revealed to the methods: labels, at the end of each step.}",
+        r"\begin{tabular}{lrrrrr}",
+        r"\toprule",
+        r"method & OOD $\uparrow$ & SH $\uparrow$ & DH $\uparrow$ & GMAC & seeds \\",
+        r" & \scriptsize mean, \% & \scriptsize mean & \scriptsize mean &  &  \\",
+        r"\midrule",
+        r"{}a\textbar{}b\_[50\%] & \textbf{80.0} & \textbf{8.00} & -- & 1.5 & 3 \\",
+        r" & \scriptsize [55.2, 104.8] & \scriptsize [5.52, 10.48] &  &  &  \\",
+        r"{}erm & 60.0 & 6.00 & -- & 1.5 & 3 \\",
+        r" & \scriptsize [35.2, 84.8] & \scriptsize [3.52, 8.48] &  &  &  \\",
+    ]
+    assert lines[15:18] == [r"\bottomrule", r"\end{tabular}", r"\par\medskip"]
+    assert r"max\{h \textgreater{}= 0 :" in lines[18]
+    assert lines[19:] == [r"\end{table}"]
+
+
+def test_csv_is_tidy_and_exact(golden: tuple[ResultTable, ...]) -> None:
+    rows = list(csv.DictReader(io.StringIO(render(golden, "csv"))))
+    assert list(rows[0]) == [
+        "group",
+        "method",
+        "metric",
+        "stat",
+        "mean",
+        "low",
+        "high",
+        "interval",
+        "seeds",
+        "n",
+        "unit",
+    ]
+    assert [(row["method"], row["metric"]) for row in rows] == [
+        (method, metric) for method in ("a|b_[50%]", "erm") for metric in ("ood", "sh", "gmac")
+    ]
+    erm = rows[3]
+    assert (erm["stat"], erm["interval"], erm["seeds"], erm["n"], erm["unit"]) == ("mean", "seeds", "3", "2", "times")
+    cell = ood(golden[0], "erm")
+    assert (float(erm["mean"]), float(erm["low"]), float(erm["high"])) == (cell.value, cell.low, cell.high)
+    assert (rows[5]["mean"], rows[5]["low"], rows[5]["unit"]) == ("1.5", "", "runs")
+
+
+def test_uncounted_compute_is_a_dash(make_record: Make) -> None:
+    tables = result_table(make_record({"erm": [0.5]}, compute={"forward_macs": None, "backward_macs": None}))
+    assert "| – | 1 |" in render(tables, "md")
+    assert "GMAC –: not counted." in render(tables, "md")
+    assert "gmac" not in render(tables, "csv")
+
+
+def test_one_table_per_group(make_record: Make) -> None:
+    one = make_record({"erm": [0.5]})
+    other = make_record({"erm": [0.5]}, run__options={"delta": 0.8, "horizon": None})
+    text = render(result_table(Record([*one.runs, *other.runs])), "md")
+    assert text.count("### timeline") == 2
+
+
+def test_mixed_code_is_confessed(make_record: Make) -> None:
+    one, other = make_record({"erm": [0.5]}), make_record({"ft": [0.5]}, code__sources="s1")
+    assert "different states of the code" in render(result_table(Record([*one.runs, *other.runs])), "md")
+
+
+def test_unknown_format_names_the_known_ones(make_record: Make) -> None:
+    with pytest.raises(UserError, match=r"no format 'latx'\. Did you mean 'latex'"):
+        render(result_table(make_record({"erm": [0.5]})), "latx")
