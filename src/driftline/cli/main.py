@@ -1,0 +1,239 @@
+"""`driftline`: few verbs, errors in sentences, exit codes that scripts can trust.
+
+0: done. 1: some runs failed. 2: something given cannot be used. 130: interrupted; the same command resumes.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from driftline.cli import show as show_
+from driftline.errors import UserError
+from driftline.version import __version__
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Measure learners in a world that changes over time.",
+)
+
+RunsFolder = Annotated[
+    Path | None, typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]")
+]
+DataFolder = Annotated[
+    Path | None, typer.Option("--data-dir", help="Where data are. [default: $DRIFTLINE_DATA, else the user's cache]")
+]
+
+
+@app.command()
+def run(
+    what: Annotated[
+        str, typer.Argument(help="A benchmark's name, or a recipe: a YAML file.", metavar="BENCHMARK|RECIPE")
+    ],
+    data: Annotated[str | None, typer.Option(help="A dataset's name.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
+    methods: Annotated[str | None, typer.Option(help="Names of methods, with commas between.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds: 3 means 0, 1 and 2.", min=1)] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="part.key=value, e.g. ft.lr=1e-3 or data.path=x.csv")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 1,
+    runs: RunsFolder = None,
+    data_dir: DataFolder = None,
+    print_spec: Annotated[bool, typer.Option("--print-spec", help="Print the spec as YAML and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run a benchmark or a recipe, and record what happened."""
+    from driftline import spec as spec_
+    from driftline.cli.progress import Progress
+    from driftline.engine.plan import plan
+    from driftline.engine.run import carry_out
+    from driftline.engine.worker import keep_memory
+    from driftline.store import Store
+
+    content = _content(what, data, model, methods, seeds)
+    spec = spec_.parse(spec_.with_settings(content, set_ or []))
+    if print_spec:
+        typer.echo(spec.to_yaml(), nl=False)
+        return
+    keep_memory()
+    store = Store.create(runs)
+    planned = plan(spec, data_dir)
+    with Progress(planned, quiet=quiet) as progress:
+        summary = carry_out(planned, store, data_dir, min(jobs, len(planned.stages)), progress.watch)
+    if not quiet:
+        done = [key for key in planned.run_keys if key not in summary.failed]
+        show_.summary(store.record(done), store, summary)
+    for reason in dict.fromkeys(summary.failed.values()):
+        typer.echo(f"failed: {reason}", err=True)
+    raise typer.Exit(1 if summary.failed else 0)
+
+
+def _content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> dict[str, Any]:
+    """What the flags and, if there is one, the recipe say; flags win."""
+    import yaml
+
+    flags = {"data": data, "model": model, "methods": methods, "seeds": seeds}
+    given = {key: value for key, value in flags.items() if value is not None}
+    if not what.endswith((".yaml", ".yml")):
+        from driftline import registry
+
+        registry.get("benchmark", what)
+        missing = [f"--{key}" for key in ("data", "methods") if key not in given]
+        if missing:
+            raise UserError(
+                f"driftline run {what} needs {' and '.join(missing)}; see `driftline list datasets|methods`"
+            )
+        return {"benchmark": what, **given}
+    try:
+        recipe = yaml.safe_load(Path(what).read_text())
+    except OSError as error:
+        raise UserError(f"cannot read {what}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{what} is not YAML: {error}") from error
+    if not isinstance(recipe, dict):
+        raise UserError(f"{what} is not a recipe: a mapping with the keys benchmark, data and methods")
+    return {**recipe, **given}
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[str, typer.Argument(help="methods, benchmarks, datasets, models, metrics, shifts, or runs")],
+    runs: RunsFolder = None,
+) -> None:
+    """What can be named, or what has been run."""
+    from driftline.store import Store
+
+    if kind == "runs":
+        show_.runs(Store.open(runs))
+    else:
+        show_.names(kind)
+
+
+@app.command()
+def show(
+    run: Annotated[str, typer.Argument(help="A run's key, or its first letters, or its folder.")],
+    runs: RunsFolder = None,
+) -> None:
+    """One run: its scores and its protocol card."""
+    from driftline.store import Store
+
+    show_.run(Store.open(runs), run)
+
+
+@app.command()
+def diff(first: str, second: str, runs: RunsFolder = None) -> None:
+    """Why the numbers of two runs differ: what is not the same on their cards, then the scores."""
+    from driftline.store import Store
+
+    store = Store.open(runs)
+    show_.difference(store.find(first), store.find(second))
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(help="SQL over the tables runs, failures, answers, probes and scores.")],
+    runs: RunsFolder = None,
+) -> None:
+    """Ask all runs at once, in SQL; prints CSV."""
+    from driftline.store import Store
+
+    typer.echo(Store.open(runs).query(sql).to_csv(index=False), nl=False)
+
+
+@app.command()
+def table(
+    runs_given: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs. [default: all]")
+    ] = None,
+    format: Annotated[str, typer.Option(help="md, latex or csv")] = "md",
+    runs: RunsFolder = None,
+) -> None:
+    """The result table: methods by metrics, mean and interval over seeds."""
+    from driftline.report.tables import render, result_table
+
+    typer.echo(render(result_table(_record(runs_given, runs)), format), nl=False)
+
+
+@app.command()
+def report(
+    runs_given: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs. [default: all]")
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("report.html"),
+    runs: RunsFolder = None,
+) -> None:
+    """Draw one self-contained HTML page."""
+    from driftline.report.page import write_report
+
+    write_report(_record(runs_given, runs), output)
+    typer.echo(f"report: {output}")
+
+
+@app.command()
+def quickstart(
+    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("quickstart.html"),
+    runs: RunsFolder = None,
+    jobs: Annotated[int, typer.Option(min=1)] = 2,
+) -> None:
+    """A whole benchmark in miniature on embedded data, then the report."""
+    from driftline.cli.quickstart import quickstart as go
+
+    go(output, runs, jobs)
+
+
+def _record(keys: list[str] | None, runs: Path | None) -> Any:
+    from driftline.record import Record
+    from driftline.store import Store
+
+    store = Store.open(runs)
+    record = Record([store.find(key) for key in keys]) if keys else store.record()
+    if not len(record):
+        raise UserError(
+            f"no finished run in {store.folder}: make one with `driftline run`, or name the folder with --runs"
+        )
+    return record
+
+
+def main() -> NoReturn:
+    """Run the command line and turn what happens into an exit code."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = app(standalone_mode=False)
+    except UserError as error:
+        typer.echo(f"driftline: {error}", err=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:
+        if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error found by the parser
+            error.show()
+            sys.exit(error.exit_code)
+        raise
+    if code == INTERRUPTED:  # the parser may have turned Ctrl-C into this code already
+        typer.echo("interrupted: the same command resumes where this one stopped", err=True)
+    sys.exit(code or 0)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+if __name__ == "__main__":
+    main()

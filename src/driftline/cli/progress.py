@@ -1,0 +1,74 @@
+"""Progress while stages are computed: bars with an estimate on a terminal, plain lines in a log, or nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from driftline.engine.execute import Event
+from driftline.engine.plan import Plan
+
+
+class Progress:
+    """Watches the engine."""
+
+    def __init__(self, plan: Plan, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._total = len(plan.stages)
+        self._settled = 0
+        self._began: dict[str, float] = {}
+        self._console = Console(stderr=True)
+        self._bars: Bars | None = None
+        self._tasks: dict[str, TaskID] = {}
+        if not quiet:
+            for note in plan.notes:
+                self._console.print(f"note: {note}", highlight=False, markup=False)
+            if sys.stderr.isatty():
+                columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+                self._bars = Bars(*columns, console=self._console, transient=True)
+                self._all = self._bars.add_task("all", total=self._total)
+
+    def __enter__(self) -> Progress:
+        if self._bars:
+            self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._bars:
+            self._bars.stop()
+
+    def watch(self, event: Event) -> None:
+        """Show what happened."""
+        if self._quiet:
+            return
+        if event.kind in ("reused", "finished", "failed"):
+            self._settled += 1
+        if self._bars:
+            self._draw(self._bars, event)
+        elif event.kind != "advanced":
+            self._print(event)
+
+    def _draw(self, bars: Bars, event: Event) -> None:
+        if event.kind == "started":
+            self._tasks[event.stage.key] = bars.add_task(event.stage.name, total=None)
+        elif event.kind == "advanced":
+            bars.update(self._tasks[event.stage.key], completed=event.done, total=event.of)
+        else:
+            if event.stage.key in self._tasks:
+                bars.remove_task(self._tasks.pop(event.stage.key))
+            bars.update(self._all, completed=self._settled)
+            if event.kind == "failed":
+                bars.console.print(f"{event.stage.name} failed: {event.reason}", style="red", markup=False)
+
+    def _print(self, event: Event) -> None:
+        if event.kind == "started":
+            self._began[event.stage.key] = time.monotonic()
+            return
+        took = time.monotonic() - self._began.get(event.stage.key, time.monotonic())
+        what = {"reused": "reused", "finished": f"finished in {took:.1f} s", "failed": f"failed: {event.reason}"}
+        print(f"[{self._settled}/{self._total}] {event.stage.name}: {what[event.kind]}", file=sys.stderr, flush=True)

@@ -1,0 +1,104 @@
+"""What the command line prints about names, runs and results."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from driftline import registry
+from driftline.engine.execute import Summary
+from driftline.errors import unknown
+from driftline.record import Record, Run
+from driftline.report.tables import render, result_table
+from driftline.store import Store
+
+KINDS = {f"{kind}s": kind for kind in registry.ROOMS}
+console = Console(highlight=False)
+
+
+def names(kind: str) -> None:
+    """All registered things of a kind, with the first line of what they say of themselves."""
+    if kind not in KINDS:
+        raise unknown("list", kind, [*KINDS, "runs"])
+    known = registry.names(KINDS[kind])
+    width = max(map(len, known), default=0)
+    for name in known:
+        line = f"{name:<{width}}  {_first_line(registry.get(KINDS[kind], name))}"
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def runs(store: Store) -> None:
+    """The finished runs of a store, and the failed ones with their reasons."""
+    frame = store.query("select run, benchmark, data, model, method, seed from runs order by all")
+    table = Table(*frame.columns, box=None, pad_edge=False)
+    for row in frame.itertuples(index=False):
+        table.add_row(*map(str, row))
+    console.print(table if len(frame) else f"no finished run in {store.folder}")
+    for failure in store.failures():
+        console.print(
+            f"failed: {failure['run']['label']} seed {failure['run']['seed']}: {failure['reason']}", markup=False
+        )
+
+
+def run(store: Store, name: str) -> None:
+    """A run's summary scores, then its card; for a failed run, why."""
+    failed = [failure for failure in store.failures() if failure["key"].startswith(name)]
+    if failed and not any(found.key.startswith(name) for found in store.record().runs):
+        console.print(f"failed: {failed[0]['reason']}\n\n{failed[0]['traceback']}", markup=False)
+        return
+    found = store.find(name)
+    scores = found.table("scores")
+    summary = scores[scores["stat"] != "each"].drop(columns=["time", "tau"])
+    console.print(summary.to_string(index=False, float_format="%.4f"), markup=False, soft_wrap=True)
+    console.print(json.dumps(found.card, indent=1), markup=False, soft_wrap=True)
+
+
+def difference(first: Run, second: Run) -> None:
+    """What is not the same on two cards, then the summary scores side by side."""
+    one, other = _flat(first.card), _flat(second.card)
+    table = Table("what", first.key, second.key, box=None, pad_edge=False)
+    for key in sorted(one.keys() | other.keys()):
+        if key not in ("key", "label") and one.get(key) != other.get(key):
+            table.add_row(key, str(one.get(key, "absent")), str(other.get(key, "absent")))
+    console.print(table if table.row_count else "the cards are the same")
+    console.print()
+    scores = pd.concat([_summary_scores(first), _summary_scores(second)], axis=1, keys=["first", "second"])
+    both = scores.assign(difference=scores["second"] - scores["first"])
+    console.print(both.to_string(float_format="%.4f"), markup=False, soft_wrap=True)
+
+
+def summary(record: Record, store: Store, how: Summary) -> None:
+    """The result table after a run, and what to do next."""
+    if len(record):
+        console.print(render(result_table(record), "md"), markup=False, soft_wrap=True)
+    counts = f"{len(how.computed)} stage(s) computed, {len(how.reused)} reused, {len(how.failed)} failed"
+    console.print(
+        f"{counts}; kept in {store.folder}. Next: driftline report --runs {store.folder}", markup=False, soft_wrap=True
+    )
+
+
+def _summary_scores(found: Run) -> pd.Series:
+    scores = found.table("scores")
+    return scores[scores["stat"] != "each"].set_index(["metric", "stat"])["value"]
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(tree, dict) and tree:
+        return {
+            k: v for key, value in tree.items() for k, v in _flat(value, f"{prefix}.{key}" if prefix else key).items()
+        }
+    return {prefix: tree}
+
+
+def _first_line(thing: Any) -> str:
+    if hasattr(thing, "formula"):
+        return str(thing.formula)
+    if hasattr(thing, "func"):
+        given = ", ".join(f"{key}={value}" for key, value in thing.keywords.items())
+        return f"{_first_line(thing.func)} [{given}]"
+    return (inspect.getdoc(thing) or "").split("\n")[0]

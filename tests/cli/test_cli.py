@@ -1,0 +1,254 @@
+"""The command line as a user meets it: what is printed, and the exit code that a script sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from driftline.cli.main import main
+from driftline.store import Store
+
+Command = Callable[..., tuple[int, str, str]]
+RUN = (
+    "run",
+    "timeline",
+    "--data",
+    "digits",
+    "--model",
+    "logistic",
+    "--methods",
+    "erm",
+    "--set",
+    "data.periods=4",
+    "--set",
+    "timeline.draws=20",
+)
+
+
+@pytest.fixture
+def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """Run a command in an empty folder; its exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["driftline", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return command
+
+
+def test_run_then_everything_that_reads_runs(driftline: Command, tmp_path: Path) -> None:
+    code, out, err = driftline(*RUN, "--seeds", "2")
+    assert code == 0
+    assert "[2/2] erm seed 1: finished" in err
+    assert "2 stage(s) computed, 0 reused, 0 failed" in out
+    assert "TAS" in out
+
+    code, out, err = driftline(*RUN, "--seeds", "3")
+    assert "1 stage(s) computed, 2 reused" in out
+
+    code, out, _ = driftline("list", "runs")
+    assert code == 0
+    assert out.count("logistic") == 3
+    key = Store.open(tmp_path / "driftline-runs").record().runs[0].key
+
+    code, out, _ = driftline("show", key[:6])
+    assert code == 0
+    card = json.loads(out[out.index("{\n") :])
+    assert card["key"] == key
+    assert card["metrics"]["tas"]["formula"].startswith("TAS(t) = min(1, mean_k A[t,t+k]")
+
+    code, out, _ = driftline("query", "select count(*) as n, avg(correct) as a from probes where step = 0")
+    assert code == 0
+    assert pd.read_csv(StringIO(out))["n"].tolist() == [3 * (45 + 449 + 449 + 449)], (
+        "held out, then all of what follows"
+    )
+    joined = "from scores join runs using (run) where metric = 'tas' and stat = 'mean'"
+    code, out, _ = driftline("query", f"select method, count(*) as n {joined} group by all")
+    assert out == "method,n\nerm,3\n"
+
+    for form in ("md", "latex", "csv"):
+        code, out, _ = driftline("table", "--format", form)
+        assert code == 0
+        assert "erm" in out
+    code, out, _ = driftline("report", "-o", "r.html")
+    assert code == 0
+    assert "<html" in (tmp_path / "r.html").read_text()
+
+
+def test_diff_says_why_two_numbers_differ(driftline: Command, tmp_path: Path) -> None:
+    driftline(*RUN)
+    driftline(*RUN, "--set", "timeline.holdout=0.2")
+    first, second = (run.key for run in Store.open(tmp_path / "driftline-runs").record().runs)
+    code, out, _ = driftline("diff", first, second)
+    assert code == 0
+    assert "run.options.holdout" in out
+    assert "0.2" in out
+    assert "fingerprint" not in out, "the same data are not a difference"
+    code, out, _ = driftline("diff", first, first)
+    assert "the cards are the same" in out
+
+
+def test_print_spec_is_a_recipe_that_runs(driftline: Command, tmp_path: Path) -> None:
+    code, out, _ = driftline(*RUN, "--print-spec")
+    assert code == 0
+    assert not (tmp_path / "driftline-runs").exists()
+    (tmp_path / "recipe.yaml").write_text(out)
+    code, again, _ = driftline("run", "recipe.yaml", "--print-spec")
+    assert again == out
+    assert driftline("run", "recipe.yaml", "--seeds", "1", "--quiet") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("run", "timelin", "--data", "digits", "--methods", "erm"),
+            "no benchmark 'timelin'. Did you mean 'timeline'?",
+        ),
+        (("run", "timeline", "--data", "digits", "--methods", "emr"), "no method 'emr'. Did you mean 'erm'?"),
+        (("run", "timeline", "--methods", "erm"), "needs --data"),
+        ((*RUN, "--set", "erm.lr=1"), "erm.lr means nothing to logistic"),
+        ((*RUN[:-4], "--set", "timeline.period=fortnight"), "period 'fortnight' cannot cut"),
+        (("run", "timeline", "--data", "digits", "--model", "forest", "--methods", "ft"), "ft goes on training"),
+        (
+            ("run", "timeline", "--data", "digits", "--model", "yearbook-cnn", "--methods", "ft"),
+            "at least 16 x 16 pixels",
+        ),
+        (
+            ("run", "timeline", "--data", "yearbook", "--data-dir", "nowhere", "--methods", "ft"),
+            "dataset 'yearbook' not found",
+        ),
+        (("run", "none.yaml"), "cannot read none.yaml: No such file"),
+        (("show", "abc"), "no finished run"),
+        (("report",), "no finished run in driftline-runs"),
+        (("list", "methds"), "no list 'methds'. Did you mean 'methods'?"),
+        (("query", "selct 1"), "Tables: runs, failures, answers, probes, scores"),
+    ],
+)
+def test_mistakes_are_answered_in_a_sentence(driftline: Command, arguments: tuple[str, ...], sentence: str) -> None:
+    code, _, err = driftline(*arguments)
+    assert code == 2
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([], "expected"),
+        (["2001,1,a"] * 30, "only one value"),
+        ([f"2001,{i},{'ab'[i % 2]}" for i in range(30)], "leaves 1 period"),
+        (
+            [f"{2001 + i % 3},{'' if i == 7 else i},{'ab'[i % 2]}" for i in range(60)],
+            "'size' has 1 missing or infinite",
+        ),
+        (
+            [f"{2001 + i % 3},{'inf' if i == 7 else i},{'ab'[i % 2]}" for i in range(60)],
+            "'size' has 1 missing or infinite",
+        ),
+        ([f"{'soon' if i == 7 else 2001 + i % 3},{i},{'ab'[i % 2]}" for i in range(60)], "'soon' in row 8"),
+    ],
+)
+def test_tables_that_cannot_be_used(driftline: Command, tmp_path: Path, rows: list[str], sentence: str) -> None:
+    (tmp_path / "t.csv").write_text("\n".join(["when,size,kind", *rows]))
+    data = ("--set", "data.path=t.csv", "--set", "data.time=when", "--set", "data.target=kind")
+    code, _, err = driftline("run", "timeline", "--data", "table", "--model", "logistic", "--methods", "erm", *data)
+    assert code == 2
+    assert sentence in err
+
+
+def test_small_periods_are_left_out_and_named(driftline: Command, tmp_path: Path) -> None:
+    rows = [f"{2001 + i % 3},{i},{'ab'[i % 2]}" for i in range(60)] + ["2004,1,a", "2004,2,b"]
+    (tmp_path / "t.csv").write_text("\n".join(["when,size,kind", *rows]))
+    data = (
+        "--set",
+        "data.path=t.csv",
+        "--set",
+        "data.time=when",
+        "--set",
+        "data.target=kind",
+        "--set",
+        "timeline.draws=10",
+    )
+    code, _, err = driftline("run", "timeline", "--data", "table", "--model", "logistic", "--methods", "erm", *data)
+    assert code == 0
+    assert "note: 1 period(s) with too few samples are left out: 2004 (2)" in err
+
+
+def test_a_store_from_a_newer_version_is_left_alone(driftline: Command, tmp_path: Path) -> None:
+    (tmp_path / "driftline-runs").mkdir()
+    (tmp_path / "driftline-runs" / "store.json").write_text('{"format": 99}')
+    code, _, err = driftline(*RUN)
+    assert code == 2
+    assert "made by a newer version of driftline (format 99" in err
+    assert [path.name for path in (tmp_path / "driftline-runs").iterdir()] == ["store.json"]
+
+
+def test_a_failed_run_gives_exit_code_1_and_is_listed(driftline: Command, tmp_path: Path) -> None:
+    lines = (
+        "from driftline.learners.erm import ERM",
+        "class Odd(ERM):",
+        "  def learn(self, x, y):",
+        "    raise RuntimeError('odd')",
+    )
+    (tmp_path / "odd.py").write_text("\n".join(lines))
+    code, _, err = driftline(*RUN[:-6], "--methods", "erm,odd.py:Odd", "--set", "data.periods=4")
+    assert code == 1
+    assert "failed: RuntimeError: odd" in err
+    code, out, _ = driftline("list", "runs")
+    assert "failed: odd.py:Odd seed 0: RuntimeError: odd" in out
+    assert "erm" in out
+
+
+def test_interrupt_exits_130_and_the_same_command_resumes(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "driftline", "run", "timeline", "--data", "digits", "--model", "linear"]
+    command += [
+        "--methods",
+        "ft",
+        "--set",
+        "ft.updates=150",
+        "--set",
+        "timeline.draws=10",
+        "--jobs",
+        "2",
+        "--seeds",
+        "2",
+    ]
+    environment = {**os.environ, "DRIFTLINE_CHECKPOINT_SECONDS": "0"}
+    running = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    work, limit = tmp_path / "driftline-runs" / "work", time.monotonic() + 60
+    while not list(work.glob("*/checkpoint.safetensors")) and time.monotonic() < limit:
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "the same command resumes" in err
+    assert "Traceback" not in err
+    assert not list((tmp_path / "driftline-runs").glob("failed/*")), "an interrupted run has not failed"
+    assert list(work.glob("*/checkpoint.safetensors"))
+    assert subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["methods", "benchmarks", "datasets", "models", "metrics"])
+def test_lists_explain_every_name(driftline: Command, kind: str) -> None:
+    code, out, _ = driftline("list", kind)
+    assert code == 0
+    for line in out.strip().splitlines():
+        assert len(line.split()) > 2, f"{line!r} does not say what it is"
