@@ -21,8 +21,11 @@ class Task(Protocol):
     def width(self) -> int:
         """How many raw outputs a model needs per sample."""
 
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """Answers in the units that a model is trained on and puts out."""
+
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """One loss per sample."""
+        """One loss per sample, from raw outputs and targets."""
 
     def decode(self, outputs: np.ndarray) -> Answers:
         """Raw outputs to answers."""
@@ -41,6 +44,9 @@ class Classification:
     def width(self) -> int:
         return len(self.classes)
 
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        return y
+
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         from torch.nn.functional import cross_entropy
 
@@ -57,3 +63,35 @@ class Classification:
     def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
         right: np.ndarray = np.equal(prediction, y)
         return right.astype(float)
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A number. Models see it shifted by `centre` and divided by `scale`, which come from early data alone."""
+
+    centre: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """Shifted and scaled.
+
+        >>> Regression(centre=10.0, scale=2.0).targets(np.array([10.0, 14.0])).tolist()
+        [0.0, 2.0]
+        """
+        return ((np.asarray(y) - self.centre) / self.scale).astype(np.float32)
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        return (outputs[:, 0] - y.float()) ** 2
+
+    def decode(self, outputs: np.ndarray) -> Answers:
+        return Answers(prediction=outputs[:, 0].astype(float) * self.scale + self.centre)
+
+    def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """1 for an exact prediction, 0 for one that is `scale` or more away: max(0, 1 - (error / scale)^2)."""
+        error = (np.asarray(prediction, float) - np.asarray(y, float)) / self.scale
+        right: np.ndarray = np.maximum(0.0, 1.0 - error**2)
+        return right

@@ -177,3 +177,21 @@ def test_real_portraits_by_decade(real_data: list[Path], tmp_path: Path) -> None
     assert A[0, 5:8].mean() < A[0, 1] - 0.05, "and later less so"
     default = plan(as_spec({**spec, "model": None}), None)
     assert default.stages[0].job["model"] == {"name": "yearbook-cnn", "settings": {"width": 32}}
+
+
+def test_numbers_are_scored_by_r2(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frames = []
+    for year, slope in ((2001, 3.0), (2002, 3.0), (2003, -3.0)):
+        x = rng.normal(size=100)
+        frames.append(np.column_stack([np.full(100, year), x, 50 + slope * x + rng.normal(size=100)]))
+    np.savetxt(tmp_path / "t.csv", np.concatenate(frames), delimiter=",", header="when,x,y", comments="")
+    data = {"name": "table", "path": str(tmp_path / "t.csv"), "time": "when", "target": "y"}
+    (run,) = driftline.run({**SPEC, "data": data, "methods": ["erm"]}, runs=tmp_path / "runs").runs
+    probes = run.table("probes").query("step == 0 and probe == '2002.0' or step == 0 and probe == '2002'")
+    r2 = 1 - ((probes["truth"] - probes["prediction"]) ** 2).mean() / probes["truth"].var(ddof=0)
+    cells = run.table("scores").query("metric == 'accuracy'").set_index(["time", "tau"])["value"]
+    first, second, third = run.card["protocol"]["periods"]
+    assert cells[first, second] == pytest.approx(r2)
+    assert r2 > 0.8
+    assert cells[first, third] == 0.0, "worse than the mean is no skill"

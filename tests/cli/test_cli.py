@@ -124,7 +124,10 @@ def test_print_spec_is_a_recipe_that_runs(driftline: Command, tmp_path: Path) ->
         (("run", "timeline", "--methods", "erm"), "needs --data"),
         ((*RUN, "--set", "erm.lr=1"), "erm.lr means nothing to logistic"),
         ((*RUN[:-4], "--set", "timeline.period=fortnight"), "period 'fortnight' cannot cut"),
-        (("run", "timeline", "--data", "digits", "--model", "forest", "--methods", "ft"), "ft goes on training"),
+        (
+            ("run", "timeline", "--data", "digits", "--model", "forest", "--methods", "ft"),
+            "FineTune goes on training, and RandomForest",
+        ),
         (
             ("run", "timeline", "--data", "digits", "--model", "yearbook-cnn", "--methods", "ft"),
             "at least 16 x 16 pixels",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from driftline.data import load
 from driftline.data.table import table
 from driftline.errors import UserError
+from driftline.tasks import Classification, Regression
 
 FRAME = pd.DataFrame(
     {
@@ -198,9 +199,19 @@ def test_mistakes_and_what_they_are_told(tmp_path, text, options, message):
             csv(tmp_path, text, **options)
 
 
-def test_a_continuous_target(tmp_path):
-    with pytest.raises(UserError, match=r"looks continuous .*regression is not available"):
-        csv(tmp_path, "t,a,y\n" + "".join(f"{i},1,{i / 7}\n" for i in range(80)))
+def test_a_continuous_target_is_a_number_on_the_scale_of_the_earliest_tenth(tmp_path):
+    data = csv(tmp_path, "t,a,y\n" + "".join(f"{i},1,{i / 7}\n" for i in range(80)))
+    early = np.arange(8) / 7
+    assert data.task == Regression(centre=pytest.approx(early.mean()), scale=pytest.approx(early.std()))
+    np.testing.assert_allclose(data.samples.y, np.arange(80) / 7)
+
+
+def test_the_task_can_be_said(tmp_path):
+    text = "t,a,y\n" + "".join(f"{i},1,{i % 3}\n" for i in range(30))
+    assert isinstance(csv(tmp_path, text, task="number").task, Regression)
+    assert csv(tmp_path, text).task == Classification(("0", "1", "2"))
+    with pytest.raises(UserError, match="'y' holds texts, not numbers"):
+        csv(tmp_path, "t,a,y\n1,1,x\n2,1,z\n", task="number")
 
 
 def test_too_many_categories(tmp_path):

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from driftline import models
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.learners.erm import ERM
+from driftline.learners.erm import ERM, ERMAll
 from driftline.learners.frozen import Frozen
 from driftline.learners.ft import FineTune
 from driftline.seeds import Seed
@@ -78,7 +78,7 @@ def test_erm_is_training_from_the_initial_weights() -> None:
 
 def test_erm_all_is_training_on_everything_so_far() -> None:
     x, y = (np.concatenate(parts) for parts in zip(*PERIODS, strict=True))
-    everything = taught(ERM(updates=4, history="all"), PERIODS)
+    everything = taught(ERMAll(updates=4), PERIODS)
     assert weights(everything) == by_hand([(x, y, Seed(1).child("lesson", 0))])
     assert weights(everything) == weights(taught(ERM(updates=4), [(x, y)]))
 
@@ -118,7 +118,7 @@ def test_ft_with_naive_bayes_is_partial_fit() -> None:
 
 
 def test_ft_refuses_what_cannot_go_on() -> None:
-    with pytest.raises(UserError, match="ft goes on training"):
+    with pytest.raises(UserError, match="FineTune goes on training, and RandomForestClassifier"):
         taught(FineTune(), [], models.build("forest", (8, 8, 1), 3))
 
 

@@ -161,7 +161,7 @@ def test_an_empty_period_is_nan():
     [
         (lambda: Column([[1, 0]], [1, 0, 1]), "models x examples"),
         (lambda: Column([1, 0], [1, 0]), "models x examples"),
-        (lambda: Column([[97.0, 0]], [1, 0]), "0 .wrong. to 1"),
+        (lambda: Column([[97.0, 0]], [1, 0]), "at most 1 .right."),
         (lambda: accuracy_matrix([]), "no columns"),
         (
             lambda: accuracy_matrix([Column([[1.0]], [1.0])]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -29,6 +30,12 @@ SCORES = {
 """The columns of a table of scores, and their types."""
 
 
+def scores(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """A table of scores from its rows; what a row does not say is missing."""
+    frame = pd.DataFrame(list(rows), columns=list(SCORES)).astype(SCORES)
+    return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
+
+
 class Options(BaseModel):
     """A benchmark's own settings; unknown ones are refused."""
 
@@ -42,6 +49,10 @@ class Layout:
     stream: Stream
     probes: Probes
     upstream: Samples | None
+    waits: bool = False
+    """Whether learners are examined only after they have finished."""
+    pictured: dict[str, Samples] = field(default_factory=dict)
+    """Samples by time whose features, as the finished learner's network sees them, are kept for a picture."""
     protocol: dict[str, Any] = field(default_factory=dict)
     """What a reader must know about the layout; printed on the card."""
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
 from driftline import registry
-from driftline.benchmarks import base
+from driftline.benchmarks import base, eval_fix
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.metrics.intervals import Column, accuracy_matrix, percentile_interval, resample
@@ -24,13 +24,20 @@ from driftline.metrics.steps import Horizon, PerStep
 from driftline.record import Run
 from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.streams import Periods, periods
+from driftline.streams import Deployment, Periods, periods
 from driftline.types import Probe, Reveal, Samples, Step
+
+PICTURED = 500  # samples whose features are kept for the picture of how classes move
 
 
 class Options(base.Options):
     """The settings of a timeline."""
 
+    protocol: Literal["stream", "fix"] = "stream"
+    """stream: train and test period by period (Eval-Stream); fix: train up to a split, test after it (Eval-Fix)."""
+    split: str = "last"
+    """Eval-Fix: the last period that is trained on. With "last" every period is, and each is tested on its
+    held-out part: how hard the task is at each time."""
     period: str = "auto"
     """How time is cut: each, decade, year, quarter, month, week, day, "500 rows", or auto."""
     holdout: float = Field(default=0.1, gt=0, lt=1)
@@ -69,21 +76,6 @@ class LaterPeriods:
             yield Probe(self.timeline.names[tau], self.timeline.everything(tau))
 
 
-@dataclass(frozen=True)
-class Deployment:
-    """The periods that are left once the first ones have trained the starting model."""
-
-    timeline: Periods
-    first: int
-
-    def __len__(self) -> int:
-        return len(self.timeline) - self.first
-
-    def __getitem__(self, index: int) -> Step:
-        step = self.timeline[self.first + index]
-        return Step(index, step.time, step.samples)
-
-
 @register("benchmark", "timeline")
 class Timeline:
     """Train at t, test at every tau."""
@@ -105,6 +97,9 @@ class Timeline:
         ("tas", "minimum"),
         ("sh", "mean"),
         ("dh", "mean"),
+        ("fix-id", "mean"),
+        ("fix-ood", "mean"),
+        ("fix-worst", "mean"),
     )
     options: ClassVar[type[base.Options]] = Options
 
@@ -122,9 +117,9 @@ class Timeline:
                 f"{len(timeline)} periods with the first {options.upstream} as upstream "
                 "leave fewer than two to deploy in"
             )
-        stream = Deployment(timeline, options.upstream)
         upstream = Samples.concat(timeline.shown[: options.upstream]) if options.upstream else None
         protocol = {
+            "protocol": {"stream": "Eval-Stream", "fix": "Eval-Fix"}[options.protocol],
             "periods": list(timeline.names[options.upstream :]),
             "upstream_periods": list(timeline.names[: options.upstream]),
             "left_out_periods": timeline.left_out,
@@ -133,10 +128,17 @@ class Timeline:
             "diagonal": "held-out share of the period",
             "off_diagonal": "all samples of the later period",
         }
-        return base.Layout(stream, LaterPeriods(timeline, options.upstream, options.horizon), upstream, protocol)
+        pictured = pictures(timeline, options.upstream, seed.child("picture"))
+        if options.protocol == "fix":
+            return eval_fix.lay_out(timeline, options.split, upstream, options.upstream, protocol, pictured)
+        stream = Deployment(timeline, options.upstream, len(timeline))
+        probes = LaterPeriods(timeline, options.upstream, options.horizon)
+        return base.Layout(stream, probes, upstream, protocol=protocol, pictured=pictured)
 
     def metrics(self, options: Options) -> dict[str, dict[str, Any]]:
         """The metrics of a timeline, with their settings; every variant by name."""
+        if options.protocol == "fix":
+            return {name: {} for name in eval_fix.METRICS}
         ahead: dict[str, Any] = {"horizon": options.horizon}
         drift = {"epsilon": options.epsilon, "threshold": options.threshold}
         scores = ("ood", "ood-worst", "tas", "tas-transfer", "tas-elementwise", "tas-raw-transfer", "tas-unclipped")
@@ -153,9 +155,14 @@ class Timeline:
         """A(t, tau) and TTR per cell, every metric per t, and its mean and minimum over t."""
         options = Options(**run.card["run"]["options"])
         names = run.card["protocol"]["periods"]
-        columns = columns_of(run.table("probes"), names)
+        random = Seed(run.seed).child("bootstrap").numpy()
+        probes = scored(run.table("probes"), run.card["data"]["kind"])
+        if options.protocol == "fix":
+            return base.scores(eval_fix.score(probes, names, run.card["protocol"]["split"], options.draws, random))
+        columns = columns_of(probes, names)
         matrix, counts = accuracy_matrix(columns)
-        draws = resample(columns, options.draws, Seed(run.seed).child("bootstrap").numpy())
+        # R^2 may be negative; a model worse than the mean has no skill.
+        matrix, draws = np.maximum(matrix, 0), np.maximum(resample(columns, options.draws, random), 0)
         rows = [*_cells("accuracy", names, matrix, draws, counts)]
         ratio = registry.get("metric", "ttr").compute
         rows += _cells("ttr", names, ratio(matrix), ratio(draws), counts)
@@ -166,8 +173,29 @@ class Timeline:
             compute = registry.get("metric", metric).compute
             n = np.diag(counts) if metric == "id" else future.sum(axis=1)
             rows += _per_time(metric, names, compute(matrix, **settings), compute(draws, **settings), n)
-        frame = pd.DataFrame(rows, columns=list(base.SCORES)).astype(base.SCORES)
-        return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
+        return base.scores(rows)
+
+
+def pictures(timeline: Periods, first: int, seed: Seed) -> dict[str, Samples]:
+    """Held-out samples of every period, few enough to draw."""
+    chosen = {}
+    for t in range(first, len(timeline)):
+        rows, most = len(timeline.held_out[t]), max(1, PICTURED // (len(timeline) - first))
+        few = np.sort(seed.child(timeline.names[t]).numpy().permutation(rows)[:most])
+        chosen[timeline.names[t]] = timeline.held_out[t][few]
+    return chosen
+
+
+def scored(probes: pd.DataFrame, kind: str) -> pd.DataFrame:
+    """Probes whose `correct` averages to the score of a period: accuracy, or R^2 for numbers.
+
+    R^2 on a period is 1 - mean(error^2) / variance, so each example counts 1 - error^2 / variance of its period.
+    """
+    if kind != "Regression":
+        return probes
+    variance = probes.drop_duplicates(["probe", "id"]).groupby("probe")["truth"].var(ddof=0).replace(0, np.nan)
+    squares = (probes["prediction"] - probes["truth"]) ** 2
+    return probes.assign(correct=1 - squares / probes["probe"].map(variance))
 
 
 def columns_of(probes: pd.DataFrame, names: list[str]) -> list[Column]:

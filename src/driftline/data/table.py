@@ -1,4 +1,4 @@
-"""A table of your own: rows with a time, a class to predict, and columns of numbers or categories.
+"""A table of your own: rows with a time, a class or number to predict, and columns of numbers or categories.
 
 Nothing about the future reaches the encoding: a category column becomes one 0/1 column per category that
 occurs in the earliest tenth of the rows, and one that appears later is all zeros, as for a model in use.
@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from pandas.api import types as kinds
 from driftline.data import Dataset, find, reading
 from driftline.errors import UserError, unknown
 from driftline.registry import register
-from driftline.tasks import Classification
+from driftline.tasks import Classification, Regression, Task
 from driftline.types import Samples
 
 MANY = 50  # more categories, or more distinct fractions in a target, than this are a mistake
@@ -35,8 +36,12 @@ def table(
     target: str,
     features: list[str] | None = None,
     id: str | None = None,
+    task: Literal["auto", "classes", "number"] = "auto",
 ) -> Dataset:
-    """The rows of a .csv, .csv.gz or .parquet file in time order; without `id`, rows are numbered from 0."""
+    """The rows of a .csv, .csv.gz or .parquet file in time order; without `id`, rows are numbered from 0.
+
+    `task`: whether the target names classes or is a number; auto takes many distinct fractions for a number.
+    """
     file = Path(path).expanduser()
     file = file if os.path.exists(file) else find(where, [path], "table", "Give the path with --set data.path=...")
     frame = _read(file)
@@ -46,11 +51,11 @@ def table(
     when = _times(frame[time])
     order = np.argsort(when, kind="stable")
     frame, when = frame.iloc[order], when[order]
-    y, classes = _classes(frame[target])
+    y, asked = _target(frame[target], task)
     x, notes = _encode(frame[used])
     samples = Samples(x=x, y=y, id=order if id is None else _ids(frame[id]), time=when)
     note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {len(used)} columns"
-    return Dataset("table", samples, Classification(classes), (note, *notes))
+    return Dataset("table", samples, asked, (note, *notes))
 
 
 def _read(file: Path) -> pd.DataFrame:
@@ -110,17 +115,26 @@ def _times(column: pd.Series) -> np.ndarray:
     return best.to_numpy() if kinds.is_numeric_dtype(best) else best.dt.tz_localize(None).to_numpy("datetime64[us]")
 
 
-def _classes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
+def _target(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     _refuse_gaps(column, "target", "drop those rows")
+    numeric = kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
+    if task == "auto":
+        task = "number" if numeric and column[column % 1 != 0].nunique() > MANY else "classes"
+    if task == "classes":
+        y, classes = _classes(column)
+        return y, Classification(classes)
+    if not numeric:
+        raise UserError(f"target column '{column.name}' holds texts, not numbers; choose task classes")
+    y = column.to_numpy(np.float64)
+    early = y[: max(2, -(-len(y) // 10))]  # like the categories: nothing about the future
+    return y, Regression(centre=float(early.mean()), scale=float(early.std()) or 1.0)
+
+
+def _classes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
     if kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column):
         values = column.to_numpy()
         if (values % 1 == 0).all():
             values = values.astype(np.int64)
-        elif len(np.unique(values[values % 1 != 0])) > MANY:
-            raise UserError(
-                f"target column '{column.name}' looks continuous (more than {MANY} distinct fractions), and "
-                "regression is not available for this dataset yet; choose a column of classes"
-            )
     else:
         values = column.astype(str).to_numpy(str)
     names, y = np.unique(values, return_inverse=True)

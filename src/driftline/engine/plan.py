@@ -9,7 +9,7 @@ from pathlib import Path
 from driftline import registry
 from driftline.engine.stages import Stage, dataset_of, materials, new_model
 from driftline.errors import UserError
-from driftline.learners.trained import Trained
+from driftline.learners.pooled import Pooled
 from driftline.models.estimator import Estimator
 from driftline.seeds import Seed
 from driftline.spec import Job, Spec, filled, learner_class
@@ -56,9 +56,7 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> None:
         model = new_model(job, dataset)
         learner = registry.get("method", job.method.name)(**job.method.settings)
         if isinstance(model, Estimator):
-            if learner.networks_only:
-                raise UserError(f"{job.method.name} works on a network's weights, and {job.model.name} has none")
-            idle = sorted(set(given[job.method.name]) & set(Trained.__dataclass_fields__))
+            idle = sorted(set(given[job.method.name]) & set(Pooled.__dataclass_fields__))
             if idle:
                 raise UserError(
                     f"{job.method.name}.{idle[0]} means nothing to {job.model.name}: it is not trained by gradients"

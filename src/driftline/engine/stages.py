@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -104,7 +104,7 @@ def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, rep
     model = new_model(job, dataset)
     assert layout.upstream is not None
     if isinstance(model, Estimator):
-        model.fit(layout.upstream.x, layout.upstream.y)
+        model.fit(layout.upstream.x, dataset.task.targets(layout.upstream.y))
     else:
         teacher = Trained(updates=3000)
         teacher.seed = Seed(job.seed).child("upstream")
@@ -138,6 +138,8 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     final = work / "final"
     shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made
     recorder.finish(final)
+    if meter:
+        write_rows(final / "features.parquet", features(learner.model, layout))
     write_json(final / "card.json", card.make(job, stage.key, dataset, layout, counted() if meter else None))
     write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
     write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
@@ -156,9 +158,27 @@ def prepared(job: Job, stage: Stage, store: Store, dataset: Dataset, layout: Lay
         meter = Meter()
         meter.attach(model)
     learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
-    learner.seed = Seed(job.seed).child("learner")
+    learner.seed, learner.waits = Seed(job.seed).child("learner"), layout.waits
     learner.prepare(model, dataset.task, layout.upstream)
     return learner, meter
+
+
+def features(model: Any, layout: Layout) -> Iterator[pa.Table]:
+    """How the finished network sees the samples that are to be pictured."""
+    import torch
+
+    from driftline.models.inputs import as_input, as_tensor
+    from driftline.training.features import linear_layers, with_features
+    from driftline.training.fit import evaluating
+
+    if not linear_layers(model):
+        return
+    with evaluating(model), torch.no_grad():
+        for time_, samples in layout.pictured.items():
+            _, seen = with_features(model, as_input(as_tensor(samples.x)))
+            n = len(samples)
+            columns = {"time": pa.repeat(time_, n), "id": pa.array(samples.id), "truth": pa.array(samples.y)}
+            yield pa.table({**columns, "features": pa.array(list(seen.numpy()))})
 
 
 class Checkpoint:

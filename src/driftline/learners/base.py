@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from driftline import state
+from driftline.errors import UserError
 from driftline.models.estimator import Estimator
 from driftline.seeds import Seed
 from driftline.tasks import Task
@@ -28,11 +29,21 @@ class Learner:
     min_batch: ClassVar[int] = 1
     """The smallest number of inputs it can answer at once."""
 
+    continues: ClassVar[bool] = False
+    """Whether it goes on training a model, which not every estimator can."""
+    waits: bool = False
+    """Set by the benchmark: it examines only after `finish`, so a method that pools need not train before."""
+
     seed: Seed = Seed(0)
     """Where all its random numbers come from; the benchmark sets it before `prepare`."""
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         """Before deployment: take the model (trained on `upstream`, if there is any) and get ready."""
+        if isinstance(model, Estimator):
+            if self.networks_only:
+                raise UserError(f"{type(self).__name__} works on a network's weights, and {model} has none")
+            if self.continues and not model.can_continue:
+                raise UserError(f"{type(self).__name__} goes on training, and {model} can only start again: use erm")
         self.model = model
         self._task = task
 

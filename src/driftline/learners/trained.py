@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.models.estimator import Estimator
 from driftline.tasks import Task
@@ -31,12 +31,12 @@ class Trained(Learner):
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.lessons = 0
-        self.new_optimizer()
+        if not isinstance(model, Estimator):
+            self._initial = copy.deepcopy(model.state_dict())
+            self.new_optimizer()
 
     def new_optimizer(self) -> None:
         """Forget what the optimiser has gathered about earlier gradients."""
-        if isinstance(self.model, Estimator):
-            return
         import torch
 
         make = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self.optimizer]
@@ -53,15 +53,23 @@ class Trained(Learner):
         descend(self.descent, self.loss(x, y))
 
     def train(self, x: Any, y: Any) -> None:
-        """Train the network on these samples, from its present weights and optimiser state."""
+        """Train on these samples, from the present weights and optimiser state."""
+        targets = self._task.targets(y)
+        if isinstance(self.model, Estimator):
+            self.model.continue_fit(x, targets)
+            return
         from driftline.training.fit import fit
 
         seed = self.seed.child("lesson", self.lessons)
-        fit(self.model, x, y, self.update, updates=self.updates, batch=self.batch, seed=seed)
+        fit(self.model, x, targets, self.update, updates=self.updates, batch=self.batch, seed=seed)
         self.lessons += 1
 
-
-def must_continue(model: Estimator, method: str) -> None:
-    """Refuse an estimator that can only start again."""
-    if not model.can_continue:
-        raise UserError(f"{method} goes on training, and {model} can only be fitted afresh: use erm, or naive-bayes")
+    def train_afresh(self, x: Any, y: Any) -> None:
+        """Train on these samples from the initial weights, as if there had been no lesson before."""
+        if isinstance(self.model, Estimator):
+            self.model.fit(x, self._task.targets(y))
+            return
+        self.model.load_state_dict(self._initial)
+        self.new_optimizer()
+        self.lessons = 0
+        self.train(x, y)

@@ -50,8 +50,8 @@ class Column:
         later = later if later.ndim == 2 and later.shape[1] == len(own) else np.zeros((0, len(own)))
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "own", own)
-        if ((self.scores < 0) | (self.scores > 1)).any():
-            raise UserError("correctness of an example is from 0 (wrong) to 1 (right), or NaN where not examined")
+        if (self.scores > 1).any():
+            raise UserError("the score of an example is at most 1 (right), 0 if wrong, or NaN where not examined")
 
     @property
     def scores(self) -> np.ndarray:
@@ -98,6 +98,19 @@ def resample(columns: Sequence[Column], draws: int, rng: np.random.Generator) ->
             weights = _weights(held_out, min(chunk, draws - start), rng)
             A[start : start + chunk, : tau + 1, tau] = _share(weights @ right, weights @ examined)
     return A
+
+
+def resample_mean(values: ArrayLike, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Means (draws,) of the values drawn anew with replacement.
+
+    >>> resample_mean([1.0, 1.0, 1.0], draws=2, rng=np.random.default_rng(0)).tolist()
+    [1.0, 1.0]
+    """
+    values = np.asarray(values, dtype=float)
+    chunk = max(1, CHUNK // max(1, len(values)))
+    sizes = [min(chunk, draws - start) for start in range(0, draws, chunk)]
+    parts = [_weights(np.ones(len(values), bool), size, rng) @ values / max(1, len(values)) for size in sizes]
+    return np.concatenate(parts)
 
 
 def percentile_interval(draws: ArrayLike, level: float = 0.95, axis: int = 0) -> Interval:

@@ -21,7 +21,10 @@ Lesson = tuple[Literal["fit", "continue"], Any, np.ndarray]
 
 
 class Estimator:
-    """A scikit-learn classifier that answers for all of the task's classes, also those it has not met yet."""
+    """A scikit-learn regressor, or a classifier that answers for all classes, also those it has not met yet.
+
+    Anything with `fit` and `predict` will do; `predict_proba` and `partial_fit` are used where they exist.
+    """
 
     def __init__(self, unfitted: Any, outputs: int) -> None:
         self.outputs_per_sample = outputs
@@ -33,6 +36,10 @@ class Estimator:
         return repr(self._unfitted)
 
     @property
+    def _regresses(self) -> bool:
+        return self.outputs_per_sample == 1
+
+    @property
     def can_continue(self) -> bool:
         """Whether it can learn from more data without starting again."""
         return hasattr(self._unfitted, "partial_fit")
@@ -40,7 +47,8 @@ class Estimator:
     def fit(self, x: Any, y: np.ndarray) -> None:
         """Start again from these data."""
         self.lessons = [("fit", x, y)]
-        if len(np.unique(y)) == 1:  # most classifiers refuse to learn that there is only one class
+        if len(np.unique(y)) == 1 and not self._regresses:
+            # most classifiers refuse to learn that there is only one class
             from sklearn.dummy import DummyClassifier
 
             self._fitted = DummyClassifier(strategy="most_frequent").fit(_flat(x), y)
@@ -50,6 +58,10 @@ class Estimator:
     def continue_fit(self, x: Any, y: np.ndarray) -> None:
         """Learn from these data on top of the earlier ones."""
         self.lessons.append(("continue", x, y))
+        if self._regresses:
+            self._fitted = copy.deepcopy(self._unfitted) if self._fitted is None else self._fitted
+            self._fitted.partial_fit(_flat(x), y)
+            return
         classes = np.arange(self.outputs_per_sample)
         new = self.lessons[-1:]
         if self._fitted is None or not np.array_equal(self._fitted.classes_, classes):
@@ -59,10 +71,15 @@ class Estimator:
             self._fitted.partial_fit(_flat(inputs), labels, classes=classes)
 
     def outputs(self, x: Any) -> np.ndarray:
-        """Log-probabilities per class: minus infinity for a class never met, all equal before the first lesson."""
+        """The predicted number, or log-probabilities per class: minus infinity for a class never met.
+
+        Before the first lesson all are zero.
+        """
         n = x.shape[0] if hasattr(x, "shape") else len(x)
         if self._fitted is None:
             return np.zeros((n, self.outputs_per_sample))
+        if self._regresses:
+            return np.asarray(self._fitted.predict(_flat(x)), float).reshape(n, 1)
         logits = np.full((n, self.outputs_per_sample), -np.inf)
         if hasattr(self._fitted, "predict_proba"):
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -100,28 +117,31 @@ def named(name: str) -> Callable[..., Estimator]:
 
 @register("model", "logistic")
 def logistic(shape: tuple[int, ...], outputs: int, seed: Seed, *, C: float = 1.0) -> Estimator:
-    """Logistic regression on standardised features (scikit-learn)."""
-    from sklearn.linear_model import LogisticRegression
+    """Logistic regression on standardised features; ridge regression for numbers (scikit-learn)."""
+    from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return _estimator(make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=1000)), outputs, seed)
+    last = Ridge(alpha=1 / C) if outputs == 1 else LogisticRegression(C=C, max_iter=1000)
+    return _estimator(make_pipeline(StandardScaler(), last), outputs, seed)
 
 
 @register("model", "forest")
 def forest(shape: tuple[int, ...], outputs: int, seed: Seed, *, trees: int = 100) -> Estimator:
     """Random forest (scikit-learn)."""
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    return _estimator(RandomForestClassifier(n_estimators=trees), outputs, seed)
+    kind = RandomForestRegressor if outputs == 1 else RandomForestClassifier
+    return _estimator(kind(n_estimators=trees), outputs, seed)
 
 
 @register("model", "boosting")
 def boosting(shape: tuple[int, ...], outputs: int, seed: Seed, *, rounds: int = 100) -> Estimator:
     """Histogram gradient boosting (scikit-learn)."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    return _estimator(HistGradientBoostingClassifier(max_iter=rounds), outputs, seed)
+    kind = HistGradientBoostingRegressor if outputs == 1 else HistGradientBoostingClassifier
+    return _estimator(kind(max_iter=rounds), outputs, seed)
 
 
 @register("model", "naive-bayes")

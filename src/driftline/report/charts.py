@@ -88,6 +88,23 @@ def bars(data: str, times: Sequence[str]) -> dict[str, Any]:
     return _spec(chart.properties(description="Samples per period"))
 
 
+def scatter(data: str, stretches: Sequence[str], classes: Sequence[str]) -> dict[str, Any]:
+    """Features in two dimensions, a panel per stretch of time: do the classes stay apart?"""
+    colours = alt.Scale(domain=list(classes), range=[colour(k) for k in range(len(classes))])
+    chart = (
+        alt.Chart(alt.NamedData(name=data), width=120, height=120)
+        .mark_circle(size=14, opacity=0.75)
+        .encode(
+            x=alt.X("x:Q", axis=None),
+            y=alt.Y("y:Q", axis=None),
+            color=alt.Color("class:N", scale=colours, legend=alt.Legend(title="class", orient="top")),
+            tooltip=[alt.Tooltip("stretch:N", title="time"), alt.Tooltip("class:N")],
+            facet=alt.Facet("stretch:N", columns=4, sort=list(stretches), title=None),
+        )
+    )
+    return _spec(chart.properties(description="Features by stretch of time and class"))
+
+
 def span(series: Series, room: float = 0.02) -> tuple[float, float]:
     """The part of 0 to 1 that the intervals and values of shares take up."""
     values = [value for column in ("value", "low", "high") for value in series.values(column)]

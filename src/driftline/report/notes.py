@@ -26,6 +26,8 @@ def notes(table: ResultTable) -> list[str]:
     lines = [_intervals(table), _marks(table)]
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
+    if any(table.published.values()):
+        lines.append("Rows with a source are as printed in that paper, under its own protocol, data and compute.")
     if len({run.card["code"]["sources"] for run in table.group.runs}) > 1:
         lines.append("Caution: these runs were made by different states of the code (code.sources on their cards).")
     return lines

@@ -89,6 +89,7 @@ def _section(table: ResultTable, figures: Figures) -> dict[str, Any]:
         "lines": _lines(table, figures),
         "maps": _maps(group, figures),
         "samples": _samples(group, figures),
+        "pictures": _pictures(group, figures),
         "cards": [(group.labels[run.key], run.seed, run.key, _yaml(run.card)) for run in group.runs],
     }
 
@@ -128,6 +129,19 @@ def _samples(group: Group, figures: Figures) -> list[dict[str, str]]:
     return (
         [figures.add("samples per period", charts.bars(figures.keep(rows), series.times(group)))] if rows.rows else []
     )
+
+
+def _pictures(group: Group, figures: Figures) -> list[dict[str, str]]:
+    """How the classes lie in the features of each method's network, over time."""
+    placed = []
+    for method in group.methods:
+        rows, how = series.projection(group, method)
+        if rows.rows:
+            stretches, classes = (list(dict.fromkeys(rows.values(column))) for column in ("stretch", "class"))
+            spec = charts.scatter(figures.keep(rows), stretches, sorted(classes))
+            seed = group.runs_of(method)[0].seed
+            placed.append(figures.add(f"{method}: {len(rows.rows)} held-out samples, {how}, seed {seed}", spec))
+    return placed
 
 
 def _extent(by_method: dict[str, Series]) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from driftline import registry
+from driftline import published, registry
 from driftline.report.groups import Group
 from driftline.report.spread import leaders, over_seeds
 
@@ -60,7 +60,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A method: a cell per column (None where it has no score), its compute in GMAC, its seeds."""
+    """A method: a cell per column (None where it has no score), its compute in GMAC, its seeds.
+
+    A published row has no seeds of ours.
+    """
 
     method: str
     cells: tuple[Cell | None, ...]
@@ -75,6 +78,11 @@ class ResultTable:
     group: Group
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    published: dict[str, tuple[Row, ...]]
+
+    def lines(self) -> list[Row]:
+        """Each method's row, followed by what papers printed for it."""
+        return [line for row in self.rows for line in (row, *self.published[row.method])]
 
     def cells(self) -> list[Cell]:
         """All cells that hold a number."""
@@ -92,8 +100,9 @@ class ResultTable:
 def tabulate(group: Group) -> ResultTable:
     """The headline metrics of the group's benchmark, by method."""
     benchmark = registry.get("benchmark", group.card["run"]["benchmark"])
-    columns = tuple(_column(metric, stat, group.card) for metric, stat in benchmark.headline)
     scores = group.scores[group.scores["stat"] != "each"]
+    known = set(zip(scores["metric"], scores["stat"], strict=True))  # a benchmark's protocols have different ones
+    columns = tuple(_column(metric, stat, group.card) for metric, stat in benchmark.headline if (metric, stat) in known)
     summary: dict[Any, Any] = over_seeds(scores, ["method", "metric", "stat"]).to_dict("index")
     leading = [leaders(_by_seed(scores, column), column.better) for column in columns]
     rows = []
@@ -103,7 +112,28 @@ def tabulate(group: Group) -> ResultTable:
             for column, best in zip(columns, leading, strict=True)
         )
         rows.append(Row(method, tuple(cells), _gmac(group, method), len(group.runs_of(method))))
-    return ResultTable(group, columns, tuple(rows))
+    printed = {method: tuple(_published(group, method, columns)) for method in group.methods}
+    return ResultTable(group, columns, tuple(rows), printed)
+
+
+def _published(group: Group, method: str, columns: tuple[Column, ...]) -> list[Row]:
+    """What papers printed for this method, a row per source."""
+    card = group.card
+    printed = published.numbers(card["run"]["benchmark"], card["data"]["name"], card["protocol"].get("protocol", ""))
+    rows = []
+    for source in dict.fromkeys(n.source for n in printed if n.method == method.split("(")[0]):
+        values = {
+            (n.metric, n.stat): n.value for n in printed if (n.method, n.source) == (method.split("(")[0], source)
+        }
+        cells = [values.get((column.metric, column.stat)) for column in columns]
+        if any(value is not None for value in cells):
+            rows.append(Row(f"{method} in {source}", tuple(map(_printed_cell, cells)), None, 0))
+    return rows
+
+
+def _printed_cell(value: float | None) -> Cell | None:
+    nan = math.nan
+    return None if value is None else Cell(value, nan, nan, "not printed", 0, 0, "as printed", leads=False)
 
 
 def is_share(metric: str) -> bool:
@@ -123,8 +153,15 @@ def shown(value: float | None, share: bool) -> str:
 
 
 def shown_interval(cell: Cell, share: bool) -> str:
-    """`[low, high]` on the scale of the number."""
+    """`[low, high]` on the scale of the number; nothing for a printed number that came without."""
+    if math.isnan(cell.low):
+        return ""
     return f"[{shown(cell.low, share)}, {shown(cell.high, share)}]"
+
+
+def shown_seeds(seeds: int) -> str:
+    """How many runs of ours are behind a row."""
+    return str(seeds) if seeds else NONE
 
 
 def shown_gmac(gmac: float | None) -> str:

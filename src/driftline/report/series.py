@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from driftline.report.groups import Group
@@ -60,6 +62,34 @@ def sample_counts(group: Group) -> Series:
         for name, count in zip(times(group), protocol.get(key, []), strict=False)
     ]
     return Series(["time", "part", "count"], rows)
+
+
+def projection(group: Group, method: str, chunks: int = 8) -> tuple[Series, str]:
+    """The features of a method's first seed in two dimensions, by stretches of time, and how they were projected."""
+    columns = ["stretch", "class", "x", "y"]
+    frame = group.runs_of(method)[0].table("features")
+    if frame.empty:
+        return Series(columns, []), ""
+    places, how = project(np.stack(frame["features"].to_list()))
+    names = times(group)
+    parts = np.array_split(np.array(names), min(chunks, len(names)))
+    stretch = {name: part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts for name in part}
+    rows = zip(frame["time"].map(stretch), frame["truth"].astype(str), *places.round(3).T.tolist(), strict=True)
+    return Series(columns, [list(row) for row in rows]), how
+
+
+def project(features: np.ndarray) -> tuple[np.ndarray, str]:
+    """Two coordinates per row: UMAP where it is installed, else the two main directions of variation."""
+    if find_spec("umap"):
+        import umap
+
+        return np.asarray(umap.UMAP(random_state=0).fit_transform(features), float), "UMAP"
+    centred = features - features.mean(axis=0)
+    left, size, _ = np.linalg.svd(centred.astype(float), full_matrices=False)
+    places = np.zeros((len(features), 2))
+    kept = min(2, len(size))
+    places[:, :kept] = left[:, :kept] * size[:kept]
+    return places, "PCA"
 
 
 def times(group: Group) -> list[str]:

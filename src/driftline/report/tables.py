@@ -19,6 +19,7 @@ from driftline.report.results import (
     shown,
     shown_gmac,
     shown_interval,
+    shown_seeds,
     tabulate,
 )
 
@@ -61,7 +62,7 @@ def _markdown_table(table: ResultTable) -> str:
         "",
         _piped(names),
         _piped([":--", *(["--:"] * (len(names) - 1))]),
-        *(_piped(_markdown_row(table, row)) for row in table.rows),
+        *(_piped(_markdown_row(table, row)) for row in table.lines()),
         "",
         _md(caption(table)),
         *map(_md, notes(table)),
@@ -76,10 +77,10 @@ def _markdown_row(table: ResultTable, row: Row) -> list[str]:
         if cell is None:
             return NONE
         value = shown(cell.value, column.share)
-        return f"{f'**{value}**' if cell.leads else value} {shown_interval(cell, column.share)}"
+        return f"{f'**{value}**' if cell.leads else value} {shown_interval(cell, column.share)}".rstrip()
 
     cells = (cell_text(column, cell) for column, cell in zip(table.columns, row.cells, strict=True))
-    return [_md(row.method), *cells, shown_gmac(row.gmac), str(row.seeds)]
+    return [_md(row.method), *cells, shown_gmac(row.gmac), shown_seeds(row.seeds)]
 
 
 def _piped(cells: Sequence[str]) -> str:
@@ -110,7 +111,7 @@ def _latex_table(table: ResultTable) -> str:
         f"{' & '.join(map(_tex, names))} \\\\",
         f"{' & '.join(map(_tiny, stats))} \\\\",
         r"\midrule",
-        *(line for row in table.rows for line in _latex_row(table, row)),
+        *(line for row in table.lines() for line in _latex_row(table, row)),
         r"\bottomrule",
         r"\end{tabular}",
         r"\par\medskip",
@@ -127,7 +128,7 @@ def _latex_row(table: ResultTable, row: Row) -> tuple[str, str]:
         value = _tex(shown(cell.value if cell else None, column.share))
         values.append(f"\\textbf{{{value}}}" if cell and cell.leads else value)
         intervals.append(_tiny(shown_interval(cell, column.share) if cell else ""))
-    values += [_tex(shown_gmac(row.gmac)), str(row.seeds)]
+    values += [_tex(shown_gmac(row.gmac)), _tex(shown_seeds(row.seeds))]
     return f"{' & '.join(values)} \\\\", f"{' & '.join([*intervals, '', ''])} \\\\"
 
 
@@ -145,7 +146,7 @@ def _csv(tables: Sequence[ResultTable]) -> str:
     header = "group method metric stat mean low high interval seeds n unit"
     writer.writerow(header.split())
     for table in tables:
-        for row in table.rows:
+        for row in table.lines():
             for column, cell in zip(table.columns, row.cells, strict=True):
                 if cell:
                     numbers = (repr(cell.value), repr(cell.low), repr(cell.high), cell.interval)

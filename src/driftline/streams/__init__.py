@@ -1,5 +1,5 @@
 """How samples are laid out in time."""
 
-from driftline.streams.periods import Periods, periods
+from driftline.streams.periods import Deployment, Periods, periods
 
-__all__ = ["Periods", "periods"]
+__all__ = ["Deployment", "Periods", "periods"]

@@ -37,6 +37,22 @@ class Periods:
         return Samples.concat([self.shown[index], self.held_out[index]])
 
 
+@dataclass(frozen=True)
+class Deployment:
+    """The periods from `first` up to `end`; those before have trained the starting model."""
+
+    timeline: Periods
+    first: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    def __getitem__(self, index: int) -> Step:
+        step = self.timeline[self.first + index]
+        return Step(index, step.time, step.samples)
+
+
 def periods(
     samples: Samples, period: str = "auto", *, holdout: float = 0.1, smallest: int = 10, seed: Seed = Seed(0)
 ) -> Periods:

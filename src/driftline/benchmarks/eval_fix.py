@@ -1,0 +1,83 @@
+"""Eval-Fix, the other protocol of Wild-Time: train on everything up to a split, test on what comes after.
+
+ID is the accuracy on the pooled held-out parts of the periods trained on, so large periods weigh more; OOD is the plain
+mean over later periods, and its worst the minimum over them. Departs from Wild-Time's code in that methods which
+visit the periods one by one train on the split period too, as the pooled ones do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from driftline.benchmarks.base import Layout
+from driftline.errors import unknown
+from driftline.metrics.fixed import identity, later_mean, later_worst
+from driftline.metrics.intervals import percentile_interval, resample_mean
+from driftline.streams import Deployment, Periods
+from driftline.types import Probe, Samples, Step
+
+METRICS = ("fix-id", "fix-ood", "fix-worst")
+
+
+@dataclass(frozen=True)
+class AfterSplit:
+    """Once training is over: the held-out part of each period up to the split, and each later period whole."""
+
+    timeline: Periods
+    first: int
+    end: int
+
+    def due(self, step: Step | None) -> Iterable[Probe]:
+        if step is not None:
+            return
+        for tau in range(self.first, len(self.timeline)):
+            samples = self.timeline.held_out[tau] if tau < self.end else self.timeline.everything(tau)
+            yield Probe(self.timeline.names[tau], samples)
+
+
+def lay_out(
+    timeline: Periods,
+    split: str,
+    upstream: Samples | None,
+    first: int,
+    protocol: dict[str, Any],
+    pictured: dict[str, Samples],
+) -> Layout:
+    """The periods up to the split as the stream; all examinations at the end."""
+    split = timeline.names[-1] if split == "last" else split
+    if split not in timeline.names[first:]:
+        raise unknown("period", split, timeline.names[first:], " (in timeline.split)")
+    end = timeline.names.index(split) + 1
+    protocol = {**protocol, "split": split, "updates": "pooled methods train once; others in each period"}
+    probes = AfterSplit(timeline, first, end)
+    return Layout(Deployment(timeline, first, end), probes, upstream, waits=True, protocol=protocol, pictured=pictured)
+
+
+def score(
+    probes: pd.DataFrame, names: list[str], split: str, draws: int, random: np.random.Generator
+) -> Iterator[dict[str, Any]]:
+    """Accuracy per period, then ID, OOD and worst."""
+    end = names.index(split) + 1
+    values = [probes.loc[probes["probe"] == name, "correct"].to_numpy(float) for name in names]
+    resampled = [resample_mean(value, draws, random) for value in values]
+    for name, value, draw in zip(names, values, resampled, strict=True):
+        low, high = percentile_interval(draw)
+        cell = {"value": value.mean(), "low": low, "high": high, "n": len(value), "unit": "examples"}
+        metric = "fix-id" if names.index(name) < end else "fix-ood"
+        yield {"metric": metric, "stat": "each", "time": name, **cell}
+    accuracy, drawn = np.array([value.mean() for value in values]), np.stack(resampled, axis=-1)
+    n = np.array([len(value) for value in values[:end]])
+    yield _summary("fix-id", identity(accuracy[:end], n), identity(drawn[:, :end], n), int(n.sum()), "examples")
+    if end < len(names):
+        for metric, compute in (("fix-ood", later_mean), ("fix-worst", later_worst)):
+            yield _summary(metric, compute(accuracy[end:]), compute(drawn[:, end:]), len(names) - end, "times")
+
+
+def _summary(metric: str, value: float, draws: np.ndarray, n: int, unit: str) -> dict[str, Any]:
+    low, high = percentile_interval(draws)
+    return {"metric": metric, "stat": "mean", "value": value, "low": low, "high": high, "n": n, "unit": unit}

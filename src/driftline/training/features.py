@@ -1,0 +1,41 @@
+"""Asking a network for its features as well as its outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from driftline.errors import UserError
+
+
+def with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs, and the input of the last linear layer: what the network's classifier or regressor sees.
+
+    Last is the linear layer that is called last, not the one that was written last in the network's class, so that
+    this holds for any network that ends in one. Both results are part of the graph.
+    """
+    layers = linear_layers(model)
+    caught: list[Tensor] = []
+
+    def catch(layer: nn.Module, args: Any) -> None:
+        # A meter may run a copy of the network during this very pass, and the hooks are copied with it.
+        if any(layer is mine for mine in layers):
+            caught.append(args[0])
+
+    hooks = [layer.register_forward_pre_hook(catch) for layer in layers]
+    try:
+        outputs: Tensor = model(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return outputs, caught[-1].flatten(1)
+
+
+def linear_layers(model: nn.Module) -> list[nn.Linear]:
+    """All of a network's linear layers, of which it needs at least one."""
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
+    if not layers:
+        name = type(model).__name__
+        raise UserError(f"the features of a network are the input of its last linear layer, and {name} has none")
+    return layers
