@@ -1,0 +1,73 @@
+"""A-GEM: averaged gradient episodic memory.
+
+Chaudhry et al., "Efficient Lifelong Learning with A-GEM", ICLR 2019. With g the gradient on the batch and m the
+gradient on a batch of the same size from memory, step along
+
+    g                              if <g, m> >= 0
+    g - <g, m> / <m, m> * m        otherwise: what would raise the loss on the memory, to first order, is taken out
+
+The memory is a reservoir: a uniform draw from all samples of earlier lessons. In the first lesson it is empty.
+The paper divides the memory among tasks; without task boundaries a reservoir is the usual choice, and Wild-Time's.
+The batch from memory passes in training mode like any other, so batch-norm statistics follow both.
+
+Departs from Wild-Time's code, which offers one mini-batch per period to the memory instead of all samples, and whose
+second release no longer zeroes gradients between steps. The capacity is Wild-Time's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from driftline.learners.trained import Trained
+from driftline.models.inputs import as_input, as_tensor
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.training.memory import Reservoir
+from driftline.training.penalties import descend_along, gradient, trainable
+from driftline.types import Samples
+
+
+@register("method", "a-gem")
+@dataclass
+class AGEM(Trained):
+    """Fine-tune, but never along a direction that raises the loss on remembered samples."""
+
+    capacity: int = 1000
+
+    networks_only: ClassVar[bool] = True
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.memory = Reservoir(self.capacity, self.seed.child("memory"))
+
+    def update(self, x: Tensor, y: Tensor) -> None:
+        if not len(self.memory):
+            super().update(x, y)
+            return
+        weights = trainable(self.model)
+        slope = gradient(self.loss(x, y), weights)
+        old_x, old_y = self.memory.draw(self.batch)
+        targets = torch.as_tensor(self._task.targets(old_y))
+        recalled = gradient(self.loss(as_input(as_tensor(old_x)), targets), weights)
+        descend_along(self.descent, weights, project(slope, recalled))
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.train(x, y)
+        self.memory.add(x, y)
+
+
+def project(slope: Tensor, recalled: Tensor) -> Tensor:
+    """The slope without its part against `recalled`, if it goes against it.
+
+    >>> project(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 1.0]))
+    tensor([0.5000, 0.5000])
+    """
+    along = (slope @ recalled).item()
+    if along >= 0:
+        return slope
+    length = recalled.double().square().sum().item()  # in single precision a tiny gradient squared is zero
+    return slope - along / length * recalled

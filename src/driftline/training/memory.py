@@ -1,0 +1,63 @@
+"""Memories of past samples, for methods that rehearse.
+
+Vitter, "Random Sampling with a Reservoir", ACM Transactions on Mathematical Software 11 (1985), algorithm R.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from driftline import state
+from driftline.seeds import Seed
+from driftline.types import join, take
+
+
+class Reservoir:
+    """At most `capacity` samples, at any time a uniform draw without replacement from all that were ever offered.
+
+    The n-th sample offered enters with probability min(1, capacity / n) and then takes the place of a random one.
+    Samples are kept as they came: byte images stay bytes. What is kept does not depend on how the samples were cut
+    into calls of `add`, nor on how often `draw` was called.
+
+    >>> memory = Reservoir(2, Seed(0))
+    >>> memory.add(np.array([[1], [2], [3]], dtype=np.uint8), np.array([0, 1, 0]))
+    >>> len(memory), memory.seen, memory.x.dtype
+    (2, 3, dtype('uint8'))
+    """
+
+    def __init__(self, capacity: int, seed: Seed) -> None:
+        self._capacity = capacity
+        self.x: Any = None
+        self.y: Any = None
+        self.seen = 0
+        self.admission = seed.child("admission").numpy()
+        self.recall = seed.child("recall").numpy()
+
+    def __len__(self) -> int:
+        return min(self.seen, self._capacity)
+
+    def add(self, x: Any, y: np.ndarray) -> None:
+        """Offer samples, in this order."""
+        kept, nth = len(self), np.arange(self.seen, self.seen + len(y))
+        places = np.where(nth < self._capacity, nth, self.admission.integers(0, nth + 1))
+        rows = np.arange(min(self.seen + len(y), self._capacity))  # into what was kept, followed by what is offered
+        entering = np.flatnonzero(places < self._capacity)
+        for new in entering:
+            rows[places[new]] = kept + new
+        self.x = take(x if self.x is None else join([self.x, x]), rows)
+        self.y = take(y if self.y is None else join([self.y, y]), rows)
+        self.seen += len(y)
+
+    def draw(self, n: int) -> tuple[Any, Any]:
+        """Inputs and labels of n random samples without replacement, or of all if there are no more than n."""
+        rows = self.recall.permutation(len(self))[:n]
+        return take(self.x, rows), take(self.y, rows)
+
+    def state(self) -> dict[str, Any]:
+        return state.attributes(self)
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        state.revive(self, saved)
