@@ -93,7 +93,7 @@ def _must_be_planned(job: Job, stage: Stage, where: Path | None) -> None:
 
 def new_model(job: Job, dataset: Dataset) -> Any:
     """The model as initialised for this job's seed."""
-    shape = tuple(dataset.samples.x.shape[1:])
+    shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
     seed = Seed(job.seed).child("init")
     return models.build(job.model.name, shape, dataset.task.width, seed, **job.model.settings)
 
@@ -175,7 +175,7 @@ def features(model: Any, layout: Layout) -> Iterator[pa.Table]:
         return
     with evaluating(model), torch.no_grad():
         for time_, samples in layout.pictured.items():
-            _, seen = with_features(model, as_input(as_tensor(samples.x)))
+            _, seen = with_features(model, as_input(as_tensor(samples.x, model)))
             n = len(samples)
             columns = {"time": pa.repeat(time_, n), "id": pa.array(samples.id), "truth": pa.array(samples.y)}
             yield pa.table({**columns, "features": pa.array(list(seen.numpy()))})

@@ -52,7 +52,7 @@ class AGEM(Trained):
         slope = gradient(self.loss(x, y), weights)
         old_x, old_y = self.memory.draw(self.batch)
         targets = torch.as_tensor(self._task.targets(old_y))
-        recalled = gradient(self.loss(as_input(as_tensor(old_x)), targets), weights)
+        recalled = gradient(self.loss(as_input(as_tensor(old_x, self.model)), targets), weights)
         descend_along(self.descent, weights, project(slope, recalled))
 
     def learn(self, x: Any, y: Any) -> None:

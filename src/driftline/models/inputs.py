@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
 
@@ -32,8 +33,13 @@ def network(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.
     return keep
 
 
-def as_tensor(x: Any) -> Tensor:
-    """The same numbers in a tensor, without a copy where possible."""
+def as_tensor(x: Any, model: Any = None) -> Tensor:
+    """The same numbers in a tensor, without a copy where possible; a network for texts brings its own `encode`."""
+    if hasattr(model, "encode"):
+        encoded: Tensor = model.encode(x)
+        return encoded
+    if isinstance(x, list):
+        raise UserError("this network takes numbers, and these inputs are texts: use tfidf or hashed-text")
     return x if isinstance(x, Tensor) else torch.from_numpy(np.ascontiguousarray(x))
 
 

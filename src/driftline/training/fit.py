@@ -22,7 +22,7 @@ def fit(model: nn.Module, x: Any, y: np.ndarray, update: Update, *, updates: int
 
     (Wild-Time's code makes one more update than it says; this does not.)
     """
-    inputs, targets = as_tensor(x), torch.as_tensor(y)
+    inputs, targets = as_tensor(x, model), torch.as_tensor(y)
     measure_inputs(model, inputs)
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
@@ -39,7 +39,7 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 
 def outputs(model: nn.Module, x: Any, batch: int = 128) -> np.ndarray:
     """Raw outputs in evaluation mode; the network is left as it was."""
-    inputs = as_tensor(x)
+    inputs = as_tensor(x, model)
     with evaluating(model), torch.no_grad():
         parts = [model(as_input(inputs[i : i + batch])) for i in range(0, max(len(inputs), 1), batch)]
     return torch.cat(parts).numpy()

@@ -76,7 +76,7 @@ def fisher(
         raise UserError(f"Fisher information with {labels} labels needs classes to choose from: use 'empirical'")
     if examples is not None and examples < 1:
         raise UserError(f"Fisher information from {examples} examples: give at least 1, or none for all there are")
-    inputs, targets, weights = as_tensor(x), torch.as_tensor(task.targets(y)), trainable(model)
+    inputs, targets, weights = as_tensor(x, model), torch.as_tensor(task.targets(y)), trainable(model)
     random = seed.torch()
     rows = torch.arange(len(targets))
     if examples is not None and examples < len(rows):

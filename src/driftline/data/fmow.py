@@ -1,0 +1,99 @@
+"""FMoW-Time: what a piece of land is used for, seen by satellite, 2002 to 2017.
+
+Christie et al., "Functional Map of the World", CVPR 2018; Koh et al., "WILDS", ICML 2021; the benchmark is Yao et
+al., "Wild-Time", NeurIPS 2022. Read are Wild-Time's pickle, which lists pictures of WILDS' folder
+`fmow_v1.1/images` beside it, and the HDF5 file that the converter of Wild-Time-Data makes of both. The two give
+the same samples in the same order.
+
+Pictures are shrunk as they are read and then held in memory: 118,886 of them take 1.5 GB at the default of 64
+pixels a side, 0.4 GB at 32, and 18 GB at the 224 of the originals, with which Wild-Time's DenseNet-121 is trained.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from driftline.data import Dataset, find, pictures, reading, wildtime
+from driftline.errors import UserError
+from driftline.registry import register
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+START = 2002  # the year that the files call 0
+FOLDERS = ("fmow_v1.1/images", "images")
+NAMES = (
+    "airport airport_hangar airport_terminal amusement_park aquaculture archaeological_site barn border_checkpoint "
+    "burial_site car_dealership construction_site crop_field dam debris_or_rubble educational_institution "
+    "electric_substation factory_or_powerplant fire_station flooded_road fountain gas_station golf_course "
+    "ground_transportation_station helipad hospital impoverished_settlement interchange lake_or_pond lighthouse "
+    "military_facility multi-unit_residential nuclear_powerplant office_building oil_or_gas_facility park "
+    "parking_lot_or_garage place_of_worship police_station port prison race_track railway_bridge "
+    "recreational_facility road_bridge runway shipyard shopping_mall single-unit_residential smokestack solar_farm "
+    "space_facility stadium storage_tank surface_mine swimming_pool toll_booth tower tunnel_opening waste_disposal "
+    "water_treatment_facility wind_farm zoo"
+)
+CLASSES = tuple(NAMES.split())
+ADVICE = (
+    "Get fmow.pkl as the Wild-Time repository (huaxiuyao/Wild-Time) describes and unpack WILDS' fmow_v1.1 beside it, "
+    "or make fmow.hdf5 with the converter of wistuba/Wild-Time-Data, and put it there"
+)
+
+
+@register("dataset", "fmow")
+def fmow(where: Sequence[Path], *, size: int = 64, first: int = 2002, last: int = 2017) -> Dataset:
+    """Satellite pictures of `size` x `size` pixels; time is the year, an id is the year times a million plus a count.
+
+    All are held in memory: 1.5 GB at size 64, 18 GB at 224.
+    """
+    path = find(where, list(wildtime.forms("fmow")), "fmow", ADVICE)
+    form = wildtime.forms("fmow")[path.name]
+    years = range(max(first, START), min(last, START + 15) + 1)
+    with reading(path, form):
+        y, time, ids = _listed(path, years)
+        if not len(y):
+            raise wildtime.nothing(path, form, "picture", range(first, last + 1))
+        x = pictures.space(len(y), size, 3)
+        for i, picture in enumerate(_pictures(path, years, size)):
+            x[i] = picture
+    samples = Samples(x=x, y=y, id=ids, time=time)
+    note = f"{len(samples):,} pictures from {form} ({path.name}), shrunk to {size} x {size}; a split in it is not used"
+    return Dataset("fmow", samples, Classification(CLASSES), (note,), model="yearbook-cnn")
+
+
+def _parts(path: Path, years: range) -> Iterator[wildtime.Part]:
+    return wildtime.parts(path, [year - START for year in years], "image_idxs", "labels", len(CLASSES))
+
+
+def _listed(path: Path, years: range) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The label, the year and the id of every picture."""
+    y, time, ids = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for step, _, labels in _parts(path, years):
+        y.append(labels)
+        time.append(np.full(len(labels), START + step))
+        ids.append((START + step) * wildtime.MANY + np.arange(len(labels)))
+    return np.concatenate(y), np.concatenate(time), np.concatenate(ids)
+
+
+def _pictures(path: Path, years: range, size: int) -> Iterator[np.ndarray]:
+    """The pictures in the same order: of an HDF5 file itself, or those that a pickle names by number."""
+    folder = _folder(path) if path.suffix == ".pkl" else None
+    for _, both, _ in _parts(path, years):
+        for row in (row for part in both for row in part):
+            if folder is None:
+                yield pictures.shrink(row, size)
+            else:
+                yield pictures.read(folder / f"rgb_img_{int(row)}.png", size)
+
+
+def _folder(path: Path) -> Path:
+    for name in FOLDERS:
+        if os.path.isdir(path.parent / name):
+            return path.parent / name
+    raise UserError(
+        f"{path} names pictures by number, and there is no folder {' or '.join(FOLDERS)} with them in {path.parent}: "
+        "unpack WILDS' fmow_v1.1 there"
+    )

@@ -1,0 +1,103 @@
+"""HuffPost: which section of the news site a headline stood in, 2012 to 2022.
+
+Misra, "News Category Dataset", 2022; the benchmark is Yao et al., "Wild-Time", NeurIPS 2022, with the 11 sections
+that have headlines in every year from 2012 to 2018. Read are Wild-Time's pickle, the HDF5 file of Wild-Time-Data,
+and the dataset itself, one JSON record per line. The first two know only the year of a headline and hold only the
+11 sections; the records know the day. Headlines are in lower case, as in Wild-Time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from driftline.data import Dataset, find, jsonl, reading, wildtime
+from driftline.errors import UserError, unknown
+from driftline.registry import register
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+WILD_TIME = (
+    *("BLACK VOICES", "BUSINESS", "COMEDY", "CRIME", "ENTERTAINMENT", "IMPACT", "QUEER VOICES", "SCIENCE"),
+    *("SPORTS", "TECH", "TRAVEL"),
+)
+RECORDS = "News_Category_Dataset: one JSON record per line with headline, category and date"
+STEMS = ("News_Category_Dataset_v3", "News_Category_Dataset_v2", "huffpost", "huffpost_2018-2022")
+FILES = [f"{stem}{suffix}" for stem in STEMS for suffix in (".json", ".jsonl", ".json.gz", ".jsonl.gz")]
+ADVICE = (
+    "Get News_Category_Dataset_v3.json from Kaggle (rmisra/news-category-dataset), or huffpost.pkl as the Wild-Time "
+    "repository (huaxiuyao/Wild-Time) describes, or huffpost.hdf5 with the package wild-time-data, and put it there"
+)
+
+
+@register("dataset", "huffpost")
+def huffpost(
+    where: Sequence[Path], *, categories: list[str] | str = "wild-time", first: int = 2012, last: int = 2022
+) -> Dataset:
+    """Headlines and their section; `categories` is wild-time (its 11), all, or a list of sections.
+
+    From records, time is the day and an id is the line, from 1; otherwise time is the year.
+    """
+    names = [*wildtime.forms("huffpost"), *FILES, *(f"text/{name}" for name in FILES)]
+    path = find(where, names, "huffpost", ADVICE)
+    years = range(first, last + 1)
+    if path.name in wildtime.forms("huffpost"):
+        samples = wildtime.texts(path, years, "headline", len(WILD_TIME))
+        kept, classes = _chosen(samples, WILD_TIME, categories, path)
+    else:
+        samples, found = _from_records(path, years)
+        kept, classes = _chosen(samples, found, categories, path)
+    notes = [f"{len(kept):,} headlines of {path.name} in {len(classes)} sections, in lower case"]
+    rest = len(samples) - len(kept)
+    notes += [f"{rest:,} headlines of other sections are left out (option categories)"] if rest else []
+    return Dataset("huffpost", kept, Classification(classes), tuple(notes), model="tfidf")
+
+
+def _from_records(path: Path, years: range) -> tuple[Samples, tuple[str, ...]]:
+    x: list[str] = []
+    sections: list[str] = []
+    days: list[date] = []
+    lines: list[int] = []
+    with reading(path, RECORDS):
+        for line, record in jsonl.records(path):
+            headline = jsonl.text(record, "headline", line)
+            section = jsonl.text(record, "category", line, empty=False)
+            day = jsonl.day(record, "date", line)
+            if day.year in years:
+                x.append(headline.lower())
+                sections.append(section)
+                days.append(day)
+                lines.append(line)
+    if not x:
+        raise wildtime.nothing(path, RECORDS, "headline", years)
+    names, y = np.unique(np.array(sections), return_inverse=True)
+    time = jsonl.days(days)
+    samples = Samples(x=x, y=y.astype(np.int64), id=np.array(lines), time=time)
+    return samples[np.argsort(time, kind="stable")], tuple(str(name) for name in names)
+
+
+def _chosen(
+    samples: Samples, found: tuple[str, ...], categories: list[str] | str, path: Path
+) -> tuple[Samples, tuple[str, ...]]:
+    """The samples of the categories asked for, and these as classes; `found` is what the labels now stand for."""
+    if isinstance(categories, str):
+        named = {"all": found, "wild-time": WILD_TIME}
+        if categories not in named:
+            raise unknown("set of categories", categories, named, "; or give a list of sections")
+        classes = named[categories]
+    else:
+        classes = tuple(dict.fromkeys(categories))
+        for name in classes:
+            if name not in found:
+                raise unknown(f"category in {path.name}", name, found)
+    if len(classes) < 2:
+        raise UserError(f"dataset 'huffpost' needs two categories or more, but was given {list(classes)}")
+    index = np.array([classes.index(name) if name in classes else -1 for name in found])
+    y = index[samples.y]
+    kept = samples[np.flatnonzero(y >= 0)]
+    if not len(kept):
+        raise UserError(f"{path} has no headline of the sections {', '.join(classes)} (option categories)")
+    return Samples(x=kept.x, y=y[y >= 0], id=kept.id, time=kept.time), classes
