@@ -1,0 +1,79 @@
+"""Stochastic weight averaging: answer with the mean of the weights along the end of training.
+
+Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", UAI 2018.
+The average is taken within each lesson, over the weights after every `every`-th update, counted back from the last,
+once the share `begin` of the updates is done. Batch norm is then measured anew for the averaged weights, in one pass
+over the training data in random order (in order of time a batch would show too little variance). With `start=warm` the
+next lesson goes on from the last weights, to which the optimiser's state belongs, not from their average.
+Departs from the paper in that the learning rate is constant throughout. Wild-Time's code averages once, after
+training, which is plain ERM (Eval-Fix) or an average over periods (Eval-Stream), and leaves batch norm as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from driftline.errors import UserError
+from driftline.learners.pooled import Pooled
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.tasks import Task
+from driftline.types import Samples
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+@register("method", "swa")
+@dataclass
+class SWA(Pooled):
+    """Train on all labels so far, and answer with the average of the last weights."""
+
+    begin: float = 0.75  # share of the updates before the first weights that count
+    every: int = 10  # updates between weights that count
+
+    networks_only: ClassVar[bool] = True
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        if not 0 <= self.begin < 1 or self.every < 1:
+            raise UserError(f"swa.begin is in [0, 1) and swa.every 1 or more; these are {self.begin} and {self.every}")
+        super().prepare(model, task, upstream)
+        self.last: dict[str, Any] = {}
+
+    def train(self, x: Any, y: Any) -> None:
+        if self.lessons:
+            self.model.load_state_dict(self.last)
+        self._made, self._counted = 0, 0
+        self._sums = [0 * p.detach().double() for p in self.model.parameters()]
+        super().train(x, y)
+        self.last = copy.deepcopy(self.model.state_dict()) if self.start == "warm" else {}
+        if self._counted:
+            for p, total in zip(self.model.parameters(), self._sums, strict=True):
+                p.data.copy_(total / self._counted)
+            refresh(self.model, x, self.seed.child("lesson", self.lessons - 1, "refresh"))
+
+    def update(self, x: Tensor, y: Tensor) -> None:
+        super().update(x, y)
+        self._made += 1
+        if self._made > self.begin * self.updates and (self.updates - self._made) % self.every == 0:
+            self._counted += 1
+            for p, total in zip(self.model.parameters(), self._sums, strict=True):
+                total.add_(p.detach())
+
+
+def refresh(model: nn.Module, x: Any, seed: Seed, batch: int = 128) -> None:
+    """Measure the statistics of batch norm anew, over all of these inputs, in batches of about the same size."""
+    import torch
+    from torch.optim.swa_utils import update_bn
+
+    from driftline.models.inputs import as_input, as_tensor
+    from driftline.training.fit import training
+
+    inputs = as_tensor(x, model)
+    order = torch.randperm(len(inputs), generator=seed.child("order").torch())
+    order = order.repeat(2) if len(order) == 1 else order  # batch norm needs two
+    batches = order.tensor_split(-(-len(order) // batch))
+    with training(model, seed.child("noise")):
+        update_bn((as_input(inputs[rows]) for rows in batches), model)

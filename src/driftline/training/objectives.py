@@ -1,0 +1,96 @@
+"""What invariant, robust and mixing methods minimise, as small pure functions of tensors.
+
+Nothing here knows what a group is (a window of periods, one period, a place) or how the network was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def coral(groups: Sequence[Tensor]) -> Tensor:
+    """How far the features of several groups differ in mean and covariance; 0 if they agree.
+
+    The mean over pairs of groups of mean((mu_i - mu_j)^2) + mean((C_i - C_j)^2), where each `groups[i]` has one row
+    per example and C is the unbiased covariance. A group of one example has no covariance and is left out; fewer than
+    two groups give 0. Sun and Saenko, "Deep CORAL", ECCV 2016, in the form that WILDS gave it for several domains.
+
+    The mean of (a_i - a_j)^2 over pairs is twice the unbiased variance of the a_i: no pair needs to be formed.
+
+    >>> coral([torch.tensor([[0.0], [2.0]]), torch.tensor([[3.0], [3.0]])]).item()  # (1 - 3)^2 + (2 - 0)^2
+    8.0
+    """
+    groups = [group for group in groups if len(group) > 1]
+    if len(groups) < 2:
+        return torch.zeros(())
+    means = torch.stack([group.mean(0) for group in groups])
+    covariances = torch.stack([covariance(group) for group in groups])
+    return 2 * (means.var(0).mean() + covariances.var(0).mean())
+
+
+def covariance(rows: Tensor) -> Tensor:
+    """The unbiased covariance matrix of at least two rows."""
+    centred = rows - rows.mean(0)
+    return centred.T @ centred / (len(rows) - 1)
+
+
+def reweigh(q: Tensor, losses: Tensor, present: Tensor, eta: float) -> Tensor:
+    """Group DRO's exponentiated ascent: q_g exp(eta * loss_g) for the groups present, then all of q to sum 1.
+
+    `losses[i]` belongs to group `present[i]`; the other groups count as not having been seen, as if their loss were 0.
+
+    >>> reweigh(torch.tensor([0.5, 0.5]), torch.tensor([3.0]), torch.tensor([1]), eta=1.0).tolist()  # 1 : e^3
+    [0.04742587357759476, 0.9525741338729858]
+    """
+    gain = torch.zeros_like(q).index_add_(0, present, eta * losses.detach().to(q.dtype))
+    return torch.softmax(q.log() + gain, 0)  # in logarithms, so that no loss is too large
+
+
+def robust_loss(q: Tensor, losses: Tensor, present: Tensor) -> Tensor:
+    """An unbiased estimate of sum_g q_g loss_g over all groups from those present, if these were drawn uniformly.
+
+    With k of m groups present it is m / k times the sum over them. Dividing by their total weight instead would make
+    the estimate biased, and with one group present it would undo the weights altogether.
+    """
+    return (q[present].to(losses.dtype) * losses).sum() * (len(q) / len(present))
+
+
+def slopes(outputs: Tensor, targets: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """For each example the derivative of its loss by a scale that multiplies its outputs, at scale 1.
+
+    >>> zero_or_one = torch.tensor([[2.0], [5.0]])
+    >>> slopes(zero_or_one, torch.tensor([1.0, 5.0]), lambda out, y: (out[:, 0] - y) ** 2).tolist()  # 2 (s out - y) out
+    [4.0, 0.0]
+    """
+    scale = torch.ones(len(outputs), *[1] * (outputs.ndim - 1), dtype=outputs.dtype, requires_grad=True)
+    (by_scale,) = torch.autograd.grad(loss(outputs * scale, targets).sum(), scale, create_graph=True)
+    return by_scale.flatten()
+
+
+def invariance_penalty(slopes: Tensor) -> Tensor:
+    """IRMv1's penalty for one group: an unbiased estimate of its squared mean slope, from `slopes` of its examples.
+
+    The product of the means of two halves (every second example). Squaring the mean of one sample instead would add
+    that sample's variance to the penalty. One example alone allows no estimate: 0, as if the slope vanished.
+    Arjovsky et al., "Invariant Risk Minimization", 2019, appendix D.
+
+    >>> invariance_penalty(torch.tensor([1.0, 3.0, 2.0])).item()  # (1 + 2) / 2 times 3
+    4.5
+    """
+    if len(slopes) < 2:
+        return 0 * slopes.sum()
+    return slopes[0::2].mean() * slopes[1::2].mean()
+
+
+def mixed(a: Tensor, b: Tensor, share: Tensor | float) -> Tensor:
+    """`share` of the one and the rest of the other; one share for all, or one for each row.
+
+    >>> mixed(torch.tensor([[1.0], [1.0]]), torch.tensor([[5.0], [5.0]]), torch.tensor([1.0, 0.25])).tolist()
+    [[1.0], [4.0]]
+    """
+    if isinstance(share, Tensor):
+        share = share.to(a.dtype).reshape(-1, *[1] * (a.ndim - 1))
+    return share * a + (1 - share) * b
