@@ -1,0 +1,78 @@
+"""The common part of methods that first learn features without labels, then everything with them."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+from torch import Generator, Tensor, nn
+
+from driftline.learners.pooled import Pooled
+from driftline.tasks import Task
+from driftline.training.contrast import projection
+from driftline.training.encode import last_linear, only_features
+from driftline.training.fit import descend, fit
+from driftline.training.views import Views, refuse_texts
+from driftline.types import Samples
+
+
+@dataclass
+class Contrastive(Pooled):
+    """A share of each lesson's updates compares views of its inputs, the rest trains the whole network on labels.
+
+    Where a protocol examines during the stream, a lesson is the latest period alone; where it waits, all of them.
+    One optimiser serves both stages and the head, as in Wild-Time.
+    """
+
+    share: float = 0.9  # of the updates that use no labels
+    area: float = 0.08  # the smallest share of an image that a view shows
+    start: Literal["fresh", "warm"] = "warm"
+
+    networks_only: ClassVar[bool] = True
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        self.must_suit(model)
+        self.head = self.new_head(last_linear(model).in_features)
+        self._initial_head = copy.deepcopy(self.head.state_dict())
+        super().prepare(model, task, upstream)
+
+    def must_suit(self, model: Any) -> None:
+        super().must_suit(model)
+        refuse_texts(model)
+
+    def new_head(self, features: int) -> nn.Module:
+        """What turns features into vectors to compare; it is not used to answer."""
+        return projection(features, self.seed.child("head"))
+
+    def new_optimizer(self) -> None:
+        super().new_optimizer()
+        self.descent.add_param_group({"params": list(self.head.parameters())})
+
+    def contrast(self, a: Tensor, b: Tensor) -> Tensor:
+        """The loss on the features of two views."""
+        raise NotImplementedError
+
+    def compare(self, draws: Generator, x: Tensor, y: Tensor) -> None:
+        """One update without labels: the features move, the layer that answers does not."""
+        a, b = Views(area=self.area).pair(x, draws)
+        descend(self.descent, self.contrast(only_features(self.model, a), only_features(self.model, b)))
+
+    def learn(self, x: Any, y: Any) -> None:
+        if self.waits:
+            super().learn(x, y)
+        else:
+            (self.train if self.start == "warm" else self.train_afresh)(x, y)
+
+    def train(self, x: Any, y: Any) -> None:
+        seed, targets = self.seed.child("lesson", self.lessons), self._task.targets(y)
+        first = round(self.share * self.updates)
+        compare = partial(self.compare, seed.child("views").torch())
+        fit(self.model, x, targets, compare, updates=first, batch=self.batch, seed=seed.child("contrast"))
+        fit(self.model, x, targets, self.update, updates=self.updates - first, batch=self.batch, seed=seed)
+        self.lessons += 1
+
+    def train_afresh(self, x: Any, y: Any) -> None:
+        self.head.load_state_dict(self._initial_head)
+        super().train_afresh(x, y)

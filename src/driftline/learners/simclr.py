@@ -1,0 +1,32 @@
+"""SimCLR: learn features by telling the views of one sample from those of others.
+
+Chen et al., "A Simple Framework for Contrastive Learning of Visual Representations", ICML 2020; in two stages per
+lesson as in Wild-Time: 2700 updates without labels then 300 with them (Eval-Stream: 270 then 30), projection head
+32-32-128 for the Yearbook network (features-features-128 for any other).
+
+Departs from Wild-Time's code, which never switches its network back after the first period, so that later periods
+contrast class logits: here every period contrasts features. NT-Xent needs negatives, and mini-batches are drawn with
+replacement: a sample drawn twice is its own negative, which matters for lessons not much larger than a mini-batch.
+The views are those of `driftline.training.views`. The projection head's compute is not counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from driftline.learners.contrastive import Contrastive
+from driftline.registry import register
+from driftline.training.contrast import nt_xent
+
+
+@register("method", "simclr")
+@dataclass
+class SimCLR(Contrastive):
+    """Contrast two views of each sample within the mini-batch, then train on labels."""
+
+    temperature: float = 0.5
+
+    def contrast(self, a: Tensor, b: Tensor) -> Tensor:
+        return nt_xent(self.head(a), self.head(b), self.temperature)

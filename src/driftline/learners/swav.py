@@ -1,0 +1,45 @@
+"""SwaV: learn features by predicting the cluster of one view from another.
+
+Caron et al., "Unsupervised Learning of Visual Features by Contrasting Cluster Assignments", NeurIPS 2020; in two
+stages per lesson as in Wild-Time, with its 32 prototypes and projection head (with batch norm) 32-32-128.
+
+Departs from Caron et al. in that there are two views and no smaller crops, no queue of earlier features, and the
+prototypes learn from the first update; from Wild-Time's code in that every period learns from features, where it
+goes on with class logits after the first. The compute of head and prototypes is not counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from driftline.learners.contrastive import Contrastive
+from driftline.registry import register
+from driftline.training.contrast import OUTPUTS, projection, swapped
+
+
+@register("method", "swav")
+@dataclass
+class SwaV(Contrastive):
+    """Assign both views to prototypes that are used alike, predict each assignment from the other, then use labels."""
+
+    temperature: float = 0.1
+    prototypes: int = 32
+    epsilon: float = 0.05  # how soft assignments are
+    iterations: int = 3  # of the Sinkhorn-Knopp algorithm
+
+    def new_head(self, features: int) -> nn.Module:
+        head = projection(features, self.seed.child("head"), normalised=True)
+        start = torch.randn(self.prototypes, OUTPUTS, generator=self.seed.child("prototypes").torch())
+        head.register_parameter("prototypes", nn.Parameter(normalize(start, dim=1)))
+        return head
+
+    def contrast(self, a: Tensor, b: Tensor) -> Tensor:
+        c = self.head.get_parameter("prototypes")
+        with torch.no_grad():
+            c.copy_(normalize(c, dim=1))
+        how = {"temperature": self.temperature, "epsilon": self.epsilon}
+        return swapped(self.head(a), self.head(b), c, iterations=self.iterations, **how)
