@@ -18,7 +18,9 @@ from driftline.metrics import Metric
 from driftline.models.estimator import logistic, naive_bayes
 from driftline.seeds import Seed
 from driftline.streams import periods
-from driftline.testing import _leads_to, _small_network, check_learner, check_metric, check_stream, digest
+from driftline.testing import check_learner, check_metric, check_stream, digest
+from driftline.testing.examples import small_network
+from driftline.testing.looking import leads_to
 from driftline.types import Answers, Samples, Step
 
 
@@ -205,14 +207,14 @@ class AnswersAfterAdapting(FineTune):
 )
 def test_bad_learners_are_found_out(bad: type[FineTune], sentence: str) -> None:
     with pytest.raises(AssertionError, match=sentence):
-        check_learner(partial(bad, updates=2), models=[_small_network])
+        check_learner(partial(bad, updates=2), models=[small_network])
 
 
 def test_a_declared_smallest_batch_is_accepted() -> None:
     class Declared(NeedsTwo):
         min_batch: ClassVar[int] = 2
 
-    check_learner(partial(Declared, updates=2), models=[_small_network])
+    check_learner(partial(Declared, updates=2), models=[small_network])
 
 
 def test_estimators_that_are_refused_are_passed_over_but_not_all_of_them() -> None:
@@ -238,13 +240,13 @@ def test_a_method_for_networks_only_meets_no_estimator() -> None:
 
 def test_labels_are_found_wherever_they_hide() -> None:
     y = np.arange(10)
-    assert _leads_to(y[2:4], [y])
-    assert _leads_to([{"a": (y,)}], [y])
-    assert _leads_to(torch.from_numpy(y), [y])
+    assert leads_to(y[2:4], [y])
+    assert leads_to([{"a": (y,)}], [y])
+    assert leads_to(torch.from_numpy(y), [y])
     table = np.zeros((10, 3))
-    assert _leads_to(table[:, :2], [table[:, 2]])
-    assert not _leads_to(y.copy(), [y])
-    assert not _leads_to(table[:, :2].copy(), [table[:, 2]])
+    assert leads_to(table[:, :2], [table[:, 2]])
+    assert not leads_to(y.copy(), [y])
+    assert not leads_to(table[:, :2].copy(), [table[:, 2]])
 
 
 def steps(n: int = 3) -> list[Step]:

@@ -9,7 +9,7 @@ from driftline import state
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.testing import _leads_to
+from driftline.testing.looking import leads_to
 from driftline.types import Answers, Reveal, Samples, Step
 
 TASK = Classification(("a", "b"))
@@ -79,7 +79,7 @@ def test_what_is_shown_are_copies() -> None:
         shown = [reveal(s, ZEROS) for s in steps][-1]
         assert shown.x.base is None
         assert shown.y.base is None
-        assert not _leads_to([shown.x, shown.y], [s.samples.y for s in steps])
+        assert not leads_to([shown.x, shown.y], [s.samples.y for s in steps])
         assert not any(np.may_share_memory(shown.x, s.samples.x) for s in steps)
 
 

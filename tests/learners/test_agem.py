@@ -14,7 +14,8 @@ from driftline.learners.agem import AGEM, project
 from driftline.learners.ft import FineTune
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
-from driftline.testing import _small_network, digest
+from driftline.testing import digest
+from driftline.testing.examples import small_network
 from driftline.training.penalties import gradient, trainable
 
 LESSONS = [([1.0, 0.5], 1.0), ([1.0, 1.0], -5.0)]  # one sample each: the second pulls against the first
@@ -121,7 +122,7 @@ def test_a_wrong_version_would_be_noticed(wrong: type[AGEM]) -> None:
 def taught(learner: Any, lessons: int) -> Any:
     rng = np.random.default_rng(0)
     learner.seed = Seed(1)
-    learner.prepare(_small_network((8, 8, 1), 3, Seed(5)), Classification(("a", "b", "c")))
+    learner.prepare(small_network((8, 8, 1), 3, Seed(5)), Classification(("a", "b", "c")))
     for _ in range(lessons):
         learner.learn(rng.integers(0, 256, (20, 8, 8, 1), dtype=np.uint8), rng.integers(0, 3, 20))
     return learner

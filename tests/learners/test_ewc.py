@@ -14,7 +14,8 @@ from driftline.learners.ewc import EWC
 from driftline.learners.ft import FineTune
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.testing import _small_network, digest
+from driftline.testing import digest
+from driftline.testing.examples import small_network
 from driftline.training.penalties import flat, trainable
 
 LESSONS = [(1.5, 1), (2.0, 0), (-0.5, 0)]  # one sample each, so that every batch is the same
@@ -94,7 +95,7 @@ def test_a_wrong_version_would_be_noticed(wrong: type[EWC]) -> None:
 def taught(learner: Any, lessons: int) -> Any:
     rng = np.random.default_rng(0)
     learner.seed = Seed(1)
-    learner.prepare(_small_network((8, 8, 1), 3, Seed(5)), Classification(("a", "b", "c")))
+    learner.prepare(small_network((8, 8, 1), 3, Seed(5)), Classification(("a", "b", "c")))
     for _ in range(lessons):
         learner.learn(rng.integers(0, 256, (20, 8, 8, 1), dtype=np.uint8), rng.integers(0, 3, 20))
     return learner

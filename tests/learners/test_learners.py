@@ -19,7 +19,8 @@ from driftline.learners.frozen import Frozen
 from driftline.learners.ft import FineTune
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.testing import _small_network, digest
+from driftline.testing import digest
+from driftline.testing.examples import small_network
 from driftline.training.fit import fit
 from driftline.types import Reveal
 
@@ -30,7 +31,7 @@ PROBE = RNG.integers(0, 256, (9, 8, 8, 1), dtype=np.uint8)
 
 
 def network() -> torch.nn.Module:
-    return _small_network((8, 8, 1), 3, Seed(5))
+    return small_network((8, 8, 1), 3, Seed(5))
 
 
 def taught(learner: Learner, periods: list[Any], model: Any = None) -> Learner:

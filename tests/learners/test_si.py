@@ -15,7 +15,8 @@ from driftline.learners.si import SI
 from driftline.learners.trained import Trained
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.testing import _small_network, digest
+from driftline.testing import digest
+from driftline.testing.examples import small_network
 from driftline.training.penalties import descend_along, gradient, trainable
 
 CURVES = np.array([2.0, 0.5])  # loss = 1/2 sum_i curve_i (w_i - goal_i)^2
@@ -155,7 +156,7 @@ def test_without_strength_it_is_fine_tuning() -> None:
     periods = [(rng.integers(0, 256, (20, 8, 8, 1), dtype=np.uint8), rng.integers(0, 3, 20)) for _ in range(2)]
     ends = []
     for learner in (SI(updates=4, strength=0.0), FineTune(updates=4), SI(updates=4, strength=1.0)):
-        learner.prepare(_small_network((8, 8, 1), 3, Seed(5)), Classification(("a", "b", "c")))
+        learner.prepare(small_network((8, 8, 1), 3, Seed(5)), Classification(("a", "b", "c")))
         for x, y in periods:
             learner.learn(x, y)
         ends.append(digest(dict(learner.model.state_dict())))

@@ -123,5 +123,16 @@ def test_copies_report_to_the_same_meter() -> None:
 
 def test_counts_survive_a_restart() -> None:
     meter = Meter()
-    meter.restore({"forward": 3, "backward": 4})
-    assert meter.state() == {"forward": 3, "backward": 4}
+    meter.restore({"forward": 3, "backward": 4, "examinations": 5})
+    assert meter.state() == {"forward": 3, "backward": 4, "examinations": 5}
+
+
+def test_examinations_are_not_the_methods_cost() -> None:
+    model = nn.Linear(4, 2, bias=False)
+    meter = metered(model)
+    meter.examining = True
+    model(torch.zeros(3, 4))
+    assert (meter.forward, meter.examinations) == (0, 24)
+    meter.examining = False
+    model(torch.zeros(3, 4))
+    assert (meter.forward, meter.examinations) == (24, 24)

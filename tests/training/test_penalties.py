@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
-from driftline.testing import _small_network, digest
+from driftline.testing import digest
+from driftline.testing.examples import small_network
 from driftline.training.fit import descend
 from driftline.training.meter import Meter
 from driftline.training.penalties import descend_along, fisher, flat, gradient, pull, trainable
@@ -39,7 +40,7 @@ class Unit(nn.Module):
 
 
 def network() -> nn.Module:
-    return _small_network((8, 8, 1), 3, Seed(5))
+    return small_network((8, 8, 1), 3, Seed(5))
 
 
 def test_gradient_of_a_linear_model() -> None:

@@ -1,23 +1,12 @@
-"""The contracts of learners, streams and metrics, as checks that can be run on any of them.
-
-Everything that is registered passes these, and so should whatever you add: call them in a test of your own. A check
-returns nothing if all is well and raises an AssertionError with a sentence that says what is wrong.
-
->>> from driftline.learners.frozen import Frozen
->>> check_learner(Frozen)
-"""
+"""The contract of a learner."""
 
 from __future__ import annotations
 
-import gc
-import hashlib
 import importlib.util
-import random
 import tempfile
-import types
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +15,16 @@ import numpy as np
 from driftline import loop, state
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.metrics import Metric
 from driftline.models.estimator import Estimator, logistic, naive_bayes
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
-from driftline.tasks import Classification
-from driftline.types import Answers, Probe, Reveal, Samples, Step, Stream
+from driftline.testing.examples import SHAPE, STEPS, TASK, samples, small_network
+from driftline.testing.looking import columns, digest, global_seed, leads_to, name_of, watched_randomness
+from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 Make = Callable[[], Learner]
 MakeModel = Callable[[tuple[int, ...], int, Seed], Any]
 
-TASK = Classification(("low", "middle", "high"))
-SHAPE = (8, 8, 1)
-STEPS = 4
 DELIVERIES: dict[str, dict[str, Any]] = {
     "all labels at once": {"level": Reveal.LABELS},
     "its errors only": {"level": Reveal.ERRORS},
@@ -60,7 +46,7 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
     that standardises its inputs and, unless the method is for networks only, two scikit-learn estimators; an
     estimator that `prepare` refuses with a UserError is passed over.
     """
-    name = _name(make)
+    name = name_of(make)
     accepted = 0
     for make_model in _models(make()) if models is None else models:
         trial = _Trial(make, make_model, name)
@@ -73,86 +59,6 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
         accepted += 1
         trial.check()
     assert accepted, f"{name} refuses every model it was offered"
-
-
-def check_stream(stream: Stream) -> None:
-    """Check that steps are in order, stay the same when asked for again, and keep their labels apart from inputs."""
-    n = len(stream)
-    assert n > 0, "the stream has no steps"
-    first = [digest(_content(stream[i])) for i in range(n)]
-    again = [digest(_content(stream[i])) for i in reversed(range(n))][::-1]
-    earliest = None
-    for i in range(n):
-        assert first[i] == again[i], f"step {i} is not the same when it is asked for a second time"
-        step = stream[i]
-        assert step.index == i, f"step {i} says that its index is {step.index}"
-        assert isinstance(step.time, str), f"the time of step {i} is {step.time!r}; it must be a text"
-        assert step.time, f"the time of step {i} is empty"
-        samples = step.samples
-        assert len(samples), f"step {i} has no samples"
-        assert len(np.unique(samples.id)) == len(samples), f"step {i} has two samples with the same id"
-        assert not _leads_to(samples.x, [samples.y]), f"the inputs of step {i} share memory with its labels"
-        if samples.time is not None:
-            began = samples.time.min()
-            assert earliest is None or began >= earliest, f"step {i} begins before the step that precedes it"
-            earliest = began
-    try:
-        stream[n]
-    except IndexError:
-        pass
-    else:
-        raise AssertionError(f"the stream has {n} steps, and yet there is a step {n}")
-    if isinstance(stream, Iterable):
-        order = [step.index for step in stream]
-        assert order == list(range(n)), f"iterating over the stream gives the steps {order}"
-
-
-def check_metric(metric: Metric) -> None:
-    """Check that a metric is a pure function that says what it means.
-
-    It modifies nothing, gives the same number each time and for any memory layout, and, if it takes stacks of inputs
-    and gives a stack of results, treats each of the stack on its own.
-    """
-    name = f"metric '{metric.name}'"
-    assert metric.name.strip(), "a metric has no name"
-    assert metric.formula.strip(), f"{name} does not say its formula"
-    assert metric.better in ("higher", "lower"), f"{name}: better is '{metric.better}', not 'higher' or 'lower'"
-    examples = [metric.example(np.random.default_rng(k)) for k in (0, 1)]
-    before = digest(examples)
-    results = []
-    with _watched_randomness(f"computing {name}"):
-        for example in examples:
-            try:
-                results.append(_numbers(metric.compute(**example)))
-            except Exception as error:
-                raise AssertionError(f"{name} does not accept its own example: {error!r}") from error
-    assert digest(examples) == before, f"{name} modifies its inputs"
-    for example, result in zip(examples, results, strict=True):
-        assert _same(_numbers(metric.compute(**example)), result), f"{name} differs when it is computed again"
-        for layout, lay in (("Fortran order", np.asfortranarray), ("strides", _strided)):
-            changed = _numbers(metric.compute(**_arrays_to(lay, example)))
-            assert _same(changed, result, close=True), f"{name} depends on the memory layout ({layout})"
-    stack = {key: _stack([example[key] for example in examples]) for key in examples[0]}
-    try:
-        both = _numbers(metric.compute(**stack))
-    except Exception:  # it takes no stacks, and may say so in any way
-        return
-    if len(both) == len(results[0]) and all(len(np.atleast_1d(array)) == 2 for array in both):
-        for k in (0, 1):
-            alone = [array[k] for array in both]
-            shapes = [array.shape for array in alone] == [array.shape for array in results[k]]
-            if shapes:
-                assert _same(alone, results[k], close=True), f"{name} mixes the entries of a stack of inputs"
-
-
-def digest(tree: Any) -> str:
-    """A hash of a tree of plain values, arrays and tensors: equal for two trees exactly if every bit is equal."""
-    hashed = hashlib.sha256()
-    _feed(hashed.update, tree)
-    return hashed.hexdigest()
-
-
-# What follows are the parts of which the three checks are made.
 
 
 @dataclass
@@ -202,7 +108,7 @@ class _Watched:
             self._looked_at("learn", x, y)
 
     def finish(self) -> None:
-        with self._sentence("finish"), _watched_randomness(f"{self.name}: finish"):
+        with self._sentence("finish"), watched_randomness(f"{self.name}: finish"):
             self.learner.finish()
 
     def check_handed(self) -> None:
@@ -211,7 +117,7 @@ class _Watched:
 
     def _looked_at(self, verb: str, *given: Any) -> Any:
         self._hand(given[0], verb)
-        with self._sentence(verb), _watched_randomness(f"{self.name}: {verb}"):
+        with self._sentence(verb), watched_randomness(f"{self.name}: {verb}"):
             result = getattr(self.learner, verb)(*given)
         self.check_handed()
         if verb != "learn":
@@ -219,7 +125,7 @@ class _Watched:
         return result
 
     def _hand(self, thing: Any, verb: str) -> None:
-        assert not _leads_to(thing, self.labels), f"what {verb} is handed leads to labels that were not revealed"
+        assert not leads_to(thing, self.labels), f"what {verb} is handed leads to labels that were not revealed"
         self.handed.append((thing, digest(thing)))
 
     @contextmanager
@@ -241,8 +147,8 @@ class _Trial:
     name: str
 
     def __post_init__(self) -> None:
-        self.name = f"{self.name} with {_name(self.make_model)}"
-        self.upstream, *parts, self.probe = (_samples(k) for k in range(STEPS + 2))
+        self.name = f"{self.name} with {name_of(self.make_model)}"
+        self.upstream, *parts, self.probe = (samples(k) for k in range(STEPS + 2))
         self.steps = [Step(k, f"t{k}", part) for k, part in enumerate(parts)]
 
     def model(self) -> Any:
@@ -251,10 +157,10 @@ class _Trial:
     def learner(self) -> Learner:
         learner, model = self.make(), self.model()
         learner.seed = Seed(2)
-        before = digest(_columns(self.upstream))
-        with _watched_randomness(f"{self.name}: prepare"):
+        before = digest(columns(self.upstream))
+        with watched_randomness(f"{self.name}: prepare"):
             learner.prepare(model, TASK, self.upstream)
-        assert digest(_columns(self.upstream)) == before, f"{self.name}: prepare modifies the upstream samples"
+        assert digest(columns(self.upstream)) == before, f"{self.name}: prepare modifies the upstream samples"
         return learner
 
     def check(self) -> None:
@@ -262,7 +168,7 @@ class _Trial:
         self._answer_is_predict()
         self._probes_do_not_matter()
         for delivery, rule in DELIVERIES.items():
-            trial = _Trial(self.make, self.make_model, _name(self.make))
+            trial = _Trial(self.make, self.make_model, name_of(self.make))
             trial.name = f"{self.name}, shown {delivery}"
             trial._same_each_time(rule)
         for rule in (DELIVERIES["all labels at once"], DELIVERIES["labels two steps late"]):
@@ -270,7 +176,7 @@ class _Trial:
 
     def run(self, rule: dict[str, Any], *, seed: int = 0, probed: bool = False) -> tuple[list[str], dict[str, str]]:
         """All answers and the final state, with the global random numbers started from `seed`."""
-        with _global_seed(seed):
+        with global_seed(seed):
             return self._walk(self.learner(), Revealing(TASK, seed=Seed(3), **rule), 0, STEPS, probed=probed)
 
     def _walk(
@@ -346,32 +252,11 @@ def _models(learner: Learner) -> Iterator[MakeModel]:
     if importlib.util.find_spec("torch"):
         from driftline.models.networks import linear
 
-        yield _small_network
+        yield small_network
         yield linear
     if not type(learner).networks_only:
         yield naive_bayes
         yield logistic
-
-
-def _small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
-    import torch
-    from torch import nn
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed.value % 2**63)
-        block = [nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.2)]
-        network = nn.Sequential(*block, nn.Flatten(), nn.Linear(64, outputs)).eval()
-        return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-def _samples(k: int) -> Samples:
-    """Small pictures with a bright band whose place is the class; the band moves from step to step."""
-    rng = np.random.default_rng(k)
-    y = rng.permutation(np.arange(18) % TASK.width)
-    x = rng.integers(0, 120, (18, *SHAPE), dtype=np.uint8)
-    for i, label in enumerate(y):
-        x[i, (2 * label + k // 2) % 8] += np.uint8(100)
-    return Samples(x=x, y=y, id=100 * k + np.arange(18))
 
 
 def _check_answers(answers: Answers, n: int, what: str) -> None:
@@ -400,127 +285,3 @@ def _picture(learner: Learner) -> dict[str, str]:
             parts[f"the weights of {name}"] = digest(state.capture(value))
             parts[f"the train or eval mode of {name}"] = digest([modes, grads])
     return parts
-
-
-@contextmanager
-def _watched_randomness(what: str) -> Iterator[None]:
-    before = _global_states()
-    yield
-    moved = [name for name, value in _global_states().items() if before[name] != value]
-    assert not moved, f"{what} draws from the global random numbers of {', '.join(moved)}; draw from a seed instead"
-
-
-def _global_states() -> dict[str, Any]:
-    states: dict[str, Any] = {"python": random.getstate(), "numpy": digest(np.random.get_state(legacy=True))}
-    if importlib.util.find_spec("torch"):
-        import torch
-
-        states["torch"] = torch.random.get_rng_state().numpy().tobytes()
-    return states
-
-
-@contextmanager
-def _global_seed(seed: int) -> Iterator[None]:
-    """Other global random numbers for a while."""
-    python, numpy = random.getstate(), np.random.get_state()
-    random.seed(seed)
-    np.random.seed(seed)
-    try:
-        if importlib.util.find_spec("torch"):
-            import torch
-
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                yield
-        else:
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)
-
-
-def _leads_to(thing: Any, labels: list[np.ndarray]) -> bool:
-    """Whether labels can be reached from a thing: through references, the base of a view, or shared memory."""
-    seen: set[int] = set()
-    waiting = [thing]
-    while waiting:
-        item = waiting.pop()
-        if id(item) in seen or isinstance(item, type | types.ModuleType | types.FunctionType | str | int | float):
-            continue
-        seen.add(id(item))
-        if isinstance(item, np.ndarray):
-            if any(np.may_share_memory(item, column) for column in labels):
-                return True
-            waiting.append(item.base)
-        elif hasattr(item, "untyped_storage"):  # a tensor sees all of its storage
-            waiting += [np.asarray(item.detach()), item._base]
-        waiting += gc.get_referents(item)
-    return False
-
-
-def _feed(update: Callable[[bytes], object], tree: Any) -> None:
-    if isinstance(tree, dict):
-        tree = [list(pair) for pair in tree.items()]
-    if isinstance(tree, list | tuple):
-        update(f"[{len(tree)}".encode())
-        for item in tree:
-            _feed(update, item)
-        return
-    if hasattr(tree, "detach"):
-        tree = tree.detach().cpu().numpy()
-    if hasattr(tree, "tocsr"):
-        tree = tree.toarray()
-    if isinstance(tree, np.ndarray) and tree.dtype.kind != "O":
-        update(f"{tree.dtype.str}{tree.shape}".encode() + np.ascontiguousarray(tree).tobytes())
-    elif hasattr(tree, "to_numpy"):
-        _feed(update, tree.to_numpy().tolist())
-    else:
-        update(repr(tree.tolist() if isinstance(tree, np.ndarray) else tree).encode())
-
-
-def _content(step: Step) -> list[Any]:
-    return [step.index, step.time, _columns(step.samples)]
-
-
-def _columns(samples: Samples) -> list[Any]:
-    return [getattr(samples, column.name) for column in fields(samples)]
-
-
-def _numbers(result: Any) -> list[np.ndarray]:
-    """A metric's result as arrays: itself, or its fields, or its values."""
-    if is_dataclass(result):
-        result = [getattr(result, part.name) for part in fields(result)]
-    if isinstance(result, dict):
-        result = list(result.values())
-    if isinstance(result, list | tuple):
-        return [array for part in result if part is not None for array in _numbers(part)]
-    array = np.asarray(result)
-    assert array.dtype.kind in "biuf", f"a metric returns numbers, not {result!r}"
-    return [array]
-
-
-def _same(one: list[np.ndarray], other: list[np.ndarray], *, close: bool = False) -> bool:
-    if [array.shape for array in one] != [array.shape for array in other]:
-        return False
-    rtol = 1e-9 if close else 0
-    return all(np.allclose(a, b, rtol=rtol, atol=rtol, equal_nan=True) for a, b in zip(one, other, strict=True))
-
-
-def _arrays_to(lay: Callable[[np.ndarray], np.ndarray], example: dict[str, Any]) -> dict[str, Any]:
-    return {key: lay(value) if isinstance(value, np.ndarray) else value for key, value in example.items()}
-
-
-def _strided(array: np.ndarray) -> np.ndarray:
-    """The same numbers as a view of every second entry."""
-    wide = np.repeat(array[..., None], 2, axis=-1)
-    return wide[..., 0]
-
-
-def _stack(values: list[Any]) -> Any:
-    same = all(isinstance(value, np.ndarray) and value.shape == values[0].shape for value in values)
-    return np.stack(values) if same else values[0]
-
-
-def _name(make: Any) -> str:
-    make = getattr(make, "func", make)
-    return str(getattr(make, "__name__", make))

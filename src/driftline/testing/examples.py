@@ -1,0 +1,37 @@
+"""A small task to try learners on: pictures with a bright band whose place is the class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from driftline.seeds import Seed
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+TASK = Classification(("low", "middle", "high"))
+SHAPE = (8, 8, 1)
+STEPS = 4
+
+
+def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
+    """A convolution with batch norm and dropout, and a linear layer."""
+    import torch
+    from torch import nn
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed.value % 2**63)
+        block = [nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.2)]
+        network = nn.Sequential(*block, nn.Flatten(), nn.Linear(64, outputs)).eval()
+        return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def samples(k: int) -> Samples:
+    """Small pictures with a bright band whose place is the class; the band moves from step to step."""
+    rng = np.random.default_rng(k)
+    y = rng.permutation(np.arange(18) % TASK.width)
+    x = rng.integers(0, 120, (18, *SHAPE), dtype=np.uint8)
+    for i, label in enumerate(y):
+        x[i, (2 * label + k // 2) % 8] += np.uint8(100)
+    return Samples(x=x, y=y, id=100 * k + np.arange(18))
