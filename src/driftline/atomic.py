@@ -19,6 +19,8 @@ REASONS = {
     errno.EROFS: "the disk is read-only",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.ENAMETOOLONG: "the name is too long",
 }
 
 

@@ -32,12 +32,13 @@ TABLES = ("answers", "probes")
 class Recorder:
     """Collects rows in memory; `flush` moves them to a part file, `finish` joins the parts."""
 
-    def __init__(self, task: Task, parts: Path, compute: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, task: Task, parts: Path, compute: Callable[[], tuple[int | None, int | None]]) -> None:
         self._task = task
         self._parts = parts
         self._compute = compute
         self._rows: dict[str, list[pa.Table]] = {table: [] for table in TABLES}
-        self.flushed = 0
+        self.flushed: list[dict[str, int]] = []
+        """For each part, the rows of each table in it."""
 
     def answered(self, step: Step, answers: Answers) -> None:
         """The learner answered a step, before any of its labels were revealed."""
@@ -56,27 +57,33 @@ class Recorder:
 
     def flush(self) -> None:
         """Make everything so far safe on disk."""
+        counts = {}
         for table, rows in self._rows.items():
             if rows:
-                with replacing(self._part(table, self.flushed)) as path:
-                    pq.write_table(pa.concat_tables(rows), path)
+                joined = pa.concat_tables(rows)
+                with replacing(self._part(table, len(self.flushed))) as path:
+                    pq.write_table(joined, path)
+                counts[table] = joined.num_rows
                 rows.clear()
-            else:  # left by an attempt that was killed before its checkpoint
-                self._part(table, self.flushed).unlink(missing_ok=True)
-        self.flushed += 1
+        self.flushed.append(counts)
 
     def finish(self, folder: Path) -> None:
         """Write the finished tables into a folder."""
         self.flush()
         for table in TABLES:
-            parts = [self._part(table, k) for k in range(self.flushed)]
-            write_rows(folder / f"{table}.parquet", (pq.read_table(p) for p in parts if p.exists()))
+            parts = [self._part(table, k) for k, counts in enumerate(self.flushed) if table in counts]
+            write_rows(folder / f"{table}.parquet", (pq.read_table(part) for part in parts))
 
-    def state(self) -> int:
+    def state(self) -> list[dict[str, int]]:
         return self.flushed
 
-    def restore(self, state: int) -> None:
-        self.flushed = state
+    def restore(self, state: list[dict[str, int]]) -> None:
+        """Go on after these parts; one that is missing or damaged raises, because its rows are lost."""
+        for k, counts in enumerate(state):
+            for table, rows in counts.items():
+                if pq.read_metadata(self._part(table, k)).num_rows != rows:
+                    raise ValueError(f"part {k} of {table} does not have {rows} rows")
+        self.flushed = list(state)
 
     def _part(self, table: str, number: int) -> Path:
         return self._parts / f"{table}-{number:06d}.parquet"
@@ -84,6 +91,8 @@ class Recorder:
     def _columns(self, step: Step, samples: Samples, answers: Answers) -> dict[str, Any]:
         forward, backward = self._compute()
         n = len(samples)
+        if len(answers) != n:
+            raise UserError(f"a learner was asked about {n} inputs and gave {len(answers)} answers")
         confidence = np.full(n, np.nan) if answers.scores is None else answers.scores.max(axis=1)
         return {
             "step": np.full(n, step.index, np.int32),
@@ -93,8 +102,8 @@ class Recorder:
             "prediction": np.asarray(answers.prediction),
             "correct": self._task.correct(answers.prediction, samples.y).astype(np.float32),
             "confidence": confidence.astype(np.float32),
-            "forward_macs": np.full(n, forward, np.int64),
-            "backward_macs": np.full(n, backward, np.int64),
+            "forward_macs": pa.repeat(pa.scalar(forward, pa.int64()), n),
+            "backward_macs": pa.repeat(pa.scalar(backward, pa.int64()), n),
         }
 
 
@@ -137,7 +146,11 @@ class Run:
 
     @cached_property
     def card(self) -> dict[str, Any]:
-        card: dict[str, Any] = json.loads((self.folder / "card.json").read_text())
+        path = self.folder / "card.json"
+        try:
+            card: dict[str, Any] = json.loads(path.read_text())
+        except ValueError as error:
+            raise UserError(f"{path} is damaged ({error}): delete the folder it is in and run that again") from error
         return card
 
     @property

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from driftline.atomic import write_bytes
@@ -35,6 +35,15 @@ def load(path: Path) -> Any:
     with safe_open(path, framework="np") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
         return _attach(json.loads(file.metadata()["tree"]), arrays)
+
+
+def readable(path: Path) -> bool:
+    """Whether a whole tree is there; a truncated file is as good as none."""
+    try:
+        with safe_open(path, framework="np") as file:
+            return "tree" in (file.metadata() or {})
+    except (OSError, SafetensorError):
+        return False
 
 
 def capture(thing: Any) -> Any:

@@ -55,8 +55,8 @@ class Store:
             raise UserError(f"{self.folder} is a file; runs are kept in a folder")
         if self._marker.exists():
             try:
-                made_by = json.loads(self._marker.read_text())["format"]
-            except (ValueError, KeyError) as error:
+                made_by = int(json.loads(self._marker.read_text())["format"])
+            except (ValueError, KeyError, TypeError) as error:
                 raise UserError(f"{self._marker} is damaged: expected {{'format': {FORMAT}}}") from error
             if made_by > FORMAT:
                 raise UserError(
@@ -95,8 +95,9 @@ class Store:
         target = self.run_folder(key)
         with disk_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists() and not self.finished(key):
+                shutil.rmtree(target)  # its card is gone, so it cannot be read
             os.rename(folder, target)
-            (self.folder / "failed" / f"{key}.json").unlink(missing_ok=True)
             shutil.rmtree(self.work_folder(key), ignore_errors=True)
 
     def fail(self, key: str, job: dict[str, Any], reason: str, traceback: str = "") -> None:
@@ -106,8 +107,14 @@ class Store:
             {"key": key, "run": job, "reason": reason, "traceback": traceback},
         )
 
+    def succeeded(self, key: str) -> None:
+        """Forget that an earlier attempt failed."""
+        (self.folder / "failed" / f"{key}.json").unlink(missing_ok=True)
+
     def failures(self) -> list[dict[str, Any]]:
-        return [json.loads(path.read_text()) for path in sorted((self.folder / "failed").glob("*.json"))]
+        """What failed and has not succeeded since."""
+        found = [json.loads(path.read_text()) for path in sorted((self.folder / "failed").glob("*.json"))]
+        return [failure for failure in found if not self.finished(failure["key"])]
 
     def record(self, keys: list[str] | None = None) -> Record:
         """The finished runs, all of them or those with these keys."""
@@ -136,7 +143,9 @@ class Store:
         for table in (*TABLES, "scores"):
             files = [str(run.folder / f"{table}.parquet") for run in self.record().runs]
             files = [file for file in files if Path(file).exists()]
-            if files:
+            if not files:
+                database.execute(f"create view {table} as select null as run where false")
+            else:
                 rows = database.read_parquet(files, filename=True, union_by_name=True)
                 rows.project("* exclude (filename), parse_path(filename)[-2] as run").create_view(table)
         try:

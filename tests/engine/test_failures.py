@@ -112,7 +112,7 @@ def test_closing_a_worker_does_not_record_a_failure(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", str(disk)], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], capture_output=True).returncode:
         pytest.skip("this machine does not let tests mount a small disk")
     try:
         store = Store.create(disk)
@@ -121,7 +121,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
         kept = {path: path.read_bytes() for path in disk.glob("runs/*/*")}
         (disk / "filler").write_bytes(b"x" * 1_000)
         with pytest.raises(OSError, match="No space left"):
-            (disk / "filler").write_bytes(b"x" * 1_000_000)
+            (disk / "filler").write_bytes(b"x" * 2_000_000)
         for jobs in (1, 2):
             with pytest.raises(DiskError, match="the disk is full"):
                 carry_out(plan(as_spec({**spec("ft"), "seeds": [9]}), None), store, None, jobs)

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import driftline
 from driftline.engine import stages
+from driftline.engine.execute import Event
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.store import Store
@@ -114,6 +116,51 @@ def test_methods_start_from_the_same_upstream_model(tmp_path: Path) -> None:
     first = record.answers.query("step == 0").pivot_table(index=["seed", "id"], columns="method", values="confidence")
     assert (first.nunique(axis=1) == 1).all(), "before any learning all methods answer with the upstream model"
     assert first["ft(updates=40)"].mean() > 0.4, "and that model has been trained"
+
+
+@pytest.mark.parametrize("harm", ["truncated checkpoint", "empty checkpoint", "missing part", "truncated part"])
+def test_what_is_damaged_is_made_again(
+    plain: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
+    for stage in planned.stages:
+        if stage.kind == "upstream":
+            stages.perform(stage, store, None)
+    monkeypatch.setattr(stages, "CHECKPOINT_SECONDS", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(planned, store, None, jobs=1, watch=_stop_after(4))
+    (work,) = (tmp_path / "work").iterdir()
+    victim = work / ("checkpoint.safetensors" if "checkpoint" in harm else "probes-000001.parquet")
+    if harm == "missing part":
+        victim.unlink()
+    else:
+        victim.write_bytes(b"" if "empty" in harm else victim.read_bytes()[:60])
+    driftline.run(SPEC, runs=tmp_path)
+    assert contents(tmp_path) == plain
+
+
+def test_a_damaged_shared_stage_is_computed_again(plain: dict[str, bytes], tmp_path: Path) -> None:
+    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
+    stages.perform(planned.stages[0], store, None)
+    path = store.stage_path(planned.stages[0].key)
+    path.write_bytes(path.read_bytes()[:60])
+    driftline.run(SPEC, runs=tmp_path)
+    assert contents(tmp_path) == plain
+
+
+def test_a_run_whose_card_is_lost_is_made_again(plain: dict[str, bytes], tmp_path: Path) -> None:
+    record = driftline.run(SPEC, runs=tmp_path)
+    (record.runs[0].folder / "card.json").unlink()
+    driftline.run(SPEC, runs=tmp_path)
+    assert contents(tmp_path) == plain
+
+
+def _stop_after(steps: int) -> Callable[[Event], None]:
+    def watch(event: Event) -> None:
+        if event.kind == "advanced" and event.done >= steps:
+            raise KeyboardInterrupt
+
+    return watch
 
 
 def test_two_processes_on_one_store_lose_nothing(plain: dict[str, bytes], tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class Benchmark(Protocol):
     def lay_out(self, dataset: Dataset, options: Any, seed: Seed) -> Layout:
         """Choose stream, probes and upstream data."""
 
-    def metrics(self, options: Any) -> dict[str, dict[str, Any]]:
+    def metrics(self, options: Any, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """The names of all metrics that `score` computes, with their settings; printed on the card."""
 
     def score(self, run: Run) -> pd.DataFrame:

@@ -45,7 +45,8 @@ class Options(base.Options):
     smallest: int = Field(default=10, ge=2)
     """Periods with fewer samples are left out."""
     horizon: int | None = Field(default=None, ge=1)
-    """How many later periods each model is tested on; all of them if not given."""
+    """How many later periods each model is tested on; all if not given, and then the drift horizon looks at most
+    half of all periods ahead."""
     upstream: int = Field(default=0, ge=0)
     """How many first periods train the model that every method starts from."""
     delta: float = Field(default=0.9, ge=0, le=1)
@@ -86,7 +87,8 @@ class Timeline:
     departures: ClassVar[tuple[str, ...]] = (
         "The stability horizon ends at the first dip below delta; the paper's formula, read literally, jumps over dips "
         "(sh-skip).",
-        "The drift horizon's epsilon is not given in the paper; here it is 0 unless set.",
+        "The drift horizon's epsilon is not given in the paper; here it is 0 unless set. A model that never drifts "
+        "counts as horizon + 1 in means, as in the paper; models with fewer later periods are left out.",
         "Each training phase makes exactly the stated number of updates; Wild-Time's code makes one more.",
     )
     headline: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -135,20 +137,21 @@ class Timeline:
         probes = LaterPeriods(timeline, options.upstream, options.horizon)
         return base.Layout(stream, probes, upstream, protocol=protocol, pictured=pictured)
 
-    def metrics(self, options: Options) -> dict[str, dict[str, Any]]:
+    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """The metrics of a timeline, with their settings; every variant by name."""
         if options.protocol == "fix":
             return {name: {} for name in eval_fix.METRICS}
         ahead: dict[str, Any] = {"horizon": options.horizon}
-        drift = {"epsilon": options.epsilon, "threshold": options.threshold}
+        far = options.horizon or max(1, len(protocol["periods"]) // 2)  # rows with fewer later periods are left out
+        drift = {"epsilon": options.epsilon, "threshold": options.threshold, "horizon": far}
         scores = ("ood", "ood-worst", "tas", "tas-transfer", "tas-elementwise", "tas-raw-transfer", "tas-unclipped")
         return {
             "id": {},
             **{name: ahead for name in scores},
             "sh": {"delta": options.delta},
             "sh-skip": {"delta": options.delta},
-            "dh": {**drift, **ahead},
-            "dh-drop": {**drift, **ahead},
+            "dh": drift,
+            "dh-drop": drift,
         }
 
     def score(self, run: Run) -> pd.DataFrame:
@@ -159,7 +162,8 @@ class Timeline:
         probes = scored(run.table("probes"), run.card["data"]["kind"])
         if options.protocol == "fix":
             return base.scores(eval_fix.score(probes, names, run.card["protocol"]["split"], options.draws, random))
-        columns = columns_of(probes, names)
+        late = 0 if run.card["protocol"]["upstream_periods"] else run.card["run"]["reveal"]["delay"]
+        columns = columns_of(probes[probes["step"] >= late], names)  # before its first labels there is no model
         matrix, counts = accuracy_matrix(columns)
         # R^2 may be negative; a model worse than the mean has no skill.
         matrix, draws = np.maximum(matrix, 0), np.maximum(resample(columns, options.draws, random), 0)
@@ -167,9 +171,7 @@ class Timeline:
         ratio = registry.get("metric", "ttr").compute
         rows += _cells("ttr", names, ratio(matrix), ratio(draws), counts)
         future = np.triu(counts, 1)
-        for metric, settings in self.metrics(options).items():
-            if metric.startswith("dh") and settings["horizon"] is None:
-                settings = {**settings, "horizon": len(names) - 1, "partial": True}
+        for metric, settings in self.metrics(options, run.card["protocol"]).items():
             compute = registry.get("metric", metric).compute
             n = np.diag(counts) if metric == "id" else future.sum(axis=1)
             rows += _per_time(metric, names, compute(matrix, **settings), compute(draws, **settings), n)

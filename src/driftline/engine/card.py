@@ -19,7 +19,7 @@ from driftline.version import __version__
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "torch")
 
 
-def make(job: Job, key: str, dataset: Dataset, layout: Layout, macs: tuple[int, int] | None) -> dict[str, Any]:
+def make(job: Job, key: str, dataset: Dataset, layout: Layout, compute: dict[str, Any]) -> dict[str, Any]:
     """The card of a finished run; it holds nothing that may differ between two runs of the same job."""
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
@@ -42,7 +42,7 @@ def make(job: Job, key: str, dataset: Dataset, layout: Layout, macs: tuple[int, 
             "seeds": f"named children of {job.seed}: split, init, learner, budget, bootstrap",
             "threads": 1,
         },
-        "metrics": _metrics(benchmark, options),
+        "metrics": _metrics(benchmark, options, layout),
         "data": {
             "name": dataset.name,
             "fingerprint": dataset.fingerprint,
@@ -51,16 +51,24 @@ def make(job: Job, key: str, dataset: Dataset, layout: Layout, macs: tuple[int, 
             "task": repr(dataset.task) if len(repr(dataset.task)) < 200 else repr(dataset.task)[:200] + "...",
             "notes": list(dataset.notes),
         },
-        "compute": {
-            "forward_macs": macs[0] if macs else None,
-            "backward_macs": macs[1] if macs else None,
-            "convention": "multiply-accumulates of every pass; backward counted where it happened"
-            if macs
-            else "not counted: a scikit-learn estimator",
-        },
+        "compute": compute,
         "code": {"driftline": __version__, "sources": sources_hash()},
         "versions": {"python": platform.python_version(), **installed()},
         "tables": list(TABLES),
+    }
+
+
+def compute(meter: Any, upstream_macs: int | None) -> dict[str, Any]:
+    """What the run cost: the method's own passes, what examining it took, and the starting model it shares."""
+    if meter is None:
+        return {"forward_macs": None, "backward_macs": None, "convention": "not counted: a scikit-learn estimator"}
+    return {
+        "forward_macs": meter.forward,
+        "backward_macs": meter.backward,
+        "examination_macs": meter.examinations,
+        "upstream_macs": upstream_macs,
+        "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
+        "examinations and the shared upstream model are not part of forward and backward",
     }
 
 
@@ -86,8 +94,8 @@ def installed() -> dict[str, str]:
     return found
 
 
-def _metrics(benchmark: Benchmark, options: Any) -> dict[str, Any]:
+def _metrics(benchmark: Benchmark, options: Any, layout: Layout) -> dict[str, Any]:
     return {
         name: {"formula": registry.get("metric", name).formula, **settings}
-        for name, settings in benchmark.metrics(options).items()
+        for name, settings in benchmark.metrics(options, layout.protocol).items()
     }

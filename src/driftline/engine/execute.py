@@ -166,6 +166,7 @@ def attempt(stage: Stage, store: Store, where: Path | None, report: Report) -> N
     """Perform a stage; if it cannot be done, record why and raise StageFailed."""
     try:
         perform(stage, store, where, report)
+        store.succeeded(stage.key)
     except DiskError:
         raise  # the reason could not be written down either
     except Exception as error:

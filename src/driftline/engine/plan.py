@@ -55,6 +55,8 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> None:
         dataset, layout = materials(job, where)
         model = new_model(job, dataset)
         learner = registry.get("method", job.method.name)(**job.method.settings)
+        if job.reveal.delay >= len(layout.stream):
+            raise UserError(f"labels that come {job.reveal.delay} steps late never come in {len(layout.stream)} steps")
         if isinstance(model, Estimator):
             idle = sorted(set(given[job.method.name]) & set(Pooled.__dataclass_fields__))
             if idle:

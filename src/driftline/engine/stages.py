@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -29,6 +29,10 @@ from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.spec import Job
 from driftline.store import Store
+from driftline.types import Probe, Step
+
+if TYPE_CHECKING:
+    from driftline.training.meter import Meter
 
 Report = Callable[[int, int], None]
 """Told how many of how many steps are done."""
@@ -59,7 +63,7 @@ class Stage:
         return Stage(**{**content, "needs": tuple(content["needs"])})
 
     def done(self, store: Store) -> bool:
-        return store.finished(self.key) if self.kind == "deploy" else store.stage_path(self.key).exists()
+        return store.finished(self.key) if self.kind == "deploy" else state.readable(store.stage_path(self.key))
 
 
 def perform(stage: Stage, store: Store, where: Path | None, report: Report = lambda done, of: None) -> None:
@@ -102,6 +106,7 @@ def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, rep
     """Train the model that every method of this seed starts from, by plain risk minimisation."""
     dataset, layout = materials(job, where)
     model = new_model(job, dataset)
+    meter = metered(model)
     assert layout.upstream is not None
     if isinstance(model, Estimator):
         model.fit(layout.upstream.x, dataset.task.targets(layout.upstream.y))
@@ -110,23 +115,26 @@ def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, rep
         teacher.seed = Seed(job.seed).child("upstream")
         teacher.prepare(model, dataset.task)
         teacher.train(layout.upstream.x, layout.upstream.y)
-    state.save({"model": state.capture(model)}, store.stage_path(stage.key))
+    macs = meter.forward + meter.backward if meter else None
+    state.save({"model": state.capture(model), "macs": macs}, store.stage_path(stage.key))
 
 
 def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
     """Take one method through the stream, checkpointing on the way, and keep what happened."""
     started = time.time()
     dataset, layout = materials(job, where)
-    learner, meter = prepared(job, stage, store, dataset, layout)
-    counted = (lambda: (meter.forward, meter.backward)) if meter else (lambda: (0, 0))
-    work = store.work_folder(stage.key)
-    recorder = Recorder(dataset.task, work, counted)
-    seed = Seed(job.seed)
+    learner, meter, upstream_macs = prepared(job, stage, store, dataset, layout)
+    work, final = store.work_folder(stage.key), store.work_folder(stage.key) / "final"
+    recorder = Recorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
     benchmark = registry.get("benchmark", job.benchmark)()
-    reveal = Revealing(dataset.task, benchmark.reveals, seed, job.reveal.delay, job.reveal.budget)
+    reveal = Revealing(dataset.task, benchmark.reveals, Seed(job.seed), job.reveal.delay, job.reveal.budget)
     parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}
     checkpoint = Checkpoint(work / "checkpoint.safetensors", parts)
-    start = checkpoint.resume()
+    try:
+        start = checkpoint.resume()
+    except Exception:  # half a checkpoint, or another version's, is worth nothing, and it may have been half restored
+        shutil.rmtree(work)
+        return deploy(job, stage, store, where, report)
     report(start, len(layout.stream))
 
     def after_step(done: int) -> None:
@@ -134,33 +142,58 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
         if done < len(layout.stream):
             checkpoint.save_if_due(done)
 
-    loop.run(layout.stream, learner, reveal, layout.probes, recorder, start=start, after_step=after_step)
-    final = work / "final"
+    probes = Unmetered(layout.probes, meter) if meter else layout.probes
+    loop.run(layout.stream, learner, reveal, probes, recorder, start=start, after_step=after_step)
     shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made
     recorder.finish(final)
     if meter:
         write_rows(final / "features.parquet", features(learner.model, layout))
-    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, counted() if meter else None))
+    compute = card.compute(meter, upstream_macs)
+    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute))
     write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
     write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
     store.commit(stage.key, final)
 
 
-def prepared(job: Job, stage: Stage, store: Store, dataset: Dataset, layout: Layout) -> tuple[Learner, Any]:
-    """The learner with its model, and the meter that counts the model's passes (none for an estimator)."""
-    model, meter = new_model(job, dataset), None
+def prepared(
+    job: Job, stage: Stage, store: Store, dataset: Dataset, layout: Layout
+) -> tuple[Learner, Meter | None, int | None]:
+    """The learner with its model, the meter that counts the model's passes, and what the upstream model cost."""
+    model, macs = new_model(job, dataset), None
     if stage.needs:
-        upstream = state.load(store.stage_path(stage.needs[0]))["model"]
-        model.restore(upstream) if isinstance(model, Estimator) else model.load_state_dict(upstream)
-    if not isinstance(model, Estimator):
-        from driftline.training.meter import Meter
-
-        meter = Meter()
-        meter.attach(model)
+        upstream = state.load(store.stage_path(stage.needs[0]))
+        macs = upstream["macs"]
+        model.restore(upstream["model"]) if isinstance(model, Estimator) else model.load_state_dict(upstream["model"])
+    meter = metered(model)
     learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
     learner.seed, learner.waits = Seed(job.seed).child("learner"), layout.waits
     learner.prepare(model, dataset.task, layout.upstream)
-    return learner, meter
+    return learner, meter, macs
+
+
+def metered(model: Any) -> Meter | None:
+    """A meter on a network; an estimator has no passes to count."""
+    if isinstance(model, Estimator):
+        return None
+    from driftline.training.meter import Meter
+
+    meter = Meter()
+    meter.attach(model)
+    return meter
+
+
+@dataclass(frozen=True)
+class Unmetered:
+    """Probes whose examinations are not put on the learner's bill: it answers while the next probe is waited for."""
+
+    probes: loop.Probes
+    meter: Meter
+
+    def due(self, step: Step | None) -> Iterator[Probe]:
+        for probe in self.probes.due(step):
+            self.meter.examining = True
+            yield probe
+            self.meter.examining = False
 
 
 def features(model: Any, layout: Layout) -> Iterator[pa.Table]:
@@ -194,6 +227,8 @@ class Checkpoint:
         if not self._path.exists():
             return 0
         saved = state.load(self._path)
+        if saved["code"] != card.sources_hash():
+            raise ValueError("the checkpoint was written by another state of the code")
         for name, part in self._parts.items():
             part.restore(saved[name])
         return int(saved["done"])
@@ -202,5 +237,8 @@ class Checkpoint:
         if time.monotonic() - self._last < CHECKPOINT_SECONDS:
             return
         self._parts["recorder"].flush()
-        state.save({"done": done, **{n: part.state() for n, part in self._parts.items()}}, self._path)
+        state.save(
+            {"done": done, "code": card.sources_hash(), **{n: part.state() for n, part in self._parts.items()}},
+            self._path,
+        )
         self._last = time.monotonic()

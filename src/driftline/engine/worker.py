@@ -32,7 +32,8 @@ def keep_memory() -> None:
 
 def main() -> None:
     """Serve stages until the input closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, signal.SIG_IGN)  # stopping is the driver's to handle: when it ends, so does this process
     keep_memory()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not mix with the answers
