@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+import warnings
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -76,12 +77,17 @@ def _load(kind: str) -> dict[str, Any]:
                     raise
                 _lacking[kind].add(EXTRAS[error.name])
         for entry in entry_points(group=f"driftline.{kind}"):
-            _things[kind].setdefault(entry.name, entry.load())
+            try:
+                _things[kind].setdefault(entry.name, entry.load())
+            except Exception as error:  # another package's fault must not take ours down
+                warnings.warn(f"{kind} '{entry.name}' of {entry.value} cannot be loaded: {error}", stacklevel=2)
     return _things[kind]
 
 
 def _from_source(kind: str, name: str) -> Any:
     source, _, attribute = name.rpartition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # as Python itself does for scripts: a module beside the user is found
     try:
         module = _module_of_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
     except (ImportError, OSError) as error:

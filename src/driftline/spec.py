@@ -19,8 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from driftline import models, registry
 from driftline.errors import UserError, unknown
+from driftline.learners.base import Learner
 from driftline.types import Reveal
 from driftline.version import __version__
+
+# A class may be called 1 and a column 2024: such names come as numbers from a command line.
+SETTINGS = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
 
 
 class Strict(BaseModel):
@@ -32,7 +36,7 @@ class Strict(BaseModel):
 class Choice(Strict):
     """A registered thing by name, with the settings that were given for it."""
 
-    name: str
+    name: str = Field(min_length=1)
     settings: dict[str, Any] = {}
 
     @model_validator(mode="before")
@@ -77,13 +81,12 @@ class Spec(Strict):
         if not isinstance(given, dict):
             raise UserError("a spec is a mapping with the keys benchmark, data and methods")
         given = dict(given)
-        if (name := given.get("benchmark")) in given:
+        name = given.get("benchmark")
+        if isinstance(name, str) and name in given:
             given["options"] = given.pop(name) or {}
         if isinstance(given.get("seeds"), int):
             given["seeds"] = tuple(range(given["seeds"]))
-        if isinstance(given.get("methods"), str):
-            given["methods"] = [name.strip() for name in given["methods"].split(",") if name.strip()]
-        return given
+        return {**given, "methods": _listed(given.get("methods"))}
 
     def jobs(self, default_model: str) -> list[Job]:
         """One job per method and seed, every default filled in."""
@@ -91,9 +94,9 @@ class Spec(Strict):
         options = validated(benchmark.options, self.options, self.benchmark).model_dump(mode="json")
         model = filled("model", self.model or Choice(name=default_model))
         data = filled("dataset", self.data)
-        methods = [(_label(method), filled("method", method)) for method in self.methods]
-        for _, method in methods:
+        for method in self.methods:
             must_reveal_enough(self.benchmark, method.name)
+        methods = [(_label(method), filled("method", method)) for method in self.methods]
         if len({label for label, _ in methods}) < len(methods):
             raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
         return [
@@ -161,12 +164,20 @@ def hash_of(content: Any) -> str:
 
 def read(path: Path) -> Spec:
     """A spec from a YAML file."""
+    return parse(mapping(path))
+
+
+def mapping(path: Path) -> dict[str, Any]:
+    """The content of a YAML file that is to be a spec."""
     try:
-        return parse(yaml.safe_load(path.read_text()))
+        content = yaml.safe_load(path.read_text())
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: a spec is a mapping with the keys benchmark, data and methods")
+    return content
 
 
 def parse(content: Any) -> Spec:
@@ -178,26 +189,33 @@ def parse(content: Any) -> Spec:
 
 def with_settings(content: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
     """The mapping with `part.key=value` applied; a part is data, model, reveal, the benchmark or a method."""
-    content = {**content, "methods": [_mapping(m) for m in _listed(content.get("methods", []))]}
-    for part in ("data", "model"):
-        if part in content:
-            content[part] = _mapping(content[part])
+    content = {**content, "methods": [_mapping(method) for method in _listed(content.get("methods"))]}
+    parts = {"reveal", "data", "model", str(content.get("benchmark"))}
+    methods = {str(method.get("name")) for method in content["methods"]}
     for assignment in assignments:
         target, equals, text = assignment.partition("=")
-        part, dot, key = target.strip().partition(".")
-        if not (equals and dot and key):
+        # A file's name has dots too, so the part is the longest known one.
+        part = max((p for p in parts | methods if target.startswith(f"{p}.")), key=len, default=None)
+        if not equals or "." not in target:
             raise UserError(f"--set takes part.key=value, for example ft.lr=1e-3; got '{assignment}'")
-        value = yaml.safe_load(text)
-        named = [method for method in content["methods"] if method["name"] == part]
-        if part in ("data", "model", "reveal", content.get("benchmark")):
-            content[part] = {**content.get(part, {}), key: value}
-        elif named:
-            for method in named:
-                method[key] = value
+        if part is None:
+            raise unknown("part", target.partition(".")[0], parts | methods, f" (in --set {assignment})")
+        key = target[len(part) + 1 :].strip()
+        if part in methods:
+            for method in content["methods"]:
+                if method["name"] == part:
+                    method[key] = _value(text)
         else:
-            known = ["data", "model", "reveal", content.get("benchmark", ""), *(m["name"] for m in content["methods"])]
-            raise unknown("part", part, known, f" (in --set {assignment})")
+            content[part] = {**_mapping(content.get(part) or {}), key: _value(text)}
     return content
+
+
+def _value(text: str) -> Any:
+    """A value as it is written in JSON, or else a plain text: 1e-3 is a number and `on` is a word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text.strip()
 
 
 def validated(model: type[Any], content: Any, where: str, keys: list[str] | None = None) -> Any:
@@ -207,6 +225,8 @@ def validated(model: type[Any], content: Any, where: str, keys: list[str] | None
     except ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"])
+        if first["type"] in ("too_short", "missing"):
+            raise UserError(f"{where}: '{path}' is empty") from None
         if first["type"] == "extra_forbidden":
             raise unknown("setting", path, keys or list(model.model_fields), f" (in {where})") from None
         raise UserError(
@@ -225,13 +245,16 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
         if kind == "method" or parameter.kind is parameter.KEYWORD_ONLY:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (types[parameter.name], default)
-    return create_model(name, __config__=ConfigDict(extra="forbid", protected_namespaces=()), **fields)
+    return create_model(name, __config__=SETTINGS, **fields)
 
 
-def learner_class(name: str) -> type[Any]:
+def learner_class(name: str) -> type[Learner]:
     """The class behind a method's name; a preset is a class with some settings filled in."""
     thing = registry.get("method", name)
-    return thing.func if isinstance(thing, functools.partial) else thing  # type: ignore[return-value]
+    found = thing.func if isinstance(thing, functools.partial) else thing
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise UserError(f"method '{name}' is not a driftline.learners.base.Learner")
+    return found
 
 
 def must_reveal_enough(benchmark: str, method: str) -> None:
@@ -273,8 +296,11 @@ def _label(method: Choice) -> str:
 
 
 def _mapping(given: Any) -> dict[str, Any]:
-    return {"name": given} if isinstance(given, str) else dict(given)
+    return dict(given) if isinstance(given, dict) else {"name": given}
 
 
 def _listed(given: Any) -> list[Any]:
-    return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else list(given)
+    """Methods as a list, however they were written."""
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return list(given) if isinstance(given, list | tuple) else [] if given is None else [given]

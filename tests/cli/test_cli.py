@@ -137,6 +137,13 @@ def test_print_spec_is_a_recipe_that_runs(driftline: Command, tmp_path: Path) ->
             "dataset 'yearbook' not found",
         ),
         (("run", "none.yaml"), "cannot read none.yaml: No such file"),
+        ((*RUN, "--print-spec", "--set", "erm.lrr=1"), "no setting 'lrr'. Did you mean 'lr'?"),
+        ((*RUN, "--set", "reveal.delay=9"), "labels that come 9 steps late never come in 4 steps"),
+        ((*RUN[:4], "--model", "sklearn.cluster.KMeans", "--methods", "erm"), "KMeans is not a classifier"),
+        (
+            ("run", "timeline", "--data", "digits", "--methods", "json:dumps"),
+            "is not a driftline.learners.base",
+        ),
         (("show", "abc"), "no finished run"),
         (("report",), "no finished run in driftline-runs"),
         (("list", "methds"), "no list 'methds'. Did you mean 'methods'?"),
@@ -191,6 +198,27 @@ def test_small_periods_are_left_out_and_named(driftline: Command, tmp_path: Path
     code, _, err = driftline("run", "timeline", "--data", "table", "--model", "logistic", "--methods", "erm", *data)
     assert code == 0
     assert "note: 1 period(s) with too few samples are left out: 2004 (2)" in err
+
+
+@pytest.mark.parametrize("line", ["methods: 5", "methods: [1]", "methods:", "data:", "benchmark: [a]", "timeline: 3"])
+def test_recipes_that_make_no_sense(driftline: Command, tmp_path: Path, line: str) -> None:
+    recipe = {"benchmark": "benchmark: timeline", "data": "data: digits", "methods": "methods: erm"}
+    recipe[line.partition(":")[0]] = line
+    (tmp_path / "r.yaml").write_text("\n".join(recipe.values()))
+    for extra in ((), ("--set", "timeline.delta=0.5")):
+        code, _, err = driftline("run", "r.yaml", *extra)
+        assert code == 2, err
+        assert "Traceback" not in err
+
+
+def test_settings_of_a_users_file_and_of_odd_values(driftline: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from driftline.learners.ft import FineTune as Mine")
+    command = ("run", "timeline", "--data", "digits", "--model", "sklearn.linear_model.SGDClassifier")
+    odd = ("--set", "model.alpha=1e-3", "--set", "data.periods=3", "--set", "timeline.draws=5", "--print-spec")
+    code, out, err = driftline(*command, "--methods", "mine.py:Mine", "--set", "mine.py:Mine.lr=0.5", *odd)
+    assert code == 0, err
+    assert "lr: 0.5" in out
+    assert "alpha: 0.001" in out
 
 
 def test_a_store_from_a_newer_version_is_left_alone(driftline: Command, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from driftline.cli import show as show_
+from driftline.cli.audit import audit
 from driftline.errors import UserError
 from driftline.version import __version__
 
@@ -54,33 +55,22 @@ def run(
 ) -> None:
     """Run a benchmark or a recipe, and record what happened."""
     from driftline import spec as spec_
-    from driftline.cli.progress import Progress
-    from driftline.engine.plan import plan
-    from driftline.engine.run import carry_out
-    from driftline.engine.worker import keep_memory
+    from driftline.cli.running import carry_out_spec
     from driftline.store import Store
 
     content = _content(what, data, model, methods, seeds)
     spec = spec_.parse(spec_.with_settings(content, set_ or []))
     if print_spec:
+        spec.jobs(default_model="logistic")  # names and settings are checked before anything is said of them
         typer.echo(spec.to_yaml(), nl=False)
         return
-    keep_memory()
-    store = Store.create(runs)
-    planned = plan(spec, data_dir)
-    with Progress(planned, quiet=quiet) as progress:
-        summary = carry_out(planned, store, data_dir, min(jobs, len(planned.stages)), progress.watch)
-    if not quiet:
-        done = [key for key in planned.run_keys if key not in summary.failed]
-        show_.summary(store.record(done), store, summary)
-    for reason in dict.fromkeys(summary.failed.values()):
-        typer.echo(f"failed: {reason}", err=True)
-    raise typer.Exit(1 if summary.failed else 0)
+    _, code = carry_out_spec(spec, Store.create(runs), data_dir, jobs, quiet)
+    raise typer.Exit(code)
 
 
 def _content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> dict[str, Any]:
     """What the flags and, if there is one, the recipe say; flags win."""
-    import yaml
+    from driftline import spec as spec_
 
     flags = {"data": data, "model": model, "methods": methods, "seeds": seeds}
     given = {key: value for key, value in flags.items() if value is not None}
@@ -94,14 +84,7 @@ def _content(what: str, data: str | None, model: str | None, methods: str | None
                 f"driftline run {what} needs {' and '.join(missing)}; see `driftline list datasets|methods`"
             )
         return {"benchmark": what, **given}
-    try:
-        recipe = yaml.safe_load(Path(what).read_text())
-    except OSError as error:
-        raise UserError(f"cannot read {what}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{what} is not YAML: {error}") from error
-    if not isinstance(recipe, dict):
-        raise UserError(f"{what} is not a recipe: a mapping with the keys benchmark, data and methods")
+    recipe = spec_.mapping(Path(what))
     return {**recipe, **given}
 
 
@@ -188,7 +171,10 @@ def quickstart(
     """A whole benchmark in miniature on embedded data, then the report."""
     from driftline.cli.quickstart import quickstart as go
 
-    go(output, runs, jobs)
+    raise typer.Exit(go(output, runs, jobs))
+
+
+app.command()(audit)
 
 
 def _record(keys: list[str] | None, runs: Path | None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from driftline import registry
@@ -27,6 +28,8 @@ def names(kind: str) -> None:
         raise unknown("list", kind, [*KINDS, "runs"])
     known = registry.names(KINDS[kind])
     width = max(map(len, known), default=0)
+    if not known:
+        console.print(f"no {kind} yet")
     for name in known:
         line = f"{name:<{width}}  {_first_line(registry.get(KINDS[kind], name))}"
         console.print(line, markup=False, soft_wrap=True)
@@ -37,7 +40,7 @@ def runs(store: Store) -> None:
     frame = store.query("select run, benchmark, data, model, method, seed from runs order by all")
     table = Table(*frame.columns, box=None, pad_edge=False)
     for row in frame.itertuples(index=False):
-        table.add_row(*map(str, row))
+        table.add_row(*(escape(str(cell)) for cell in row))
     console.print(table if len(frame) else f"no finished run in {store.folder}")
     for failure in store.failures():
         console.print(
@@ -64,7 +67,7 @@ def difference(first: Run, second: Run) -> None:
     table = Table("what", first.key, second.key, box=None, pad_edge=False)
     for key in sorted(one.keys() | other.keys()):
         if key not in ("key", "label") and one.get(key) != other.get(key):
-            table.add_row(key, str(one.get(key, "absent")), str(other.get(key, "absent")))
+            table.add_row(*(escape(str(cell)) for cell in (key, one.get(key, "absent"), other.get(key, "absent"))))
     console.print(table if table.row_count else "the cards are the same")
     console.print()
     scores = pd.concat([_summary_scores(first), _summary_scores(second)], axis=1, keys=["first", "second"])

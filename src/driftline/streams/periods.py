@@ -103,7 +103,9 @@ def period_labels(time: np.ndarray, period: str) -> np.ndarray:
         period = _automatic(time)
     if match := re.fullmatch(r"(\d+) ?rows", period):
         size = int(match[1])
-        return np.array([f"rows {1 + k * size}-{(k + 1) * size}" for k in np.arange(len(time)) // max(size, 1)])
+        if not size:
+            raise UserError("a period of 0 rows holds nothing: give '1 rows' or more")
+        return np.array([f"rows {1 + k * size}-{(k + 1) * size}" for k in np.arange(len(time)) // size])
     if period == "each":
         return np.datetime_as_string(time) if time.dtype.kind == "M" else time.astype(str)
     if time.dtype.kind == "M":

@@ -1,0 +1,30 @@
+"""Carrying out a spec from the command line: progress, the result table, and what went wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from driftline.cli import show
+from driftline.cli.progress import Progress
+from driftline.engine.plan import plan
+from driftline.engine.run import carry_out
+from driftline.engine.worker import keep_memory
+from driftline.record import Record
+from driftline.spec import Spec
+from driftline.store import Store
+
+
+def carry_out_spec(spec: Spec, store: Store, where: Path | None, jobs: int, quiet: bool) -> tuple[Record, int]:
+    """Run what a spec asks for; the record of what finished, and the exit code."""
+    keep_memory()
+    planned = plan(spec, where)
+    with Progress(planned, quiet=quiet) as progress:
+        summary = carry_out(planned, store, where, min(jobs, len(planned.stages)), progress.watch)
+    record = store.record([key for key in planned.run_keys if key not in summary.failed])
+    if not quiet:
+        show.summary(record, store, summary)
+    for reason in dict.fromkeys(summary.failed.values()):
+        typer.echo(f"failed: {reason}", err=True)
+    return record, 1 if summary.failed else 0
