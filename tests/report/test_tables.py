@@ -40,7 +40,7 @@ def test_one_seed_keeps_its_own_interval_and_nothing_is_marked(make_record: Make
     text = render([table], "md")
     assert "**" not in text
     assert "bootstrap interval over test examples" in text
-    assert "telling methods apart takes at least two seeds" in text
+    assert "telling methods apart takes at least three seeds" in text
 
 
 def test_a_seed_without_a_value_is_left_out(make_record: Make) -> None:
@@ -72,14 +72,14 @@ def test_paired_differences_tie_what_an_unpaired_test_would_part() -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (by_seed(erm=[0.5, 0.6]), set()),
-        (by_seed(erm=[0.5, 0.6], ft=[0.9, np.nan]), set()),
-        (by_seed(erm=[0.5, 0.6], ft=[0.4, np.nan]), {"erm"}),
-        (by_seed(erm=[0.5, 0.6], ft=[0.5, 0.6]), {"erm", "ft"}),
-        (by_seed(erm=[0.1 + 0.2, 0.6], ft=[0.3, 0.6]), {"erm", "ft"}),
+        (by_seed(erm=[0.5, 0.6, 0.7]), set()),
+        (by_seed(erm=[0.5, 0.6, 0.7], ft=[0.9, 0.8, np.nan]), set()),
+        (by_seed(erm=[0.5, 0.6, 0.7], ft=[0.4, np.nan, np.nan]), {"erm"}),
+        (by_seed(erm=[0.5, 0.6, 0.7], ft=[0.5, 0.6, 0.7]), {"erm", "ft"}),
+        (by_seed(erm=[0.1 + 0.2, 0.6, 0.7], ft=[0.3, 0.6, 0.7]), {"erm", "ft"}),
         (by_seed(erm=[np.nan, np.nan], ft=[np.nan, np.nan]), set()),
     ],
-    ids=["alone", "best has one seed", "one common seed", "equal", "equal but for a bit", "unknown"],
+    ids=["alone", "best has two seeds", "one common seed", "equal", "equal but for a bit", "unknown"],
 )
 def test_leaders_at_the_edges(values: dict[str, dict[int, float]], expected: set[str]) -> None:
     assert leaders(values, "higher") == expected
@@ -94,7 +94,7 @@ def golden(make_record: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[ResultTa
 
 
 NOTES = (
-    "Mean over seeds (3 seeds) and 95% t-interval over seeds.",
+    "Mean over seeds (3 seeds) and 95% t-interval over seeds, cut at the ends of what is possible.",
     "Bold: the best of a column and all that cannot be told from it (the 95% paired t-interval of their differences on "
     "common seeds contains 0).",
 )
@@ -106,7 +106,7 @@ def test_markdown(golden: tuple[ResultTable, ...]) -> None:
         "",
         "| method | OOD mean ↑ (%) | SH mean ↑ | GMAC | seeds |",
         "| :-- | --: | --: | --: | --: |",
-        "| a\\|b_[50%] | **80.0** [55.2, 104.8] | **8.00** [5.52, 10.48] | 1.5 | 3 |",
+        "| a\\|b_[50%] | **80.0** [55.2, 100.0] | **8.00** [5.52, 10.48] | 1.5 | 3 |",
         "| erm | 60.0 [35.2, 84.8] | 6.00 [3.52, 8.48] | 1.5 | 3 |",
         "",
         "timeline · digits · mlp (3 times, 30 samples, 20 test answers per run). "
@@ -135,7 +135,7 @@ def test_latex(golden: tuple[ResultTable, ...]) -> None:
         r" & \scriptsize mean, \% & \scriptsize mean &  &  \\",
         r"\midrule",
         r"{}a\textbar{}b\_[50\%] & \textbf{80.0} & \textbf{8.00} & 1.5 & 3 \\",
-        r" & \scriptsize [55.2, 104.8] & \scriptsize [5.52, 10.48] &  &  \\",
+        r" & \scriptsize [55.2, 100.0] & \scriptsize [5.52, 10.48] &  &  \\",
         r"{}erm & 60.0 & 6.00 & 1.5 & 3 \\",
         r" & \scriptsize [35.2, 84.8] & \scriptsize [3.52, 8.48] &  &  \\",
     ]

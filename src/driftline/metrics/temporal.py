@@ -125,7 +125,7 @@ def stability_horizon(A: ArrayLike, delta: float, gaps: Literal["stop", "skip"] 
 
 @metric(
     "dh",
-    formula="DH(t) = min{h : S_h > threshold}, S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon)",
+    formula="DH(t) = min{h : S_h > threshold}, else horizon + 1; S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon)",
     better="higher",
     unit="steps",
     paper=PAPER,
@@ -283,7 +283,7 @@ _variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio
 _variant("sh-skip", "SH(t) = max{h >= 0 : g(t,t+h) >= delta}", fix(stability_horizon, gaps="skip"), delta=0.8)
 _variant(
     "dh-drop",
-    "DH(t) = min{h : S_h > threshold}, S_h = max(0, S_{h-1} + A[t,t] - A[t,t+h] - epsilon)",
+    "DH(t) = min{h : S_h > threshold}, else horizon + 1; S_h = max(0, S_{h-1} + A[t,t] - A[t,t+h] - epsilon)",
     fix(drift_horizon, direction="drop"),
     epsilon=0.02,
     threshold=0.15,

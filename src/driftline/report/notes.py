@@ -39,8 +39,11 @@ def formulas(table: ResultTable) -> list[tuple[str, str]]:
 
 
 def answer(table: ResultTable) -> str:
-    """The benchmark's question, answered in a sentence with numbers."""
-    ranked = sorted(table.rows, key=lambda row: _value(table, row.method, "tas"), reverse=True)
+    """The benchmark's question, answered in a sentence with numbers.
+
+    The method is the one with the best accuracy later on; a high TAS alone may come from a poor oracle.
+    """
+    ranked = sorted(table.rows, key=lambda row: _value(table, row.method, "ood"), reverse=True)
     if not ranked or not table.cells():
         return "These runs have no scores for the headline metrics."
     method = ranked[0].method
@@ -51,7 +54,7 @@ def answer(table: ResultTable) -> str:
     text = {name: f"{_said(cell, name != 'sh')} {shown_interval(cell, name != 'sh')}" for name, cell in found.items()}
     delta = table.group.card["run"]["options"].get("delta", 0)
     over = f"{_range([cell.n for cell in found.values()])} times and {_seeds(found['tas'].seeds)}"
-    which = f"With {method}" + (", the method with the highest TAS, " if len(table.rows) > 1 else ", ")
+    which = f"With {method}" + (", the method that is right most often later on, " if len(table.rows) > 1 else ", ")
     return (
         f"{which}a model is right in {text['id']} of cases in its own period and in {text['ood']} later on, which is "
         f"{text['tas']} of what models trained then reach; it keeps {100 * delta:g}% of their accuracy for "
@@ -84,7 +87,15 @@ def _formula(table: ResultTable, column: Column) -> str:
     n = _range([cell.n for cell in cells if cell])
     unit = next((cell.unit for cell in cells if cell), "times")
     given = "".join(f", {key} = {value}" for key, value in column.settings.items())
-    return f"{column.stat} over {n} {unit} of {column.formula}{given}"
+    return f"{column.stat} over {n} {unit} of {column.formula}{given}{_censored(table, column.metric)}"
+
+
+def _censored(table: ResultTable, metric: str) -> str:
+    """How many values the end of the data has cut short."""
+    scores = table.group.scores
+    each = scores[(scores["metric"] == metric) & (scores["stat"] == "each")]
+    cut = int(each["censored"].sum()) if "censored" in each else 0
+    return f"; {cut} of {len(each)} values are censored: the data ended first" if cut else ""
 
 
 def _intervals(table: ResultTable) -> str:
@@ -93,7 +104,8 @@ def _intervals(table: ResultTable) -> str:
     same = {row.seeds for row in table.rows}
     seeds = _seeds(same.pop()) if len(same) == 1 else f"seeds: {counts}"
     which = [text for kind, text in (("seeds", T_INTERVAL), ("examples", BOOTSTRAP)) if kind in kinds]
-    return f"Mean over seeds ({seeds}) and {' or, with one seed, '.join(which) or 'no interval'}."
+    cut = ", cut at the ends of what is possible"
+    return f"Mean over seeds ({seeds}) and {' or, with one seed, '.join(which) or 'no interval'}{cut if which else ''}."
 
 
 def _marks(table: ResultTable) -> str:
@@ -104,7 +116,7 @@ def _marks(table: ResultTable) -> str:
         )
     if len(table.rows) < 2:
         return "Nothing is marked best: there is one method."
-    return "Nothing is marked best: telling methods apart takes at least two seeds."
+    return "Nothing is marked best: telling methods apart takes at least three seeds."
 
 
 def _revealed(table: ResultTable) -> str:

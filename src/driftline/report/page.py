@@ -15,6 +15,7 @@ from driftline.report.notes import answer, caption, formulas, notes
 from driftline.report.results import ResultTable, shown, shown_gmac, shown_interval
 from driftline.report.series import Series
 from driftline.report.tables import result_table
+from driftline.version import __version__
 
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -48,16 +49,14 @@ def write_report(record: Record, output: Path) -> None:
 
 def page(record: Record) -> str:
     """The page as text."""
-    import driftline
-
     figures = Figures()
     sections = [_section(table, figures) for table in result_table(record)]
-    text: str = _template().render(
+    text: str = template().render(
         sections=sections,
         runs=len(record),
-        version=driftline.__version__,
+        version=__version__,
         figures=safe_json({"data": figures.data, "charts": figures.specs}),
-        bundle=_bundle(),
+        bundle=bundle(),
     )
     return text
 
@@ -156,22 +155,24 @@ def _yaml(card: dict[str, Any]) -> str:
     return yaml.safe_dump(card, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
 
 
-def _template() -> Any:
+def template(name: str = "page.html.j2", package: str = "driftline.report") -> Any:
+    """A template of a package; it may extend the report's."""
     import jinja2
 
+    folders = dict.fromkeys((package, "driftline.report"))
     rules = jinja2.Environment(
-        loader=jinja2.PackageLoader("driftline.report", "."),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(folder, ".") for folder in folders]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     rules.globals.update(shown=shown, shown_interval=shown_interval, shown_gmac=shown_gmac, zip=zip)
-    return rules.get_template("page.html.j2")
+    return rules.get_template(name)
 
 
 @cache
-def _bundle() -> str:
+def bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script without addresses to fetch from."""
     import altair
     import vl_convert

@@ -108,7 +108,7 @@ def tabulate(group: Group) -> ResultTable:
     rows = []
     for method in group.methods:
         cells = (
-            _cell(summary.get((method, column.metric, column.stat)), method in best)
+            _cell(summary.get((method, column.metric, column.stat)), column, method in best)
             for column, best in zip(columns, leading, strict=True)
         )
         rows.append(Row(method, tuple(cells), _gmac(group, method), len(group.runs_of(method))))
@@ -190,10 +190,12 @@ def _by_seed(scores: pd.DataFrame, column: Column) -> dict[str, dict[int, float]
     return found
 
 
-def _cell(row: dict[str, Any] | None, leads: bool) -> Cell | None:
+def _cell(row: dict[str, Any] | None, column: Column, leads: bool) -> Cell | None:
     if row is None or not math.isfinite(row["value"]):
         return None
-    return Cell(**{**row, "seeds": int(row["seeds"]), "n": int(row["n"])}, leads=leads)
+    top = 1.0 if column.share else math.inf  # a t-interval does not know what is possible
+    ends = {"low": max(0.0, row["low"]), "high": min(top, row["high"])}
+    return Cell(**{**row, **ends, "seeds": int(row["seeds"]), "n": int(row["n"])}, leads=leads)
 
 
 def _gmac(group: Group, method: str) -> float | None:
