@@ -39,13 +39,18 @@ class Learner:
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         """Before deployment: take the model (trained on `upstream`, if there is any) and get ready."""
-        if isinstance(model, Estimator):
-            if self.networks_only:
-                raise UserError(f"{type(self).__name__} works on a network's weights, and {model} has none")
-            if self.continues and not model.can_continue:
-                raise UserError(f"{type(self).__name__} goes on training, and {model} can only start again: use erm")
+        self.must_suit(model)
         self.model = model
         self._task = task
+
+    def must_suit(self, model: Any) -> None:
+        """Refuse, in words, a model that this method cannot work with."""
+        name = type(self).__name__
+        if isinstance(model, Estimator):
+            if self.networks_only:
+                raise UserError(f"{name} works on a network's weights, and {model} has none")
+            if self.continues and not model.can_continue:
+                raise UserError(f"{name} goes on training, and {model} can only start again: use erm")
 
     def predict(self, x: Any) -> Answers:
         """Answer; change nothing, ever."""

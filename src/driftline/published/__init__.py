@@ -28,8 +28,8 @@ class Published:
 
 @cache
 def _all() -> tuple[Published, ...]:
-    tables = sorted(path for path in files(__name__).iterdir() if path.name.endswith(".csv"))
-    rows = [row for table in tables for row in csv.DictReader(table.read_text().splitlines())]
+    tables = {path.name: path for path in files(__name__).iterdir() if path.name.endswith(".csv")}
+    rows = [row for _, table in sorted(tables.items()) for row in csv.DictReader(table.read_text().splitlines())]
     return tuple(Published(**{**row, "value": float(row["value"])}) for row in rows)  # type: ignore[arg-type]
 
 

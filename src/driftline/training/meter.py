@@ -4,7 +4,8 @@ A pass is counted once for each (input shapes, mode) by running it under torch's
 the network, and from then on looked up, so that counting costs a dictionary access per pass. Copies of a metered
 network report to the same meter. The backward pass counts when it really happens.
 
-Element-wise operations and normalisation count as zero, as is usual. Estimators without tensors are not counted.
+Element-wise operations and normalisation count as zero, as is usual. Estimators without tensors are not counted, nor
+are layers that a method calls by themselves, past the network that holds them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ class Meter:
     def __init__(self) -> None:
         self.forward = 0
         self.backward = 0
+        self.examinations = 0
+        """Forward passes that examiners asked for; they are not the method's own cost."""
+        self.examining = False
         self._known: dict[Hashable, tuple[int, int]] = {}
 
     def attach(self, model: nn.Module) -> None:
@@ -34,10 +38,11 @@ class Meter:
         return self
 
     def state(self) -> dict[str, int]:
-        return {"forward": self.forward, "backward": self.backward}
+        return {"forward": self.forward, "backward": self.backward, "examinations": self.examinations}
 
     def restore(self, state: dict[str, int]) -> None:
         self.forward, self.backward = state["forward"], state["backward"]
+        self.examinations = state["examinations"]
 
     def _passed(self, model: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         graph = torch.is_grad_enabled() and isinstance(output, Tensor) and output.requires_grad
@@ -49,6 +54,9 @@ class Meter:
         if key not in self._known:
             self._known[key] = count(model, args, kwargs, backward=graph)
         forward, backward = self._known[key]
+        if self.examining:
+            self.examinations += forward
+            return
         self.forward += forward
         if graph:
             output.register_hook(lambda _: self._went_back(backward))
