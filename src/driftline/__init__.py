@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.version import __version__
 
-__all__ = ["__version__", "load", "run"]
+__all__ = ["__version__", "audit", "load", "run"]
 
 if TYPE_CHECKING:
+    from driftline.auditing import audit
     from driftline.engine.run import run
     from driftline.record import load
 
 
 def __getattr__(name: str) -> Any:
     # Importing the package must stay fast, so what is heavy is imported when it is first used.
+    if name == "audit":
+        from driftline.auditing import audit
+
+        return audit
     if name == "run":
         from driftline.engine.run import run
 

@@ -107,10 +107,15 @@ def named(name: str) -> Callable[..., Estimator]:
         raise UserError(f"no scikit-learn estimator '{name}': {error}") from error
 
     def build(shape: tuple[int, ...], outputs: int, seed: Seed, **options: Any) -> Estimator:
+        from sklearn.base import is_classifier, is_regressor
+
         try:
-            return _estimator(make(**options), outputs, seed)
+            unfitted = make(**options)
         except TypeError as error:
             raise UserError(f"{name} does not take these options: {error}") from error
+        if not (is_regressor(unfitted) if outputs == 1 else is_classifier(unfitted)):
+            raise UserError(f"{name} is not a {'regressor' if outputs == 1 else 'classifier'}, and the task needs one")
+        return _estimator(unfitted, outputs, seed)
 
     return build
 

@@ -1,0 +1,34 @@
+"""Small tables whose drift is known, because it was put in: to try an audit on, and to test it with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+
+def table(
+    drift: Literal["none", "covariate", "concept", "noise"] = "none", rows: int = 4000, seed: int = 0
+) -> pd.DataFrame:
+    """A table with columns when, a, b, colour and y, that drifts from its middle on.
+
+    covariate: `a` moves, the rule stays, and a model that learnt it stays good. concept: the rule
+    turns around. noise: 60% of the answers become random instead of 10%. The rule is y = [b > 0] where a < 1, else
+    [b < 0].
+
+    >>> table(rows=4).columns.tolist()
+    ['when', 'a', 'b', 'colour', 'y']
+    """
+    random = np.random.default_rng(seed)
+    late = np.arange(rows) >= rows // 2
+    a = random.normal(size=rows) + (1.5 * late if drift == "covariate" else 0)
+    b = random.normal(size=rows)
+    colour = random.choice(["red", "green", "blue"], rows)
+    y = np.where(a < 1, b > 0, b < 0)
+    if drift == "concept":
+        y = np.where(late, ~y, y)
+    chance = np.where(late & (drift == "noise"), 0.6, 0.1)
+    y = np.where(random.random(rows) < chance, random.random(rows) < 0.5, y)
+    when = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(rows) * (365 / rows), unit="D")
+    return pd.DataFrame({"when": when, "a": a, "b": b, "colour": colour, "y": np.where(y, "yes", "no")})

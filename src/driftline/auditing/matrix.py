@@ -1,0 +1,182 @@
+"""A(t, tau): a new model for each period, examined on all later ones; and the numbers about decay made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from driftline import loop
+from driftline.auditing.setting import Setting, draw
+from driftline.benchmarks.timeline import LaterPeriods, columns_of, scored
+from driftline.learners.erm import ERM
+from driftline.metrics.intervals import accuracy_matrix, percentile_interval, resample, resample_mean
+from driftline.metrics.steps import Horizon, ahead, oracles
+from driftline.metrics.temporal import adaptation_score, drift_horizon, stability_horizon, transfer_ratio
+from driftline.record import Recorder
+from driftline.reveal import Revealing
+from driftline.streams.periods import Deployment
+from driftline.types import Answers, Probe, Reveal, Samples, Step
+
+DRAWS = 500
+EPSILON, THRESHOLD = 0.01, 0.15
+
+
+class Kept(Recorder):
+    """A recorder that keeps answers and examinations in memory."""
+
+    def __init__(self, correct: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+        self.correct = correct
+        self.answers: list[np.ndarray] = []
+        self.rows: list[pd.DataFrame] = []
+
+    def answered(self, step: Step, answers: Answers) -> None:
+        self.answers.append(np.asarray(answers.prediction))
+
+    def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
+        columns = {"id": probe.samples.id, "truth": probe.samples.y, "prediction": answers.prediction}
+        right = self.correct(answers.prediction, probe.samples.y)
+        self.rows.append(pd.DataFrame({**columns, "correct": right, "step": step.index, "probe": probe.name}))
+
+
+@dataclass(frozen=True)
+class Examination:
+    """The probes of a timeline, each on no more rows than the limit; every model sits the same one."""
+
+    setting: Setting
+
+    def due(self, step: Step | None) -> Iterable[Probe]:
+        for probe in LaterPeriods(self.setting.cut, 0, None).due(step):
+            own = step is not None and probe.name == step.time
+            yield Probe(probe.name, probe.samples if own else examined(self.setting, probe.name, probe.samples))
+
+
+def examined(setting: Setting, name: str, samples: Samples) -> Samples:
+    """The rows of a later period that models are examined on."""
+    return draw(samples, setting.limits.examined, setting.seed.child("examined", name))
+
+
+def examine(setting: Setting) -> pd.DataFrame:
+    """One row per model and examined row: who answered what."""
+    task = setting.frame.task
+    learner, record = ERM(), Kept(task.correct)
+    learner.seed = setting.seed.child("learner")
+    learner.prepare(setting.new_model(), task)
+    stream = Deployment(setting.cut, 0, len(setting.cut))
+    loop.run(stream, learner, Revealing(task, Reveal.LABELS, setting.seed), Examination(setting), record)
+    return pd.concat(record.rows, ignore_index=True).astype({"step": np.int16})
+
+
+def logged(setting: Setting) -> pd.DataFrame:
+    """The predictions that the table holds, as if one model had been deployed before the first period."""
+    frame = setting.frame
+    assert frame.logged is not None
+    answers = pd.Series(frame.logged, index=frame.samples.id)
+    rows = []
+    for k, name in enumerate(setting.names):
+        samples = setting.stream[k].samples
+        said = answers.loc[samples.id].to_numpy()
+        right = frame.task.correct(said, samples.y)
+        columns = {"id": samples.id, "truth": samples.y, "prediction": said, "correct": right}
+        rows.append(pd.DataFrame({**columns, "step": 0, "probe": name}))
+    return pd.concat(rows, ignore_index=True)
+
+
+def measured(value: Any, draws: Any, n: int, unit: str, **more: Any) -> dict[str, Any]:
+    """A number with its interval and what it rests on."""
+    low, high = percentile_interval(draws)
+    return {"value": number(value), "low": number(low), "high": number(high), "n": int(n), "unit": unit, **more}
+
+
+def number(value: Any) -> float | None:
+    """A float, or None for what is not known, as JSON has no NaN."""
+    return float(value) if value is not None and np.isfinite(value) else None
+
+
+def decay(setting: Setting, probes: pd.DataFrame, delta: float) -> dict[str, Any]:
+    """Everything about decay: the matrix, TAS, SH, DH, the loss by age, and who is to blame."""
+    kind = "Classification" if setting.classifies else "Regression"
+    columns = columns_of(scored(probes, kind), list(setting.names))
+    A, n = accuracy_matrix(columns)
+    draws = resample(columns, DRAWS, setting.seed.child("bootstrap").numpy())
+    A, draws = np.maximum(A, 0), np.maximum(draws, 0)
+    steps = {"horizon": len(A) - 1, "partial": True}
+    drift: dict[str, Any] = {"epsilon": EPSILON, "threshold": THRESHOLD, "direction": "drop", **steps}
+    summaries = {
+        "tas": (adaptation_score(A), adaptation_score(draws)),
+        "sh": (stability_horizon(A, delta), stability_horizon(draws, delta)),
+        "dh": (drift_horizon(A, **drift), drift_horizon(draws, **drift)),
+    }
+    made: dict[str, Any] = {}
+    for name, (whole, drawn) in summaries.items():
+        models = int(np.isfinite(whole.entering).sum())
+        censored = {"censored": int((whole.censored & whole.counted).sum())} if isinstance(whole, Horizon) else {}
+        made[name] = measured(whole.mean, drawn.mean, models, "models", **censored)
+        made[f"{name}_minimum"] = measured(whole.minimum, drawn.minimum, models, "models")
+    made |= dict(_blame(A, draws, n))
+    made["matrix"] = {"accuracy": listed(A), "n": n.tolist(), "ttr": listed(transfer_ratio(A)), "delta": delta}
+    ends = [listed(end) for end in percentile_interval(draws)]
+    made["matrix"] |= {"low": ends[0], "high": ends[1]}
+    return made
+
+
+def _blame(A: np.ndarray, draws: np.ndarray, n: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
+    def loss(A: np.ndarray) -> np.ndarray:
+        """By model and age: what a fresh model gets right and this one does not."""
+        return ahead(np.broadcast_to(oracles(A), A.shape) - A)[..., :-1, 1:]
+
+    def harder(A: np.ndarray) -> np.ndarray:
+        fresh = np.diagonal(A, axis1=-2, axis2=-1)
+        half = fresh.shape[-1] // 2
+        return np.asarray(np.nanmean(fresh[..., :half], axis=-1) - np.nanmean(fresh[..., -half:], axis=-1))
+
+    answers = int(np.triu(n, 1).sum())
+    yield "fresh", measured(np.nanmean(np.diag(A)), np.nanmean(np.diagonal(draws, 0, 1, 2), axis=1), len(A), "models")
+    yield "ageing", measured(_by_model(loss(A)), _by_model(loss(draws)), answers, "answers")
+    yield "harder", measured(harder(A), harder(draws), int(np.diag(n).sum()), "answers")
+    yield "first_own", measured(A[0, 0], draws[:, 0, 0], n[0, 0], "answers")
+    yield "first_later", measured(A[0, 1:].mean(), draws[:, 0, 1:].mean(axis=1), n[0, 1:].sum(), "answers")
+    by_age = [measured(np.nanmean(loss(A)[:, h]), np.nanmean(loss(draws)[:, :, h], axis=1), len(A) - 1 - h, "models")
+              for h in range(len(A) - 1)]  # fmt: skip
+    yield "loss_by_age", {"ages": by_age}
+
+
+def _by_model(loss: np.ndarray) -> np.ndarray:
+    """Mean over each model's future, then over models: none counts more because it is older."""
+    return np.asarray(np.nanmean(np.nanmean(loss, axis=-1), axis=-1))
+
+
+def log_decay(setting: Setting, probes: pd.DataFrame) -> dict[str, Any]:
+    """The same for a log of predictions: one row, no oracle, so only its own course and DH."""
+    kind = "Classification" if setting.classifies else "Regression"
+    by_period = scored(probes, kind).groupby("probe", sort=False)["correct"]
+    values = [by_period.get_group(name).to_numpy() for name in setting.names]
+    random = setting.seed.child("bootstrap").numpy()
+    row = np.array([part.mean() for part in values])
+    draws = np.stack([resample_mean(part, DRAWS, random) for part in values], axis=1)
+    row, draws = np.maximum(row, 0), np.maximum(draws, 0)
+    n = [len(part) for part in values]
+    A, drawn = _one_row(row), _one_row(draws)
+    horizon = drift_horizon(A, EPSILON, THRESHOLD, len(row) - 1, "drop", partial=True)
+    other = drift_horizon(drawn, EPSILON, THRESHOLD, len(row) - 1, "drop", partial=True)
+    return {
+        "dh": measured(horizon.mean, other.mean, 1, "models", censored=int(horizon.censored[0])),
+        "first_own": measured(row[0], draws[:, 0], n[0], "answers"),
+        "first_later": measured(row[1:].mean(), draws[:, 1:].mean(axis=1), sum(n[1:]), "answers"),
+        "course": [measured(v, d, k, "answers") for v, d, k in zip(row, draws.T, n, strict=True)],
+    }
+
+
+def _one_row(row: np.ndarray) -> np.ndarray:
+    """A matrix of which only the first row is known."""
+    A = np.full((*row.shape, row.shape[-1]), np.nan)
+    A[..., 0, :] = row
+    return A
+
+
+def listed(matrix: np.ndarray) -> list[Any]:
+    """Nested lists with None for NaN."""
+    return [[number(value) for value in row] for row in matrix]

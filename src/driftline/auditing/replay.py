@@ -1,0 +1,174 @@
+"""Counterfactual replay: what each retraining policy would have scored and cost on this very table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from driftline import loop
+from driftline.auditing.matrix import DRAWS, Kept, measured
+from driftline.auditing.setting import Setting
+from driftline.learners.policies import AllHistory, EveryK, Never, OnOnlineTas, Policy, Window
+from driftline.metrics.detection import change_points, harm_prevented, judge
+from driftline.metrics.intervals import percentile_interval
+from driftline.reveal import Revealing
+from driftline.types import Probe, Reveal, Step
+
+UNITS = 10  # pieces of a period that the bootstrap moves about; a block is one period long
+TOLERANCE = 0.005  # half a point is not worth a training
+DETECTED = ("adwin", "page-hinkley", "kswin", "ddm")
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What happened under one policy."""
+
+    answers: list[np.ndarray]
+    retrained: list[int]
+    """The periods after which it trained a new model."""
+    rows: int
+    seconds: float
+    alarms: list[int] = field(default_factory=list)
+    estimates: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NoProbes:
+    """A policy is judged by its answers alone."""
+
+    def due(self, step: Step | None) -> Sequence[Probe]:
+        return ()
+
+
+def policies(periods: int) -> dict[str, Policy]:
+    """The policies that are compared, by the names that tables give them."""
+    k, w = (4, 3) if periods >= 9 else (2, 2)
+    made: dict[str, Policy] = {
+        "all-history": AllHistory(),
+        f"window-{w}": Window(window=w),
+        "on-online-tas": OnOnlineTas(window=w),
+        f"every-{k}": EveryK(k=k),
+        "never": Never(),
+    }
+    if find_spec("river") is not None:
+        from driftline.learners.detectors import OnDetector
+
+        for name in DETECTED:
+            signals = 200 if name == "kswin" else 500  # it takes a millisecond each
+            made[f"on-{name}"] = OnDetector(detector=name, window=w, signals=signals)  # type: ignore[arg-type]
+    return made
+
+
+def replay(setting: Setting, policy: Policy) -> Replay:
+    """Take a policy through all periods, once."""
+    task = setting.frame.task
+    policy.most, policy.seed = setting.limits.trained, setting.seed.child("learner")
+    policy.prepare(setting.new_model(), task)
+    record = Kept(task.correct)
+    reveal = Revealing(task, Reveal.LABELS, setting.seed, setting.delay)
+    loop.run(setting.stream, policy, reveal, NoProbes(), record)
+    more = {name: list(getattr(policy, name, [])) for name in ("alarms", "estimates")}
+    return Replay(record.answers, list(policy.retrained), policy.rows, policy._seconds, **more)
+
+
+def correctness(setting: Setting, answers: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Per period in use, the score of each answer: right or wrong, or for numbers what averages to R^2."""
+    made = []
+    for k in range(setting.first, len(setting.cut)):
+        y = setting.stream[k].samples.y
+        if setting.classifies:
+            made.append(setting.frame.task.correct(answers[k], y))
+        else:
+            spread = float(np.var(y))
+            made.append(1 - (answers[k] - y) ** 2 / spread if spread else np.full(len(y), np.nan))
+    return made
+
+
+def units(parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Sums and counts of consecutive rows, up to ten pieces a period."""
+    pieces = [piece for part in parts for piece in np.array_split(part, min(UNITS, len(part)))]
+    return np.array([np.nansum(piece) for piece in pieces]), np.array([np.isfinite(piece).sum() for piece in pieces])
+
+
+def block_draws(count: int, draws: int, random: np.random.Generator) -> np.ndarray:
+    """Circular moving blocks: draws x count indices, in runs one period long that may begin anywhere."""
+    runs = -(-count // UNITS)
+    starts = random.integers(count, size=(draws, runs, 1))
+    return ((starts + np.arange(UNITS)) % count).reshape(draws, -1)[:, :count]
+
+
+def compared(setting: Setting, replays: Mapping[str, Replay]) -> list[dict[str, Any]]:
+    """One row per policy: quality, what it lost to the best, retrainings, rows and seconds; best first."""
+    scores = {name: correctness(setting, done.answers) for name, done in replays.items()}
+    parts = {name: units(found) for name, found in scores.items()}
+    counts = next(iter(parts.values()))[1]
+    at = block_draws(len(counts), DRAWS, setting.seed.child("blocks").numpy())
+    n = counts[at].sum(axis=1)
+    drawn = {name: sums[at].sum(axis=1) / n for name, (sums, _) in parts.items()}
+    quality = {name: float(sums.sum() / counts.sum()) for name, (sums, _) in parts.items()}
+    order = sorted(quality, key=lambda name: (-quality[name], replays[name].rows, name))
+    rows = []
+    for name in order:
+        done = replays[name]
+        low, high = percentile_interval(drawn[order[0]] - drawn[name])
+        rows.append(
+            {
+                "policy": name,
+                "quality": measured(quality[name], drawn[name], int(counts.sum()), "answers"),
+                "behind": {"value": quality[order[0]] - quality[name], "low": float(low), "high": float(high)},
+                "retrainings": len(done.retrained) - 1,
+                "retrained_after": [setting.names[k + setting.delay] for k in done.retrained],
+                "rows": done.rows,
+                "seconds": round(done.seconds, 3),
+                "by_period": [float(np.nanmean(part)) for part in scores[name]],
+                **({} if setting.classifies else {"mae": _mae(setting, done)}),
+                **({"online_tas": done.estimates} if done.estimates else {}),
+            }
+        )
+    return rows
+
+
+def _mae(setting: Setting, done: Replay) -> float:
+    used = range(setting.first, len(setting.cut))
+    return float(np.mean(np.concatenate([np.abs(done.answers[k] - setting.stream[k].samples.y) for k in used])))
+
+
+def recommended(rows: Sequence[Mapping[str, Any]], tolerance: float = TOLERANCE) -> dict[str, Any]:
+    """The cheapest policy that is not certainly worse than the best by more than a little.
+
+    Candidates are the best and every policy whose 95 % interval of what it lost to the best reaches down to
+    `tolerance`. Of these the one that trained on the fewest rows is recommended; a tie goes to fewer retrainings, then
+    to the name.
+    """
+    candidates = [row for row in rows if row is rows[0] or row["behind"]["low"] <= tolerance]
+    chosen = min(candidates, key=lambda row: (row["rows"], row["retrainings"], row["policy"]))
+    return {
+        "policy": chosen["policy"],
+        "best": rows[0]["policy"],
+        "candidates": [row["policy"] for row in candidates],
+        "tolerance": tolerance,
+        "rule": "fewest rows trained on, among the policies whose loss to the best (paired 95% block-bootstrap "
+        f"interval) is not certainly above {100 * tolerance:g} points",
+    }
+
+
+def judged(setting: Setting, replays: Mapping[str, Replay], rows: Sequence[Mapping[str, Any]], ttr: Any) -> list[Any]:
+    """The detectors: delay and false alarms against the periods in which last period's model failed, and harm."""
+    changes = change_points(np.array(ttr, float))
+    by_name = {row["policy"]: row for row in rows}
+    counts = [len(setting.stream[k].samples) for k in range(setting.first, len(setting.cut))]
+    made = []
+    for name in (f"on-{detector}" for detector in DETECTED):
+        if name not in replays:
+            continue
+        verdict = judge([k + setting.delay for k in replays[name].alarms], changes)
+        harm = harm_prevented(by_name["never"]["by_period"], by_name[name]["by_period"], counts)
+        delay = verdict.delay if np.isfinite(verdict.delay) else None
+        row = {"alarms": len(replays[name].alarms), "found": verdict.found, "missed": verdict.missed}
+        made.append({"detector": name.removeprefix("on-"), **row, "false_alarms": verdict.false_alarms, "delay": delay})
+        made[-1] |= {"harm_prevented": harm, "changes": len(changes)}
+    return made

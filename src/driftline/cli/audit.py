@@ -1,0 +1,71 @@
+"""`driftline audit`: a user's own table and model, the answers on the terminal, the report beside."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def audit(
+    file: Annotated[str, typer.Argument(help="A .csv, .csv.gz or .parquet file.", metavar="FILE")],
+    time: Annotated[str, typer.Option(help="The column that says when.")],
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    model: Annotated[str | None, typer.Option(help="A model's name, or module:factory. [default: boosting]")] = None,
+    predictions: Annotated[
+        str | None, typer.Option(help="A column of logged predictions to audit in place of a model.")
+    ] = None,
+    period: Annotated[str, typer.Option(help='day, week, month, quarter, year, "500 rows" or auto.')] = "auto",
+    features: Annotated[str | None, typer.Option(help="Columns, with commas between. [default: all others]")] = None,
+    task: Annotated[str, typer.Option(help="classes, number or auto.")] = "auto",
+    delay: Annotated[int, typer.Option(help="How many periods late labels come.", min=0)] = 0,
+    rows: Annotated[int, typer.Option(help="Rows per period that are looked at, at most.", min=50)] = 10_000,
+    fail_if: Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("audit.html"),
+    json: Annotated[Path | None, typer.Option(help="A JSON file for all numbers.")] = None,
+    jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 2,
+    quiet: Annotated[bool, typer.Option(help="Print the answers only.")] = False,
+) -> None:
+    """How long does a model of your table stay good, and when must it be retrained?"""
+    from driftline.auditing import audit as run
+    from driftline.auditing import gate
+    from driftline.auditing.setting import Limits
+    from driftline.errors import UserError
+
+    if model is not None and predictions is not None:
+        raise UserError("give a model to train with --model, or logged predictions with --predictions, not both")
+    for condition in fail_if or []:
+        gate.check(condition)
+    found = run(
+        file,
+        time=time,
+        target=target,
+        model=model or "boosting",
+        prediction=predictions,
+        period=period,
+        features=[name.strip() for name in features.split(",")] if features else None,
+        task=task,
+        delay=delay,
+        limits=Limits(rows=rows),
+        jobs=jobs,
+        told=(lambda name, done, of: None) if quiet else _say,
+    )
+    found.write(output, json)
+    typer.echo(str(found))
+    if not quiet:
+        typer.echo(f"\nreport: {output}" + (f"\nnumbers: {json}" if json else ""))
+    _judge(found, fail_if or [])
+
+
+def _judge(found: Any, conditions: list[str]) -> None:
+    held = [condition for condition in conditions if found.fails(condition)]
+    for condition in held:
+        typer.echo(f"gate failed: {condition}", err=True)
+    if held:
+        raise typer.Exit(1)
+
+
+def _say(name: str, done: int, of: int) -> None:
+    print(f"[{done}/{of}] {name}", file=sys.stderr, flush=True)

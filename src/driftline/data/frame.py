@@ -1,0 +1,163 @@
+"""A user's own frame or file, as it is: who is the time, who the target, who the features; nothing is copied.
+
+The samples hold row numbers of the frame in the order of time; a model looks the rows up (`models.tabular.OnRows`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from driftline.data import table as tables
+from driftline.errors import UserError, unknown
+from driftline.tasks import Classification, Task
+from driftline.types import Samples
+
+FEWEST = 40  # rows; fewer cannot be cut into periods that say anything
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A table with roles."""
+
+    name: str
+    table: pd.DataFrame
+    features: tuple[str, ...]
+    samples: Samples
+    """`x` and `id` are positions in the table; `y` class indices or numbers."""
+    task: Task
+    labels: np.ndarray | None
+    """The target's own values by class index."""
+    logged: np.ndarray | None
+    """Predictions that the table itself holds, in the order of the samples."""
+    notes: tuple[str, ...]
+
+    @cached_property
+    def inputs(self) -> pd.DataFrame:
+        """The feature columns of all rows."""
+        return self.table[list(self.features)]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the content."""
+        digest = hashlib.sha256(repr((self.features, self.task)).encode())
+        for name in self.features:
+            digest.update(pd.util.hash_pandas_object(self.table[name], index=False).to_numpy().tobytes())
+        for column in (self.samples.x, self.samples.y, self.samples.time):
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.hexdigest()[:16]
+
+
+def read(
+    given: Any,
+    *,
+    time: str,
+    target: str,
+    features: Sequence[str] | None = None,
+    prediction: str | None = None,
+    task: str = "auto",
+) -> Frame:
+    """A pandas frame, anything with `to_pandas` (polars, Arrow), or the path of a CSV or Parquet file, with roles.
+
+    Rows without a target are left out and counted: their label has not come yet.
+    """
+    name, table = _as_pandas(given)
+    if task not in ("auto", "classes", "number"):
+        raise unknown("task", task, ["auto", "classes", "number"])
+    named = [time, target, *([] if prediction is None else [prediction])]
+    used = [c for c in table.columns if c not in named] if features is None else list(features)
+    _refuse(table, name, named, used, needed=prediction is None)
+    labelled = np.flatnonzero(table[target].notna().to_numpy())
+    if len(labelled) < FEWEST:
+        raise UserError(f"{name} has {len(labelled)} rows with a '{target}', and an audit needs at least {FEWEST}")
+    when = _times(table[time].iloc[labelled])
+    order = np.argsort(when, kind="stable")
+    rows = labelled[order]
+    y, asked = tables._target(table[target].iloc[rows], task)
+    labels = _labels(table[target].iloc[rows], y, asked)
+    logged = None if prediction is None else _logged(table[prediction].iloc[rows], labels, asked)
+    missing = len(table) - len(labelled)
+    notes = [f"{missing:,} rows have no '{target}' yet and are left out"] if missing else []
+    samples = Samples(x=rows, y=y, id=rows, time=when[order])
+    return Frame(name, table, tuple(used), samples, asked, labels, logged, tuple(notes))
+
+
+def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
+    if isinstance(given, str | Path):
+        path = Path(given).expanduser()
+        if not os.path.exists(path):
+            raise UserError(f"there is no file {path}")
+        return path.name, tables._read(path)
+    if not isinstance(given, pd.DataFrame):
+        if not hasattr(given, "to_pandas"):
+            raise UserError(
+                f"expected a frame of pandas or polars, or the path of a file, not a {type(given).__name__}"
+            )
+        given = given.to_pandas()
+    names = [str(column) for column in given.columns]
+    twins = sorted({column for column in names if names.count(column) > 1})
+    if twins:
+        raise UserError(f"the frame has two columns called '{twins[0]}'; rename one")
+    return "the frame", given.set_axis(names, axis=1)
+
+
+def _refuse(table: pd.DataFrame, name: str, named: list[str], used: list[str], needed: bool) -> None:
+    for column in [*named, *used]:
+        if column not in table.columns:
+            raise unknown(f"column of {name}", column, table.columns)
+    if len(set(named)) < len(named):
+        raise UserError(f"time, target and prediction must be different columns, but they are {', '.join(named)}")
+    if named[1] in used or len(set(used)) < len(used) or (needed and not used):
+        raise UserError(f"features must be one or more different columns without the target '{named[1]}'")
+    for column in used:
+        held = pd.api.types.infer_dtype(table[column].iloc[:1000], skipna=True)
+        if held in ("mixed", "bytes", "complex"):
+            raise UserError(f"feature column '{column}' holds {held} values; name the others with --features")
+
+
+def _times(column: pd.Series) -> np.ndarray:
+    if column.dtype.kind == "M" and not column.isna().any():  # already moments: nothing to guess
+        moments = column if getattr(column.dtype, "tz", None) is None else column.dt.tz_convert(None)
+        return moments.to_numpy("datetime64[us]")
+    return tables._times(column)
+
+
+def _labels(column: pd.Series, y: np.ndarray, task: Task) -> np.ndarray | None:
+    """The column's own value of each class."""
+    if not isinstance(task, Classification):
+        return None
+    _, first = np.unique(y, return_index=True)
+    return column.iloc[first].to_numpy()
+
+
+def _logged(column: pd.Series, labels: np.ndarray | None, task: Task) -> np.ndarray:
+    missing = int(column.isna().sum())
+    if missing:
+        raise UserError(f"prediction column '{column.name}' has {missing} missing values; drop those rows")
+    if labels is None:
+        if not pd.api.types.is_numeric_dtype(column):
+            raise UserError(f"prediction column '{column.name}' holds texts, and the target is a number")
+        return column.to_numpy(float)
+    at = pd.Index(labels.astype(str)).get_indexer(_alike(column, labels).astype(str))
+    if (at < 0).any():
+        wrong = column.iloc[int(np.flatnonzero(at < 0)[0])]
+        raise UserError(
+            f"prediction column '{column.name}' holds {wrong!r}, which the target never does. It must hold the "
+            "predicted class, not a score"
+        )
+    return np.asarray(at)
+
+
+def _alike(column: pd.Series, labels: np.ndarray) -> pd.Series:
+    """Predictions 1.0 for labels 1 are the same class."""
+    if pd.api.types.is_numeric_dtype(column) and labels.dtype.kind in "iuf":
+        return column.astype(labels.dtype) if (column % 1 == 0).all() else column
+    return column

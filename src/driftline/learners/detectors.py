@@ -1,0 +1,93 @@
+"""Retrain when a drift detector from river fires on the errors of the deployed model.
+
+ADWIN (Bifet, Gavalda 2007), Page-Hinkley (Page 1954), KSWIN (Raab et al. 2020) and DDM (Gama et al. 2004), each with
+river's default settings; Page-Hinkley looks for rising errors only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from river import drift
+
+from driftline.learners.policies import Policy
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.types import Samples, take
+
+DETECTORS = ("adwin", "page-hinkley", "kswin", "ddm")
+
+
+def new_detector(name: str, seed: int = 0) -> Any:
+    """A detector of river's that has seen nothing."""
+    if name == "kswin":
+        return drift.KSWIN(seed=seed)
+    return {"adwin": drift.ADWIN, "page-hinkley": _rising, "ddm": drift.binary.DDM}[name]()
+
+
+def alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
+    """The places in a row of errors (0 to 1) at which a detector fires.
+
+    >>> alarms("adwin", np.repeat([0.0, 1.0], 200))[0] >= 200
+    True
+    """
+    detector = new_detector(name, seed)
+    return [at for at, error in enumerate(errors) if _fires(detector, float(error))]
+
+
+@register("method", "on-detector")
+@dataclass
+class OnDetector(Policy):
+    """Retrain on the latest lessons when a detector fires; the new model gets a new detector.
+
+    The detector is told the error of each newly labelled sample in order, or of `signals` of them evenly spread.
+    """
+
+    detector: Literal["adwin", "page-hinkley", "kswin", "ddm"] = "adwin"
+    window: int | None = 3
+    signals: int = 500
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.told: list[float] = []
+        self.alarms: list[int] = []
+        self._detector = self._fresh()
+
+    def due(self, x: Any, y: np.ndarray) -> bool:
+        rows = np.unique(np.linspace(0, len(y) - 1, min(len(y), self.signals)).round().astype(int))
+        right = self._task.correct(self.predict(take(x, rows)).prediction, y[rows])
+        fired = False
+        for error in 1.0 - right:
+            self.told.append(float(error))
+            fired |= _fires(self._detector, float(error))
+        if fired:
+            self.alarms.append(self.heard)
+        return fired
+
+    def retrain(self) -> None:
+        super().retrain()
+        self.told = []
+        self._detector = self._fresh()
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """A detector is what it was told: tell it again."""
+        super().restore(saved)
+        self._detector = self._fresh()
+        for error in self.told:
+            _fires(self._detector, error)
+
+    def _fresh(self) -> Any:
+        return new_detector(self.detector, self.seed.child("detector", len(self.retrained)).value % 2**32)
+
+
+def _rising() -> Any:
+    return drift.PageHinkley(mode="up")
+
+
+def _fires(detector: Any, error: float) -> bool:
+    binary = isinstance(detector, drift.binary.DDM)  # it counts errors; half a scale away is one
+    detector.update(error > 0.5 if binary else error)
+    return bool(detector.drift_detected)

@@ -1,0 +1,230 @@
+"""Known drift gets the right name; every way to give data and models works; every mistake gets a sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+import driftline
+from driftline.auditing import Audit, words
+from driftline.auditing.examples import table
+from driftline.auditing.setting import Limits
+from driftline.errors import UserError
+
+QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "model": "logistic"}
+
+
+@pytest.fixture(scope="module")
+def small() -> Audit:
+    return driftline.audit(table("concept", rows=1200), **{**QUICK, "period": "200 rows"})
+
+
+@pytest.mark.parametrize(
+    ("drift", "verdict", "kind"),
+    [
+        ("none", "neither", "none"),
+        ("covariate", "neither", "covariate"),
+        ("concept", "model", "concept"),
+        ("noise", "data", "noise"),
+    ],
+)
+def test_known_drift_gets_its_name(drift: Any, verdict: str, kind: str) -> None:
+    model = HistGradientBoostingClassifier(max_iter=30)
+    found = driftline.audit(table(drift, rows=5000, seed=3), **{**QUICK, "period": "1000 rows", "model": model})
+    assert words.verdict(found.numbers["decay"]) == verdict, str(found)
+    assert words.kind(found.numbers) == kind, str(found)
+    changed = [row["feature"] for row in found.numbers["shift"]["features"] if row["changed"]]
+    assert changed == (["a"] if drift == "covariate" else [])
+    if drift == "concept":
+        assert found.numbers["recommendation"]["policy"] != "never"
+    if drift in ("none", "noise"):
+        assert found.headline["tas"] > 0.97  # type: ignore[operator]
+
+
+def test_jobs_and_repetition_do_not_matter(small: Audit) -> None:
+    again = driftline.audit(table("concept", rows=1200), **{**QUICK, "period": "200 rows"}, jobs=2)
+    assert _timeless(again.numbers) == _timeless(small.numbers)
+
+
+def _timeless(numbers: dict[str, Any]) -> dict[str, Any]:
+    rows = [{k: v for k, v in row.items() if k != "seconds"} for row in numbers["policies"]]
+    return {**numbers, "policies": rows}
+
+
+def test_the_answers_come_in_order_with_numbers(small: Audit) -> None:
+    questions = [answer.question for answer in small.answers]
+    assert [q.split()[0] for q in questions] == ["How", "How", "What", "When"]
+    assert "TAS = " in small.answers[0].text
+    assert "SH; n = " in small.answers[1].text
+    assert f"Recommended: {small.numbers['recommendation']['policy']}." in small.answers[3].text
+
+
+def test_the_report_opens_and_escapes(tmp_path: Path) -> None:
+    frame = table("covariate", rows=600).rename(columns={"a": "<script>alert(1)</script>", "colour": "a&b"})
+    found = driftline.audit(frame, **{**QUICK, "period": "100 rows"})
+    found.write(tmp_path / "audit.html", tmp_path / "audit.json")
+    html = (tmp_path / "audit.html").read_text()
+    assert "<script>alert(1)" not in html
+    assert "&lt;script&gt;alert(1)" in html
+    for answer in found.answers:
+        assert answer.question in html
+    assert "http" not in html.split("<body>")[1].split("<script")[0]
+    assert json.loads((tmp_path / "audit.json").read_text()) == found.numbers
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet", "arrow"])
+def test_every_form_of_a_table_gives_the_same(form: str, tmp_path: Path) -> None:
+    frame = table("concept", rows=400)
+    path = tmp_path / f"t.{form}"
+    given: Any = path
+    if form == "parquet":
+        frame.to_parquet(path)
+    elif form == "arrow":
+        given = pa.Table.from_pandas(frame)
+    else:
+        frame.to_csv(path, index=False)
+    shuffled = frame.sample(frac=1, random_state=0)  # order of rows is no part of a table
+    found = [driftline.audit(x, **{**QUICK, "period": "100 rows"}).headline for x in (given, shuffled.reset_index())]
+    found[1].pop("changed_features")
+    assert found[0]["rows"] == found[1]["rows"] == 400
+
+
+def test_polars(tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    frame = table("none", rows=400)
+    found = driftline.audit(polars.from_pandas(frame), **{**QUICK, "period": "100 rows"})
+    assert found.headline == driftline.audit(frame, **{**QUICK, "period": "100 rows"}).headline
+
+
+class Majority:
+    """No scikit-learn, no classes_, no probabilities: fit and predict, in the table's own labels."""
+
+    def fit(self, x: pd.DataFrame, y: np.ndarray) -> Majority:
+        assert list(x.columns) == ["a", "b", "colour"]
+        values, counts = np.unique(y, return_counts=True)
+        self.answer = values[counts.argmax()]
+        return self
+
+    def predict(self, x: pd.DataFrame) -> np.ndarray:
+        return np.full(len(x), self.answer)
+
+
+def test_any_object_with_fit_and_predict() -> None:
+    found = driftline.audit(table(rows=600), **{**QUICK, "model": Majority(), "period": "100 rows"})
+    assert 0.4 < found.headline["never"] < 0.6  # type: ignore[operator]
+
+
+def test_estimators_and_pipelines_of_scikit_learn() -> None:
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.tree import DecisionTreeClassifier
+
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["colour"]), remainder="passthrough")
+    tree = DecisionTreeClassifier(max_depth=4)
+    for model in (tree, make_pipeline(encode, tree)):
+        found = driftline.audit(table(rows=600), **{**QUICK, "model": model, "period": "100 rows"})
+        assert found.headline["never"] > 0.8  # type: ignore[operator]
+
+
+def test_gaps_texts_dates_and_numbers_to_predict() -> None:
+    frame = table("none", rows=800)
+    random = np.random.default_rng(0)
+    frame["born"] = pd.Timestamp("1990-01-01") + pd.to_timedelta(random.integers(0, 9000, 800), unit="D")
+    frame["says"] = ["it was " + " ".join(random.choice(list("abcdefgh"), 5)) + " then" for _ in range(800)]
+    frame.loc[::7, ["a", "colour", "born", "says"]] = None
+    frame.loc[3, "b"] = np.inf
+    frame["y"] = frame["b"].where(np.isfinite(frame["b"]), 0) + 0.1 * random.normal(size=800)
+    frame.loc[5, "y"] = np.nan
+    for model in ("boosting", "logistic"):
+        found = driftline.audit(frame, **{**QUICK, "model": model, "period": "200 rows"})
+        assert found.numbers["data"]["task"] == "number"
+        assert found.headline["never"] > 0.8  # type: ignore[operator]
+        assert found.numbers["policies"][0]["mae"] < 0.5
+    assert "1 rows have no 'y' yet" in found.numbers["data"]["notes"][0]
+
+
+def test_a_log_of_predictions() -> None:
+    frame = table("concept", rows=1200)
+    frame["said"] = np.where((frame["b"] > 0) == (frame["a"] < 1), "yes", "no")
+    found = driftline.audit(frame, time="when", target="y", prediction="said", period="200 rows")
+    assert found.headline["first_own"] > 0.9  # type: ignore[operator]
+    assert found.headline["first_later"] < 0.5  # type: ignore[operator]
+    assert "tas" not in found.headline
+    assert "no model to retrain" in found.answers[3].text
+    assert "no oracle" in found.answers[0].text
+    assert words.kind(found.numbers) == "concept"
+    assert "Driftline audit" in found.html()
+    alone = driftline.audit(frame[["when", "y", "said"]], time="when", target="y", prediction="said", period="200 rows")
+    assert "No features were given" in alone.answers[2].text
+
+
+def test_late_labels_are_waited_for() -> None:
+    found = driftline.audit(table("concept", rows=800), **{**QUICK, "period": "100 rows"}, delay=2)
+    rows = found.numbers["policies"]
+    assert len(rows[0]["by_period"]) == 8 - 3
+    assert {row["retrained_after"][0] for row in rows} == {"rows 201-300"}
+
+
+def test_a_long_period_is_thinned_and_says_so() -> None:
+    limits = Limits(rows=100, trained=150, examined=50)
+    found = driftline.audit(table(rows=1200), **{**QUICK, "period": "300 rows"}, limits=limits)
+    assert found.numbers["data"]["rows_per_period"] == [100] * 4
+    assert "400 of 1,200 rows were looked at" in found.numbers["data"]["notes"][0]
+    assert max(row["rows"] for row in found.numbers["policies"]) <= 150 * 8
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"time": "wen"}, "no column of the frame 'wen'. Did you mean 'when'"),
+    ({"target": "yy"}, "no column of the frame 'yy'"),
+    ({"features": ["a", "c"]}, "no column of the frame 'c'"),
+    ({"features": ["a", "y"]}, "without the target 'y'"),
+    ({"features": []}, "one or more different columns"),
+    ({"target": "when"}, "must be different columns"),
+    ({"period": "fortnight"}, "no period 'fortnight'"),
+    ({"period": "390 rows"}, "choose a finer period|leaves 1 period"),
+    ({"model": "bosting"}, "Did you mean 'boosting'"),
+    ({"model": "mlp"}, "is a network"),
+    ({"model": 3}, "needs fit and predict, and int has no fit"),
+    ({"model": "no.such.module:thing"}, "cannot import"),
+    ({"prediction": "a"}, "predicted class, not a score"),
+    ({"prediction": "nothing"}, "no column of the frame 'nothing'"),
+    ({"task": "classification"}, "no task 'classification'"),
+    ({"task": "number"}, "holds texts, not numbers"),
+    ({"delay": -1}, "delay is at least 0"),
+    ({"time": "colour"}, "time column 'colour' has"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "sentence"), BAD)
+def test_mistakes_get_a_sentence(wrong: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        driftline.audit(table(rows=400), **{**QUICK, **wrong})
+
+
+def test_unusable_tables_get_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no file"):
+        driftline.audit(tmp_path / "none.csv", **QUICK)
+    with pytest.raises(UserError, match="frame of pandas or polars"):
+        driftline.audit([1, 2], **QUICK)
+    with pytest.raises(UserError, match="at least 40"):
+        driftline.audit(table(rows=20), **QUICK)
+    with pytest.raises(UserError, match="two columns called 'a'"):
+        driftline.audit(table(rows=400).rename(columns={"b": "a"}), **QUICK)
+
+
+class Broken(Majority):
+    def predict(self, x: pd.DataFrame) -> np.ndarray:
+        raise RuntimeError("no luck")
+
+
+def test_a_model_that_fails_is_named() -> None:
+    with pytest.raises(UserError, match=r"the model Broken failed in predict on \d+ rows: no luck"):
+        driftline.audit(table(rows=400), **{**QUICK, "model": Broken(), "period": "100 rows"})

@@ -1,0 +1,113 @@
+"""Conditions are read, never run; and the command line turns them into exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from driftline.auditing import gate
+from driftline.auditing.examples import table
+from driftline.cli.main import main
+from driftline.errors import UserError
+
+NUMBERS = {"tas": 0.8, "sh": 2.0, "dh": None}
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("tas<0.9", True),
+        ("tas < .8", False),
+        ("tas<=0.8", True),
+        ("sh>2", False),
+        ("SH >= 2e0", True),
+        ("tas<0.1 or sh>1", True),
+        ("tas<0.9 and sh>2", False),
+        ("sh>2 and tas<1 or tas>-1", True),
+    ],
+)
+def test_conditions(condition: str, holds: bool) -> None:
+    assert gate.fails(condition, NUMBERS) is holds
+
+
+@pytest.mark.parametrize("bad", ["tas", "tas<", "0.9>tas", "__import__('os')<1", "tas<0.9; rm", "tas==1", "", "tas<sh"])
+def test_anything_else_is_refused(bad: str) -> None:
+    with pytest.raises(UserError, match="cannot read"):
+        gate.check(bad)
+    with pytest.raises(UserError, match="cannot read"):
+        gate.fails(bad, NUMBERS)
+
+
+def test_unknown_names_and_unknown_values() -> None:
+    with pytest.raises(UserError, match="Did you mean 'tas'"):
+        gate.fails("tsa<1", NUMBERS)
+    with pytest.raises(UserError, match="could not determine dh"):
+        gate.fails("dh<1", NUMBERS)
+
+
+@pytest.fixture
+def driftline(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    monkeypatch.chdir(tmp_path)
+    table("concept", rows=400).to_csv("t.csv", index=False)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["driftline", "audit", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    return command
+
+
+GOOD = ("t.csv", "--time", "when", "--target", "y", "--model", "logistic", "--period", "100 rows", "--jobs", "1")
+
+
+def test_the_gate_is_an_exit_code(driftline: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    code, out, err = driftline(*GOOD, "--fail-if", "tas<0.99", "-o", "a.html", "--json", "a.json", "--quiet")
+    assert code == 1
+    assert err.strip() == "gate failed: tas<0.99"
+    assert out.startswith("How fast does quality decay")
+    assert "Recommended" in (tmp_path / "a.html").read_text()
+    assert json.loads((tmp_path / "a.json").read_text())["headline"]["tas"] < 0.99
+
+
+def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = driftline(*GOOD, "--fail-if", "tas<0.01", "--features", "a,b")
+    assert code == 0
+    assert "report: audit.html" in out
+    assert "policy never" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--fail-if", "tas<"], "cannot read 'tas<'"),
+        (["--fail-if", "tsa<1"], "Did you mean 'tas'"),
+        (["--predictions", "y2"], "not both"),
+        (["--features", "a,zz"], "no column of t.csv 'zz'"),
+    ],
+)
+def test_bad_input_is_exit_code_2(
+    driftline: Callable[..., tuple[int, str, str]], more: list[str], sentence: str
+) -> None:
+    code, _, err = driftline(*GOOD, *more, "--quiet")
+    assert code == 2
+    assert sentence in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_factory_in_a_file(driftline: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from sklearn.tree import DecisionTreeClassifier\ndef make():\n    return DecisionTreeClassifier(max_depth=3)\n"
+    )
+    arguments = [*GOOD[:5], "--model", "mine.py:make", *GOOD[7:], "--quiet"]
+    code, out, err = driftline(*arguments)
+    assert code == 0, err
+    assert "Recommended" in out
