@@ -32,6 +32,5 @@ def quickstart(output: Path, runs: Path | None, jobs: int) -> int:
     if len(record):
         write_report(record, output)
         typer.echo(f"report: {output.resolve()}")
-    typer.echo("next:   driftline run timeline --data table --set data.path=YOURS.csv --set data.time=DATE \\")
-    typer.echo("            --set data.target=LABEL --model boosting --methods erm,erm-all")
+    typer.echo("next:   driftline audit YOURS.csv --time DATE --target LABEL    # your own table and model")
     return code

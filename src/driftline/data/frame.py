@@ -81,7 +81,7 @@ def read(
     when = _times(table[time].iloc[labelled])
     order = np.argsort(when, kind="stable")
     rows = labelled[order]
-    y, asked = tables._target(table[target].iloc[rows], task)
+    y, asked = tables.target_of(table[target].iloc[rows], task)
     labels = _labels(table[target].iloc[rows], y, asked)
     logged = None if prediction is None else _logged(table[prediction].iloc[rows], labels, asked)
     missing = len(table) - len(labelled)
@@ -95,7 +95,7 @@ def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
         path = Path(given).expanduser()
         if not os.path.exists(path):
             raise UserError(f"there is no file {path}")
-        return path.name, tables._read(path)
+        return path.name, tables.read_file(path)
     if not isinstance(given, pd.DataFrame):
         if not hasattr(given, "to_pandas"):
             raise UserError(
@@ -127,7 +127,7 @@ def _times(column: pd.Series) -> np.ndarray:
     if column.dtype.kind == "M" and not column.isna().any():  # already moments: nothing to guess
         moments = column if getattr(column.dtype, "tz", None) is None else column.dt.tz_convert(None)
         return moments.to_numpy("datetime64[us]")
-    return tables._times(column)
+    return tables.times_of(column)
 
 
 def _labels(column: pd.Series, y: np.ndarray, task: Task) -> np.ndarray | None:

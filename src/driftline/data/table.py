@@ -44,21 +44,22 @@ def table(
     """
     file = Path(path).expanduser()
     file = file if os.path.exists(file) else find(where, [path], "table", "Give the path with --set data.path=...")
-    frame = _read(file)
+    frame = read_file(file)
     named = [time, target, *([] if id is None else [id])]
     used = [c for c in frame.columns if c not in named] if features is None else list(features)
     _refuse_columns(frame, file, target, named, used)
-    when = _times(frame[time])
+    when = times_of(frame[time])
     order = np.argsort(when, kind="stable")
     frame, when = frame.iloc[order], when[order]
-    y, asked = _target(frame[target], task)
+    y, asked = target_of(frame[target], task)
     x, notes = _encode(frame[used])
     samples = Samples(x=x, y=y, id=order if id is None else _ids(frame[id]), time=when)
     note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {len(used)} columns"
     return Dataset("table", samples, asked, (note, *notes))
 
 
-def _read(file: Path) -> pd.DataFrame:
+def read_file(file: Path) -> pd.DataFrame:
+    """The rows of a CSV or Parquet file, or an error that names it."""
     form = next((suffix for suffix in FORMS if file.name.lower().endswith(suffix)), None)
     if form is None:
         raise UserError(f"cannot read {file}: expected a file whose name ends in {', '.join(FORMS)}")
@@ -91,7 +92,7 @@ def _refuse_columns(frame: pd.DataFrame, file: Path, target: str, named: list[st
         raise UserError(f"cannot use {file}: expected at least two rows under the header, but found {len(frame)}")
 
 
-def _times(column: pd.Series) -> np.ndarray:
+def times_of(column: pd.Series) -> np.ndarray:
     """Numbers as they are, all else as moments in UTC; texts are read in the way that suits most rows."""
     _refuse_gaps(column, "time", "drop those rows")
     if kinds.is_bool_dtype(column):
@@ -115,7 +116,8 @@ def _times(column: pd.Series) -> np.ndarray:
     return best.to_numpy() if kinds.is_numeric_dtype(best) else best.dt.tz_localize(None).to_numpy("datetime64[us]")
 
 
-def _target(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
+def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
+    """The answers, and whether they name classes or are numbers."""
     _refuse_gaps(column, "target", "drop those rows")
     numeric = kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
     if task == "auto":

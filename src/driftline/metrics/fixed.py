@@ -27,7 +27,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
 def identity(accuracy: ArrayLike, n: ArrayLike) -> Any:
     """Accuracy on the pooled held-out examples: large periods weigh more. Higher is better.
 
-    >>> float(identity([0.9, 0.6], n=[1, 2]))
+    >>> round(float(identity([0.9, 0.6], n=[1, 2])), 6)
     0.7
     """
     return np.average(np.asarray(accuracy, float), axis=-1, weights=np.asarray(n, float))

@@ -29,11 +29,11 @@ class Estimator:
     def __init__(self, unfitted: Any, outputs: int) -> None:
         self.outputs_per_sample = outputs
         self.lessons: list[Lesson] = []
-        self._unfitted = unfitted
+        self.unfitted = unfitted
         self._fitted: Any = None
 
     def __repr__(self) -> str:
-        return repr(self._unfitted)
+        return repr(self.unfitted)
 
     @property
     def _regresses(self) -> bool:
@@ -42,7 +42,7 @@ class Estimator:
     @property
     def can_continue(self) -> bool:
         """Whether it can learn from more data without starting again."""
-        return hasattr(self._unfitted, "partial_fit")
+        return hasattr(self.unfitted, "partial_fit")
 
     def fit(self, x: Any, y: np.ndarray) -> None:
         """Start again from these data."""
@@ -53,20 +53,20 @@ class Estimator:
 
             self._fitted = DummyClassifier(strategy="most_frequent").fit(_flat(x), y)
         else:
-            self._fitted = copy.deepcopy(self._unfitted).fit(_flat(x), y)
+            self._fitted = copy.deepcopy(self.unfitted).fit(_flat(x), y)
 
     def continue_fit(self, x: Any, y: np.ndarray) -> None:
         """Learn from these data on top of the earlier ones."""
         self.lessons.append(("continue", x, y))
         if self._regresses:
-            self._fitted = copy.deepcopy(self._unfitted) if self._fitted is None else self._fitted
+            self._fitted = copy.deepcopy(self.unfitted) if self._fitted is None else self._fitted
             self._fitted.partial_fit(_flat(x), y)
             return
         classes = np.arange(self.outputs_per_sample)
         new = self.lessons[-1:]
         if self._fitted is None or not np.array_equal(self._fitted.classes_, classes):
             # Never fitted, or fitted on only some of the classes, which partial_fit cannot extend: start it over.
-            self._fitted, new = copy.deepcopy(self._unfitted), self.lessons
+            self._fitted, new = copy.deepcopy(self.unfitted), self.lessons
         for _, inputs, labels in new:
             self._fitted.partial_fit(_flat(inputs), labels, classes=classes)
 
@@ -115,7 +115,7 @@ def named(name: str) -> Callable[..., Estimator]:
             raise UserError(f"{name} does not take these options: {error}") from error
         if not (is_regressor(unfitted) if outputs == 1 else is_classifier(unfitted)):
             raise UserError(f"{name} is not a {'regressor' if outputs == 1 else 'classifier'}, and the task needs one")
-        return _estimator(unfitted, outputs, seed)
+        return estimator(unfitted, outputs, seed)
 
     return build
 
@@ -128,7 +128,7 @@ def logistic(shape: tuple[int, ...], outputs: int, seed: Seed, *, C: float = 1.0
     from sklearn.preprocessing import StandardScaler
 
     last = Ridge(alpha=1 / C) if outputs == 1 else LogisticRegression(C=C, max_iter=1000)
-    return _estimator(make_pipeline(StandardScaler(), last), outputs, seed)
+    return estimator(make_pipeline(StandardScaler(), last), outputs, seed)
 
 
 @register("model", "forest")
@@ -137,7 +137,7 @@ def forest(shape: tuple[int, ...], outputs: int, seed: Seed, *, trees: int = 100
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestRegressor if outputs == 1 else RandomForestClassifier
-    return _estimator(kind(n_estimators=trees), outputs, seed)
+    return estimator(kind(n_estimators=trees), outputs, seed)
 
 
 @register("model", "boosting")
@@ -146,7 +146,7 @@ def boosting(shape: tuple[int, ...], outputs: int, seed: Seed, *, rounds: int = 
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingRegressor if outputs == 1 else HistGradientBoostingClassifier
-    return _estimator(kind(max_iter=rounds), outputs, seed)
+    return estimator(kind(max_iter=rounds), outputs, seed)
 
 
 @register("model", "naive-bayes")
@@ -154,10 +154,11 @@ def naive_bayes(shape: tuple[int, ...], outputs: int, seed: Seed) -> Estimator:
     """Gaussian naive Bayes (scikit-learn); it can go on learning, so `ft` runs with it too."""
     from sklearn.naive_bayes import GaussianNB
 
-    return _estimator(GaussianNB(), outputs, seed)
+    return estimator(GaussianNB(), outputs, seed)
 
 
-def _estimator(unfitted: Any, outputs: int, seed: Seed) -> Estimator:
+def estimator(unfitted: Any, outputs: int, seed: Seed) -> Estimator:
+    """A scikit-learn object as a model, its random state taken from the seed."""
     random = {name: seed.value % 2**32 for name in unfitted.get_params() if name.split("__")[-1] == "random_state"}
     return Estimator(unfitted.set_params(**random), outputs)
 

@@ -205,7 +205,7 @@ def _named(name: str, task: Task, seed: Seed) -> Any:
     model = made((), task.width, seed)
     if not isinstance(model, Estimator):
         raise UserError(f"model '{name}' is a network, and an audit takes models for tables, such as boosting")
-    return model._unfitted
+    return model.unfitted
 
 
 def kind_of(column: pd.Series) -> str:

@@ -10,7 +10,7 @@ import re
 from functools import partial
 
 from driftline.errors import UserError
-from driftline.models.estimator import Estimator, _estimator
+from driftline.models.estimator import Estimator, estimator
 from driftline.registry import register
 from driftline.seeds import Seed
 
@@ -44,4 +44,4 @@ def tfidf(shape: tuple[int, ...], outputs: int, seed: Seed, *, C: float = 3.0, w
 
     must_be_texts("tfidf", shape)
     counts = TfidfVectorizer(analyzer=partial(ngrams, longest=words), sublinear_tf=True)
-    return _estimator(make_pipeline(counts, LogisticRegression(C=C, max_iter=1000)), outputs, seed)
+    return estimator(make_pipeline(counts, LogisticRegression(C=C, max_iter=1000)), outputs, seed)
