@@ -228,3 +228,62 @@ class Broken(Majority):
 def test_a_model_that_fails_is_named() -> None:
     with pytest.raises(UserError, match=r"the model Broken failed in predict on \d+ rows: no luck"):
         driftline.audit(table(rows=400), **{**QUICK, "model": Broken(), "period": "100 rows"})
+
+
+def _numbers_table(y: np.ndarray) -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    when = pd.date_range("2020-01-01", periods=len(y), freq="h")
+    return pd.DataFrame({"when": when, "x": rng.normal(size=len(y)), "y": y})
+
+
+def test_a_period_with_a_constant_target_has_no_r2_and_breaks_nothing() -> None:
+    y = np.random.default_rng(0).normal(size=500)
+    y[300:400] = 0.0
+    found = driftline.audit(_numbers_table(y), **{**QUICK, "period": "100 rows"}, task="number")
+    assert all(row["by_period"][2] is None for row in found.numbers["policies"])
+    json.dumps(found.numbers, allow_nan=False)
+
+
+def test_pure_noise_is_not_called_ageing() -> None:
+    y = np.random.default_rng(0).normal(size=800)
+    found = driftline.audit(_numbers_table(y), **{**QUICK, "period": "100 rows"}, task="number")
+    assert words.verdict(found.numbers["decay"]) == "unknown"
+    assert "no quality that could decay" in str(found)
+
+
+def test_the_drift_horizon_leaves_out_models_that_could_not_show_it(small: Audit) -> None:
+    assert small.numbers["decay"]["dh"]["horizon"] == 3
+    assert small.numbers["decay"]["dh"]["n"] == 3, "six periods: the models of the last three see fewer than three more"
+
+
+def test_too_few_rows_is_not_called_too_little_overlap() -> None:
+    found = driftline.audit(table("none", rows=400), **{**QUICK, "period": "100 rows"})
+    assert "holds out too few rows" in str(found)
+
+
+def test_counts_are_numbers_and_codes_are_classes() -> None:
+    from driftline.data.table import target_of
+    from driftline.tasks import Classification, Regression
+
+    counts = pd.Series(np.random.default_rng(0).poisson(300, size=2000))
+    assert isinstance(target_of(counts, "auto")[1], Regression)
+    assert isinstance(target_of(counts % 7, "auto")[1], Classification)
+
+
+def test_a_logged_class_that_never_occurred_is_wrong() -> None:
+    frame = table("none", rows=400)
+    guess = frame["y"].astype(str).to_numpy(object)
+    guess[::10] = "martian"
+    found = driftline.audit(frame.assign(guess=guess), time="when", target="y", prediction="guess", period="100 rows")
+    assert found.numbers["decay"]["first_own"]["value"] == pytest.approx(0.9)
+
+
+def test_missing_months_are_not_counted_as_months() -> None:
+    frame = table("none", rows=2400)
+    month = pd.DatetimeIndex(frame["when"]).month
+    gap = frame[(month < 4) | (month > 7)]
+    if pd.DatetimeIndex(gap["when"]).month.nunique() < 4:
+        gap = frame.iloc[np.r_[0:800, 1800:2400]]
+    found = driftline.audit(gap, **{**QUICK, "period": "day" if len(set(month)) < 4 else "month"})
+    assert found.numbers["data"]["unit"] == "periods"
+    assert "some are missing" in str(found)

@@ -111,3 +111,16 @@ def test_a_factory_in_a_file(driftline: Callable[..., tuple[int, str, str]], tmp
     code, out, err = driftline(*arguments)
     assert code == 0, err
     assert "Recommended" in out
+
+
+def test_a_misspelt_name_is_found_before_any_work() -> None:
+    with pytest.raises(UserError, match=r"no number 'tsa'\. Did you mean 'tas'"):
+        gate.check("sh<2 OR tsa<0.9")
+    gate.check("tas_low<0.9 AND gain>0")
+
+
+def test_every_number_of_an_audit_can_be_named() -> None:
+    from driftline.auditing import audit
+
+    found = audit(table(rows=400), time="when", target="y", model="logistic", period="100 rows")
+    assert set(found.headline) <= gate.NAMES

@@ -8,6 +8,15 @@ from collections.abc import Mapping
 
 from driftline.errors import UserError, unknown
 
+MEASURED = (
+    *("tas", "tas_minimum", "sh", "sh_minimum", "dh", "dh_minimum", "ageing", "harder", "fresh", "first_own"),
+    *("first_later", "covariate_gap", "conditional_gap"),
+)
+NAMES = {
+    *("rows", "periods", "domain_auc", "changed_features", "never", "best", "recommended", "retrainings", "gain"),
+    *(f"{name}{end}" for name in MEASURED for end in ("", "_low", "_high")),
+}
+"""All that a gate may name; which of them an audit has depends on what it was given."""
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 PART = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.IGNORECASE)
 
@@ -18,25 +27,32 @@ def fails(condition: str, numbers: Mapping[str, float | None]) -> bool:
     >>> fails("tas < 0.9 or sh < 2 and dh < 3", {"tas": 0.95, "sh": 1.0, "dh": 2.0})
     True
     """
-    either = re.split(r"\s+or\s+", condition.strip())
-    found = [[_holds(part, condition, numbers) for part in re.split(r"\s+and\s+", terms)] for terms in either]
+    either = re.split(r"\s+or\s+", condition.strip(), flags=re.IGNORECASE)
+    terms = [re.split(r"\s+and\s+", part, flags=re.IGNORECASE) for part in either]
+    found = [[_holds(part, condition, numbers) for part in parts] for parts in terms]
     return any(all(terms) for terms in found)
 
 
 def check(condition: str) -> None:
-    """Refuse what is not a condition, before any work is done."""
-    for part in re.split(r"\s+(?:or|and)\s+", condition.strip()):
-        if not PART.fullmatch(part):
-            raise UserError(
-                f"cannot read '{part}' in --fail-if \"{condition}\": write a name, one of <, <=, >, >=, and a number, "
-                "such as tas<0.9; join several with and, or"
-            )
+    """Refuse what is not a condition on known numbers, before any work is done."""
+    for part in re.split(r"\s+(?:or|and)\s+", condition.strip(), flags=re.IGNORECASE):
+        name = _read(part, condition)[1].lower()
+        if name not in NAMES:
+            raise unknown("number", name, NAMES, f' (in --fail-if "{condition}")')
+
+
+def _read(part: str, condition: str) -> re.Match[str]:
+    match = PART.fullmatch(part)
+    if match is None:
+        raise UserError(
+            f"cannot read '{part}' in --fail-if \"{condition}\": write a name, one of <, <=, >, >=, and a number, "
+            "such as tas<0.9; join several with and, or"
+        )
+    return match
 
 
 def _holds(part: str, condition: str, numbers: Mapping[str, float | None]) -> bool:
-    check(part)
-    match = PART.fullmatch(part)
-    assert match is not None
+    match = _read(part, condition)
     name = match[1].lower()
     if name not in numbers:
         raise unknown("number", name, numbers, f' (in --fail-if "{condition}")')

@@ -102,9 +102,10 @@ def decay(setting: Setting, probes: pd.DataFrame, delta: float) -> dict[str, Any
     columns = columns_of(scored(probes, kind), list(setting.names))
     A, n = accuracy_matrix(columns)
     draws = resample(columns, DRAWS, setting.seed.child("bootstrap").numpy())
+    raw, raw_draws = A, draws  # a cut at 0 would flatter the small held-out parts of the diagonal
     A, draws = np.maximum(A, 0), np.maximum(draws, 0)
-    steps = {"horizon": len(A) - 1, "partial": True}
-    drift: dict[str, Any] = {"epsilon": EPSILON, "threshold": THRESHOLD, "direction": "drop", **steps}
+    ahead = max(1, len(A) // 2)  # models with fewer later periods are left out: they could not show decay
+    drift: dict[str, Any] = {"epsilon": EPSILON, "threshold": THRESHOLD, "direction": "drop", "horizon": ahead}
     summaries = {
         "tas": (adaptation_score(A), adaptation_score(draws)),
         "sh": (stability_horizon(A, delta), stability_horizon(draws, delta)),
@@ -116,7 +117,8 @@ def decay(setting: Setting, probes: pd.DataFrame, delta: float) -> dict[str, Any
         censored = {"censored": int((whole.censored & whole.counted).sum())} if isinstance(whole, Horizon) else {}
         made[name] = measured(whole.mean, drawn.mean, models, "models", **censored)
         made[f"{name}_minimum"] = measured(whole.minimum, drawn.minimum, models, "models")
-    made |= dict(_blame(A, draws, n))
+    made["dh"]["horizon"] = ahead
+    made |= dict(_blame(raw, raw_draws, n))
     made["matrix"] = {"accuracy": listed(A), "n": n.tolist(), "ttr": listed(transfer_ratio(A)), "delta": delta}
     ends = [listed(end) for end in percentile_interval(draws)]
     made["matrix"] |= {"low": ends[0], "high": ends[1]}

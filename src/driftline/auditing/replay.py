@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftline import loop
-from driftline.auditing.matrix import DRAWS, Kept, measured
+from driftline.auditing.matrix import DRAWS, Kept, measured, number
 from driftline.auditing.setting import Setting
 from driftline.learners.policies import AllHistory, EveryK, Never, OnOnlineTas, Policy, Window
 from driftline.metrics.detection import change_points, harm_prevented, judge
@@ -124,7 +124,7 @@ def compared(setting: Setting, replays: Mapping[str, Replay]) -> list[dict[str, 
                 "retrained_after": [setting.names[k + setting.delay] for k in done.retrained],
                 "rows": done.rows,
                 "seconds": round(done.seconds, 3),
-                "by_period": [float(np.nanmean(part)) for part in scores[name]],
+                "by_period": [number(part.mean()) for part in scores[name]],
                 **({} if setting.classifies else {"mae": _mae(setting, done)}),
                 **({"online_tas": done.estimates} if done.estimates else {}),
             }
@@ -166,7 +166,7 @@ def judged(setting: Setting, replays: Mapping[str, Replay], rows: Sequence[Mappi
         if name not in replays:
             continue
         verdict = judge([k + setting.delay for k in replays[name].alarms], changes)
-        harm = harm_prevented(by_name["never"]["by_period"], by_name[name]["by_period"], counts)
+        harm = number(harm_prevented(by_name["never"]["by_period"], by_name[name]["by_period"], counts))
         delay = verdict.delay if np.isfinite(verdict.delay) else None
         row = {"alarms": len(replays[name].alarms), "found": verdict.found, "missed": verdict.missed}
         made.append({"detector": name.removeprefix("on-"), **row, "false_alarms": verdict.false_alarms, "delay": delay})

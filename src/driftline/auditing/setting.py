@@ -75,16 +75,28 @@ class Setting:
 
     @cached_property
     def unit(self) -> str:
-        """What a number of periods is counted in."""
-        return WORDS.get(self.period, "periods")
+        """What a number of periods is counted in; just periods if some of the calendar's are missing."""
+        return "periods" if self._gaps else WORDS.get(self.period, "periods")
+
+    @cached_property
+    def _begun(self) -> np.ndarray:
+        starts = [self.stream[k].samples.time for k in range(len(self.cut))]
+        return np.array([time.min() for time in starts if time is not None])
+
+    @cached_property
+    def _gaps(self) -> bool:
+        """Whether periods that follow each other here lie further apart in time."""
+        steps = np.diff(self._begun)
+        return self.period in WORDS and bool((steps > 1.7 * np.median(steps)).any())
 
     @cached_property
     def length(self) -> str:
         """How long a period is, in the table's own time; empty if its name says so."""
+        if self._gaps:
+            return f"a period is a {self.period}; some are missing"
         if self.period in WORDS:
             return ""
-        starts = [self.stream[k].samples.time for k in range(len(self.cut))]
-        begun = np.array([time.min() for time in starts if time is not None])
+        begun = self._begun
         usual = np.median(np.diff(begun))
         if begun.dtype.kind == "M":
             return f"a period is about {float(usual / np.timedelta64(1, 'D')):.3g} days"

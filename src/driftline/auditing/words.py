@@ -52,7 +52,12 @@ def headline(numbers: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def verdict(decay: Mapping[str, Any]) -> str:
-    """model, data, both or neither: what lost quality, if at least two points and surely more than none."""
+    """model, data, both or neither: what lost quality, if at least two points and surely more than none.
+
+    Unknown where not even new models surely have any quality to lose.
+    """
+    if decay["fresh"]["low"] is None or decay["fresh"]["low"] <= 0:
+        return "unknown"
     blamed = [name for key, name in (("ageing", "model"), ("harder", "data")) if _sure(decay[key])]
     return "both" if len(blamed) == 2 else blamed[0] if blamed else "neither"
 
@@ -78,6 +83,13 @@ def interval(found: Mapping[str, Any], scale: float = 100) -> str:
     if found["low"] is None:
         return "[–]"
     return f"[{scale * found['low']:.1f}, {scale * found['high']:.1f}]"
+
+
+def _plain(found: Mapping[str, Any]) -> str:
+    """A number with three digits and its interval, or a dash."""
+    if found["value"] is None or found["low"] is None:
+        return "–"
+    return f"{found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
 
 
 def _times(retrainings: int) -> str:
@@ -111,6 +123,8 @@ def _decay(numbers: Mapping[str, Any]) -> str:
         "back.",
         "both": "It is both: old models fall behind new ones, and new ones are not as good as they were.",
         "neither": "Neither ages the model nor do the data get harder by two points or more.",
+        "unknown": "Not even new models surely explain anything of the target, so there is no quality that could "
+        "decay, and what follows means little.",
     }[verdict(decay)]
     ages = decay["loss_by_age"]["ages"]
     far = ages[len(ages) // 2]
@@ -119,7 +133,7 @@ def _decay(numbers: Mapping[str, Any]) -> str:
         f"{interval(age)} behind a new one: {points(ages[0]['value'])} after one period, {points(far['value'])} after "
         f"{1 + len(ages) // 2}. New models change by {points(-hard['value'], True)} points "
         f"[{points(-hard['high'])}, {points(-hard['low'])}] from the first to the second half of the time. "
-        f"TAS = {tas['value']:.3f} [{tas['low']:.3f}, {tas['high']:.3f}] (n = {tas['n']} models; 1 is no loss by age)."
+        f"TAS = {_plain(tas)} (n = {tas['n']} models; 1 is no loss by age)."
     )
 
 
@@ -128,7 +142,7 @@ def _horizons(numbers: Mapping[str, Any]) -> str:
     unit = data["unit"]
     length = f" ({data['length']})" if data["length"] else ""
     dh = decay["dh"]
-    last = len(data["periods"]) - 1
+    last = dh.get("horizon", len(data["periods"]) - 1)
     evident = (
         f"Decay becomes evident after {dh['value']:.1f} {unit} {interval(dh, 1)} on average (DH: accumulated drops "
         f"beyond 1 point exceed 15 points; n = {dh['n']}"
@@ -164,6 +178,10 @@ def _shift(numbers: Mapping[str, Any]) -> str:
 
 def _conditional(numbers: Mapping[str, Any], overall: Mapping[str, Any], where: list[Any]) -> str:
     if not overall["periods"]:
+        parts = numbers["shift"]["periods"].values()
+        if any(part["overlap"] >= 0.5 for part in parts):
+            n = max(part["n_first"] for part in parts)
+            return f"The first period holds out too few rows (n = {n}) to compare errors at equal inputs."
         return "No later period overlaps enough with the first to compare errors at equal inputs."
     total, mix, rest = (overall[name] for name in ("total", "covariate", "conditional"))
     along = [row for row in where if row["p"] < 0.05 and row["spread"] >= MARGIN]

@@ -1,12 +1,14 @@
 """`driftline`: few verbs, errors in sentences, exit codes that scripts can trust.
 
-0: done. 1: some runs failed. 2: something given cannot be used. 130: interrupted; the same command resumes.
+0: done. 1: some runs failed, or a gate did. 2: something given cannot be used. 70: a bug, with its traceback. 130:
+interrupted; the same command resumes.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
+import traceback
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -19,6 +21,7 @@ from driftline.errors import UserError
 from driftline.version import __version__
 
 INTERRUPTED = 130
+BUG = 70
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -204,7 +207,8 @@ def main() -> NoReturn:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error found by the parser
             error.show()
             sys.exit(error.exit_code)
-        raise
+        traceback.print_exc()
+        sys.exit(BUG)  # never 1: a script must not take a bug for a gate that failed
     if code == INTERRUPTED:  # the parser may have turned Ctrl-C into this code already
         typer.echo("interrupted: the same command resumes where this one stopped", err=True)
     sys.exit(code or 0)

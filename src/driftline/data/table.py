@@ -40,7 +40,7 @@ def table(
 ) -> Dataset:
     """The rows of a .csv, .csv.gz or .parquet file in time order; without `id`, rows are numbered from 0.
 
-    `task`: whether the target names classes or is a number; auto takes many distinct fractions for a number.
+    `task`: whether the target names classes or is a number; auto takes more than 50 distinct numbers for a number.
     """
     file = Path(path).expanduser()
     file = file if os.path.exists(file) else find(where, [path], "table", "Give the path with --set data.path=...")
@@ -121,7 +121,7 @@ def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     _refuse_gaps(column, "target", "drop those rows")
     numeric = kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
     if task == "auto":
-        task = "number" if numeric and column[column % 1 != 0].nunique() > MANY else "classes"
+        task = "number" if numeric and column.nunique() > MANY else "classes"
     if task == "classes":
         y, classes = _classes(column)
         return y, Classification(classes)

@@ -54,8 +54,10 @@ def harm_prevented(never: ArrayLike, acted: ArrayLike, weights: ArrayLike | None
     >>> round(harm_prevented(never=[0.9, 0.6, 0.5], acted=[0.9, 0.8, 0.8]), 6)
     0.166667
     """
-    shares = None if weights is None else np.asarray(weights, float)
-    return float(np.average(np.asarray(acted, float) - np.asarray(never, float), weights=shares))
+    gained = np.asarray(acted, float) - np.asarray(never, float)
+    known = np.isfinite(gained)  # a period whose target is constant has no R^2
+    shares = None if weights is None else np.asarray(weights, float)[known]
+    return float(np.average(gained[known], weights=shares)) if known.any() else float("nan")
 
 
 def change_points(transfer: ArrayLike, least: float = 0.05) -> list[int]:
