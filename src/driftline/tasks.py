@@ -95,3 +95,12 @@ class Regression:
         error = (np.asarray(prediction, float) - np.asarray(y, float)) / self.scale
         right: np.ndarray = np.maximum(0.0, 1.0 - error**2)
         return right
+
+
+def mean_loss(task: Task, outputs: Tensor, y: Tensor) -> Tensor:
+    """The mean of a task's loss. Torch has it in one piece for classes: the same slope to the bit, in less time."""
+    if type(task) is Classification:  # not one derived from it, whose loss may be another
+        from torch.nn.functional import cross_entropy
+
+        return cross_entropy(outputs, y.long())
+    return task.loss(outputs, y).mean()

@@ -11,7 +11,8 @@ from driftline import models
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
-from driftline.training.fit import Update, descend, fit, outputs
+from driftline.training import fit as fitting
+from driftline.training.fit import Update, descend, fit, new_optimizer, outputs
 
 TASK = Classification(("a", "b"))
 RNG = np.random.default_rng(0)
@@ -104,3 +105,34 @@ def test_inputs_are_standardised_by_the_first_lesson_alone() -> None:
     update = plain(model, torch.optim.SGD(model.parameters()))
     fit(model, X + 5, Y, update, updates=1, batch=4, seed=Seed(0))
     np.testing.assert_allclose(layer.mean, X.mean(0), atol=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [0, 1 << 24])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_batches_are_the_same_whenever_images_become_floats(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, channels: int
+) -> None:
+    monkeypatch.setattr(fitting, "CONVERTED_AT_ONCE", at_once)
+    images = RNG.integers(0, 256, (30, 5, 4, channels), dtype=np.uint8)
+    seen: list[torch.Tensor] = []
+    fit(network(), images, Y, lambda x, y: seen.append(x), updates=3, batch=20, seed=Seed(3))
+    rows = torch.randint(30, (3, 20), generator=Seed(3).child("batches").torch())
+    for x, chosen in zip(seen, rows, strict=True):
+        by_hand = torch.from_numpy(images)[chosen].permute(0, 3, 1, 2).float() / 255
+        assert torch.equal(x, by_hand)
+        assert x.stride() == by_hand.stride()  # convolutions choose their kernels by the layout
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_the_faster_way_of_descending_gives_the_same_bits(name: str, weight_decay: float) -> None:
+    model, other = network(), network()
+    plain_way = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[name]
+    optimizers = (
+        new_optimizer(name, model, lr=0.01, weight_decay=weight_decay),
+        plain_way(other.parameters(), lr=0.01, weight_decay=weight_decay, foreach=False),
+    )
+    for trained, optimizer in zip((model, other), optimizers, strict=True):
+        trained[3].bias.requires_grad_(False)  # a weight without a gradient is left where it is
+        fit(trained, X, Y, plain(trained, optimizer), updates=50, batch=8, seed=Seed(3))
+    assert digest(dict(model.state_dict())) == digest(dict(other.state_dict()))

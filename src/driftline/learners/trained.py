@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from driftline.learners.base import Learner
 from driftline.models.estimator import Estimator
-from driftline.tasks import Task
+from driftline.tasks import Task, mean_loss
 from driftline.types import Samples
 
 if TYPE_CHECKING:
@@ -37,14 +37,13 @@ class Trained(Learner):
 
     def new_optimizer(self) -> None:
         """Forget what the optimiser has gathered about earlier gradients."""
-        import torch
+        from driftline.training.fit import new_optimizer
 
-        make = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[self.optimizer]
-        self.descent = make(self.model.parameters(), lr=self.lr, weight_decay=self.weight_decay)
+        self.descent = new_optimizer(self.optimizer, self.model, lr=self.lr, weight_decay=self.weight_decay)
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         """What an update makes smaller: the mean loss on a mini-batch, and whatever a method adds to it."""
-        return self._task.loss(self.model(x), y).mean()
+        return mean_loss(self._task, self.model(x), y)
 
     def update(self, x: Tensor, y: Tensor) -> None:
         """One step of training on a mini-batch."""
