@@ -21,16 +21,21 @@ def network(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.
     def keep(make: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
         @functools.wraps(make)
         def build(shape: tuple[int, ...], outputs: int, seed: Seed, **options: Any) -> nn.Module:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed.value % 2**63)
-                # Convolutions run up to twice as fast on a CPU with channels last; other layers do not notice.
-                made: nn.Module = make(shape, outputs, **options).eval()
-                made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-                return made
+            return initialised(lambda: make(shape, outputs, **options), seed)
 
         return register("model", name)(build)
 
     return keep
+
+
+def initialised(make: Callable[[], nn.Module], seed: Seed) -> nn.Module:
+    """What `make` builds, with initial weights from this seed alone, in evaluation mode."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed.value % 2**63)
+        made = make().eval()
+        # Convolutions run up to twice as fast on a CPU with channels last; other layers do not notice.
+        made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return made
 
 
 def as_tensor(x: Any, model: Any = None) -> Tensor:
@@ -71,7 +76,7 @@ class Standardise(nn.Module):
         """Take mean and deviation from these inputs, unless that was done before."""
         if self.ready:
             return
-        x = x.flatten(1)
+        x = self._rows(x)
         deviation = x.std(0, correction=0)
         self.mean.copy_(x.mean(0))
         # A feature that never varied in training carries no information yet: leave its scale alone.
@@ -80,3 +85,17 @@ class Standardise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return (x.flatten(1) - self.mean) / self.scale
+
+    def _rows(self, x: Tensor) -> Tensor:
+        """One column for every number that is standardised by itself."""
+        return x.flatten(1)
+
+
+class StandardiseChannels(Standardise):
+    """The same for images (n, channels, height, width): one mean and one deviation per channel."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean[:, None, None]) / self.scale[:, None, None]
+
+    def _rows(self, x: Tensor) -> Tensor:
+        return x.movedim(1, -1).flatten(0, -2)
