@@ -33,6 +33,10 @@ class Dataset:
     notes: tuple[str, ...] = ()
     model: str = "mlp"
     """The model that suits these data when none is asked for."""
+    test: np.ndarray | None = None
+    """Which rows are an official test set, never to be trained on; nothing if there is none."""
+    subclasses: tuple[tuple[int, ...], ...] | None = None
+    """For each class, the values of `samples.group` that divide it, in the order in which they enter the world."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -46,6 +50,10 @@ class Dataset:
             self.samples.group,
         ):
             digest.update(_bytes_of(column))
+        if self.test is not None:
+            digest.update(b"test" + _bytes_of(self.test))
+        if self.subclasses is not None:
+            digest.update(f"subclasses{self.subclasses}".encode())
         return digest.hexdigest()[:16]
 
 
@@ -84,6 +92,24 @@ def check(dataset: Dataset) -> None:
         raise UserError(f"{name} has samples without a time; every sample needs one")
     if (s.time[1:] < s.time[:-1]).any():
         raise UserError(f"{name} is not in time order; sort its samples by time")
+    _check_parts(dataset, name)
+
+
+def _check_parts(dataset: Dataset, name: str) -> None:
+    """Refuse a test mask or sub-classes that do not fit the samples."""
+    test, groups, n = dataset.test, dataset.samples.group, len(dataset.samples)
+    if test is not None and (test.dtype != bool or test.shape != (n,)):
+        raise UserError(f"{name} has a test mask of shape {test.shape} and type {test.dtype}, not {n} times yes or no")
+    if test is not None and (test.all() or not test.any()):
+        raise UserError(f"{name} has {'only' if test.all() else 'no'} test samples by its test mask")
+    if dataset.subclasses is None:
+        return
+    if groups is None:
+        raise UserError(f"{name} names sub-classes, but its samples have no group that says which one they are of")
+    for k, listed in enumerate(dataset.subclasses):
+        strays = set(np.unique(groups[dataset.samples.y == k]).tolist()) - set(listed)
+        if strays:
+            raise UserError(f"{name} has samples of class {k} in a sub-class that it does not list: {min(strays)}")
 
 
 def folders(given: Path | None = None) -> list[Path]:

@@ -1,0 +1,20 @@
+"""How samples are changed: building blocks, and the sequences they are written in.
+
+One file per block or close family, registered under a letter. A block of one's own is a short file too:
+
+    @dataclass(frozen=True)
+    class Fade(Shift):
+        amount: float = 10
+        amounts = (1, 100)
+
+        def images(self, images, labels, rng, white):
+            return images * (1 - self.amount / 100)
+
+written `fade.py:Fade` or `fade.py:Fade=20` in a sequence.
+"""
+
+from driftline.shifts.applying import alter, apply, check, relabel, white
+from driftline.shifts.base import Shift
+from driftline.shifts.grammar import Steps, Written, parse
+
+__all__ = ["Shift", "Steps", "Written", "alter", "apply", "check", "parse", "relabel", "white"]

@@ -1,0 +1,72 @@
+"""Images of your own as arrays: an npz file with `x` and `y`.
+
+`x` holds bytes of shape (n, height, width) or (n, height, width, channels), `y` class indices from 0. An official test
+set is given by a mask `test` over the rows, or apart as `x_test` and `y_test`. `classes` names the classes. `group`
+(and `group_test`) divides each class into sub-classes, which enter the world in the order of their numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from driftline.data import Dataset, find, reading
+from driftline.registry import register
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+EXPECTED = "an npz with images x and classes y"
+
+
+@register("dataset", "array")
+def array(where: Sequence[Path], *, path: str) -> Dataset:
+    """The images of the npz file `path`; all have the time 0, and an id is the place in the file."""
+    file = Path(path).expanduser()
+    file = file if os.path.exists(file) else find(where, [path], "array", "Give a path: --set data.path=...")
+    with reading(file, EXPECTED):
+        with np.load(file, allow_pickle=False) as content:
+            parts = {name: content[name] for name in content.files}
+        x, y, group, test = (_column(parts, name) for name in ("x", "y", "group", "test"))
+        if x is None or y is None:
+            raise KeyError("x" if x is None else "y")
+        if "x_test" in parts:
+            test = np.arange(len(x)) >= len(parts["x"])
+        images, labels = _images(x), _labels(y)
+        classes = parts.get("classes", np.arange(labels.max() + 1)).astype(str).tolist()
+        samples = Samples(images, labels, time=np.zeros(len(images), np.int64), group=group)
+        subclasses = None if group is None else _subclasses(labels, group, len(classes))
+    note = f"{len(samples):,} images of {file.name}"
+    task = Classification(tuple(classes))
+    mask = None if test is None else test.astype(bool)
+    return Dataset("array", samples, task, (note,), model="conv-2", test=mask, subclasses=subclasses)
+
+
+def _column(parts: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
+    """An array of the file, with the part that belongs to the test set behind it."""
+    if name not in parts or "x_test" not in parts:
+        return parts.get(name)
+    if name == "test":
+        raise ValueError("a mask test beside x_test; give one of them")
+    return np.concatenate([parts[name], parts[f"{name}_test"]])
+
+
+def _images(x: np.ndarray) -> np.ndarray:
+    x = x[..., np.newaxis] if x.ndim == 3 else x
+    if x.ndim != 4 or x.dtype != np.uint8 or not len(x):
+        raise ValueError(f"x of shape {x.shape} and type {x.dtype}, not bytes of shape (n, height, width[, channels])")
+    return x
+
+
+def _labels(y: np.ndarray) -> np.ndarray:
+    if y.ndim != 1 or y.dtype.kind not in "iu":
+        raise ValueError(f"y of shape {y.shape} and type {y.dtype}, not one class index per image")
+    return y.astype(np.int64)
+
+
+def _subclasses(y: np.ndarray, group: np.ndarray, classes: int) -> tuple[tuple[int, ...], ...]:
+    if group.shape != y.shape or group.dtype.kind not in "iu":
+        raise ValueError(f"group of shape {group.shape} and type {group.dtype}, not one whole number per image")
+    return tuple(tuple(np.unique(group[y == k]).tolist()) for k in range(classes))

@@ -1,0 +1,70 @@
+"""What a shift is: one kind of change of the world, with an amount, that always takes its place in a fixed order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+import numpy as np
+
+CORRUPTION, ROTATION, TINT, OWN, LABELS, DRAWS = range(6)
+"""The order of application, whatever the order in which the world changed. A user's own block is OWN."""
+
+Changes = Literal["images", "labels", "draws"]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A change of the world. A subclass gives the one verb that `changes` asks for, and never alters its arguments.
+
+    Images are bytes, or floats from 0 to `white`, of shape (n, height, width, channels). Labels are those that the
+    images came with, before any change of labels.
+    """
+
+    amount: float = 0.0
+
+    order: ClassVar[int] = OWN
+    changes: ClassVar[Changes] = "images"
+    amounts: ClassVar[tuple[float, float] | None] = None
+    """The smallest and the largest number that may be written behind it; nothing if it takes none."""
+    most: ClassVar[tuple[int, str] | None] = None
+    """How often it may occur in a sequence, and why not once more."""
+    divides: ClassVar[bool] = False
+    """Whether it needs classes that are divided into sub-classes, and draws by them."""
+
+    def images(self, images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float) -> np.ndarray:
+        """The changed images; numbers beyond black and white are cut off for you if the images are bytes."""
+        raise NotImplementedError(f"{type(self).__name__} changes images, but does not say how")
+
+    @classmethod
+    def together(
+        cls, shifts: Sequence[Shift], images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float
+    ) -> np.ndarray:
+        """Several shifts of one family at once: one after another, unless they accumulate."""
+        for shift in shifts:
+            images = shift.images(images, labels, rng, white)
+        return images
+
+    def relabel(self, labels: np.ndarray, earlier: int, classes: int) -> np.ndarray:
+        """The changed labels, after `earlier` shifts of the same kind."""
+        raise NotImplementedError(f"{type(self).__name__} changes labels, but does not say how")
+
+    def class_shares(self, shares: list[Fraction]) -> list[Fraction]:
+        """How much of each class is drawn, from how much it was before."""
+        return shares
+
+    def subclass_shares(self, shares: list[Fraction]) -> list[Fraction]:
+        """How much of each sub-class is drawn of its class, from how much it was before."""
+        return shares
+
+    def refuses(self, shape: tuple[int, ...], classes: int, earlier: int) -> str:
+        """Why it cannot be applied to images of this shape and this many classes; nothing if it can."""
+        return ""
+
+    def __str__(self) -> str:
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
+        usual = {field.name: field.default for field in fields(self)}["amount"]
+        return words if self.amount == usual else f"{words} {self.amount:g}"

@@ -1,0 +1,216 @@
+"""A world that changes step by step: a dataset under a sequence of shifts, of which only the final step counts.
+
+Ji, Alaa and Sontag, "Seq-to-Final". Shifts accumulate: a step carries all shifts up to it. Each step has training rows,
+then validation rows; of each class, the first four fifths (rounded down) are the training rows. Only the final step has
+a test set, and it is changed as that step is. Rows are drawn when a sequence is made, images are changed when a step is
+asked for.
+
+The paper's code draws sub-populations wrongly (history holds sub-classes that have not entered yet, and 2.4 times the
+samples); here they are drawn as the paper describes them. It would split 66 + 66 + 68 samples into 158 and 42; our
+split, exact for each class, is 160 and 40. With draws="reference" the rows are those of the paper's code, whatever the
+seed, but not their order and not the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Listed
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from driftline.data import Dataset
+from driftline.errors import UserError, unknown
+from driftline.seeds import Seed
+from driftline.shifts import Shift, Steps, Written, alter, check, parse, relabel, white
+from driftline.streams.draws import Cells, Rows, Shares, as_reference, cells, flat, mixed, shuffled, split, taken
+from driftline.tasks import Classification
+from driftline.types import Samples, Step
+
+DRAWS = ("named", "reference")
+SMALLEST = 2  # samples of a class in a step: one to train on, one to choose by
+
+
+@dataclass(frozen=True, eq=False)
+class Sequence:
+    """Steps in time, the last of which is what counts, with a test set of that last step."""
+
+    dataset: Dataset
+    names: tuple[str, ...]
+    shifts: Steps
+    """For each step, all shifts that it carries."""
+    rows: tuple[Rows, ...]
+    test_rows: np.ndarray
+    oracle_rows: Rows | None
+    seed: Seed
+    keeps_time: bool = False
+    """Whether samples keep the time that the dataset gives them; otherwise a sample's time is its step."""
+    _last: dict[int, Samples] = field(default_factory=dict, repr=False)  # the step asked for last, since it is large
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Step:
+        index = range(len(self))[index]
+        if index not in self._last:
+            samples = self._shifted(self.rows[index].all, index, self.seed.child("noise", index))
+            self._last.clear()
+            self._last[index] = samples
+        return Step(index, self.names[index], self._last[index])
+
+    def train(self, index: int) -> Samples:
+        """The samples of a step to train on: its first rows."""
+        return self[index].samples[: len(self.rows[index].train)]
+
+    def valid(self, index: int) -> Samples:
+        """The samples of a step to choose by: its last rows."""
+        return self[index].samples[len(self.rows[index].train) :]
+
+    @cached_property
+    def test(self) -> Samples:
+        """The test set of the final step."""
+        return self._shifted(self.test_rows, len(self) - 1, self.seed.child("noise", "test"))
+
+    @cached_property
+    def oracle(self) -> Samples | None:
+        """The final step if it had many more samples; those of the final step are among them, noise and all."""
+        if self.oracle_rows is None:
+            return None
+        rows, final = self.oracle_rows.all, self[-1].samples
+        known = self.rows[-1].all
+        added = self._shifted(rows[~np.isin(rows, known)], len(self) - 1, self.seed.child("noise", "oracle"))
+        both = Samples.concat([final, added])
+        place = np.argsort(np.concatenate([known, rows[~np.isin(rows, known)]]))
+        return both[place[np.argsort(np.argsort(rows))]]
+
+    def with_oracle(self) -> WithOracle:
+        """The same steps, but the final one as the oracle has it."""
+        return WithOracle(self)
+
+    def _shifted(self, rows: np.ndarray, index: int, noise: Seed) -> Samples:
+        drawn, shifts = self.dataset.samples[rows], self.shifts[index]
+        if any(shift.changes == "images" for shift in shifts):
+            x = alter(shifts, drawn.x, drawn.y, noise.numpy(), self._white)
+        else:
+            x = drawn.x
+        y = relabel(shifts, drawn.y, self.dataset.task.width)
+        time = drawn.time if self.keeps_time else np.full(len(rows), index)
+        return Samples(x, y, drawn.id, time, drawn.group)
+
+    @cached_property
+    def _white(self) -> float:
+        return white(self.dataset.samples.x)
+
+
+@dataclass(frozen=True, eq=False)
+class WithOracle:
+    """A sequence whose final step has the oracle's samples."""
+
+    usual: Sequence
+
+    def __len__(self) -> int:
+        return len(self.usual)
+
+    def __getitem__(self, index: int) -> Step:
+        index = range(len(self))[index]
+        if index < len(self) - 1:
+            return self.usual[index]
+        if self.usual.oracle is None:
+            raise UserError("this sequence has no oracle")
+        return Step(index, self.usual.names[index], self.usual.oracle)
+
+
+def sequence(
+    dataset: Dataset,
+    shifts: Written,
+    sizes: Listed[int],
+    test: int,
+    *,
+    oracle: int | None = None,
+    seed: Seed = Seed(0),
+    draws: str = "named",
+) -> Sequence:
+    """A dataset under the shifts of `shifts` (see `shifts.parse`), with `sizes` samples in the steps, the source first.
+
+    Classes are balanced unless a shift says otherwise, and no row is drawn twice in a step. The `test` rows come from
+    the dataset's official test set or, if it has none, are set aside first. `oracle` is how many samples the final step
+    has for the oracle. With draws="reference" the rows are those of the paper's code.
+    """
+    written = parse(shifts)
+    carried: Steps = tuple(tuple(s for step in written[:t] for s in step) for t in range(len(written) + 1))
+    divided = any(shift.divides for shift in carried[-1])
+    _refuse_data(dataset, carried[-1], divided, draws)
+    _refuse_sizes(sizes, test, oracle, len(carried))
+    shares = [Shares.of(dataset, shifts_so_far, divided) for shifts_so_far in carried]
+    shares[-1].refuse_few(test, 1, dataset, "the test set")
+    orders, test_order = _orders(dataset, shares[-1], test, len(carried), divided, seed, draws)
+    rows = [
+        _drawn(dataset, order, shares[t], sizes[t], f"step {t}", seed.child("order", t))
+        for t, order in enumerate(orders)
+    ]
+    more = oracle and _drawn(dataset, orders[-1], shares[-1], oracle, "the oracle", seed.child("order", "oracle"))
+    tested = taken(test_order, shares[-1].counts(test), dataset, "the test set")
+    return Sequence(
+        dataset,
+        ("0 source", *(f"{t} {', '.join(map(str, step)) or 'no change'}" for t, step in enumerate(written, 1))),
+        carried,
+        tuple(rows),
+        mixed(flat(tested), seed.child("order", "test")),
+        more or None,
+        seed,
+    )
+
+
+def _orders(
+    dataset: Dataset, final: Shares, test: int, steps: int, divided: bool, seed: Seed, draws: str
+) -> tuple[list[Cells], Cells]:
+    """In what order each step takes its training rows, and in what order the test set takes its own."""
+    every = np.arange(len(dataset.samples))
+    if dataset.test is None:
+        order = shuffled(cells(dataset, every, divided), seed.child("test"))
+        aside = taken(order, final.counts(test), dataset, "the test set")
+        rest = cells(dataset, np.setdiff1d(every, np.concatenate(flat(aside))), divided)
+        return [shuffled(rest, seed.child("draw", t)) for t in range(steps)], aside
+    train, official = (cells(dataset, every[mask], divided) for mask in (~dataset.test, dataset.test))
+    if draws == "reference":
+        return as_reference(train, official, steps)
+    return [shuffled(train, seed.child("draw", t)) for t in range(steps)], shuffled(official, seed.child("test"))
+
+
+def _drawn(dataset: Dataset, order: Cells, shares: Shares, n: int, who: str, seed: Seed) -> Rows:
+    shares.refuse_few(n, SMALLEST, dataset, who)
+    return split(taken(order, shares.counts(n), dataset, who), seed)
+
+
+def _refuse_data(dataset: Dataset, shifts: Listed[Shift], divided: bool, draws: str) -> None:
+    if draws not in DRAWS:
+        raise unknown("way to draw", draws, DRAWS)
+    if draws == "reference" and dataset.test is None:
+        raise UserError(f"draws='reference' needs an official test set, and dataset '{dataset.name}' has none")
+    refuse_task(dataset)
+    if divided and dataset.subclasses is None:
+        raise UserError(
+            f"dataset '{dataset.name}' has no sub-classes that a sub-population shift could draw from; "
+            "cifar100 with its coarse labels has, and so has an array with a group"
+        )
+    check(shifts, tuple(getattr(dataset.samples.x, "shape", ())[1:]), dataset.task.width)
+
+
+def refuse_task(dataset: Dataset) -> None:
+    """Refuse data without classes: a step's samples are drawn and split by class."""
+    if not isinstance(dataset.task, Classification):
+        raise UserError(f"dataset '{dataset.name}' has no classes, and a sequence draws its samples by class")
+
+
+def _refuse_sizes(sizes: Listed[int], test: int, oracle: int | None, steps: int) -> None:
+    if len(sizes) != steps:
+        raise UserError(
+            f"{len(sizes)} sizes are given, and there are {steps} steps: the source and {steps - 1} with shifts"
+        )
+    for name, n in [*((f"step {t}", n) for t, n in enumerate(sizes)), ("test", test), ("oracle", oracle or sizes[-1])]:
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise UserError(f"the size of {name} is {n!r}: give a whole number of samples from 1")
+    if oracle is not None and oracle < sizes[-1]:
+        raise UserError(
+            f"the oracle has {oracle:,} samples, fewer than the {sizes[-1]:,} of the final step it includes"
+        )
