@@ -31,7 +31,15 @@ ROOMS = {
     "metric": "driftline.metrics",
 }
 # Packages that a module may lack in a base install, and the extra that brings them.
-EXTRAS = {"torch": "deep", "transformers": "text", "ray": "ray", "river": "river", "PIL": "vision", "h5py": "vision"}
+EXTRAS = {
+    "torch": "deep",
+    "transformers": "text",
+    "ray": "ray",
+    "river": "river",
+    "PIL": "vision",
+    "h5py": "vision",
+    "ot": "transport",
+}
 
 _things: dict[str, dict[str, Any]] = {kind: {} for kind in ROOMS}
 _lacking: dict[str, set[str]] = {}

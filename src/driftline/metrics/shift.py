@@ -1,6 +1,7 @@
 """What changed between two samples of a table: inputs (covariate shift), or errors at equal inputs (conditional).
 
 Effect sizes come first: with many rows every difference is significant, and few of them matter.
+For images there are distances of transport: `wasserstein2`, `covariate_shift`, `conditional_shift`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from numpy.typing import ArrayLike
 from scipy import special, stats
 
 from driftline.metrics.intervals import CHUNK, percentile_interval
+from driftline.metrics.transport import conditional_shift as conditional_shift
+from driftline.metrics.transport import covariate_shift as covariate_shift
+from driftline.metrics.transport import wasserstein2 as wasserstein2
 
 FLOOR = 1e-4  # an empty bin counts as this share in PSI, as is usual
 
