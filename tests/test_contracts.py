@@ -14,6 +14,7 @@ import torch
 from driftline import registry
 from driftline.learners.base import Learner
 from driftline.learners.ft import FineTune
+from driftline.learners.staged import Staged
 from driftline.metrics import Metric
 from driftline.models.estimator import logistic, naive_bayes
 from driftline.seeds import Seed
@@ -21,13 +22,23 @@ from driftline.streams import periods
 from driftline.testing import check_learner, check_metric, check_stream, digest
 from driftline.testing.examples import small_network
 from driftline.testing.looking import leads_to
+from driftline.training.trials import Selection
 from driftline.types import Answers, Samples, Step
 
 
 def quick(make: Any) -> Any:
     """The same method with few updates, if it has such a setting."""
-    settings = {field.name for field in fields(getattr(make, "func", make))}
-    return partial(make, updates=3) if "updates" in settings else make
+    kind = getattr(make, "func", make)
+    if issubclass(kind, Staged):
+        return partial(hurried, make)
+    return partial(make, updates=3) if "updates" in {field.name for field in fields(kind)} else make
+
+
+def hurried(make: Any) -> Staged:
+    """A method that chooses, with little to choose from and little time."""
+    learner: Staged = make()
+    learner.choose_by(Selection(lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.5,), epochs=1, batch=9, fisher_examples=2))
+    return learner
 
 
 @pytest.mark.parametrize("name", registry.names("method"))

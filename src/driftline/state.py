@@ -37,6 +37,12 @@ def load(path: Path) -> Any:
         return _attach(json.loads(file.metadata()["tree"]), arrays)
 
 
+def glance(path: Path) -> Any:
+    """The plain values of a tree without its arrays, which are not read from the disk: None in their place."""
+    with safe_open(path, framework="np") as file:
+        return _attach(json.loads(file.metadata()["tree"]), None)
+
+
 def readable(path: Path) -> bool:
     """Whether a whole tree is there; a truncated file is as good as none."""
     try:
@@ -129,7 +135,7 @@ def _detach(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     return {kind: name}
 
 
-def _attach(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _attach(tree: Any, arrays: dict[str, np.ndarray] | None) -> Any:
     if isinstance(tree, list):
         return [_attach(item, arrays) for item in tree]
     if not isinstance(tree, dict):
@@ -142,6 +148,8 @@ def _attach(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "$strings":
         dtype, shape, texts = content
         return np.array(texts, dtype=dtype).reshape(shape)
+    if arrays is None:
+        return None
     if kind == "$tensor":
         import torch
 

@@ -136,3 +136,24 @@ def test_examinations_are_not_the_methods_cost() -> None:
     meter.examining = False
     model(torch.zeros(3, 4))
     assert (meter.forward, meter.examinations) == (24, 24)
+
+
+def test_each_step_of_a_joint_network_costs_its_own() -> None:
+    from driftline.models.blocks import BlockNetwork
+    from driftline.models.conv import ConvFamily
+    from driftline.training.growth import grown
+    from driftline.training.trials import Growth
+
+    plain = BlockNetwork(ConvFamily(1, 2, 3), 1).eval()
+    meter = Meter()
+    meter.attach(plain)
+    joint = grown(plain, Growth("side-1", "side-1", 3), Seed(0))
+    costs = []
+    for step in (0, 1, 2, 0):
+        before = meter.forward
+        with torch.no_grad():
+            joint(torch.zeros(2, 1, 16, 16), step=step)
+        costs.append(meter.forward - before)
+    assert costs[1] == 2 * costs[0] > 0
+    assert costs[2] == 3 * costs[0]
+    assert costs[3] == costs[0]

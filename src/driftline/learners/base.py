@@ -34,6 +34,9 @@ class Learner:
     waits: bool = False
     """Set by the benchmark: it examines only after `finish`, so a method that pools need not train before."""
 
+    privileged: ClassVar[bool] = False
+    """Whether it is an upper bound that is shown more samples than the others, where the benchmark has them."""
+
     seed: Seed = Seed(0)
     """Where all its random numbers come from; the benchmark sets it before `prepare`."""
 

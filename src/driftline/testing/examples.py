@@ -27,6 +27,15 @@ def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
         return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
+def small_blocks(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
+    """A residual network of named blocks: a stem, one block, a head."""
+    from driftline.models.blocks import BlockNetwork
+    from driftline.models.inputs import initialised
+    from driftline.models.res import ResFamily
+
+    return initialised(lambda: BlockNetwork(ResFamily(1, 2, outputs), shape[-1]), seed)
+
+
 def samples(k: int) -> Samples:
     """Small pictures with a bright band whose place is the class; the band moves from step to step."""
     rng = np.random.default_rng(k)

@@ -15,10 +15,10 @@ import numpy as np
 from driftline import loop, state
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.models.estimator import Estimator, logistic, naive_bayes
+from driftline.models.estimator import logistic, naive_bayes
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
-from driftline.testing.examples import SHAPE, STEPS, TASK, samples, small_network
+from driftline.testing.examples import SHAPE, STEPS, TASK, samples, small_blocks, small_network
 from driftline.testing.looking import columns, digest, global_seed, leads_to, name_of, watched_randomness
 from driftline.types import Answers, Probe, Reveal, Samples, Step
 
@@ -42,23 +42,22 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
     interrupted. What it is handed it does not modify. Labels may come late, be few, or never come. It answers
     `min_batch` inputs at once. Nothing it is handed leads to labels that were not revealed.
 
-    `models`: functions `(shape, outputs, seed)`. By default a network with batch norm and dropout, one
-    that standardises its inputs and, unless the method is for networks only, two scikit-learn estimators; an
-    estimator that `prepare` refuses with a UserError is passed over.
+    `models`: functions `(shape, outputs, seed)`. By default a network with batch norm and dropout, one that
+    standardises its inputs or, if the method refuses both, one of named blocks; and, unless the method is for networks
+    only, two scikit-learn estimators. One that `prepare` refuses with a UserError is passed over.
     """
     name = name_of(make)
-    accepted = 0
+    accepted, refused = 0, []
     for make_model in _models(make()) if models is None else models:
         trial = _Trial(make, make_model, name)
         try:
             trial.learner()
-        except UserError:
-            if not isinstance(trial.model(), Estimator):
-                raise
+        except UserError as error:
+            refused.append(error)
             continue
         accepted += 1
         trial.check()
-    assert accepted, f"{name} refuses every model it was offered"
+    assert accepted, f"{name} refuses every model it was offered: {refused[0] if refused else 'there was none'}"
 
 
 @dataclass
@@ -252,11 +251,19 @@ def _models(learner: Learner) -> Iterator[MakeModel]:
     if importlib.util.find_spec("torch"):
         from driftline.models.networks import linear
 
-        yield small_network
-        yield linear
+        plain = [make for make in (small_network, linear) if _accepts(learner, make)]
+        yield from plain or [small_blocks]
     if not type(learner).networks_only:
         yield naive_bayes
         yield logistic
+
+
+def _accepts(learner: Learner, make_model: MakeModel) -> bool:
+    try:
+        learner.prepare(make_model(SHAPE, TASK.width, Seed(1)), TASK, samples(0))
+    except UserError:
+        return False
+    return True
 
 
 def _check_answers(answers: Answers, n: int, what: str) -> None:

@@ -49,8 +49,8 @@ class Meter:
         # The same network with other layers frozen, or in another mode, does other work.
         weights = _weights(model)
         mode = (model.training, tuple(p.requires_grad for p in weights)) if graph else None
-        shapes = tuple((tuple(a.shape), a.requires_grad) for a in (*args, *kwargs.values()) if isinstance(a, Tensor))
-        key = (type(model), sum(p.numel() for p in weights), shapes, mode)
+        given = tuple(_said(value) for value in (*args, *kwargs.values()))  # another step of a joint network too
+        key = (type(model), sum(p.numel() for p in weights), given, mode)
         if key not in self._known:
             self._known[key] = count(model, args, kwargs, backward=graph)
         forward, backward = self._known[key]
@@ -79,6 +79,13 @@ def count(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], backw
         with FlopCounterMode(display=False) as counted:
             output.sum().backward()
         return forward, counted.get_total_flops() // 2
+
+
+def _said(value: Any) -> Hashable:
+    """What of an argument decides the work: the shape of a tensor, or a plain value itself."""
+    if isinstance(value, Tensor):
+        return tuple(value.shape), value.requires_grad
+    return value if isinstance(value, Hashable) else None
 
 
 def _weights(module: nn.Module) -> list[nn.Parameter]:

@@ -1,0 +1,74 @@
+"""Train on the first step, then tune on each later one in turn.
+
+Seq-to-Final (Ji, Alaa, Sontag): SFT tunes the same network, EWC holds it near all earlier ones by Fisher information,
+SST adds side modules at each step and freezes what was there. Every step is chosen by its own validation part.
+
+`decay` is how SFT's learning rate falls along the steps: chosen anew at each ("none"), or along the paper's linear or
+exponential schedules, the best of which at the final step is kept; "chosen" lets all of them compete. Departs from
+the reference code, which picks the family of schedules by test accuracy and lets one schedule start from another's
+final weights.
+
+`beam` keeps so many of the best models after each step, where a step may tune different layers (`layers`, for example
+"search"); 1 is greedy. The paper names this search; its code does not have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from driftline.errors import UserError
+from driftline.learners.tuned import Tunes
+from driftline.registry import register
+from driftline.training.layers import per_step
+from driftline.training.trials import Phase, Trial
+
+Schedule = Literal["none", "linear", "exponential"]
+LINEAR = ((1e-3, 1e-4), (1e-4, 1e-5))  # the first step's rate, and what is taken off at each step
+EXPONENTIAL = ((2e-3, 0.5), (2e-4, 0.5), (2e-4, 0.75))  # the first step's rate, and its factor at each step
+
+
+def rates(decay: str, lessons: int) -> list[list[float | None]]:
+    """The learning rate of each step, along each schedule of a family; None where it is chosen.
+
+    >>> rates("exponential", 3)[0]
+    [0.002, 0.001, 0.0005]
+    """
+    if decay == "linear":
+        return [[max(start - k * less, less) for k in range(lessons)] for start, less in LINEAR]
+    if decay == "exponential":
+        return [[start * factor**k for k in range(lessons)] for start, factor in EXPONENTIAL]
+    return [[None] * lessons]
+
+
+@dataclass
+class InTurn(Tunes):
+    """Tune on one step after another."""
+
+    decay: Literal["none", "linear", "exponential", "chosen"] = "none"
+    beam: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.beam < 1:
+            raise UserError(f"a beam of {self.beam} keeps no model: give at least 1")
+
+    def plan(self, lessons: int) -> Phase:
+        families = ("none", "linear", "exponential") if self.decay == "chosen" else (self.decay,)
+        last = [self._along(schedule) for family in families for schedule in rates(family, lessons)]
+        return Phase(tuple(trial for phase in last for trial in phase.trials), self.beam)
+
+    def _along(self, schedule: list[float | None]) -> Phase:
+        """The last phase of a walk through the steps with these learning rates."""
+        first = self._selection.points(**({"lr": (schedule[0],)} if schedule[0] else {}))
+        phase = Phase(tuple(Trial((0,), (0,), **point) for point in first), self.beam)
+        for lesson, rule in enumerate(per_step(self.layers, len(schedule) - 1), start=1):
+            phase = self.tuned(phase, lesson, layers=rule, steps=lesson + 1, lr=schedule[lesson])
+        return phase
+
+
+register("method", "sft")(InTurn)
+register("method", "seq-ewc")(partial(InTurn, pull="fisher-all"))
+register("method", "sst-1")(partial(InTurn, structure="side-1"))
+register("method", "sst-b")(partial(InTurn, structure="side-block"))

@@ -1,0 +1,69 @@
+"""One model trained from its initial weights: on the final lesson alone, or on all lessons together.
+
+The baselines of Seq-to-Final (Ji, Alaa, Sontag): `baseline` and `oracle` see the final step only, the oracle a much
+larger one; `seq-erm`, `seq-irm` and `seq-dro` pool all steps. All are chosen by the final step's validation part.
+
+IRM adds, per step, the square of the slope of its loss by a scale on the outputs, in an unbiased estimate from two
+halves of the batch; the reference code has a scale per class and sums over steps, this takes one scale and the mean
+(`training.objectives`). DRO descends on the step with the largest loss of each round of batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+from driftline.learners.staged import Staged
+from driftline.registry import register
+from driftline.training.trials import Objective, Phase, Selection, Trial
+
+Pooling = Literal["erm", "weighted", "irm", "dro"]
+
+
+def pooled_phase(
+    lessons: int, valid: tuple[int, ...], objective: Pooling, penalty: float, selection: Selection
+) -> Phase:
+    """A grid of fits from the initial weights on lessons 0 to `lessons` - 1.
+
+    One lesson alone has nothing to be invariant or robust over: it is plain risk minimisation, and shared as such.
+    """
+    train = tuple(range(lessons))
+    what: Objective = objective if lessons > 1 else "erm"
+    strength = penalty if what == "irm" else 0.0
+    points = selection.points()
+    return Phase(tuple(Trial(train, valid, objective=what, strength=strength, **point) for point in points))
+
+
+@register("method", "baseline")
+@dataclass
+class FinalOnly(Staged):
+    """Train on the final step alone."""
+
+    def plan(self, lessons: int) -> Phase:
+        last = (lessons - 1,)
+        return Phase(tuple(Trial(last, last, **point) for point in self._selection.points()))
+
+
+@register("method", "oracle")
+@dataclass
+class Oracle(FinalOnly):
+    """Train on many more samples of the final step than the others are shown."""
+
+    privileged: ClassVar[bool] = True
+
+
+@dataclass
+class OnAll(Staged):
+    """Train on all steps at once. `penalty` is the weight of IRM's term."""
+
+    objective: Pooling = "erm"
+    penalty: float = 1.0
+
+    def plan(self, lessons: int) -> Phase:
+        return pooled_phase(lessons, (lessons - 1,), self.objective, self.penalty, self._selection)
+
+
+register("method", "seq-erm")(OnAll)
+register("method", "seq-irm")(partial(OnAll, objective="irm"))
+register("method", "seq-dro")(partial(OnAll, objective="dro"))

@@ -1,0 +1,162 @@
+"""The common part of methods that train in phases and choose each phase's hyper-parameters on validation data.
+
+Such a method says in advance, as trials, which fits it needs for a number of lessons. It keeps the lessons as they
+are revealed, and carries the trials out when it must answer: at the end if the protocol examines only then, and
+otherwise after each lesson, as if that were the last. An engine may compute the trials ahead and hand their outcomes
+over; the result is the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.tasks import Task
+from driftline.training.trials import Phase, Pick, Selection, Trial, needed, ranked
+from driftline.types import Samples
+
+Outcome = dict[str, Any]
+"""What a trial came to: its score, the weights it kept, and how it went."""
+
+BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
+
+
+@dataclass
+class Staged(Learner):
+    """A method that is a plan of trials."""
+
+    networks_only: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self.choose_by(Selection())
+        self.look_up(lambda key: None)
+
+    def choose_by(self, selection: Selection) -> None:
+        """Choose hyper-parameters in this way; a benchmark may have its own."""
+        self._selection = selection
+
+    def look_up(self, recall: Callable[[str], Outcome | None]) -> None:
+        """Ask here, with a trial's key, before carrying a trial out."""
+        self._recall = recall
+
+    def plan(self, lessons: int) -> Phase:
+        """The last phase of what must be done after so many lessons; the earlier ones hang on it."""
+        raise NotImplementedError
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self._initial = copy.deepcopy(model)
+        self.lessons: list[tuple[Any, Any]] = []
+        self.outcomes: dict[str, Outcome] = {}
+        self.served: int = 0
+        """After how many lessons the present model was made; 0 for the initial one."""
+
+    @property
+    def layer_names(self) -> list[str]:
+        """The named layers of the network, from the stem to the head."""
+        layers = getattr(self._initial, "layers", None)
+        if layers is None:
+            raise UserError(f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}")
+        return list(layers)
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.lessons.append((x, y))
+        if not self.waits:
+            self.settle()
+
+    def finish(self) -> None:
+        if self.waits and self.lessons:
+            self.settle()
+
+    def settle(self) -> None:
+        """Answer from now on with the best that these lessons give."""
+        self.served = len(self.lessons)
+        self.model = self.network_of(self.plan(self.served).best)
+
+    def outcome(self, trial: Trial) -> Outcome:
+        """What a trial came to, carried out if that is not known."""
+        if trial.key not in self.outcomes:
+            self.outcomes[trial.key] = self._recall(trial.key) or self.carry_out(trial)
+        return self.outcomes[trial.key]
+
+    def chosen(self, pick: Pick) -> Trial:
+        """The trial at this rank of a phase; the weights of those that no one can pick any more are let go."""
+        trials = pick.phase.trials
+        order = ranked([self.outcome(trial)["score"] for trial in trials])
+        for loser in order[pick.phase.keep :]:
+            self.outcomes[trials[loser].key].pop("weights", None)
+        return trials[order[pick.rank]]
+
+    def network_of(self, pick: Pick) -> Any:
+        """The network that came out at this rank of a phase."""
+        trial = self.chosen(pick)
+        network = self.beginning(trial)
+        if "weights" not in self.outcomes[trial.key]:  # it lost in another phase, and wins in this one
+            del self.outcomes[trial.key]
+        network.load_state_dict(self.outcome(trial)["weights"])
+        network.dropout = 0.0
+        return network
+
+    def beginning(self, trial: Trial) -> Any:
+        """The network that a trial starts with."""
+        from driftline.training.growth import grown
+
+        plain = trial.start is None or trial.afresh
+        network = copy.deepcopy(self._initial) if plain else self.network_of(trial.start)  # type: ignore[arg-type]
+        return grown(network, trial.growth, self.seed.child("growth")) if trial.growth else network
+
+    def carry_out(self, trial: Trial, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
+        """Do what a trial says, on the lessons it names and no others."""
+        from driftline.training.attempt import Lesson, attempt
+        from driftline.training.measure import measured
+
+        before = self.outcome(self.chosen(trial.start)) if trial.start else {}
+        network = self.beginning(trial)
+        used = sorted({*trial.train, *trial.valid})
+        lessons = {t: Lesson.of(*self.lessons[t], self._selection.holdout) for t in used}
+        if not trial.trains:
+            found = measured(trial, network, before, lessons[trial.train[-1]], self._task, self._selection, self.seed)
+            return {**before, **found}
+        self.restrict(network, trial, before)
+        return attempt(trial, network, before, lessons, self._task, self._selection, self.seed, report)
+
+    def restrict(self, network: Any, trial: Trial, before: Outcome) -> None:
+        """Let only the layers move that the trial trains."""
+        from driftline.models.blocks import only_train
+
+        if trial.growth:
+            if trial.growth.frozen:
+                network.freeze(before=trial.growth.steps - 1)
+        elif trial.top:
+            only_train(network, before["order"][: trial.top])
+        elif trial.layers is not None:
+            only_train(network, trial.layers)
+
+    def account(self) -> list[dict[str, Any]]:
+        """Every trial behind the present model: what it was, how it scored, and which were picked."""
+        picked = {self.chosen(trial.start).key for trial in self._needed() if trial.start}
+        picked |= {self.chosen(self.plan(self.served).best).key} if self.served else set()
+        return [
+            {**trial.said(), **_told(self.outcomes[trial.key]), "picked": trial.key in picked}
+            for trial in self._needed()
+        ]
+
+    def _needed(self) -> list[Trial]:
+        return list(needed(self.plan(self.served))) if self.served else []
+
+    def state(self) -> dict[str, Any]:
+        saved = super().state()
+        return {**saved, "model": None} if self.served else saved  # it is one of the outcomes
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        super().restore({name: value for name, value in saved.items() if not (name == "model" and saved["served"])})
+        if self.served:
+            self.model = self.network_of(self.plan(self.served).best)
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    return {"score": outcome["score"], "epoch": outcome["epoch"], "epochs": len(outcome["curve"]) - 1}

@@ -1,0 +1,131 @@
+"""Train on history, then tune on the final step: a historical mode, a final mode and a structure.
+
+Seq-to-Final (Ji, Alaa, Sontag). History: all earlier lessons pooled, by ERM, IRM or DRO. Final mode: which layers are
+tuned in which order (`training.layers`), and what pulls them back. Structure: the same network; side modules beside
+frozen blocks, summed with them; low-rank changes of frozen weights; or a second copy of every layer ("separate", the
+frozen joint model of the paper's Table 15). Methods that start from the same history share it.
+
+Departs from the reference code, which trains I-FT and D-FT's history on the final step too, moves the batch-norm
+statistics of frozen layers, and gives side-tuning a stem and a head that start at random. `ends` says what becomes of
+stem and head there: copied from history and tuned ("previous", the default), at random ("random", the reference's), or
+summed with the old ones ("additive").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from driftline.errors import UserError
+from driftline.learners.scratch import FinalOnly, Pooling, pooled_phase
+from driftline.learners.staged import Staged
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.training.layers import MEASURED, stages
+from driftline.training.trials import Growth, Phase, Pick, Pull, Trial
+from driftline.types import Samples
+
+Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-multiply", "separate"]
+
+
+@dataclass
+class Tunes(Staged):
+    """The final mode and the structure: how one model becomes the next."""
+
+    layers: str = "all"
+    structure: Structure = "same"
+    ends: Literal["previous", "random", "additive"] = "previous"
+    rank: int = 4  # of low-rank changes
+    pull: Literal["none", "l2", "l1", "fisher", "fisher-all"] = "none"
+    reference_fisher: bool = False  # the Fisher information of the reference code: see training.measure
+    tied: bool = True  # whether stem and head, or separate layers, are pulled to those of the step before
+    afresh: bool = False  # tune from initial weights: the earlier model is only what they are pulled to
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.structure != "same" and (self.layers != "all" or self.pull != "none"):
+            raise UserError(f"structure={self.structure} has its own layers and its own pull: leave both as they are")
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        if self.structure != "same":  # what cannot be built is refused before anything is trained
+            from driftline.training.growth import grown
+
+            grown(self._initial, self.growth(2), self.seed)
+        elif self.layers not in ("all", *MEASURED):
+            for rule in self.layers.split(":"):
+                stages(rule, self.layer_names)
+
+    def growth(self, steps: int) -> Growth:
+        ends = "side-1" if self.ends == "additive" else "separate"  # a side module of stem or head is a full one
+        blocks, copy = self.structure, self.ends == "previous"
+        return Growth(blocks, ends, steps, copy=copy, rank=self.rank)
+
+    def tuned(
+        self, starts: Phase, lesson: int, *, layers: str = "all", steps: int = 2, lr: float | None = None
+    ) -> Phase:
+        """The phases that tune the best of `starts` on a lesson; a chain of them if layers are tuned in stages."""
+        keep = starts.keep
+        if self.structure != "same":
+            points = self._selection.points(extra=self._selection.adjacent if self.tied else ())
+            return self._phase(starts, lesson, points, keep, pull="adjacent", growth=self.growth(steps))
+        points = self._points(lr)
+        pull: Pull = self.pull
+        if pull.startswith("fisher"):
+            starts = self._measured(starts, lesson - 1, "reference-fisher" if self.reference_fisher else "fisher")
+        if layers in MEASURED:
+            starts = self._measured(starts, lesson, layers)
+            wide = [{**point, "top": n} for n in range(1, len(self.layer_names) + 1) for point in points]
+            return self._phase(starts, lesson, wide, keep, pull=pull)
+        if layers == "all":
+            return self._phase(starts, lesson, points, keep, pull=pull)
+        for alternatives in stages(layers, self.layer_names):
+            wide = [{**point, "layers": chosen} for chosen in alternatives for point in points]
+            starts = self._phase(starts, lesson, wide, keep, pull=pull)
+        return starts
+
+    def _points(self, lr: float | None) -> list[dict[str, Any]]:
+        """The grid; a pull takes the place of weight decay."""
+        rates = {} if lr is None else {"lr": (lr,)}
+        if self.pull == "none":
+            return self._selection.points(**rates)
+        strengths = self._selection.weight_decay if self.pull in ("l1", "l2") else self._selection.fisher
+        return self._selection.points(weight_decay=(0.0,), strength=strengths, **rates)
+
+    def _phase(self, starts: Phase, lesson: int, points: list[dict[str, Any]], keep: int, **said: Any) -> Phase:
+        trials = [
+            Trial((lesson,), (lesson,), start=Pick(starts, rank), afresh=self.afresh, **said, **point)
+            for rank in range(min(keep, len(starts.trials)))
+            for point in points
+        ]
+        return Phase(tuple(trials), keep)
+
+    def _measured(self, starts: Phase, lesson: int, what: Any) -> Phase:
+        """The same models, with something known about them."""
+        picks = [Pick(starts, rank) for rank in range(min(starts.keep, len(starts.trials)))]
+        said: Any = {"objective": what, "pull": self.pull}
+        return Phase(tuple(Trial((lesson,), (lesson,), start=pick, **said) for pick in picks), starts.keep)
+
+
+@dataclass
+class Tuned(Tunes):
+    """Learn history as a whole, then tune on the final step."""
+
+    history: Pooling = "erm"
+    penalty: float = 1.0  # the weight of IRM's term
+
+    def plan(self, lessons: int) -> Phase:
+        if lessons == 1:
+            return FinalOnly.plan(self, lessons)  # type: ignore[arg-type]  # there is no history yet
+        before = tuple(range(lessons - 1))
+        past = pooled_phase(lessons - 1, before, self.history, self.penalty, self._selection)
+        return self.tuned(past, lessons - 1, layers=self.layers)
+
+
+register("method", "seq-ft")(Tuned)
+register("method", "lp-ft")(partial(Tuned, layers="fc>all"))
+register("method", "i-ft")(partial(Tuned, history="irm"))
+register("method", "d-ft")(partial(Tuned, history="dro"))
+register("method", "st-1")(partial(Tuned, structure="side-1"))
+register("method", "st-b")(partial(Tuned, structure="side-block"))

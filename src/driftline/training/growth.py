@@ -1,0 +1,34 @@
+"""How a network of several steps comes from the one before it."""
+
+from __future__ import annotations
+
+import copy
+
+from torch import nn
+
+from driftline.errors import UserError
+from driftline.models.blocks import BlockNetwork
+from driftline.models.joint import JointNetwork
+from driftline.seeds import Seed
+from driftline.training.trials import Growth
+
+
+def grown(network: nn.Module, growth: Growth, seed: Seed) -> JointNetwork:
+    """The network with layers for as many steps as the growth says; the one given is left as it is."""
+    network = copy.deepcopy(network)
+    if isinstance(network, BlockNetwork):
+        plain, network = network, JointNetwork(network, kinds(network, growth), rank=growth.rank)
+        for number, hook in plain._forward_hooks.items():  # whoever watches the one goes on watching the other
+            network.register_forward_hook(hook, with_kwargs=number in plain._forward_hooks_with_kwargs)
+    if not isinstance(network, JointNetwork):
+        raise UserError("side modules and joint models need a network of named blocks: conv-1 to res-4")
+    while network.steps < growth.steps:
+        network.grow(seed.child(network.steps), copy_previous=growth.copy)
+    return network
+
+
+def kinds(network: BlockNetwork, growth: Growth) -> dict[str, str]:
+    """The kind of each layer."""
+    first, *blocks, last = network.layers
+    found = {first: growth.ends, **dict.fromkeys(blocks, growth.blocks), last: growth.ends}
+    return {**found, **dict.fromkeys(growth.shared, "shared")}

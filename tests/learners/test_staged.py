@@ -1,0 +1,321 @@
+"""Methods that are plans of trials: what each plans, what methods share, and what must come out equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from driftline import registry
+from driftline.errors import UserError
+from driftline.learners.in_turn import InTurn, rates
+from driftline.learners.jointly import Jointly
+from driftline.learners.scratch import FinalOnly, OnAll
+from driftline.learners.staged import Staged
+from driftline.learners.tuned import Tuned
+from driftline.models.blocks import BlockNetwork
+from driftline.models.conv import ConvFamily
+from driftline.models.inputs import initialised
+from driftline.models.res import ResFamily
+from driftline.seeds import Seed
+from driftline.tasks import Classification
+from driftline.training.attempt import Lesson, attempt
+from driftline.training.layers import stages
+from driftline.training.trials import Selection, Trial, needed
+
+TASK = Classification(("a", "b", "c"))
+STEPS = 4
+FEW = Selection(lr=(3e-3, 1e-3), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(0.1,), epochs=4, batch=20)
+
+
+def lessons(n: int = 60) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Bright bands on noise, a little brighter and lower at each step; the last step turns the labels round."""
+    made = []
+    for k in range(STEPS):
+        rng = np.random.default_rng(k)
+        y = np.arange(n) % 3
+        x = rng.integers(0, 120, (n, 16, 16, 1), dtype=np.uint8)
+        for i, label in enumerate(y):
+            x[i, 4 * label + k : 4 * label + k + 3] += np.uint8(60 + 10 * k)
+        made.append((x, 2 - y if k == STEPS - 1 else y))
+    return made
+
+
+def prepared(learner: Staged, family: Any = ConvFamily, selection: Selection = FEW, width: int = 4) -> Staged:
+    learner.choose_by(selection)
+    learner.seed, learner.waits = Seed(3), True
+    network = initialised(lambda: BlockNetwork(family(1, width, 3), 1), Seed(1))
+    learner.prepare(network, TASK)
+    return learner
+
+
+def taught(learner: Staged, **said: Any) -> Staged:
+    learner = prepared(learner, **said)
+    for x, y in lessons():
+        learner.learn(x, y)
+    learner.finish()
+    return learner
+
+
+def planned(name: str, selection: Selection | None = None) -> list[Trial]:
+    learner = prepared(registry.get("method", name)(), ResFamily, selection or Selection())
+    return list(needed(learner.plan(STEPS)))
+
+
+def phases(name: str, budget: Any) -> Counter[tuple[tuple[int, ...], str]]:
+    return Counter((trial.train, trial.objective) for trial in planned(name, Selection(budget=budget)))
+
+
+PAST, ALL = (0, 1, 2), (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "same", "paper"),
+    [
+        ("baseline", {((3,), "erm"): 8}, {((3,), "erm"): 8}),
+        ("oracle", {((3,), "erm"): 8}, {((3,), "erm"): 8}),
+        ("seq-erm", {(ALL, "erm"): 8}, {(ALL, "erm"): 8}),
+        ("seq-irm", {(ALL, "irm"): 8}, {(ALL, "irm"): 8}),
+        ("seq-dro", {(ALL, "dro"): 8}, {(ALL, "dro"): 8}),
+        ("seq-ft", {(PAST, "erm"): 8, ((3,), "erm"): 8}, {(PAST, "erm"): 8, ((3,), "erm"): 8}),
+        ("lp-ft", {(PAST, "erm"): 8, ((3,), "erm"): 16}, {(PAST, "erm"): 8, ((3,), "erm"): 16}),
+        ("i-ft", {(PAST, "irm"): 8, ((3,), "erm"): 8}, {(PAST, "irm"): 8, ((3,), "erm"): 8}),
+        ("d-ft", {(PAST, "dro"): 8, ((3,), "erm"): 8}, {(PAST, "dro"): 8, ((3,), "erm"): 8}),
+        ("st-1", {(PAST, "erm"): 8, ((3,), "erm"): 8}, {(PAST, "erm"): 8, ((3,), "erm"): 24}),
+        ("st-b", {(PAST, "erm"): 8, ((3,), "erm"): 8}, {(PAST, "erm"): 8, ((3,), "erm"): 24}),
+        ("sft", {((t,), "erm"): 8 for t in ALL}, {((t,), "erm"): 8 for t in ALL}),
+        ("sst-1", {((t,), "erm"): 8 for t in ALL}, {((0,), "erm"): 8, **{((t,), "erm"): 24 for t in (1, 2, 3)}}),
+        ("sst-b", {((t,), "erm"): 8 for t in ALL}, {((0,), "erm"): 8, **{((t,), "erm"): 24 for t in (1, 2, 3)}}),
+        (
+            "seq-ewc",
+            {**{((t,), "erm"): 8 for t in ALL}, **{((t,), "fisher"): 1 for t in PAST}},
+            {**{((t,), "erm"): 8 for t in ALL}, **{((t,), "fisher"): 1 for t in PAST}},
+        ),
+        ("jm", {(ALL, "joint"): 8}, {(ALL, "joint"): 3}),
+        ("jst-1", {(ALL, "joint"): 8}, {(ALL, "joint"): 1}),
+        ("jst-b", {(ALL, "joint"): 8}, {(ALL, "joint"): 1}),
+    ],
+)
+def test_what_each_method_fits_under_both_budgets(name: str, same: dict[Any, int], paper: dict[Any, int]) -> None:
+    assert phases(name, "same") == same
+    assert phases(name, "paper") == paper
+
+
+def test_what_methods_share() -> None:
+    past = {trial.key for trial in planned("seq-ft") if trial.train == PAST}
+    first = {trial.key for trial in planned("sft") if trial.train == (0,)}
+    for name in ("lp-ft", "st-1", "st-b"):
+        assert past <= {trial.key for trial in planned(name)}, name
+    for name in ("seq-ewc", "sst-1", "sst-b"):
+        assert first <= {trial.key for trial in planned(name)}, name
+    assert not past & {trial.key for trial in planned("i-ft")}
+
+
+def test_history_never_contains_the_final_step() -> None:
+    for name in ("seq-ft", "i-ft", "d-ft", "lp-ft", "st-1"):
+        assert {trial.train for trial in planned(name)} == {PAST, (3,)}
+        assert {trial.valid for trial in planned(name) if trial.train == PAST} == {PAST}
+
+
+def test_pooled_methods_are_chosen_at_the_final_step_alone() -> None:
+    for name in ("seq-erm", "seq-irm", "seq-dro", "jm", "jst-1"):
+        assert {trial.valid for trial in planned(name)} == {(3,)}
+
+
+def test_ewc_has_its_penalty_in_place_of_weight_decay() -> None:
+    trials = [trial for trial in planned("seq-ewc") if trial.trains and trial.train != (0,)]
+    assert {trial.weight_decay for trial in trials} == {0.0}
+    assert {trial.strength for trial in trials} == set(Selection.fisher)
+    assert {trial.pull for trial in trials} == {"fisher-all"}
+
+
+@pytest.mark.parametrize(
+    ("decay", "expected"),
+    [
+        ("linear", [[1e-3, 9e-4, 8e-4, 7e-4], [1e-4, 9e-5, 8e-5, 7e-5]]),
+        (
+            "exponential",
+            [[2e-3, 1e-3, 5e-4, 2.5e-4], [2e-4, 1e-4, 5e-5, 2.5e-5], [2e-4, 1.5e-4, 1.125e-4, 8.4375e-5]],
+        ),
+    ],
+)
+def test_learning_rates_fall_as_in_the_paper(decay: str, expected: list[list[float]]) -> None:
+    assert np.allclose(np.array(rates(decay, 4), float), expected, rtol=1e-12)
+
+
+def test_chosen_lets_all_schedules_compete_and_none_starts_from_another() -> None:
+    plan = prepared(InTurn(decay="chosen"), selection=Selection()).plan(STEPS)
+    trials = list(needed(plan))
+    alone = 4 * 8 + 2 * 4 * 4 + 3 * 4 * 4
+    assert len(trials) == alone - 3 * 4  # schedules with the same first rate share their first step
+    assert len(plan.trials) == 8 + 2 * 4 + 3 * 4
+    assert len({trial.start.key for trial in plan.trials if trial.start}) == 6
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("first-to-last", [("conv1",), ("conv1", "layer1"), ("conv1", "layer1", "layer2"), None]),
+        ("last-to-first", [("fc",), ("layer2", "fc"), ("layer1", "layer2", "fc"), None]),
+        ("fc>all", [("fc",), None]),
+        ("fc,conv1", [("conv1", "fc")]),
+    ],
+)
+def test_layers_in_stages(rule: str, expected: list[Any]) -> None:
+    assert stages(rule, ["conv1", "layer1", "layer2", "fc"]) == [[alternative] for alternative in expected]
+
+
+def test_search_tries_every_set_of_layers() -> None:
+    (alternatives,) = stages("search", ["conv1", "layer1", "layer2", "fc"])
+    assert len(alternatives) == len({a if a else "all" for a in alternatives}) == 2**4 - 1
+
+
+def test_surgical_tuning_orders_layers_by_what_it_measured() -> None:
+    learner = taught(Tuned(layers="rgn"))
+    trials = list(needed(learner.plan(STEPS)))
+    measured = next(trial for trial in trials if trial.objective == "rgn")
+    outcome = learner.outcomes[measured.key]
+    scores = outcome["layer_scores"]
+    assert outcome["order"] == sorted(scores, key=scores.__getitem__, reverse=True)
+    assert {trial.top for trial in trials if trial.train == (3,) and trial.trains} == {1, 2, 3}
+
+
+def test_a_beam_keeps_several_models() -> None:
+    trials = list(needed(prepared(InTurn(layers="search", beam=2), selection=FEW).plan(3)))
+    first, second = ([t for t in trials if t.train == (step,)] for step in (1, 2))
+    assert len(first) == 2 * 7 * 2  # two survivors, seven sets of layers, two points
+    assert len(second) == 2 * 7 * 2
+    assert {t.start.rank for t in second if t.start} == {0, 1}
+    learner = taught(InTurn(layers="fc", beam=2))
+    assert learner.served == STEPS
+
+
+def same_answers(one: Staged, other: Staged) -> bool:
+    x = lessons(90)[-1][0]
+    return bool(np.array_equal(one.predict(x).scores, other.predict(x).scores))
+
+
+def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
+    fine = taught(Tuned())
+    joint = taught(Tuned(structure="separate", tied=False))
+    fresh = taught(Tuned(structure="separate", tied=False, ends="random"))
+    assert same_answers(fine, joint)  # Table 15, and here to the last bit
+    assert not same_answers(fine, fresh)
+
+
+def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() -> None:
+    selection = Selection(lr=(3e-3,), weight_decay=(0.01,), dropout=(0.0,), adjacent=(0.01,), epochs=4, batch=20)
+    fine = taught(Tuned(pull="l2"), selection=selection)
+    joint = taught(Tuned(structure="separate"), selection=selection)
+    tuned = [next(t for t in needed(m.plan(STEPS)) if t.train == (3,)) for m in (fine, joint)]
+    assert [trial.strength for trial in tuned] == [0.01, 0.01]
+    # the joint one decays its weights too, by the same little: the curves agree, not the bits
+    curves = [np.array(m.outcomes[t.key]["curve"]) for m, t in zip((fine, joint), tuned, strict=True)]
+    assert np.abs(curves[0] - curves[1]).max() <= 0.1
+
+
+def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> None:
+    learner = taught(Tuned(afresh=True, pull="l2"))
+    (trial, *_) = [t for t in needed(learner.plan(STEPS)) if t.train == (3,)]
+    begun = learner.beginning(trial)
+    first = learner._initial
+    assert all(torch.equal(a, b) for a, b in zip(begun.parameters(), first.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("make", [Tuned, partial(Tuned, layers="fc>all"), InTurn, OnAll, FinalOnly, Jointly])
+def test_what_an_engine_hands_over_changes_nothing(make: Any) -> None:
+    alone = taught(make())
+    helped = prepared(make())
+    helped.look_up(lambda key: dict(alone.outcomes[key]) if "weights" in alone.outcomes[key] else None)
+    for x, y in lessons():
+        helped.learn(x, y)
+    helped.finish()
+    assert same_answers(alone, helped)
+    assert helped.account() == alone.account()
+
+
+def test_an_account_names_the_winner_of_every_phase() -> None:
+    rows = taught(Tuned(layers="fc>all")).account()
+    assert len(rows) == 3 * 2
+    assert sum(row["picked"] for row in rows) == 3
+    for train, layers in (("0,1,2", "all"), ("3", "fc"), ("3", "all")):
+        phase = [row for row in rows if (row["train"], row["layers"]) == (train, layers)]
+        best = max(row["score"] for row in phase)
+        assert [row["picked"] for row in phase].index(True) == [row["score"] for row in phase].index(best)
+
+
+def test_linear_probing_moves_nothing_but_the_head() -> None:
+    learner = taught(Tuned(layers="fc"))
+    past = learner.network_of(next(t.start for t in learner.plan(STEPS).trials if t.start))
+    before, after = past.state_dict(), learner.model.state_dict()
+    moved = {name for name in after if not torch.equal(before[name], after[name])}
+    assert moved <= {"layers.fc.2.weight", "layers.fc.2.bias"}
+
+
+def test_side_modules_leave_the_old_network_as_it_was() -> None:
+    learner = taught(InTurn(structure="side-1"), family=ResFamily)
+    assert learner.model.steps == STEPS
+    first = learner.network_of(next(iter(_walk(learner))))
+    for name, value in first.state_dict().items():
+        layer = name.removeprefix("layers.")
+        if layer.startswith("layer1."):
+            kept = learner.model.state_dict()[f"layers.layer1.steps.0.{layer.removeprefix('layer1.')}"]
+            assert torch.equal(kept, value), name
+
+
+def _walk(learner: Staged) -> list[Any]:
+    """The picks that the present model goes back to, the first step's first."""
+    picks, pick = [], learner.plan(learner.served).best
+    while pick is not None:
+        picks.append(pick)
+        pick = learner.chosen(pick).start  # type: ignore[assignment]
+    return picks[::-1]
+
+
+@pytest.mark.parametrize(("tie", "closest", "farthest"), [(0.0, 0.5, np.inf), (100.0, 0.0, 0.02)])
+def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: float, farthest: float) -> None:
+    selection = Selection(
+        lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(tie,), epochs=60, patience=60, batch=20
+    )
+    learner = prepared(Jointly(), selection=selection, width=2)
+    (trial,) = learner.plan(STEPS).trials
+    network = learner.beginning(trial)
+    shown = {t: Lesson.of(x, y, 0.2) for t, (x, y) in enumerate(lessons())}
+    attempt(trial, network, {}, shown, TASK, selection, Seed(1))
+    with torch.no_grad():
+        pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent(step)]
+        apart = sum((a - b).square().sum() for a, b in pairs) / sum(a.square().sum() for a, _ in pairs)
+    assert closest <= apart <= farthest
+
+
+@pytest.mark.parametrize(
+    ("make", "family", "words"),
+    [
+        (partial(Tuned, structure="side-block"), ConvFamily, "side block"),
+        (partial(Tuned, layers="layer9"), ConvFamily, "layer9"),
+        (partial(InTurn, layers="fc:layer9"), ConvFamily, "layer9"),
+        (partial(Jointly, shared=("head",)), ConvFamily, "head"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_before_training(make: Any, family: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        prepared(make(), family)
+
+
+def test_settings_that_mean_nothing_together_are_refused() -> None:
+    with pytest.raises(UserError, match="structure=side-1"):
+        Tuned(structure="side-1", layers="fc")
+    with pytest.raises(UserError, match="beam"):
+        InTurn(beam=0)
+
+
+def test_layers_need_names() -> None:
+    from torch import nn
+
+    learner = registry.get("method", "lp-ft")()
+    with pytest.raises(UserError, match="named blocks"):
+        learner.prepare(nn.Sequential(nn.Flatten(), nn.Linear(256, 3)), TASK)

@@ -1,0 +1,80 @@
+"""Trials are known by what they say, and a winner by its score."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftline.training.trials import Growth, Phase, Pick, Selection, Trial, needed, ranked
+
+
+def test_the_paper_grid_starts_with_its_first_values() -> None:
+    points = Selection().points()
+    assert len(points) == 8
+    assert points[0] == {"lr": 1e-3, "weight_decay": 1e-4, "dropout": 0.0}
+    assert points[1] == {"lr": 1e-3, "weight_decay": 1e-4, "dropout": 0.5}
+    assert points[-1] == {"lr": 1e-4, "weight_decay": 1e-2, "dropout": 0.5}
+
+
+def test_one_axis_more_costs_nothing_under_the_same_budget_and_threefold_under_the_papers() -> None:
+    same = Selection().points(extra=(0.01, 0.1, 1.0))
+    paper = Selection(budget="paper").points(extra=(0.01, 0.1, 1.0))
+    assert len(same) == 8
+    assert len(paper) == 24
+    assert [point["strength"] for point in same] == [0.01, 0.1, 1.0, 0.01, 0.1, 1.0, 0.01, 0.1]
+    assert {point["strength"] for point in paper} == {0.01, 0.1, 1.0}
+
+
+def test_an_axis_can_take_the_place_of_weight_decay() -> None:
+    points = Selection().points(weight_decay=(0.0,), strength=(10.0, 1000.0))
+    assert len(points) == 8
+    assert {(point["weight_decay"], point["strength"]) for point in points} == {(0.0, 10.0), (0.0, 1000.0)}
+
+
+def test_everything_that_a_trial_says_moves_its_key() -> None:
+    first = Trial((0,), (0,))
+    phase = Phase((first, replace(first, lr=1e-4)))
+    trial = Trial((0, 1), (1,), start=phase.best, growth=Growth("side-1", "separate", 2))
+    changes = {
+        "train": (1,),
+        "valid": (0,),
+        "lr": 1e-2,
+        "weight_decay": 1.0,
+        "dropout": 0.5,
+        "strength": 1.0,
+        "start": Pick(phase, 1),
+        "afresh": True,
+        "objective": "irm",
+        "pull": "l2",
+        "layers": ("fc",),
+        "top": 2,
+        "growth": Growth("side-1", "separate", 3),
+    }
+    keys = {trial.key, *(replace(trial, **{name: value}).key for name, value in changes.items())}
+    assert len(keys) == len(changes) + 1
+    assert Trial((0, 1), (1,), start=Phase(phase.trials).best, growth=Growth("side-1", "separate", 2)).key == trial.key
+
+
+def test_long_chains_are_described_in_linear_time() -> None:
+    phase = Phase(tuple(Trial((0,), (0,), **point) for point in Selection().points()))
+    for t in range(1, 60):
+        phase = Phase(tuple(Trial((t,), (t,), start=phase.best, **point) for point in Selection().points()))
+    assert len(list(needed(phase))) == 60 * 8
+
+
+def test_what_is_needed_comes_first_and_once() -> None:
+    past = Phase((Trial((0,), (0,)), Trial((0,), (0,), lr=1.0)))
+    probed = Phase((Trial((1,), (1,), start=past.best, layers=("fc",)),))
+    both = Phase((Trial((1,), (1,), start=probed.best), Trial((1,), (1,), start=past.best)))
+    order = [trial.key for trial in needed(both)]
+    assert order == [trial.key for trial in (*past.trials, *probed.trials, *both.trials)]
+
+
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5]), min_size=1, max_size=8))
+def test_ranking_is_by_score_then_by_place(scores: list[float]) -> None:
+    order = ranked(scores)
+    assert sorted(order) == list(range(len(scores)))
+    assert all((scores[a], -a) > (scores[b], -b) for a, b in pairwise(order))
