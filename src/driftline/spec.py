@@ -150,6 +150,12 @@ class Job(Strict):
         parts = self.model_dump(mode="json", include={"benchmark", "options", "data", "model", "seed"})
         return hash_of({**parts, "fingerprint": fingerprint, "files": self._files(), "stage": "upstream"})
 
+    def trial_key(self, fingerprint: str, trial: str, privileged: bool) -> str:
+        """The hash of what a fit depends on; the method is not among it, so methods share their fits."""
+        parts = self.model_dump(mode="json", exclude={"method", "label"})
+        said = {"fingerprint": fingerprint, "files": self._files(), "trial": trial, "privileged": privileged}
+        return hash_of({**parts, **said, "stage": "fit"})
+
     def _files(self) -> dict[str, str]:
         """The content of a user's own files: editing a method makes it another method."""
         paths = [choice.name.rpartition(":")[0] for choice in (self.data, self.model, self.method)]

@@ -98,7 +98,11 @@ class Store:
             if target.exists() and not self.finished(key):
                 shutil.rmtree(target)  # its card is gone, so it cannot be read
             os.rename(folder, target)
-            shutil.rmtree(self.work_folder(key), ignore_errors=True)
+        self.forget_workings(key)
+
+    def forget_workings(self, key: str) -> None:
+        """Remove what a finished run was made from."""
+        shutil.rmtree(self.work_folder(key), ignore_errors=True)
 
     def fail(self, key: str, job: dict[str, Any], reason: str, traceback: str = "") -> None:
         """Record that a run failed, and why; its checkpoint is kept."""

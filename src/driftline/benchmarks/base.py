@@ -13,6 +13,7 @@ from driftline.data import Dataset
 from driftline.loop import Probes
 from driftline.record import Run
 from driftline.seeds import Seed
+from driftline.training.trials import Selection
 from driftline.types import Reveal, Samples, Stream
 
 SCORES = {
@@ -51,6 +52,10 @@ class Layout:
     upstream: Samples | None
     waits: bool = False
     """Whether learners are examined only after they have finished."""
+    richer: Stream | None = None
+    """The same stream with more samples, for learners that are privileged to see it."""
+    selection: Selection | None = None
+    """How learners that choose their hyper-parameters do so."""
     pictured: dict[str, Samples] = field(default_factory=dict)
     """Samples by time whose features, as the finished learner's network sees them, are kept for a picture."""
     protocol: dict[str, Any] = field(default_factory=dict)

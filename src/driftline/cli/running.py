@@ -10,6 +10,7 @@ from driftline.cli import show
 from driftline.cli.progress import Progress
 from driftline.engine.plan import plan
 from driftline.engine.run import carry_out
+from driftline.engine.sharing import saved_by_sharing
 from driftline.engine.worker import keep_memory
 from driftline.record import Record
 from driftline.spec import Spec
@@ -25,6 +26,7 @@ def carry_out_spec(spec: Spec, store: Store, where: Path | None, jobs: int, quie
     record = store.record([key for key in planned.run_keys if key not in summary.failed])
     if not quiet:
         show.summary(record, store, summary)
+        show.sharing(saved_by_sharing(planned, store))
     for reason in dict.fromkeys(summary.failed.values()):
         typer.echo(f"failed: {reason}", err=True)
     return record, 1 if summary.failed else 0

@@ -19,7 +19,9 @@ from driftline.version import __version__
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "torch")
 
 
-def make(job: Job, key: str, dataset: Dataset, layout: Layout, compute: dict[str, Any]) -> dict[str, Any]:
+def make(
+    job: Job, key: str, dataset: Dataset, layout: Layout, compute: dict[str, Any], trials: list[dict[str, Any]]
+) -> dict[str, Any]:
     """The card of a finished run; it holds nothing that may differ between two runs of the same job."""
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
@@ -31,14 +33,16 @@ def make(job: Job, key: str, dataset: Dataset, layout: Layout, compute: dict[str
         "paper": benchmark.paper,
         "departures": list(benchmark.departures),
         "protocol": {
+            "selection": "none: fixed hyper-parameters",
             **layout.protocol,
+            "trials": len(trials),
+            "chosen": [_chosen(trial) for trial in trials if trial["picked"]],
             "revealed": benchmark.reveals.name.lower(),
             "label_delay_steps": job.reveal.delay,
             "labels_per_step": job.reveal.budget or "all",
             "least_the_method_needs": learner_class(job.method.name).sees.name.lower(),
             "reset_policy": "none",
             "normalisation": "inside the model; estimated from its own training data",
-            "selection": "none: fixed hyper-parameters",
             "seeds": f"named children of {job.seed}: split, init, learner, budget, bootstrap",
             "threads": 1,
         },
@@ -70,6 +74,12 @@ def compute(meter: Any, upstream_macs: int | None) -> dict[str, Any]:
         "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
         "examinations and the shared upstream model are not part of forward and backward",
     }
+
+
+def _chosen(trial: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a trial that won, as far as they say something."""
+    shown = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "top", "epoch", "score")
+    return {name: trial[name] for name in shown if trial[name] != 0 or name == "epoch"}
 
 
 @cache

@@ -83,13 +83,13 @@ class _Board:
         self._changed = threading.Condition()
         for stage in stages:
             if stage.done(store):
+                store.forget_workings(stage.key)  # whoever finished it may have died before doing so
                 self._done.add(stage.key)
                 self.summary.reused.append(stage)
                 watch(Event("reused", stage))
             else:
                 self._waiting.append(stage)
-        wanted = {key for stage in self._waiting for key in stage.needs}
-        self._waiting = [s for s in self._waiting if s.kind == "deploy" or s.key in wanted]
+        self._waiting = _wanted(self._waiting)
 
     def work(self, executor: Executor) -> None:
         try:
@@ -148,6 +148,17 @@ class _Board:
     def _tell(self, event: Event) -> None:
         with self._changed:
             self._watch(event)
+
+
+def _wanted(stages: list[Stage]) -> list[Stage]:
+    """The runs, and the stages that these need."""
+    kept: list[Stage] = []
+    needs: set[str] = set()
+    for stage in reversed(stages):  # what a stage needs comes before it
+        if stage.kind == "deploy" or stage.key in needs:
+            kept.append(stage)
+            needs.update(stage.needs)
+    return kept[::-1]
 
 
 class Here:

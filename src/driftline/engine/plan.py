@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from driftline import registry
+from driftline.engine import fits
 from driftline.engine.stages import Stage, dataset_of, materials, new_model
 from driftline.errors import UserError
 from driftline.learners.pooled import Pooled
+from driftline.learners.staged import Staged
 from driftline.models.estimator import Estimator
 from driftline.seeds import Seed
 from driftline.spec import Job, Spec, filled, learner_class
+from driftline.training.trials import Trial
 from driftline.types import Reveal
 
 
@@ -34,7 +38,7 @@ def plan(spec: Spec, where: Path | None) -> Plan:
     data = filled("dataset", spec.data)
     dataset = dataset_of(data.name, json.dumps(data.settings, sort_keys=True), where)
     jobs = spec.jobs(default_model=dataset.model)
-    _check(jobs, spec, where)
+    trials = _check(jobs, spec, where)
     stages: dict[str, Stage] = {}
     for job in jobs:
         content = job.model_dump(mode="json")
@@ -43,20 +47,37 @@ def plan(spec: Spec, where: Path | None) -> Plan:
             key = job.upstream_key(dataset.fingerprint)
             stages.setdefault(key, Stage(key, "upstream", content))
             needs = (key,)
+        for stage in _fits(job, trials[job.label], dataset.fingerprint):
+            stages.setdefault(stage.key, stage)
+            needs += (stage.key,)
         key = job.key(dataset.fingerprint)
         stages[key] = Stage(key, "deploy", content, needs)
     return Plan(tuple(stages.values()), _notes(jobs[0], where))
 
 
-def _check(jobs: list[Job], spec: Spec, where: Path | None) -> None:
-    """Build everything once for the first seed, so that what does not fit together is refused before it runs."""
+def _fits(job: Job, trials: list[Trial], fingerprint: str) -> Iterator[Stage]:
+    """The fits that a run needs, each after those it starts from."""
+    content, privileged = job.model_dump(mode="json"), learner_class(job.method.name).privileged
+    for trial in trials:
+        starts = trial.start.phase.trials if trial.start else ()
+        needs = tuple(job.trial_key(fingerprint, start.key, privileged) for start in starts)
+        yield Stage(job.trial_key(fingerprint, trial.key, privileged), "fit", content, needs, trial.key, trial.name)
+
+
+def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Trial]]:
+    """Build everything once for the first seed, so that what does not fit together is refused before it runs.
+
+    What each method plans to fit, which is the same for all seeds.
+    """
+    trials: dict[str, list[Trial]] = {}
     given = {choice.name: choice.settings for choice in spec.methods}
     for job in jobs[:: len(spec.seeds)]:
         dataset, layout = materials(job, where)
         model = new_model(job, dataset)
         learner = registry.get("method", job.method.name)(**job.method.settings)
-        if job.reveal.delay >= len(layout.stream):
-            raise UserError(f"labels that come {job.reveal.delay} steps late never come in {len(layout.stream)} steps")
+        stream = fits.stream_for(learner, layout)
+        if job.reveal.delay >= len(stream):
+            raise UserError(f"labels that come {job.reveal.delay} steps late never come in {len(stream)} steps")
         if isinstance(model, Estimator):
             idle = sorted(set(given[job.method.name]) & set(Pooled.__dataclass_fields__))
             if idle:
@@ -69,7 +90,11 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> None:
                 f"--set {job.benchmark}.upstream=1 (or more)"
             )
         learner.seed = Seed(job.seed)
+        if isinstance(learner, Staged) and layout.selection is not None:
+            learner.choose_by(layout.selection)
         learner.prepare(model, dataset.task, layout.upstream)
+        trials[job.label] = fits.ahead(learner, job, layout)
+    return trials
 
 
 def _notes(job: Job, where: Path | None) -> tuple[str, ...]:

@@ -19,16 +19,18 @@ from driftline import data, loop, models, registry, state
 from driftline.atomic import write_json
 from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
-from driftline.engine import card
+from driftline.engine import card, fits
 from driftline.errors import UserError
 from driftline.learners.base import Learner
+from driftline.learners.staged import Staged
 from driftline.learners.trained import Trained
 from driftline.models.estimator import Estimator
 from driftline.record import Recorder, Run, write_rows
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
-from driftline.spec import Job
+from driftline.spec import Job, learner_class
 from driftline.store import Store
+from driftline.training.trials import needed
 from driftline.types import Probe, Step
 
 if TYPE_CHECKING:
@@ -45,13 +47,16 @@ class Stage:
     """A piece of work whose result is kept under the hash of all it depends on."""
 
     key: str
-    kind: Literal["upstream", "deploy"]
+    kind: Literal["upstream", "fit", "deploy"]
     job: dict[str, Any]
     needs: tuple[str, ...] = ()
+    trial: str = ""
+    """Of a fit: the key of its trial in the method's plan."""
+    title: str = ""
 
     @property
     def name(self) -> str:
-        what = self.job["label"] if self.kind == "deploy" else "upstream"
+        what = {"deploy": self.job["label"], "fit": self.title, "upstream": "upstream"}[self.kind]
         return f"{what} seed {self.job['seed']}"
 
     def to_json(self) -> str:
@@ -69,10 +74,12 @@ class Stage:
 def perform(stage: Stage, store: Store, where: Path | None, report: Report = lambda done, of: None) -> None:
     """Compute a stage unless its result is there; two processes never compute the same one at once."""
     with store.lock(stage.key):
-        if not stage.done(store):
+        if stage.done(store):
+            store.forget_workings(stage.key)  # whoever finished it may have died before doing so
+        else:
             job = Job.model_validate(stage.job)
             _must_be_planned(job, stage, where)
-            {"upstream": train_upstream, "deploy": deploy}[stage.kind](job, stage, store, where, report)
+            {"upstream": train_upstream, "fit": fit, "deploy": deploy}[stage.kind](job, stage, store, where, report)
 
 
 @lru_cache(maxsize=2)
@@ -91,7 +98,13 @@ def materials(job: Job, where: Path | None) -> tuple[Dataset, Layout]:
 def _must_be_planned(job: Job, stage: Stage, where: Path | None) -> None:
     """A key names the data's content; if that changed since planning, the result would stand under a false name."""
     fingerprint = materials(job, where)[0].fingerprint
-    if stage.key != (job.key(fingerprint) if stage.kind == "deploy" else job.upstream_key(fingerprint)):
+    privileged = learner_class(job.method.name).privileged
+    now = {
+        "deploy": lambda: job.key(fingerprint),
+        "fit": lambda: job.trial_key(fingerprint, stage.trial, privileged),
+        "upstream": lambda: job.upstream_key(fingerprint),
+    }
+    if stage.key != now[stage.kind]():
         raise UserError(f"the data or the files behind '{job.label}' changed while it was waiting: run it again")
 
 
@@ -119,11 +132,30 @@ def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, rep
     state.save({"model": state.capture(model), "macs": macs}, store.stage_path(stage.key))
 
 
+def fit(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
+    """Carry out one trial of a method's plan; every method that plans the same one finds it done."""
+    started = time.perf_counter()
+    dataset, layout = materials(job, where)
+    learner, meter, _ = prepared(job, None, store, dataset, layout)
+    assert isinstance(learner, Staged)
+    assert meter is not None
+    learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, None))
+    learner.lessons = fits.lessons(learner, job, dataset, layout)
+    trial = next(found for found in needed(learner.plan(len(learner.lessons))) if found.key == stage.trial)
+    outcome = learner.carry_out(trial, report)
+    cost = {"macs": (meter.forward, meter.backward), "seconds": time.perf_counter() - started}
+    state.save({**outcome, **cost}, store.stage_path(stage.key))
+
+
 def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
     """Take one method through the stream, checkpointing on the way, and keep what happened."""
     started = time.time()
     dataset, layout = materials(job, where)
-    learner, meter, upstream_macs = prepared(job, stage, store, dataset, layout)
+    upstream = stage.needs[0] if layout.upstream is not None else None
+    learner, meter, upstream_macs = prepared(job, upstream, store, dataset, layout)
+    stream = fits.stream_for(learner, layout)
+    if isinstance(learner, Staged):
+        learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, meter))
     work, final = store.work_folder(stage.key), store.work_folder(stage.key) / "final"
     recorder = Recorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
     benchmark = registry.get("benchmark", job.benchmark)()
@@ -135,38 +167,43 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     except Exception:  # half a checkpoint, or another version's, is worth nothing, and it may have been half restored
         shutil.rmtree(work)
         return deploy(job, stage, store, where, report)
-    report(start, len(layout.stream))
+    report(start, len(stream))
 
     def after_step(done: int) -> None:
-        report(done, len(layout.stream))
-        if done < len(layout.stream):
+        report(done, len(stream))
+        if done < len(stream):
             checkpoint.save_if_due(done)
 
     probes = Unmetered(layout.probes, meter) if meter else layout.probes
-    loop.run(layout.stream, learner, reveal, probes, recorder, start=start, after_step=after_step)
+    loop.run(stream, learner, reveal, probes, recorder, start=start, after_step=after_step)
     shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made
     recorder.finish(final)
     if meter:
         write_rows(final / "features.parquet", features(learner.model, layout))
+    trials = learner.account() if isinstance(learner, Staged) else []
+    if trials:
+        write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
     compute = card.compute(meter, upstream_macs)
-    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute))
+    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute, trials))
     write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
     write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
     store.commit(stage.key, final)
 
 
 def prepared(
-    job: Job, stage: Stage, store: Store, dataset: Dataset, layout: Layout
+    job: Job, upstream_key: str | None, store: Store, dataset: Dataset, layout: Layout
 ) -> tuple[Learner, Meter | None, int | None]:
     """The learner with its model, the meter that counts the model's passes, and what the upstream model cost."""
     model, macs = new_model(job, dataset), None
-    if stage.needs:
-        upstream = state.load(store.stage_path(stage.needs[0]))
+    if upstream_key is not None:
+        upstream = state.load(store.stage_path(upstream_key))
         macs = upstream["macs"]
         model.restore(upstream["model"]) if isinstance(model, Estimator) else model.load_state_dict(upstream["model"])
     meter = metered(model)
     learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
     learner.seed, learner.waits = Seed(job.seed).child("learner"), layout.waits
+    if isinstance(learner, Staged) and layout.selection is not None:
+        learner.choose_by(layout.selection)
     learner.prepare(model, dataset.task, layout.upstream)
     return learner, meter, macs
 

@@ -57,3 +57,16 @@ def later_mean(accuracy: ArrayLike) -> Any:
 def later_worst(accuracy: ArrayLike) -> Any:
     """The worst later period. Higher is better."""
     return np.asarray(accuracy, float).min(axis=-1)
+
+
+@metric(
+    "final-accuracy",
+    formula="accuracy at the last step = mean over its test examples of [prediction = label]",
+    better="higher",
+    unit="share",
+    paper="Ji, Alaa, Sontag, Seq-to-Final",
+    example=lambda rng: {"correct": rng.integers(0, 2, 20)},
+)
+def final_accuracy(correct: ArrayLike) -> Any:
+    """The share of right answers on the final test set. Higher is better."""
+    return np.asarray(correct, float).mean(axis=-1)

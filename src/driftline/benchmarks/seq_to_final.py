@@ -1,0 +1,176 @@
+"""seq-to-final: a sequence of shifts, labels at every step, and one question: how good at the last step?
+
+"Seq-to-Final" (Ji, Alaa, Sontag). Steps 0 to T each have a distribution of their own, made from one set of images by
+shifts that accumulate, or real periods. Learners are shown all labels step by step and examined once, after the last,
+on a test set of the final distribution that all methods share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import pandas as pd
+from pydantic import BeforeValidator, Field
+
+from driftline import registry
+from driftline.benchmarks import base
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.metrics.intervals import percentile_interval, resample_mean
+from driftline.record import Run
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.streams import Sequence, sequence, sequence_in_time
+from driftline.training.trials import Selection
+from driftline.types import Probe, Reveal, Step
+
+# Table 3 of the paper: how many samples each step of a sequence of this length has.
+SIZES = {
+    2: (16000, 4000),
+    3: (10000, 6000, 4000),
+    4: (6000, 4000, 6000, 4000),
+    5: (4000, 4000, 4000, 4000, 4000),
+    6: (4000, 3000, 3000, 3000, 3000, 4000),
+    7: (4000, 2000, 3000, 2000, 3000, 2000, 4000),
+    8: (4000, 2000, 2000, 2000, 2000, 2000, 2000, 4000),
+}
+ROTATIONS = {f"rot{n}": "R" * (n - 1) for n in SIZES}
+
+
+def _listed(given: Any) -> Any:
+    """`6000,4000` on a command line is a list."""
+    if isinstance(given, int | float):
+        return (given,)
+    return tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
+
+
+Sizes = Annotated[tuple[int, ...], BeforeValidator(_listed)]
+Values = Annotated[tuple[Annotated[float, Field(ge=0)], ...], BeforeValidator(_listed), Field(min_length=1)]
+
+
+class Options(base.Options):
+    """The settings of a sequence, and of how hyper-parameters are chosen."""
+
+    shifts: str = "RCL"
+    """The shifts of the later steps, a letter each (see `driftline list shifts`); rot2 to rot8; or "time" for the
+    data's own periods."""
+    sizes: Sizes | None = None
+    """Samples per step, four fifths of them for training; the paper's if not given."""
+    test: int = Field(default=5000, ge=1)
+    oracle: int | None = Field(default=20000, ge=1)
+    """How many samples of the final step the oracle is shown; none if there are no more."""
+    draws: Literal["named", "reference"] = "named"
+    """reference: the very samples that the paper's code draws."""
+    period: str = "decade"
+    """With shifts=time: how time is cut."""
+    first: str | None = None
+    """With shifts=time: the first period."""
+    final: str | None = None
+    """With shifts=time: the period from which on everything is the final step."""
+    lr: Values = Selection.lr
+    weight_decay: Values = Selection.weight_decay
+    dropout: Values = Selection.dropout
+    adjacent: Values = Selection.adjacent
+    """How strongly weights of neighbouring steps are tied."""
+    fisher: Values = Selection.fisher
+    """How strongly Fisher information holds weights."""
+    budget: Literal["same", "paper"] = Selection.budget
+    """same: every phase of every method has as many trials as lr x weight_decay x dropout; paper: as many as there."""
+    epochs: int = Field(default=Selection.epochs, ge=1)
+    batch: int = Field(default=Selection.batch, ge=2)
+    patience: int = Field(default=Selection.patience, ge=0)
+    stopping: Literal["previous", "best"] = Selection.stopping
+    """What an epoch must exceed to go on: the one before it, as in the paper's code, or the best so far."""
+    fisher_examples: int | None = Field(default=Selection.fisher_examples, ge=1)
+    resamples: int = Field(default=1000, ge=1)
+    """Bootstrap resamples of the test examples behind the interval."""
+
+    def selection(self) -> Selection:
+        return Selection(**{name: getattr(self, name) for name in Selection.__dataclass_fields__ if name != "holdout"})
+
+
+@dataclass(frozen=True)
+class AtTheEnd:
+    """The final test set, once the learner has finished."""
+
+    sequence: Sequence
+
+    def due(self, step: Step | None) -> Iterable[Probe]:
+        return [Probe("final", self.sequence.test)] if step is None else []
+
+
+@register("benchmark", "seq-to-final")
+class SeqToFinal:
+    """A sequence of shifts, and the score at its last step."""
+
+    question: ClassVar[str] = "What of the past helps a model at the final step of a sequence of shifts?"
+    reveals: ClassVar[Reveal] = Reveal.LABELS
+    paper: ClassVar[str] = "Seq-to-Final (Ji, Alaa, Sontag)"
+    departures: ClassVar[tuple[str, ...]] = (
+        "Images are standardised per channel from the first data a network is trained on, and not augmented; the "
+        "paper's code feeds raw pixels (and, on Portraits, pixels that are almost constant).",
+        "Sub-populations are drawn in the proportions that the paper describes; its code shows all of them early.",
+        "Every phase of every method has the same number of trials; budget=paper has the paper's.",
+        "I-FT and D-FT do not see the final step in their history, and SFT's schedule is not chosen on test data.",
+        "Batch norm of frozen layers stands still; IRM's scale is one number; Fisher information is per example.",
+    )
+    headline: ClassVar[tuple[tuple[str, str], ...]] = (("final-accuracy", "mean"),)
+    options: ClassVar[type[base.Options]] = Options
+
+    def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
+        """Make the sequence; the oracle's is the same with a larger final step."""
+        steps = _sequence(dataset, options, seed)
+        protocol = {
+            "protocol": options.shifts,
+            "steps": list(steps.names),
+            "samples_per_step": [len(rows.all) for rows in steps.rows],
+            "test": len(steps.test_rows),
+            "oracle": len(steps.oracle_rows.all) if steps.oracle_rows else None,
+            "draws": options.draws,
+            "selection": "the best of each phase's trials on held-out fifths of the lessons it names; "
+            "ties go to the earlier trial",
+        }
+        return base.Layout(
+            stream=steps,
+            probes=AtTheEnd(steps),
+            upstream=None,
+            waits=True,
+            protocol=protocol,
+            selection=options.selection(),
+            richer=steps.with_oracle() if steps.oracle_rows else None,
+        )
+
+    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """Accuracy at the final step."""
+        return {"final-accuracy": {}}
+
+    def score(self, run: Run) -> pd.DataFrame:
+        """Accuracy on the final test set, with a bootstrap interval over its examples."""
+        options = Options(**run.card["run"]["options"])
+        probes = run.table("probes")
+        right = probes.loc[probes["probe"] == "final", "correct"].to_numpy(float)
+        draws = resample_mean(right, options.resamples, Seed(run.seed).child("bootstrap").numpy())
+        low, high = percentile_interval(draws)
+        value = registry.get("metric", "final-accuracy").compute(right)
+        row = {"metric": "final-accuracy", "stat": "mean", "value": value, "low": low, "high": high}
+        return base.scores([{**row, "n": len(right), "unit": "examples"}])
+
+
+def _sequence(dataset: Dataset, options: Options, seed: Seed) -> Sequence:
+    if options.shifts == "time":
+        return sequence_in_time(
+            dataset, period=options.period, first=options.first, final=options.final, seed=seed.child("sequence")
+        )
+    shifts = ROTATIONS.get(options.shifts, options.shifts)
+    sizes = options.sizes
+    if sizes is None:
+        from driftline.shifts import parse
+
+        steps = len(parse(shifts)) + 1
+        if steps not in SIZES:
+            raise UserError(f"the paper has no sizes for {steps} steps: give them with --sizes")
+        sizes = SIZES[steps]
+    where = seed.child("sequence")
+    return sequence(dataset, shifts, sizes, options.test, oracle=options.oracle, seed=where, draws=options.draws)
