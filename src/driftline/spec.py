@@ -10,6 +10,7 @@ import functools
 import hashlib
 import inspect
 import json
+import re
 import typing
 from pathlib import Path
 from typing import Any
@@ -157,8 +158,10 @@ class Job(Strict):
         return hash_of({**parts, **said, "stage": "fit"})
 
     def _files(self) -> dict[str, str]:
-        """The content of a user's own files: editing a method makes it another method."""
-        paths = [choice.name.rpartition(":")[0] for choice in (self.data, self.model, self.method)]
+        """The content of a user's own files: editing a method or a shift makes it another one."""
+        texts = [text for text in self.options.values() if isinstance(text, str)]
+        in_options = [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]
+        paths = [*(choice.name.rpartition(":")[0] for choice in (self.data, self.model, self.method)), *in_options]
         return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths if path.endswith(".py")}
 
 

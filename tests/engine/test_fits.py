@@ -203,3 +203,29 @@ def test_sharing_is_told_on_the_command_line(images: Path, tmp_path: Path, capsy
     assert code == 0
     assert len(record) == 2
     assert "8 fits; 10 if no method shared one with another" in capsys.readouterr().out
+
+
+BLOCK = """
+from dataclasses import dataclass
+import numpy as np
+from driftline.shifts import Shift
+
+@dataclass(frozen=True)
+class Darker(Shift):
+    amount: float = {amount}
+    changes = "images"
+    amounts = (0.0, 255.0)
+
+    def images(self, images, labels, rng, white):
+        return np.maximum(images.astype(int) - int(self.amount), 0).astype(np.uint8)
+"""
+
+
+def test_editing_a_block_of_ones_own_makes_it_another_sequence(images: Path, tmp_path: Path) -> None:
+    file = tmp_path / "darker.py"
+    keys = []
+    for amount in (10, 10, 200):
+        file.write_text(BLOCK.format(amount=amount))
+        given = spec(images, ["baseline"], shifts=f"{file}:Darker,R")
+        keys.append(plan(as_spec(given), None).run_keys)
+    assert keys[0] == keys[1] != keys[2]

@@ -61,7 +61,7 @@ class InTurn(Tunes):
 
     def _along(self, schedule: list[float | None]) -> Phase:
         """The last phase of a walk through the steps with these learning rates."""
-        first = self._selection.points(**({"lr": (schedule[0],)} if schedule[0] else {}))
+        first = self.selection.points(**({"lr": (schedule[0],)} if schedule[0] else {}))
         phase = Phase(tuple(Trial((0,), (0,), **point) for point in first), self.beam)
         for lesson, rule in enumerate(per_step(self.layers, len(schedule) - 1), start=1):
             phase = self.tuned(phase, lesson, layers=rule, steps=lesson + 1, lr=schedule[lesson])

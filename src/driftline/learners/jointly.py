@@ -45,9 +45,9 @@ class Jointly(Staged):
     def plan(self, lessons: int) -> Phase:
         if lessons == 1:
             return FinalOnly.plan(self, lessons)  # type: ignore[arg-type]  # one step has no neighbour
-        tied = self._selection.adjacent if self.structure == "separate" else ()
+        tied = self.selection.adjacent if self.structure == "separate" else ()
         paper = {"lr": (1e-3,), "weight_decay": (1e-4,), "dropout": (0.5,)}
-        points = self._selection.points(extra=tied, **(paper if self._selection.budget == "paper" else {}))
+        points = self.selection.points(extra=tied, **(paper if self.selection.budget == "paper" else {}))
         said: dict[str, Any] = {"objective": "joint", "pull": "adjacent", "growth": self.growth(lessons)}
         return Phase(tuple(Trial(tuple(range(lessons)), (lessons - 1,), **said, **point) for point in points))
 

@@ -42,7 +42,7 @@ class FinalOnly(Staged):
 
     def plan(self, lessons: int) -> Phase:
         last = (lessons - 1,)
-        return Phase(tuple(Trial(last, last, **point) for point in self._selection.points()))
+        return Phase(tuple(Trial(last, last, **point) for point in self.selection.points()))
 
 
 @register("method", "oracle")
@@ -61,7 +61,7 @@ class OnAll(Staged):
     penalty: float = 1.0
 
     def plan(self, lessons: int) -> Phase:
-        return pooled_phase(lessons, (lessons - 1,), self.objective, self.penalty, self._selection)
+        return pooled_phase(lessons, (lessons - 1,), self.objective, self.penalty, self.selection)
 
 
 register("method", "seq-erm")(OnAll)

@@ -39,6 +39,11 @@ class Staged(Learner):
         """Choose hyper-parameters in this way; a benchmark may have its own."""
         self._selection = selection
 
+    @property
+    def selection(self) -> Selection:
+        """How hyper-parameters are chosen."""
+        return self._selection
+
     def look_up(self, recall: Callable[[str], Outcome | None]) -> None:
         """Ask here, with a trial's key, before carrying a trial out."""
         self._recall = recall
@@ -117,12 +122,12 @@ class Staged(Learner):
         before = self.outcome(self.chosen(trial.start)) if trial.start else {}
         network = self.beginning(trial)
         used = sorted({*trial.train, *trial.valid})
-        lessons = {t: Lesson.of(*self.lessons[t], self._selection.holdout) for t in used}
+        lessons = {t: Lesson.of(*self.lessons[t], self.selection.holdout) for t in used}
         if not trial.trains:
-            found = measured(trial, network, before, lessons[trial.train[-1]], self._task, self._selection, self.seed)
+            found = measured(trial, network, before, lessons[trial.train[-1]], self._task, self.selection, self.seed)
             return {**before, **found}
         self.restrict(network, trial, before)
-        return attempt(trial, network, before, lessons, self._task, self._selection, self.seed, report)
+        return attempt(trial, network, before, lessons, self._task, self.selection, self.seed, report)
 
     def restrict(self, network: Any, trial: Trial, before: Outcome) -> None:
         """Let only the layers move that the trial trains."""

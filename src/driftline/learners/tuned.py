@@ -68,7 +68,7 @@ class Tunes(Staged):
         """The phases that tune the best of `starts` on a lesson; a chain of them if layers are tuned in stages."""
         keep = starts.keep
         if self.structure != "same":
-            points = self._selection.points(extra=self._selection.adjacent if self.tied else ())
+            points = self.selection.points(extra=self.selection.adjacent if self.tied else ())
             return self._phase(starts, lesson, points, keep, pull="adjacent", growth=self.growth(steps))
         points = self._points(lr)
         pull: Pull = self.pull
@@ -89,9 +89,9 @@ class Tunes(Staged):
         """The grid; a pull takes the place of weight decay."""
         rates = {} if lr is None else {"lr": (lr,)}
         if self.pull == "none":
-            return self._selection.points(**rates)
-        strengths = self._selection.weight_decay if self.pull in ("l1", "l2") else self._selection.fisher
-        return self._selection.points(weight_decay=(0.0,), strength=strengths, **rates)
+            return self.selection.points(**rates)
+        strengths = self.selection.weight_decay if self.pull in ("l1", "l2") else self.selection.fisher
+        return self.selection.points(weight_decay=(0.0,), strength=strengths, **rates)
 
     def _phase(self, starts: Phase, lesson: int, points: list[dict[str, Any]], keep: int, **said: Any) -> Phase:
         trials = [
@@ -119,7 +119,7 @@ class Tuned(Tunes):
         if lessons == 1:
             return FinalOnly.plan(self, lessons)  # type: ignore[arg-type]  # there is no history yet
         before = tuple(range(lessons - 1))
-        past = pooled_phase(lessons - 1, before, self.history, self.penalty, self._selection)
+        past = pooled_phase(lessons - 1, before, self.history, self.penalty, self.selection)
         return self.tuned(past, lessons - 1, layers=self.layers)
 
 

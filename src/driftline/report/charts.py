@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite specs: heat maps over (t, tau) and lines over time.
+"""Charts as Vega-Lite specs: heat maps over (t, tau), lines over time, and dots where there is one number.
 
 A spec names its data and does not hold them; text and lines take the colour of the page around them, so the same
 chart is legible in light, in dark and on paper.
@@ -68,24 +68,43 @@ def lines(
     return _spec((band + line + points).properties(description=f"{name} over time, by method"))
 
 
-def bars(data: str, times: Sequence[str]) -> dict[str, Any]:
-    """Samples per period: those that are shown and those held out."""
+def dots(data: str, methods: Sequence[str], order: Sequence[str], name: str, lines: Sequence[str]) -> dict[str, Any]:
+    """One number per method with its interval; a dashed line at the methods `lines`, which all are compared with."""
+    colours = alt.Scale(domain=list(methods), range=[colour(k) for k in range(len(methods))])
+    base = alt.Chart(alt.NamedData(name=data), width=WIDTH, height=alt.Step(20)).encode(
+        color=alt.Color("method:N", scale=colours, legend=None), tooltip=[alt.Tooltip("method:N"), *_tooltips(name)]
+    )
+    x = alt.X("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=name, format=".0%", tickCount=6))
+    compared = base.transform_filter(alt.FieldOneOfPredicate(field="method", oneOf=list(lines)))
+    rows = base.encode(
+        y=alt.Y("method:N", sort=list(reversed(order)), axis=alt.Axis(title=None, labelLimit=260, ticks=False))
+    )
+    layers = [
+        compared.mark_rule(strokeDash=[4, 3], strokeWidth=1.2).encode(x=x),
+        rows.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q"),
+        rows.mark_point(filled=True, size=70, opacity=1).encode(x=x),
+    ]
+    return _spec(alt.layer(*layers).properties(description=f"{name} by method"))
+
+
+def bars(data: str, times: Sequence[str], unit: str = "period") -> dict[str, Any]:
+    """Samples per period or step: those that are shown and those held out."""
     parts = alt.Scale(domain=["shown", "held out"], range=["#7A8CA3", "#C9A227"])
     chart = (
         alt.Chart(alt.NamedData(name=data), width=WIDTH, height=HEIGHT)
         .mark_bar()
         .encode(
-            x=alt.X("time:N", scale=alt.Scale(domain=list(times)), axis=_axis(times, "period")),
+            x=alt.X("time:N", scale=alt.Scale(domain=list(times)), axis=_axis(times, unit)),
             y=alt.Y("count:Q", axis=alt.Axis(title="samples", tickCount=5)),
             color=alt.Color("part:N", scale=parts, legend=alt.Legend(title=None, orient="top")),
             tooltip=[
-                alt.Tooltip("time:N", title="period"),
+                alt.Tooltip("time:N", title=unit),
                 alt.Tooltip("part:N"),
                 alt.Tooltip("count:Q", title="samples"),
             ],
         )
     )
-    return _spec(chart.properties(description="Samples per period"))
+    return _spec(chart.properties(description=f"Samples per {unit}"))
 
 
 def scatter(data: str, stretches: Sequence[str], classes: Sequence[str]) -> dict[str, Any]:

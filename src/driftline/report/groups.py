@@ -76,14 +76,37 @@ def _setting(card: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def together(found: Iterable[Group], free: Iterable[str]) -> list[tuple[str, list[Group]]]:
+    """Groups that differ in nothing but the settings named `free`, and what tells each such set from the others.
+
+    `model` frees the model's name, `data.` everything that begins so.
+    """
+    sets: dict[Hashable, list[Group]] = defaultdict(list)
+    fixed: dict[Hashable, dict[str, Any]] = {}
+    free = tuple(free)
+    for group in found:
+        setting = {
+            key: value
+            for key, value in _setting(group.card).items()
+            if key not in free and not any(key.startswith(name) for name in free if name.endswith("."))
+        }
+        fixed[_hashable(setting)] = setting
+        sets[_hashable(setting)].append(group)
+    differing = _differing(fixed.values())
+    told = {name: " · ".join(f"{key}={setting.get(key)}" for key in differing) for name, setting in fixed.items()}
+    return sorted(((told[name], members) for name, members in sets.items()), key=lambda pair: pair[0])
+
+
 def _title(setting: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
-    """Benchmark, data and model, then what tells this group from others with the same three."""
-    alike = [other for other in others if all(other[key] == setting[key] for key in HEAD)]
+    """Benchmark, data, model and sequence of shifts, then what tells this group from others with the same."""
+    shifts = f"{setting['benchmark']}.shifts"
+    head = [*HEAD, *([shifts] if shifts in setting else [])]
+    alike = [other for other in others if all(other.get(key) == setting[key] for key in head)]
     differing = _differing(alike)
     if any(key.startswith("data.") for key in differing):
         differing = [key for key in differing if key != "fingerprint"]  # it differs because the settings do
     told = [f"{key}={setting[key]}" for key in differing if key in setting]
-    return " · ".join([*(str(setting[key]) for key in HEAD), *told])
+    return " · ".join([*(str(setting[key]) for key in head), *told])
 
 
 def _labels(runs: Iterable[Run]) -> dict[str, str]:

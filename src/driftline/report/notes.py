@@ -5,10 +5,13 @@ from __future__ import annotations
 import pyarrow.parquet as pq
 
 from driftline.record import Run
+from driftline.report.beside import full_scale
+from driftline.report.marks import BASELINE, ORACLE
 from driftline.report.results import Cell, Column, ResultTable, shown, shown_interval
 
 T_INTERVAL = "95% t-interval over seeds"
 BOOTSTRAP = "95% bootstrap interval over test examples (one seed)"
+FINAL = "final-accuracy"
 
 
 def caption(table: ResultTable) -> str:
@@ -28,6 +31,8 @@ def notes(table: ResultTable) -> list[str]:
         lines.append("GMAC –: not counted.")
     if any(table.published.values()):
         lines.append("Rows with a source are as printed in that paper, under its own protocol, data and compute.")
+        if not full_scale(table.group.card):
+            lines.append("Full scale: these runs have other sizes, another width or a smaller grid than the paper's.")
     if len({run.card["code"]["sources"] for run in table.group.runs}) > 1:
         lines.append("Caution: these runs were made by different states of the code (code.sources on their cards).")
     return lines
@@ -46,6 +51,8 @@ def answer(table: ResultTable) -> str:
     ranked = sorted(table.rows, key=lambda row: _value(table, row.method, "ood"), reverse=True)
     if not ranked or not table.cells():
         return "These runs have no scores for the headline metrics."
+    if any(column.metric == FINAL for column in table.columns):
+        return _at_the_end(table)
     method = ranked[0].method
     parts = {name: table.cell(method, name, "mean") for name in ("id", "ood", "tas", "sh")}
     found = {name: cell for name, cell in parts.items() if cell}
@@ -59,6 +66,25 @@ def answer(table: ResultTable) -> str:
         f"{which}a model is right in {text['id']} of cases in its own period and in {text['ood']} later on, which is "
         f"{text['tas']} of what models trained then reach; it keeps {100 * delta:g}% of their accuracy for "
         f"{text['sh']} periods (means over {over}; 95% intervals)."
+    )
+
+
+def _at_the_end(table: ResultTable) -> str:
+    """The best method at the final step, between what the final step alone and much more of it give."""
+    cells = {row.method: cell for row in table.rows if (cell := table.cell(row.method, FINAL, "mean"))}
+    methods = {method: cell for method, cell in cells.items() if method != ORACLE} or cells
+    method, best = max(methods.items(), key=lambda pair: pair[1].value)
+    words = {BASELINE: "training on the final step alone gives", ORACLE: "training on many more of its samples gives"}
+    others = [
+        f"{words[name]} {_said(cells[name], True)} {shown_interval(cells[name], True)}"
+        for name in (BASELINE, ORACLE)
+        if name in cells and name != method
+    ]
+    which = f"With {method}" + (f", the best of {len(methods)} methods," if len(methods) > 1 else ",")
+    against = f"; {' and '.join(others)}" if others else ""
+    return (
+        f"{which} a model is right in {_said(best, True)} {shown_interval(best, True)} of cases at the final step"
+        f"{against} ({_seeds(best.seeds)}, n = {best.n:,} {best.unit}; 95% intervals)."
     )
 
 
@@ -110,9 +136,10 @@ def _intervals(table: ResultTable) -> str:
 
 def _marks(table: ResultTable) -> str:
     if any(cell.leads for cell in table.cells()):
+        aside = "; the oracle, which is shown more, does not compete" if ORACLE in table.group.methods else ""
         return (
             "Bold: the best of a column and all that cannot be told from it (the 95% paired t-interval of their "
-            "differences on common seeds contains 0)."
+            f"differences on common seeds contains 0){aside}."
         )
     if len(table.rows) < 2:
         return "Nothing is marked best: there is one method."

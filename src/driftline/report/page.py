@@ -11,13 +11,15 @@ from driftline.atomic import write_bytes
 from driftline.record import Record
 from driftline.report import charts, series
 from driftline.report.groups import Group
-from driftline.report.notes import answer, caption, formulas, notes
+from driftline.report.marks import BASELINE, ORACLE
+from driftline.report.notes import FINAL, answer, caption, formulas, notes
 from driftline.report.results import ResultTable, shown, shown_gmac, shown_interval
 from driftline.report.series import Series
 from driftline.report.tables import result_table
 from driftline.version import __version__
 
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
 
 
 class Figures:
@@ -86,6 +88,8 @@ def _section(table: ResultTable, figures: Figures) -> dict[str, Any]:
         "departures": list(dict.fromkeys(note for run in group.runs for note in run.card["departures"])),
         "methods": [(method, charts.colour(k), charts.dash(k)) for k, method in enumerate(group.methods)],
         "lines": _lines(table, figures),
+        "dots": _dots(table, figures),
+        "choices": _choices(group),
         "maps": _maps(group, figures),
         "samples": _samples(group, figures),
         "pictures": _pictures(group, figures),
@@ -101,6 +105,35 @@ def _lines(table: ResultTable, figures: Figures) -> list[dict[str, str]]:
         formula = next(column.formula for column in table.columns if column.metric == metric)
         placed.append(figures.add(formula, spec))
     return placed
+
+
+def _dots(table: ResultTable, figures: Figures) -> list[dict[str, str]]:
+    """Where a benchmark examines only once: each method's number, and lines at those that all are compared with."""
+    placed = []
+    for column in table.columns:
+        rows = series.at_the_end(table, column)
+        if column.metric == FINAL and rows.rows:
+            order, name = rows.values("method"), column.name
+            spec = charts.dots(figures.keep(rows), table.group.methods, order, name, (ORACLE, BASELINE))
+            placed.append(figures.add(column.formula, spec))
+    return placed
+
+
+def _choices(group: Group) -> list[tuple[str, int, int, dict[str, str]]]:
+    """What was chosen on validation data, as text; a card leaves out what is 0."""
+    return [
+        (method, seed, trials, {name: shown_choice(trial.get(name, 0)) for name in CHOICES})
+        for method, seed, trials, trial in series.choices(group)
+    ]
+
+
+def shown_choice(value: Any) -> str:
+    """A setting as the table of choices has it.
+
+    >>> shown_choice(0.0001), shown_choice(0.58333), shown_choice("fc")
+    ('0.0001', '0.5833', 'fc')
+    """
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _maps(group: Group, figures: Figures) -> list[tuple[str, list[dict[str, str]]]]:
@@ -124,10 +157,9 @@ def _maps(group: Group, figures: Figures) -> list[tuple[str, list[dict[str, str]
 
 
 def _samples(group: Group, figures: Figures) -> list[dict[str, str]]:
-    rows = series.sample_counts(group)
-    return (
-        [figures.add("samples per period", charts.bars(figures.keep(rows), series.times(group)))] if rows.rows else []
-    )
+    rows, unit = series.sample_counts(group), "step" if "steps" in group.card["protocol"] else "period"
+    spec = charts.bars(figures.keep(rows), series.times(group), unit) if rows.rows else None
+    return [figures.add(f"samples per {unit}", spec)] if spec else []
 
 
 def _pictures(group: Group, figures: Figures) -> list[dict[str, str]]:

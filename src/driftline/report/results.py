@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from driftline import published, registry
+from driftline import registry
+from driftline.report.beside import cited, printed
 from driftline.report.groups import Group
+from driftline.report.marks import ORACLE
 from driftline.report.spread import leaders, over_seeds
 
 NONE = "–"
@@ -104,7 +106,8 @@ def tabulate(group: Group) -> ResultTable:
     known = set(zip(scores["metric"], scores["stat"], strict=True))  # a benchmark's protocols have different ones
     columns = tuple(_column(metric, stat, group.card) for metric, stat in benchmark.headline if (metric, stat) in known)
     summary: dict[Any, Any] = over_seeds(scores, ["method", "metric", "stat"]).to_dict("index")
-    leading = [leaders(_by_seed(scores, column), column.better) for column in columns]
+    fair = scores[scores["method"] != ORACLE]  # what is shown more than the others cannot lead them
+    leading = [leaders(_by_seed(fair, column), column.better) for column in columns]
     rows = []
     for method in group.methods:
         cells = (
@@ -112,22 +115,17 @@ def tabulate(group: Group) -> ResultTable:
             for column, best in zip(columns, leading, strict=True)
         )
         rows.append(Row(method, tuple(cells), _gmac(group, method), len(group.runs_of(method))))
-    printed = {method: tuple(_published(group, method, columns)) for method in group.methods}
-    return ResultTable(group, columns, tuple(rows), printed)
+    beside = {method: tuple(_published(group, method, columns)) for method in group.methods}
+    return ResultTable(group, columns, tuple(rows), beside)
 
 
 def _published(group: Group, method: str, columns: tuple[Column, ...]) -> list[Row]:
     """What papers printed for this method, a row per source."""
-    card = group.card
-    printed = published.numbers(card["run"]["benchmark"], card["data"]["name"], card["protocol"].get("protocol", ""))
     rows = []
-    for source in dict.fromkeys(n.source for n in printed if n.method == method.split("(")[0]):
-        values = {
-            (n.metric, n.stat): n.value for n in printed if (n.method, n.source) == (method.split("(")[0], source)
-        }
+    for source, values in printed(group.card, method).items():
         cells = [values.get((column.metric, column.stat)) for column in columns]
         if any(value is not None for value in cells):
-            rows.append(Row(f"{method} in {source}", tuple(map(_printed_cell, cells)), None, 0))
+            rows.append(Row(f"{method} in {cited(group.card, source)}", tuple(map(_printed_cell, cells)), None, 0))
     return rows
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.report.groups import Group
-from driftline.report.results import is_share
+from driftline.report.results import Column, ResultTable, is_share
 from driftline.report.spread import over_seeds
 
 DIGITS = 4  # what a chart can show, and a tooltip should claim
@@ -53,13 +53,37 @@ def per_time(group: Group, metric: str) -> Series:
     return _series(_in_time(over_seeds(rows, ["method", "time"]).reset_index(), group), columns)
 
 
+def at_the_end(table: ResultTable, column: Column) -> Series:
+    """A metric that has one value per run, for all methods, from the lowest to the highest."""
+    cells = {row.method: cell for row in table.rows if (cell := table.cell(row.method, column.metric, column.stat))}
+    rows = [
+        [method, *(_plain(getattr(cell, name)) for name in NUMBERS)]
+        for method, cell in sorted(cells.items(), key=lambda pair: pair[1].value)
+    ]
+    return Series(["method", *NUMBERS], rows)
+
+
+def choices(group: Group) -> list[tuple[str, int, int, dict[str, Any]]]:
+    """What validation data chose: method, seed, how many trials there were, and each trial that was picked."""
+    return [
+        (group.labels[run.key], run.seed, run.card["protocol"]["trials"], chosen)
+        for run in group.runs
+        for chosen in run.card["protocol"].get("chosen", [])
+    ]
+
+
 def sample_counts(group: Group) -> Series:
-    """How many samples each period shows and holds out."""
+    """How many samples each period or step shows and holds out."""
     protocol = group.card["protocol"]
+    parts = {
+        "shown": protocol.get("samples_per_period") or protocol.get("samples_per_step", []),
+        "held out": protocol.get("held_out_per_period") or _test(protocol),
+    }
     rows = [
         [name, part, count]
-        for part, key in (("shown", "samples_per_period"), ("held out", "held_out_per_period"))
-        for name, count in zip(times(group), protocol.get(key, []), strict=False)
+        for part, counts in parts.items()
+        for name, count in zip(times(group), counts, strict=False)
+        if count is not None
     ]
     return Series(["time", "part", "count"], rows)
 
@@ -93,8 +117,9 @@ def project(features: np.ndarray) -> tuple[np.ndarray, str]:
 
 
 def times(group: Group) -> list[str]:
-    """The names of the times in order: the periods on the card, else as they appear in the scores."""
-    periods = group.card["protocol"].get("periods")
+    """The names of the times in order: the periods or steps on the card, else as they appear in the scores."""
+    protocol = group.card["protocol"]
+    periods = protocol.get("periods") or protocol.get("steps")
     return [str(name) for name in periods or group.scores["time"].dropna().drop_duplicates()]
 
 
@@ -102,6 +127,11 @@ def over_time(group: Group, headline: tuple[tuple[str, str], ...]) -> dict[str, 
     """The headline metrics that are shares and have a value per time."""
     found = {metric: per_time(group, metric) for metric, _ in headline if is_share(metric)}
     return {metric: series for metric, series in found.items() if series.rows}
+
+
+def _test(protocol: dict[str, Any]) -> list[int | None]:
+    """The test set of the last step, in its place."""
+    return [*[None] * (len(protocol["steps"]) - 1), protocol["test"]] if "steps" in protocol else []
 
 
 def _in_time(frame: pd.DataFrame, group: Group) -> pd.DataFrame:

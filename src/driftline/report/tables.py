@@ -58,16 +58,16 @@ def _markdown(tables: Sequence[ResultTable]) -> str:
 def _markdown_table(table: ResultTable) -> str:
     names = ["method", *(column.title for column in table.columns), "GMAC", "seeds"]
     lines = [
-        f"### {_md(table.group.title)}",
+        f"### {plain_md(table.group.title)}",
         "",
-        _piped(names),
-        _piped([":--", *(["--:"] * (len(names) - 1))]),
-        *(_piped(_markdown_row(table, row)) for row in table.lines()),
+        piped(names),
+        piped([":--", *(["--:"] * (len(names) - 1))]),
+        *(piped(_markdown_row(table, row)) for row in table.lines()),
         "",
-        _md(caption(table)),
-        *map(_md, notes(table)),
+        plain_md(caption(table)),
+        *map(plain_md, notes(table)),
         "",
-        *(f"- {name}: {_md(formula)}" for name, formula in formulas(table)),
+        *(f"- {name}: {plain_md(formula)}" for name, formula in formulas(table)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -80,14 +80,16 @@ def _markdown_row(table: ResultTable, row: Row) -> list[str]:
         return f"{f'**{value}**' if cell.leads else value} {shown_interval(cell, column.share)}".rstrip()
 
     cells = (cell_text(column, cell) for column, cell in zip(table.columns, row.cells, strict=True))
-    return [_md(row.method), *cells, shown_gmac(row.gmac), shown_seeds(row.seeds)]
+    return [plain_md(row.method), *cells, shown_gmac(row.gmac), shown_seeds(row.seeds)]
 
 
-def _piped(cells: Sequence[str]) -> str:
+def piped(cells: Sequence[str]) -> str:
+    """A line of a Markdown table."""
     return f"| {' | '.join(cells)} |"
 
 
-def _md(text: str) -> str:
+def plain_md(text: str) -> str:
+    """Text that Markdown shows as it is."""
     return "".join(f"\\{c}" if c in "\\|<*`" else c for c in " ".join(text.split()))
 
 
@@ -105,17 +107,17 @@ def _latex_table(table: ResultTable) -> str:
         r"\centering",
         r"\small",
         r"\setlength{\tabcolsep}{4pt}",
-        f"\\caption{{{_tex(caption(table))}}}",
+        f"\\caption{{{tex(caption(table))}}}",
         f"\\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}",
         r"\toprule",
-        f"{' & '.join(map(_tex, names))} \\\\",
-        f"{' & '.join(map(_tiny, stats))} \\\\",
+        f"{' & '.join(map(tex, names))} \\\\",
+        f"{' & '.join(map(tiny, stats))} \\\\",
         r"\midrule",
         *(line for row in table.lines() for line in _latex_row(table, row)),
         r"\bottomrule",
         r"\end{tabular}",
         r"\par\medskip",
-        f"\\begin{{minipage}}{{\\linewidth}}\\footnotesize {_tex(under)}\\end{{minipage}}",
+        f"\\begin{{minipage}}{{\\linewidth}}\\footnotesize {tex(under)}\\end{{minipage}}",
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -123,20 +125,22 @@ def _latex_table(table: ResultTable) -> str:
 
 def _latex_row(table: ResultTable, row: Row) -> tuple[str, str]:
     """The numbers, and under them their intervals."""
-    values, intervals = [f"{{}}{_tex(row.method)}"], [""]  # {} keeps a label [x] from being read as an option of \\
+    values, intervals = [f"{{}}{tex(row.method)}"], [""]  # {} keeps a label [x] from being read as an option of \\
     for column, cell in zip(table.columns, row.cells, strict=True):
-        value = _tex(shown(cell.value if cell else None, column.share))
+        value = tex(shown(cell.value if cell else None, column.share))
         values.append(f"\\textbf{{{value}}}" if cell and cell.leads else value)
-        intervals.append(_tiny(shown_interval(cell, column.share) if cell else ""))
-    values += [_tex(shown_gmac(row.gmac)), _tex(shown_seeds(row.seeds))]
+        intervals.append(tiny(shown_interval(cell, column.share) if cell else ""))
+    values += [tex(shown_gmac(row.gmac)), tex(shown_seeds(row.seeds))]
     return f"{' & '.join(values)} \\\\", f"{' & '.join([*intervals, '', ''])} \\\\"
 
 
-def _tiny(text: str) -> str:
-    return f"\\scriptsize {_tex(text)}" if text else ""
+def tiny(text: str) -> str:
+    """Small print in LaTeX."""
+    return f"\\scriptsize {tex(text)}" if text else ""
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """Text that LaTeX shows as it is."""
     return "".join(LATEX.get(character, character) for character in text)
 
 

@@ -1,0 +1,44 @@
+"""What papers printed for the cell that a run fills, and whether the run was as large as theirs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from driftline import published
+
+Numbers = dict[tuple[str, str], float]
+"""By metric and statistic."""
+
+
+def printed(card: Mapping[str, Any], label: str) -> dict[str, Numbers]:
+    """What stands in papers for this method on the data, protocol and model of a card, by source."""
+    benchmark, protocol = card["run"]["benchmark"], card["protocol"].get("protocol", "")
+    method = published.printed_as(benchmark, label)
+    found: dict[str, Numbers] = defaultdict(dict)
+    for number in published.numbers(benchmark, card["data"]["name"], protocol, card["run"]["model"]["name"]):
+        if number.method == method:
+            found[number.source][number.metric, number.stat] = number.value
+    return found
+
+
+def cited(card: Mapping[str, Any], source: str) -> str:
+    """How a source is named beside a run: with a warning if the run is not of its size."""
+    return source if full_scale(card) else f"{source} (full scale)"
+
+
+def full_scale(card: Mapping[str, Any]) -> bool:
+    """Whether a run has the sizes, network and grid of what was printed; a benchmark may not say what they were."""
+    run = card["run"]
+    said = {**{f"model.{key}": value for key, value in run["model"]["settings"].items()}, **run["options"]}
+    usual = published.FULL_SCALE.get(run["benchmark"], {})
+    return all(said.get(key) == value for key, value in usual.items()) and _sizes(run["options"].get("sizes"))
+
+
+def _sizes(given: list[int] | None) -> bool:
+    if given is None:
+        return True
+    from driftline.benchmarks.seq_to_final import SIZES
+
+    return tuple(given) == SIZES.get(len(given))

@@ -1,0 +1,152 @@
+"""Tables laid out as a paper has them, as text: Markdown, LaTeX or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from driftline.errors import unknown
+from driftline.report.marks import PLAIN, Mark
+from driftline.report.results import NONE, shown
+from driftline.report.tables import piped, plain_md, tex, tiny
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A share, and what it rests on; one that a paper printed has no seeds."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    seeds: int = 0
+    of: int = 1
+    """Over how many runs of different networks or sequences it is a mean."""
+    mark: Mark = PLAIN
+
+    @property
+    def interval(self) -> str:
+        return "" if math.isnan(self.low) else f"[{shown(self.low, True)}, {shown(self.high, True)}]"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row; `source` says where it was printed, if it is not ours."""
+
+    name: str
+    entries: tuple[Entry | None, ...]
+    source: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} in {self.source}" if self.source else self.name
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows by columns of final accuracy, in percent."""
+
+    title: str
+    corner: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> bool:
+        """Whether entries rest on different numbers of runs, so that each must say on how many."""
+        return len({entry.of for line in self.lines for entry in line.entries if entry and entry.of > 1}) > 1
+
+
+def render(grids: Sequence[Grid], format: str) -> str:
+    """The grids as text: `md`, `latex` or `csv`."""
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
+    return FORMATS[format](grids)
+
+
+def _markdown(grids: Sequence[Grid]) -> str:
+    return "\n".join(_markdown_grid(grid) for grid in grids)
+
+
+def _markdown_grid(grid: Grid) -> str:
+    def cell(entry: Entry | None) -> str:
+        if entry is None:
+            return NONE
+        stars = "*" * (entry.mark.italic + 2 * entry.mark.bold)
+        return " ".join(
+            part for part in (f"{stars}{_value(entry)}{stars}", entry.interval, _count(grid, entry)) if part
+        )
+
+    lines = [
+        f"### {plain_md(grid.title)}",
+        "",
+        piped([grid.corner, *map(plain_md, grid.columns)]),
+        piped([":--", *(["--:"] * len(grid.columns))]),
+        *(piped([plain_md(line.title), *map(cell, line.entries)]) for line in grid.lines),
+        *(["", *map(plain_md, grid.notes)] if grid.notes else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex(grids: Sequence[Grid]) -> str:
+    return "% needs \\usepackage{booktabs}\n" + "\n".join(_latex_grid(grid) for grid in grids)
+
+
+def _latex_grid(grid: Grid) -> str:
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        r"\small",
+        r"\setlength{\tabcolsep}{4pt}",
+        f"\\caption{{{tex(' '.join([f'{grid.title}.', *grid.notes]))}}}",
+        f"\\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
+        r"\toprule",
+        f"{' & '.join(map(tex, (grid.corner, *grid.columns)))} \\\\",
+        r"\midrule",
+        *(row for line in grid.lines for row in _latex_rows(grid, line)),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex_rows(grid: Grid, line: Line) -> list[str]:
+    """The numbers and, where there are intervals, under them those."""
+    values, under = [f"{{}}{tex(line.title)}"], [""]
+    for entry in line.entries:
+        text = tex(_value(entry) if entry else NONE)
+        for command, wanted in (("textit", entry and entry.mark.italic), ("textbf", entry and entry.mark.bold)):
+            text = f"\\{command}{{{text}}}" if wanted else text
+        values.append(text)
+        under.append(tiny(" ".join(filter(None, (entry.interval, _count(grid, entry)))) if entry else ""))
+    return [f"{' & '.join(cells)} \\\\" for cells in (values, under) if any(cells)]
+
+
+def _csv(grids: Sequence[Grid]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    header = "table row column mean low high seeds of bold italic source"
+    writer.writerow(header.split())
+    for grid in grids:
+        for line in grid.lines:
+            for column, entry in zip(grid.columns, line.entries, strict=True):
+                if entry:
+                    numbers = (repr(entry.value), repr(entry.low), repr(entry.high), entry.seeds, entry.of)
+                    marked = (int(entry.mark.bold), int(entry.mark.italic))
+                    writer.writerow([grid.title, line.name, column, *numbers, *marked, line.source])
+    return out.getvalue()
+
+
+def _value(entry: Entry) -> str:
+    return shown(entry.value, share=True)
+
+
+def _count(grid: Grid, entry: Entry) -> str:
+    return f"(n = {entry.of})" if grid.counted and entry.of > 1 else ""
+
+
+FORMATS: dict[str, Callable[[Sequence[Grid]], str]] = {"md": _markdown, "latex": _latex, "csv": _csv}
