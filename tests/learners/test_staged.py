@@ -25,6 +25,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.training.attempt import Lesson, attempt
 from driftline.training.layers import stages
+from driftline.training.penalties import fisher
 from driftline.training.trials import Selection, Trial, needed
 
 TASK = Classification(("a", "b", "c"))
@@ -216,6 +217,46 @@ def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() ->
     # the joint one decays its weights too, by the same little: the curves agree, not the bits
     curves = [np.array(m.outcomes[t.key]["curve"]) for m, t in zip((fine, joint), tuned, strict=True)]
     assert np.abs(curves[0] - curves[1]).max() <= 0.1
+
+
+def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
+    for pull, kept in (("fisher-all", 3), ("fisher", 1)):
+        learner = taught(InTurn(pull=pull))
+        trials = [trial for trial in needed(learner.plan(STEPS)) if trial.objective == "fisher"]
+        assert [trial.train for trial in trials] == [(0,), (1,), (2,)]
+        sums = []
+        for trial in trials:
+            network = learner.network_of(trial.start)
+            shown = Lesson.of(*learner.lessons[trial.train[0]], 0.2)
+            alone = fisher(network, TASK, shown.train_x, shown.train_y, labels="empirical", seed=learner.seed)
+            sums.append(alone)
+        found = learner.outcomes[trials[-1].key]["importance"]
+        torch.testing.assert_close(found, torch.stack(sums[-kept:]).sum(0), rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(Tuned, structure="side-1", ends="additive"),
+        partial(Tuned, structure="side-1", ends="random"),
+        partial(Tuned, structure="low-rank-add", rank=1),
+        partial(Tuned, structure="low-rank-multiply", rank=1),
+        partial(Tuned, layers="snr", pull="fisher"),
+        partial(Tuned, layers="first-to-last", pull="l1"),
+        partial(Tuned, history="weighted"),
+        partial(InTurn, layers="fc:all:fc>all", decay="exponential"),
+        partial(InTurn, pull="fisher", reference_fisher=True),
+        partial(InTurn, structure="low-rank-add", rank=1),
+        partial(Jointly, shared=("conv1",)),
+        partial(Jointly, structure="low-rank-add", rank=1),
+    ],
+)
+def test_other_combinations_train_and_answer(make: Any) -> None:
+    learner = taught(make(), width=8)
+    x, _ = lessons(90)[-1]
+    assert np.isfinite(np.asarray(learner.predict(x).scores)).all()
+    best = max(row["score"] for row in learner.account() if row["valid"] == str(STEPS - 1))
+    assert best > 0.34  # three classes, and all bands are plain to see
 
 
 def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> None:

@@ -127,7 +127,8 @@ class Staged(Learner):
             found = measured(trial, network, before, lessons[trial.train[-1]], self._task, self.selection, self.seed)
             return {**before, **found}
         self.restrict(network, trial, before)
-        return attempt(trial, network, before, lessons, self._task, self.selection, self.seed, report)
+        carried = {name: before[name] for name in ("importance", "anchor") if trial.pull == "fisher-all"}
+        return {**carried, **attempt(trial, network, before, lessons, self._task, self.selection, self.seed, report)}
 
     def restrict(self, network: Any, trial: Trial, before: Outcome) -> None:
         """Let only the layers move that the trial trains."""

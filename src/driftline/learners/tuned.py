@@ -68,7 +68,8 @@ class Tunes(Staged):
         """The phases that tune the best of `starts` on a lesson; a chain of them if layers are tuned in stages."""
         keep = starts.keep
         if self.structure != "same":
-            points = self.selection.points(extra=self.selection.adjacent if self.tied else ())
+            tied = self.tied and self.ends != "additive"  # what is summed has no weights to be tied to
+            points = self.selection.points(extra=self.selection.adjacent if tied else ())
             return self._phase(starts, lesson, points, keep, pull="adjacent", growth=self.growth(steps))
         points = self._points(lr)
         pull: Pull = self.pull

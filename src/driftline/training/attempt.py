@@ -172,7 +172,7 @@ class Held:
             names = {id(weight): name for name, weight in network.named_parameters()}
             self.anchor = flat([anchor["weights"][names[id(weight)]] for weight in self.weights])
         elif self.kind in ("fisher", "fisher-all"):
-            self.weights, self.anchor = trainable(network), anchor["anchor"]
+            self.weights, self.anchor = list(network.parameters()), anchor["anchor"]  # frozen ones add a constant
             self.importance = anchor["importance"]
 
     def penalty(self) -> Tensor:
@@ -182,6 +182,8 @@ class Held:
         if self.kind == "adjacent":
             pairs = [pair for step in range(1, self.network.steps) for pair in self.network.adjacent(step)]  # type: ignore[operator, arg-type]
             moving = [(new, old) for new, old in pairs if new.requires_grad or old.requires_grad]
+            if not moving:
+                return torch.zeros(())
             return self.strength * pull(flat(new for new, _ in moving), flat(old for _, old in moving), 1.0)
         weights = flat(self.weights)
         if self.kind == "l1":
