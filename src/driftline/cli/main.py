@@ -17,11 +17,13 @@ import typer
 
 from driftline.cli import show as show_
 from driftline.cli.audit import audit
-from driftline.errors import UserError
+from driftline.cli.figure import figure
+from driftline.errors import UserError, unknown
 from driftline.version import __version__
 
 INTERRUPTED = 130
 BUG = 70
+FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--jobs", "--runs", "--data-dir", "--quiet")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,8 +40,9 @@ DataFolder = Annotated[
 ]
 
 
-@app.command()
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run(
+    context: typer.Context,
     what: Annotated[
         str, typer.Argument(help="A benchmark's name, or a recipe: a YAML file.", metavar="BENCHMARK|RECIPE")
     ],
@@ -56,13 +59,17 @@ def run(
     print_spec: Annotated[bool, typer.Option("--print-spec", help="Print the spec as YAML and stop.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Run a benchmark or a recipe, and record what happened."""
+    """Run a benchmark or a recipe, and record what happened.
+
+    Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`.
+    """
     from driftline import spec as spec_
     from driftline.cli.running import carry_out_spec
     from driftline.store import Store
 
     content = _content(what, data, model, methods, seeds)
-    spec = spec_.parse(spec_.with_settings(content, set_ or []))
+    own = _own_options(context.args, str(content.get("benchmark")))
+    spec = spec_.parse(spec_.with_settings(content, [*own, *(set_ or [])]))
     if print_spec:
         spec.jobs(default_model="logistic")  # names and settings are checked before anything is said of them
         typer.echo(spec.to_yaml(), nl=False)
@@ -89,6 +96,24 @@ def _content(what: str, data: str | None, model: str | None, methods: str | None
         return {"benchmark": what, **given}
     recipe = spec_.mapping(Path(what))
     return {**recipe, **given}
+
+
+def _own_options(given: list[str], benchmark: str) -> list[str]:
+    """`--shifts CLR` or `--shifts=CLR` as an assignment to an option of the benchmark."""
+    from driftline import registry
+
+    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    known = registry.get("benchmark", benchmark).options.model_fields
+    assignments = []
+    for flag, value in zip(words[::2], [*words[1::2], None], strict=False):
+        name = flag.removeprefix("--").replace("-", "_")
+        if not flag.startswith("--") or name not in known:
+            flags = [*FLAGS, *(f"--{option.replace('_', '-')}" for option in known)]
+            raise unknown("flag", flag, flags, f" (for {benchmark})")
+        if value is None:
+            raise UserError(f"{flag} needs a value")
+        assignments.append(f"{benchmark}.{name}={value}")
+    return assignments
 
 
 @app.command("list")
@@ -142,12 +167,21 @@ def table(
         list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs. [default: all]")
     ] = None,
     format: Annotated[str, typer.Option(help="md, latex or csv")] = "md",
+    layout: Annotated[
+        str | None, typer.Option(help="A paper's table, such as seq-to-final/table-9. [default: one per kind of run]")
+    ] = None,
     runs: RunsFolder = None,
 ) -> None:
-    """The result table: methods by metrics, mean and interval over seeds."""
-    from driftline.report.tables import render, result_table
+    """The result table: methods by metrics, mean and interval over seeds; or a paper's table with our numbers."""
+    from driftline.report import grids, layouts, tables
 
-    typer.echo(render(result_table(_record(runs_given, runs)), format), nl=False)
+    record = _record(runs_given, runs)
+    text = (
+        grids.render(layouts.layout(record, layout), format)
+        if layout
+        else tables.render(tables.result_table(record), format)
+    )
+    typer.echo(text, nl=False)
 
 
 @app.command()
@@ -178,6 +212,7 @@ def quickstart(
 
 
 app.command()(audit)
+app.command()(figure)
 
 
 def _record(keys: list[str] | None, runs: Path | None) -> Any:

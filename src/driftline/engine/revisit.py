@@ -75,7 +75,7 @@ class Visit:
         while pick is not None:
             trial = self.learner.chosen(pick)
             step = max(trial.train)
-            if step not in found:  # of several fits on one step the last counts
+            if trial.trains and step not in found:  # of several fits on one step the last counts
                 key = self.job.trial_key(self.dataset.fingerprint, trial.key, self.learner.privileged)
                 found[step] = Snapshot(step, key, _unwatched(self.learner.network_of(pick)))
             pick = trial.start

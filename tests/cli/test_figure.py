@@ -1,0 +1,136 @@
+"""`driftline figure` as a user meets it: files in four formats, numbers beside them, and refusals in words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import driftline as library
+from driftline.cli.main import main
+from driftline.record import Record
+from driftline.report.figures import FIGURES, draw, finished, save
+
+Command = Callable[..., tuple[int, str, str]]
+BEGINS = {".svg": b"<svg", ".pdf": b"%PDF", ".png": b"\x89PNG", ".html": b"<!DOCTYPE html>"}
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    folder = tmp_path_factory.mktemp("figure")
+    y = np.arange(360) % 3
+    x = np.random.default_rng(0).integers(0, 120, (360, 16, 16, 1), dtype=np.uint8)
+    for i, label in enumerate(y):
+        x[i, 4 * label + 1 : 4 * label + 4] += np.uint8(80)
+    np.savez(folder / "bands.npz", x=x, y=y)
+    options = {"shifts": "RL", "sizes": [30, 30, 30], "test": 60, "oracle": 60, "epochs": 2, "batch": 8}
+    grid = {"lr": [0.02], "weight_decay": [1e-4], "dropout": [0.0], "adjacent": [0.1, 1.0], "budget": "paper"}
+    spec = {
+        "benchmark": "seq-to-final",
+        "data": {"name": "array", "path": str(folder / "bands.npz")},
+        "model": {"name": "conv-1", "width": 2},
+        "methods": ["baseline", "oracle", "seq-ft", "sft", "jm"],
+        "seq-to-final": {**options, **grid},
+    }
+    return library.run(spec, runs=folder / "runs")
+
+
+@pytest.fixture
+def figure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, record: Record
+) -> Command:
+    """Ask for a figure in an empty folder; exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DRIFTLINE_RUNS", str(record.runs[0].folder.parents[1]))
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["driftline", "figure", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return command
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_can_be_drawn(figure: Command, tmp_path: Path, name: str) -> None:
+    code, out, _ = figure(name, *(["--points", "3"] if name == "path" else []))
+    assert code == 0
+    assert out == f"{name}.svg, and its numbers in {name}.csv\n"
+    drawn = (tmp_path / f"{name}.svg").read_text()
+    assert "NaN" not in drawn
+    assert "seq-to-final" in drawn
+    if name == "examples":
+        assert drawn.count("data:image/png") == 9
+    else:
+        methods = pd.read_csv(tmp_path / f"{name}.csv")["method"].unique()
+        assert all(f">{method}</text>" in drawn for method in methods)
+
+
+def test_help_names_them_all(figure: Command) -> None:
+    _, out, _ = figure("--help")
+    assert all(name in out for name in FIGURES)
+
+
+@pytest.mark.parametrize("suffix", BEGINS)
+def test_every_format_can_be_written(figure: Command, tmp_path: Path, suffix: str) -> None:
+    assert figure("adjacent", "-o", f"a{suffix}")[0] == 0
+    assert (tmp_path / f"a{suffix}").read_bytes().lstrip().startswith(BEGINS[suffix])
+    assert (tmp_path / "a.csv").exists()
+
+
+def test_the_numbers_of_one_run_with_options(figure: Command, tmp_path: Path, record: Record) -> None:
+    run = next(run for run in record.runs if run.method == "sft")
+    code, _, err = figure("path", run.key[:8], "-o", "p.svg", "--points", "5", "--statistics", "interpolated")
+    assert (code, err) == (0, "")
+    table = pd.read_csv(tmp_path / "p.csv")
+    assert table["run"].unique().tolist() == [run.key]
+    along = table[table["statistics"] == "interpolated"].set_index("s")["accuracy"]
+    assert along.index.tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert along[1.0] == run.table("scores")["value"].item()
+
+
+def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
+    code, _, err = figure("path", "--points", "2")
+    assert code == 0
+    assert err == "left out (no model before the last step): baseline, oracle\n"
+    assert "left out" in (tmp_path / "path.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("pathe",), "no figure 'pathe'. Did you mean 'path'?"),
+        (("path", "-o", "p.gif"), "written as .svg, .pdf, .png, .html, and p.gif is none"),
+        (("svcca", "--points", "3"), "figure 'svcca' has no option --points"),
+        (("path", "--statistics", "kept"), "re-estimated or interpolated, not 'kept'"),
+        (("path", "--runs", "nowhere"), "no finished run in nowhere"),
+    ],
+)
+def test_refusals(figure: Command, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    code, out, err = figure(*arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_several_panels(record: Record, tmp_path: Path) -> None:
+    """Two settings and two seeds in one figure."""
+    frame, _ = draw("path", record, points=2)
+    twice = pd.concat([frame, frame.assign(panel="another")])
+    save(twice, finished(FIGURES["path"].chart(twice), ["left out: one"]), tmp_path / "path.svg")
+    assert all(text in (tmp_path / "path.svg").read_text() for text in ("another", "left out: one"))
+    frame, _ = draw("weights", record)
+    twice = pd.concat([frame, frame.assign(panel="another")])
+    chart = FIGURES["weights"].chart(twice)
+    save(twice, chart, tmp_path / "weights.svg")
+    assert "another" in (tmp_path / "weights.svg").read_text()
+    frame, _ = draw("models-over-time", record)
+    twice = pd.concat([frame, frame.assign(seed=1)])
+    save(twice, FIGURES["models-over-time"].chart(twice), tmp_path / "map.svg")
+    assert "seed 1" in (tmp_path / "map.svg").read_text()
