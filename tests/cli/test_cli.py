@@ -113,6 +113,20 @@ def test_print_spec_is_a_recipe_that_runs(driftline: Command, tmp_path: Path) ->
     assert driftline("run", "recipe.yaml", "--seeds", "1", "--quiet") == (0, "", "")
 
 
+def test_options_of_a_benchmark_are_flags(driftline: Command) -> None:
+    code, out, _ = driftline(*RUN, "--period", "each", "--holdout=0.3", "--print-spec")
+    assert code == 0
+    assert "period: each" in out
+    assert "holdout: 0.3" in out
+    code, out, _ = driftline(*SEQUENCE, "--methods", "baseline", "--lr", "1e-3,1e-4", "--print-spec")
+    assert code == 0
+    assert "sizes: 100,60,60" in out
+    assert "lr: 1e-3,1e-4" in out
+
+
+SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--sizes", "100,60,60", "--test", "100")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -144,6 +158,24 @@ def test_print_spec_is_a_recipe_that_runs(driftline: Command, tmp_path: Path) ->
             ("run", "timeline", "--data", "digits", "--methods", "json:dumps"),
             "is not a driftline.learners.base",
         ),
+        ((*RUN, "--shifts", "CLR"), "no flag '--shifts'"),
+        ((*RUN, "--perod", "month"), "no flag '--perod'. Did you mean '--period'?"),
+        ((*RUN, "--method", "ft"), "Did you mean '--methods'?"),
+        ((*RUN, "--period"), "--period needs a value"),
+        ((*RUN, "stray"), "no flag 'stray'"),
+        (
+            ("run", "seq-to-final", "--data", "digits", "--methods", "lp-ft", "--shifts", "RX", "--sizes", "60,40,40"),
+            "no shift 'X'",
+        ),
+        (
+            ("run", "seq-to-final", "--data", "digits", "--methods", "lp-ft", "--sizes", "60,40"),
+            "4 steps",
+        ),
+        (
+            (*SEQUENCE, "--methods", "lp-ft", "--model", "mlp"),
+            "needs a network of named blocks",
+        ),
+        ((*SEQUENCE, "--methods", "oracle", "--oracle", "0"), "leave it out"),
         (("show", "abc"), "no finished run"),
         (("report",), "no finished run in driftline-runs"),
         (("list", "methds"), "no list 'methds'. Did you mean 'methods'?"),

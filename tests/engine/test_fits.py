@@ -195,7 +195,7 @@ def test_side_blocks_of_conv_nets_are_explained(images: Path, tmp_path: Path) ->
 
 def test_a_sequence_without_an_oracle_refuses_the_oracle(images: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="leave it out"):
-        driftline.run(spec(images, ["oracle"], oracle=None), runs=tmp_path)
+        driftline.run(spec(images, ["oracle"], oracle=0), runs=tmp_path)
 
 
 def test_sharing_is_told_on_the_command_line(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

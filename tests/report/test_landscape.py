@@ -133,7 +133,7 @@ def test_an_oracle_that_was_not_run_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_sequence_without_an_oracle_has_no_projection(tmp_path: Path) -> None:
-    record = ran(tmp_path, ["baseline"], shifts="L", sizes=[30, 30], test=30, epochs=1, oracle=None)
+    record = ran(tmp_path, ["baseline"], shifts="L", sizes=[30, 30], test=30, epochs=1, oracle=0)
     for figure in (landscape.weights, landscape.similarity):
         with pytest.raises(UserError, match="this sequence has no oracle; models-over-time needs none"):
             figure(record)

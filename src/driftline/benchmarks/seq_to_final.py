@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import pandas as pd
@@ -36,6 +37,7 @@ SIZES = {
     7: (4000, 2000, 3000, 2000, 3000, 2000, 4000),
     8: (4000, 2000, 2000, 2000, 2000, 2000, 2000, 4000),
 }
+ORACLE = 5  # times as many samples of the final step
 ROTATIONS = {f"rot{n}": "R" * (n - 1) for n in SIZES}
 
 
@@ -59,8 +61,9 @@ class Options(base.Options):
     sizes: Sizes | None = None
     """Samples per step, four fifths of them for training; the paper's if not given."""
     test: int = Field(default=5000, ge=1)
-    oracle: int | None = Field(default=20000, ge=1)
-    """How many samples of the final step the oracle is shown; none if there are no more."""
+    oracle: int | None = Field(default=None, ge=0)
+    """How many samples of the final step the oracle is shown: five times as many as the others if not given and if
+    there are so many; 0 for no oracle."""
     draws: Literal["named", "reference"] = "named"
     """reference: the very samples that the paper's code draws."""
     period: str = "decade"
@@ -172,5 +175,10 @@ def _sequence(dataset: Dataset, options: Options, seed: Seed) -> Sequence:
         if steps not in SIZES:
             raise UserError(f"the paper has no sizes for {steps} steps: give them with --sizes")
         sizes = SIZES[steps]
-    where = seed.child("sequence")
-    return sequence(dataset, shifts, sizes, options.test, oracle=options.oracle, seed=where, draws=options.draws)
+    make = partial(sequence, dataset, shifts, sizes, options.test, seed=seed.child("sequence"), draws=options.draws)
+    if options.oracle is not None:
+        return make(oracle=options.oracle or None)
+    try:
+        return make(oracle=ORACLE * sizes[-1])
+    except UserError:  # too few samples, or something that is wrong without an oracle too
+        return make(oracle=None)
