@@ -154,6 +154,9 @@ class Job(Strict):
     def trial_key(self, fingerprint: str, trial: str, privileged: bool) -> str:
         """The hash of what a fit depends on; the method is not among it, so methods share their fits."""
         parts = self.model_dump(mode="json", exclude={"method", "label"})
+        options = registry.get("benchmark", self.benchmark).options
+        idle = {*options.said_by_trials, *(() if privileged else options.privileged)}
+        parts["options"] = {name: value for name, value in self.options.items() if name not in idle}
         said = {"fingerprint": fingerprint, "files": self._files(), "trial": trial, "privileged": privileged}
         return hash_of({**parts, **said, "stage": "fit"})
 

@@ -120,7 +120,7 @@ def test_portraits_by_decade() -> None:
         portraits = load("yearbook", {}, folders())
     except UserError as error:
         pytest.skip(f"no Yearbook portraits: {error}")
-    layout = lay_out(portraits, shifts="time", first="1930", final="2000")
+    layout = lay_out(portraits, shifts="time", first=1930, final="2000")
     steps = layout.protocol["steps"]
     assert len(steps) == 8
     assert steps[0].startswith("1930")

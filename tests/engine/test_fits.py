@@ -78,6 +78,20 @@ def test_methods_share_their_fits(images: Path) -> None:
         seen.add(stage.key)
 
 
+def test_fits_are_shared_across_options_that_they_do_not_depend_on(images: Path) -> None:
+    def fits(**options: Any) -> set[str]:
+        planned = plan(as_spec(spec(images, ["seq-ft", "oracle"], **options)), None)
+        return {stage.key for stage in planned.stages if stage.kind == "fit"}
+
+    usual = fits()
+    assert fits(resamples=7) == usual
+    more = fits(lr="3e-3,1e-3,1e-2")
+    assert len(more & usual) == 4  # history and oracle; what starts from a winner starts from another contest now
+    assert len(fits(oracle=100) & usual) == 4  # all but the oracle's own two
+    assert not fits(epochs=3) & usual
+    assert not fits(shifts="LR") & usual
+
+
 def test_two_processes_give_the_same_record(images: Path, plain: Path, tmp_path: Path) -> None:
     driftline.run(spec(images), runs=tmp_path, jobs=2)
     assert contents(tmp_path) == contents(plain)
@@ -164,7 +178,7 @@ def test_other_methods_meet_this_benchmark_and_these_meet_others(images: Path, t
     assert [card["protocol"]["trials"] for card in record.cards] == [0, 0]
     timeline = {"benchmark": "timeline", "data": {"name": "digits", "periods": 2}, "model": "linear"}
     (run,) = driftline.run({**timeline, "methods": ["baseline"], "timeline": {"draws": 10}}, runs=tmp_path).runs
-    assert run.card["protocol"]["trials"] == 8
+    assert run.card["protocol"]["trials"] == 4  # a linear model has no dropout to try
 
 
 @pytest.mark.parametrize(
@@ -178,6 +192,10 @@ def test_other_methods_meet_this_benchmark_and_these_meet_others(images: Path, t
         ({"test": 4000}, "test"),
         ({"oracle": 20}, "oracle"),
         ({"lr": "fast"}, "lr"),
+        ({"lr": 0}, "lr"),
+        ({"dropout": 1.5}, "dropout"),
+        ({"shifts": "rot9"}, "rot8"),
+        ({"shifts": "time"}, "sizes means nothing with shifts=time"),
         ({"budget": "all"}, "budget"),
         ({"shift": "R"}, "shifts"),
     ],

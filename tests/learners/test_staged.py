@@ -209,14 +209,37 @@ def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
 
 
 def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() -> None:
-    selection = Selection(lr=(3e-3,), weight_decay=(0.01,), dropout=(0.0,), adjacent=(0.01,), epochs=4, batch=20)
-    fine = taught(Tuned(pull="l2"), selection=selection)
-    joint = taught(Tuned(structure="separate"), selection=selection)
-    tuned = [next(t for t in needed(m.plan(STEPS)) if t.train == (3,)) for m in (fine, joint)]
-    assert [trial.strength for trial in tuned] == [0.01, 0.01]
-    # the joint one decays its weights too, by the same little: the curves agree, not the bits
-    curves = [np.array(m.outcomes[t.key]["curve"]) for m, t in zip((fine, joint), tuned, strict=True)]
-    assert np.abs(curves[0] - curves[1]).max() <= 0.1
+    selection = Selection(lr=(3e-3, 1e-3), weight_decay=(1e-3, 0.1), dropout=(0.0,), epochs=4, batch=20)
+    fine, joint = (taught(Tuned(**said), selection=selection) for said in ({"pull": "l2"}, {"structure": "separate"}))
+    assert same_answers(fine, joint)  # Table 15 again
+    assert not same_answers(fine, taught(Tuned(), selection=selection))
+    anchored = taught(Tuned(pull="l2", afresh=True), selection=selection)
+    tuned = [trial for trial in needed(anchored.plan(STEPS)) if trial.train == (3,)]
+    assert {(trial.weight_decay, trial.strength) for trial in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
+
+
+def test_staged_tuning_is_pulled_to_the_model_before_the_lesson() -> None:
+    learner = taught(Tuned(layers="fc>all", pull="l2"))
+    plan = learner.plan(STEPS)
+    winner = learner.chosen(plan.best)
+    assert winner.start is not None
+    probe = learner.chosen(winner.start)
+    past = learner.outcome(learner.chosen(probe.start))  # type: ignore[arg-type]
+    held_to = learner.outcome(winner)["held_to"]
+    assert all(torch.equal(held_to[name], past["weights"][name]) for name in past["weights"])
+
+
+def test_the_same_budget_is_never_exceeded_by_a_grid() -> None:
+    small = Selection(lr=(1e-3, 3e-4), weight_decay=(1e-4,), dropout=(0.0,))
+    for name in ("seq-ewc", "st-1", "sst-1", "jm", "jst-1", "sft", "lp-ft"):
+        counts = Counter((t.train, t.layers, t.objective) for t in planned(name, small) if t.trains)
+        assert set(counts.values()) == {2}, name
+
+
+def test_schedules_hold_for_side_modules_too() -> None:
+    learner = prepared(InTurn(structure="side-1", decay="linear"), ResFamily)
+    last = sorted({trial.lr for trial in learner.plan(STEPS).trials})
+    assert last == pytest.approx([7e-5, 7e-4])
 
 
 def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
@@ -246,6 +269,10 @@ def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
         partial(Tuned, history="weighted"),
         partial(InTurn, layers="fc:all:fc>all", decay="exponential"),
         partial(InTurn, pull="fisher", reference_fisher=True),
+        partial(InTurn, pull="fisher", layers="fc>all"),
+        partial(InTurn, layers="fc:rgn:all"),
+        partial(Tuned, layers="layer1,fc", moving_statistics=True),
+        partial(Tuned, structure="low-rank-add", rank=1, low_rank_start="reference"),
         partial(InTurn, structure="low-rank-add", rank=1),
         partial(Jointly, shared=("conv1",)),
         partial(Jointly, structure="low-rank-add", rank=1),
@@ -271,12 +298,16 @@ def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> Non
 def test_what_an_engine_hands_over_changes_nothing(make: Any) -> None:
     alone = taught(make())
     helped = prepared(make())
-    helped.look_up(lambda key: dict(alone.outcomes[key]) if "weights" in alone.outcomes[key] else None)
+    helped.look_up(lambda key, whole: dict(alone.outcomes[key]) if not whole or _whole(alone, key) else None)
     for x, y in lessons():
         helped.learn(x, y)
     helped.finish()
     assert same_answers(alone, helped)
     assert helped.account() == alone.account()
+
+
+def _whole(learner: Staged, key: str) -> bool:
+    return "weights" in learner.outcomes[key]
 
 
 def test_an_account_names_the_winner_of_every_phase() -> None:
@@ -338,7 +369,7 @@ def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: 
     [
         (partial(Tuned, structure="side-block"), ConvFamily, "side block"),
         (partial(Tuned, layers="layer9"), ConvFamily, "layer9"),
-        (partial(InTurn, layers="fc:layer9"), ConvFamily, "layer9"),
+        (partial(InTurn, layers="fc:layer9:rgn"), ConvFamily, "layer9"),
         (partial(Jointly, shared=("head",)), ConvFamily, "head"),
     ],
 )
@@ -352,6 +383,12 @@ def test_settings_that_mean_nothing_together_are_refused() -> None:
         Tuned(structure="side-1", layers="fc")
     with pytest.raises(UserError, match="beam"):
         InTurn(beam=0)
+    with pytest.raises(UserError, match="afresh"):
+        Tuned(afresh=True)
+    with pytest.raises(UserError, match="reward"):
+        Tuned(penalty=-1.0)
+    with pytest.raises(UserError, match="use sft"):
+        prepared(Tuned(layers="fc:all:all")).plan(STEPS)
 
 
 def test_layers_need_names() -> None:

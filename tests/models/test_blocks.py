@@ -190,9 +190,9 @@ def test_images_are_standardised_by_channel_once_and_grey_is_three_equal_channel
     assert grey.standardise.mean.shape == (1,)
 
 
-@pytest.mark.parametrize("shape", [(15, 32, 3), (32, 32, 2), (3, 32, 32), (64,)])
+@pytest.mark.parametrize("shape", [(7, 32, 3), (32, 32, 2), (3, 32, 32), (64,)])
 def test_other_inputs_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(UserError, match="at least 16 x 16"):
+    with pytest.raises(UserError, match="at least 8 x 8"):
         models.build("conv-2", shape, 2)
 
 
@@ -203,8 +203,8 @@ def test_impossible_widths_are_refused(name: str, width: int, why: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("side", [16, 27])
-def test_any_size_from_16_pixels_and_a_side_module_fits_its_block(name: str, side: int) -> None:
+@pytest.mark.parametrize("side", [8, 27])
+def test_any_size_from_8_pixels_and_a_side_module_fits_its_block(name: str, side: int) -> None:
     net, x = small(name, side=side), images(2, side)
     assert torch.isfinite(net(x)).all()
     x = net.layers["conv1"](x)

@@ -18,6 +18,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.training.attempt import Held, Lesson, _Fit, attempt, optimizer, recency
 from driftline.training.measure import accumulated, batch_fisher, layer_scores
+from driftline.training.meter import Meter
 from driftline.training.objectives import invariance_penalty, slopes
 from driftline.training.trials import Growth, Selection, Trial
 
@@ -89,6 +90,18 @@ def test_dro_descends_on_the_worst_lesson_only() -> None:
     assert len({round(risk, 4) for risk in risks}) == 3
 
 
+def test_dro_goes_back_through_the_worst_lesson_only() -> None:
+    spent = []
+    for lessons in ({0: lesson(0)}, {0: lesson(0), 1: lesson(1), 2: lesson(2)}):
+        net, meter = network(), Meter()
+        meter.attach(net)
+        made = fit("dro", net, lessons)
+        made.loss_by_lesson().backward()
+        spent.append((meter.forward, meter.backward))
+    assert spent[1][0] == 3 * spent[0][0]
+    assert spent[1][1] == spent[0][1] > 0
+
+
 def test_irm_adds_the_mean_penalty_of_the_lessons() -> None:
     net, lessons = network(), {0: lesson(0), 1: lesson(1)}
     made = fit("irm", net, lessons, strength=7.0)
@@ -122,7 +135,7 @@ def held(pull: Any, net: nn.Module, anchor: dict[str, Any], strength: float = 2.
 
 def test_pulls_to_the_start_are_zero_there_and_known_sums_elsewhere() -> None:
     net = network()
-    anchor = {"weights": {name: value.clone() for name, value in net.state_dict().items()}}
+    anchor = {"held_to": {name: value.clone() for name, value in net.state_dict().items()}}
     assert held("l2", net, anchor) == held("l1", net, anchor) == 0
     with torch.no_grad():
         for parameter in net.parameters():  # batch norm moves too, and must not count
@@ -175,7 +188,7 @@ def test_the_reference_fisher_squares_sums_over_batches() -> None:
 
 @pytest.mark.parametrize("kind", ["rgn", "snr"])
 def test_layer_scores_by_hand(kind: str) -> None:
-    net, data = network(), lesson(0)
+    net, data = network(), lesson(0, 60)  # twelve mini-batches of four
     x = torch.from_numpy(data.train_x).permute(0, 3, 1, 2).float() / 255
     grads: dict[str, list[torch.Tensor]] = {name: [] for name, _ in net.named_parameters()}
     for rows in torch.arange(len(data.train_y)).split(4):

@@ -22,10 +22,12 @@ def test_the_paper_grid_starts_with_its_first_values() -> None:
 def test_one_axis_more_costs_nothing_under_the_same_budget_and_threefold_under_the_papers() -> None:
     same = Selection().points(extra=(0.01, 0.1, 1.0))
     paper = Selection(budget="paper").points(extra=(0.01, 0.1, 1.0))
-    assert len(same) == 8
-    assert len(paper) == 24
-    assert [point["strength"] for point in same] == [0.01, 0.1, 1.0, 0.01, 0.1, 1.0, 0.01, 0.1]
-    assert {point["strength"] for point in paper} == {0.01, 0.1, 1.0}
+    assert (len(same), len(paper)) == (8, 24)
+    assert all(point in paper for point in same)
+    assert [paper.index(point) for point in same] == sorted(paper.index(point) for point in same)
+    for axis in ("lr", "weight_decay", "dropout", "strength"):
+        assert {point[axis] for point in same} == {point[axis] for point in paper}, axis
+    assert len({tuple(point.values()) for point in same}) == 8
 
 
 def test_an_axis_can_take_the_place_of_weight_decay() -> None:
@@ -52,6 +54,7 @@ def test_everything_that_a_trial_says_moves_its_key() -> None:
         "layers": ("fc",),
         "top": 2,
         "growth": Growth("side-1", "separate", 3),
+        "moving_statistics": True,
     }
     keys = {trial.key, *(replace(trial, **{name: value}).key for name, value in changes.items())}
     assert len(keys) == len(changes) + 1

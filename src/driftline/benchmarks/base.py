@@ -40,7 +40,12 @@ def scores(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
 class Options(BaseModel):
     """A benchmark's own settings; unknown ones are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    said_by_trials: ClassVar[tuple[str, ...]] = ()
+    """Options that a fit does not depend on except through its own settings, so that fits are shared across them."""
+    privileged: ClassVar[tuple[str, ...]] = ()
+    """Options that only privileged learners notice."""
 
 
 @dataclass(frozen=True)

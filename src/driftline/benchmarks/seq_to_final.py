@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, Field
 from driftline import registry
 from driftline.benchmarks import base
 from driftline.data import Dataset
-from driftline.errors import UserError
+from driftline.errors import UserError, unknown
 from driftline.metrics.intervals import percentile_interval, resample_mean
 from driftline.record import Run
 from driftline.registry import register
@@ -50,10 +50,17 @@ def _listed(given: Any) -> Any:
 
 Sizes = Annotated[tuple[int, ...], BeforeValidator(_listed)]
 Values = Annotated[tuple[Annotated[float, Field(ge=0)], ...], BeforeValidator(_listed), Field(min_length=1)]
+Positive = Annotated[tuple[Annotated[float, Field(gt=0)], ...], BeforeValidator(_listed), Field(min_length=1)]
+Shares = Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], BeforeValidator(_listed), Field(min_length=1)]
 
 
 class Options(base.Options):
     """The settings of a sequence, and of how hyper-parameters are chosen."""
+
+    said_by_trials: ClassVar[tuple[str, ...]] = (
+        *("lr", "weight_decay", "dropout", "adjacent", "fisher", "budget", "resamples"),
+    )
+    privileged: ClassVar[tuple[str, ...]] = ("oracle",)
 
     shifts: str = "RCL"
     """The shifts of the later steps, a letter each (see `driftline list shifts`); rot2 to rot8; or "time" for the
@@ -72,15 +79,15 @@ class Options(base.Options):
     """With shifts=time: the first period."""
     final: str | None = None
     """With shifts=time: the period from which on everything is the final step."""
-    lr: Values = Selection.lr
+    lr: Positive = Selection.lr
     weight_decay: Values = Selection.weight_decay
-    dropout: Values = Selection.dropout
+    dropout: Shares = Selection.dropout
     adjacent: Values = Selection.adjacent
     """How strongly weights of neighbouring steps are tied."""
     fisher: Values = Selection.fisher
     """How strongly Fisher information holds weights."""
     budget: Literal["same", "paper"] = Selection.budget
-    """same: every phase of every method has as many trials as lr x weight_decay x dropout; paper: as many as there."""
+    """same: a phase has at most as many trials as lr x weight_decay x dropout; paper: as many as there."""
     epochs: int = Field(default=Selection.epochs, ge=1)
     batch: int = Field(default=Selection.batch, ge=2)
     patience: int = Field(default=Selection.patience, ge=0)
@@ -115,8 +122,10 @@ class SeqToFinal:
         "Images are standardised per channel from the first data a network is trained on, and not augmented; the "
         "paper's code feeds raw pixels (and, on Portraits, pixels that are almost constant).",
         "Sub-populations are drawn in the proportions that the paper describes; its code shows all of them early.",
-        "Every phase of every method has the same number of trials; budget=paper has the paper's.",
-        "I-FT and D-FT do not see the final step in their history, and SFT's schedule is not chosen on test data.",
+        "No phase has more trials than lr x weight_decay x dropout, except where layers or schedules compete; "
+        "budget=paper has the paper's.",
+        "I-FT and D-FT do not see the final step in their history. SFT chooses its learning rate at each step; with "
+        "decay=chosen the paper's schedules compete on validation data, where its code lets them on test data.",
         "Batch norm of frozen layers stands still; IRM's scale is one number; Fisher information is per example.",
     )
     headline: ClassVar[tuple[tuple[str, str], ...]] = (("final-accuracy", "mean"),)
@@ -163,9 +172,12 @@ class SeqToFinal:
 
 def _sequence(dataset: Dataset, options: Options, seed: Seed) -> Sequence:
     if options.shifts == "time":
+        _refuse_idle(options)
         return sequence_in_time(
             dataset, period=options.period, first=options.first, final=options.final, seed=seed.child("sequence")
         )
+    if options.shifts.startswith("rot") and options.shifts not in ROTATIONS:
+        raise unknown("sequence", options.shifts, ROTATIONS)
     shifts = ROTATIONS.get(options.shifts, options.shifts)
     sizes = options.sizes
     if sizes is None:
@@ -182,3 +194,10 @@ def _sequence(dataset: Dataset, options: Options, seed: Seed) -> Sequence:
         return make(oracle=ORACLE * sizes[-1])
     except UserError:  # too few samples, or something that is wrong without an oracle too
         return make(oracle=None)
+
+
+def _refuse_idle(options: Options) -> None:
+    """Options that mean nothing where the data's own time makes the steps."""
+    for name in ("sizes", "test", "oracle", "draws"):
+        if getattr(options, name) not in (Options.model_fields[name].default, 0):
+            raise UserError(f"{name} means nothing with shifts=time: the periods have the samples that they have")

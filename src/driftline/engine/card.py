@@ -43,7 +43,7 @@ def make(
             "least_the_method_needs": learner_class(job.method.name).sees.name.lower(),
             "reset_policy": "none",
             "normalisation": "inside the model; estimated from its own training data",
-            "seeds": f"named children of {job.seed}: split, init, learner, budget, bootstrap",
+            "seeds": f"named children of {job.seed}: split or sequence, init, learner, budget, bootstrap",
             "threads": 1,
         },
         "metrics": _metrics(benchmark, options, layout),

@@ -46,6 +46,9 @@ class Interrupted(Exception):
     """A stage was told to stop; it has not failed, and will be resumed."""
 
 
+NEEDED = "a stage it needs failed: "
+
+
 class Executor(Protocol):
     """Somewhere a stage can be computed."""
 
@@ -117,7 +120,8 @@ class _Board:
                     lost = [key for key in stage.needs if key in self.summary.failed]
                     if lost:
                         self._waiting.remove(stage)
-                        reason = f"a stage it needs failed: {self.summary.failed[lost[0]]}"
+                        why = self.summary.failed[lost[0]]
+                        reason = why if why.startswith(NEEDED) else NEEDED + why
                         self._store.fail(stage.key, stage.job, reason)
                         self._settle(stage, reason)
                         break

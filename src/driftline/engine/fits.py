@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.learners.staged import Outcome, Staged
+from driftline.learners.staged import Outcome, Recall, Staged, without_arrays
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.spec import Job
@@ -60,20 +59,20 @@ def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[tuple[Any, np.
     return [(each.x, each.y) for each in shown if each is not None]
 
 
-def recall(
-    job: Job, fingerprint: str, store: Store, privileged: bool, meter: Meter | None
-) -> Callable[[str], Outcome | None]:
-    """How a learner gets at fits that are done. With a meter, what they cost is put on the learner's bill."""
+def recall(job: Job, fingerprint: str, store: Store, privileged: bool, meter: Meter | None) -> Recall:
+    """How a learner gets at fits that are done. With a meter, what they cost is put on the learner's bill, once."""
+    billed: set[str] = set()
 
-    def known(trial_key: str) -> Outcome | None:
+    def known(trial_key: str, whole: bool) -> Outcome | None:
         path = store.stage_path(job.trial_key(fingerprint, trial_key, privileged))
         if not state.readable(path):
             return None
-        outcome: Outcome = state.load(path)
+        outcome: Outcome = state.load(path) if whole else without_arrays(state.glance(path))
         forward, backward = outcome.pop("macs")
         outcome.pop("seconds")
-        if meter is not None:
+        if meter is not None and trial_key not in billed:
             meter.forward, meter.backward = meter.forward + forward, meter.backward + backward
+            billed.add(trial_key)
         return outcome
 
     return known

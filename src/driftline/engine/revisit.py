@@ -12,7 +12,6 @@ the last step moved them: frozen layers keep theirs, as they did in training.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +26,7 @@ from driftline.data import Dataset
 from driftline.engine import fits
 from driftline.engine.stages import materials, prepared
 from driftline.errors import UserError
-from driftline.learners.staged import Outcome, Staged
+from driftline.learners.staged import Outcome, Recall, Staged
 from driftline.models.blocks import BlockNetwork, Layered, weights
 from driftline.models.inputs import as_input, as_tensor
 from driftline.models.joint import JointNetwork, LayerInTime, LowRank, Separate, Shared, Sides
@@ -143,11 +142,11 @@ def _visit(job: Job, store: Store, where: Path | None) -> Visit:
     return Visit(job, store, where, dataset, layout, learner)
 
 
-def _known(job: Job, recall: Callable[[str], Outcome | None], store: Store) -> Callable[[str], Outcome | None]:
+def _known(job: Job, recall: Recall, store: Store) -> Recall:
     """Look a fit up; a learner that finds none would train it."""
 
-    def known(key: str) -> Outcome | None:
-        outcome = recall(key)
+    def known(key: str, whole: bool) -> Outcome | None:
+        outcome = recall(key, whole)
         if outcome is None:
             raise UserError(
                 f"the fits of {job.label}, seed {job.seed}, are not in {store.folder}: run it with the same settings "

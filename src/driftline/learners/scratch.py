@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
+from driftline.errors import UserError
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.training.trials import Objective, Phase, Selection, Trial
@@ -33,6 +34,12 @@ def pooled_phase(
     strength = penalty if what == "irm" else 0.0
     points = selection.points()
     return Phase(tuple(Trial(train, valid, objective=what, strength=strength, **point) for point in points))
+
+
+def must_penalise(penalty: float) -> None:
+    """Refuse a penalty that would be a reward."""
+    if penalty < 0:
+        raise UserError(f"a penalty of {penalty} would reward what it is to prevent: give 0 or more")
 
 
 @register("method", "baseline")
@@ -59,6 +66,10 @@ class OnAll(Staged):
 
     objective: Pooling = "erm"
     penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        must_penalise(self.penalty)
 
     def plan(self, lessons: int) -> Phase:
         return pooled_phase(lessons, (lessons - 1,), self.objective, self.penalty, self.selection)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from driftline.errors import UserError
@@ -21,7 +21,10 @@ from driftline.types import Samples
 
 Outcome = dict[str, Any]
 """What a trial came to: its score, the weights it kept, and how it went."""
+Recall = Callable[[str, bool], Outcome | None]
+"""From a trial's key to its outcome, the whole of it or all but its arrays, if that is known."""
 
+ARRAYS = ("weights", "importance", "anchor", "held_to")
 BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
 
 
@@ -33,7 +36,7 @@ class Staged(Learner):
 
     def __post_init__(self) -> None:
         self.choose_by(Selection())
-        self.look_up(lambda key: None)
+        self.look_up(lambda key, whole: None)
 
     def choose_by(self, selection: Selection) -> None:
         """Choose hyper-parameters in this way; a benchmark may have its own."""
@@ -44,8 +47,8 @@ class Staged(Learner):
         """How hyper-parameters are chosen."""
         return self._selection
 
-    def look_up(self, recall: Callable[[str], Outcome | None]) -> None:
-        """Ask here, with a trial's key, before carrying a trial out."""
+    def look_up(self, recall: Recall) -> None:
+        """Ask here, with a trial's key, before carrying a trial out: for the whole outcome or for its score alone."""
         self._recall = recall
 
     def plan(self, lessons: int) -> Phase:
@@ -55,6 +58,8 @@ class Staged(Learner):
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._initial = copy.deepcopy(model)
+        if not hasattr(model, "dropout"):  # values of dropout that change nothing are not tried
+            self.choose_by(replace(self.selection, dropout=(0.0,)))
         self.lessons: list[tuple[Any, Any]] = []
         self.outcomes: dict[str, Outcome] = {}
         self.served: int = 0
@@ -82,26 +87,25 @@ class Staged(Learner):
         self.served = len(self.lessons)
         self.model = self.network_of(self.plan(self.served).best)
 
-    def outcome(self, trial: Trial) -> Outcome:
-        """What a trial came to, carried out if that is not known."""
-        if trial.key not in self.outcomes:
-            self.outcomes[trial.key] = self._recall(trial.key) or self.carry_out(trial)
+    def outcome(self, trial: Trial, whole: bool = True) -> Outcome:
+        """What a trial came to, carried out if that is not known; its score is enough unless the `whole` is needed."""
+        known = self.outcomes.get(trial.key)
+        if known is None or (whole and "weights" not in known):  # weights were let go, or never looked at
+            self.outcomes[trial.key] = self._recall(trial.key, whole) or self.carry_out(trial)
         return self.outcomes[trial.key]
 
     def chosen(self, pick: Pick) -> Trial:
         """The trial at this rank of a phase; the weights of those that no one can pick any more are let go."""
         trials = pick.phase.trials
-        order = ranked([self.outcome(trial)["score"] for trial in trials])
+        order = ranked([self.outcome(trial, whole=False)["score"] for trial in trials])
         for loser in order[pick.phase.keep :]:
-            self.outcomes[trials[loser].key].pop("weights", None)
+            self.outcomes[trials[loser].key] = without_arrays(self.outcomes[trials[loser].key])
         return trials[order[pick.rank]]
 
     def network_of(self, pick: Pick) -> Any:
         """The network that came out at this rank of a phase."""
         trial = self.chosen(pick)
         network = self.beginning(trial)
-        if "weights" not in self.outcomes[trial.key]:  # it lost in another phase, and wins in this one
-            del self.outcomes[trial.key]
         network.load_state_dict(self.outcome(trial)["weights"])
         network.dropout = 0.0
         return network
@@ -127,8 +131,19 @@ class Staged(Learner):
             found = measured(trial, network, before, lessons[trial.train[-1]], self._task, self.selection, self.seed)
             return {**before, **found}
         self.restrict(network, trial, before)
-        carried = {name: before[name] for name in ("importance", "anchor") if trial.pull == "fisher-all"}
+        carried = self.carried(trial, before)
+        before = {**before, **carried}
         return {**carried, **attempt(trial, network, before, lessons, self._task, self.selection, self.seed, report)}
+
+    def carried(self, trial: Trial, before: Outcome) -> Outcome:
+        """What later trials must know of earlier ones: Fisher information, and what staged tuning is pulled to."""
+        if trial.pull.startswith("fisher"):
+            return {name: before[name] for name in ("importance", "anchor")}
+        if trial.pull in ("l1", "l2"):
+            assert trial.start is not None
+            goes_on = self.chosen(trial.start).train == trial.train  # the stage before, on the same lesson
+            return {"held_to": before["held_to"] if goes_on and "held_to" in before else before["weights"]}
+        return {}
 
     def restrict(self, network: Any, trial: Trial, before: Outcome) -> None:
         """Let only the layers move that the trial trains."""
@@ -136,19 +151,19 @@ class Staged(Learner):
 
         if trial.growth:
             if trial.growth.frozen:
-                network.freeze(before=trial.growth.steps - 1)
-        elif trial.top:
-            only_train(network, before["order"][: trial.top])
-        elif trial.layers is not None:
-            only_train(network, trial.layers)
+                network.freeze(before=trial.growth.steps - 1, moving_statistics=trial.moving_statistics)
+        elif trial.top or trial.layers is not None:
+            layers = before["order"][: trial.top] if trial.top else trial.layers or ()
+            only_train(network, layers, moving_statistics=trial.moving_statistics)
 
     def account(self) -> list[dict[str, Any]]:
-        """Every trial behind the present model: what it was, how it scored, and which were picked."""
+        """Every fit behind the present model: what it was, how it scored, and which were picked."""
         picked = {self.chosen(trial.start).key for trial in self._needed() if trial.start}
         picked |= {self.chosen(self.plan(self.served).best).key} if self.served else set()
         return [
             {**trial.said(), **_told(self.outcomes[trial.key]), "picked": trial.key in picked}
             for trial in self._needed()
+            if trial.trains
         ]
 
     def _needed(self) -> list[Trial]:
@@ -162,6 +177,11 @@ class Staged(Learner):
         super().restore({name: value for name, value in saved.items() if not (name == "model" and saved["served"])})
         if self.served:
             self.model = self.network_of(self.plan(self.served).best)
+
+
+def without_arrays(outcome: Outcome) -> Outcome:
+    """An outcome without what takes memory."""
+    return {name: value for name, value in outcome.items() if name not in ARRAYS}
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:

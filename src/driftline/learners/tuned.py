@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Literal
 
 from driftline.errors import UserError
-from driftline.learners.scratch import FinalOnly, Pooling, pooled_phase
+from driftline.learners.scratch import FinalOnly, Pooling, must_penalise, pooled_phase
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.tasks import Task
@@ -39,6 +39,8 @@ class Tunes(Staged):
     rank: int = 4  # of low-rank changes
     pull: Literal["none", "l2", "l1", "fisher", "fisher-all"] = "none"
     reference_fisher: bool = False  # the Fisher information of the reference code: see training.measure
+    low_rank_start: Literal["identity", "reference"] = "identity"
+    moving_statistics: bool = False  # let batch-norm statistics of frozen layers move, as in the reference code
     tied: bool = True  # whether stem and head, or separate layers, are pulled to those of the step before
     afresh: bool = False  # tune from initial weights: the earlier model is only what they are pulled to
 
@@ -46,6 +48,8 @@ class Tunes(Staged):
         super().__post_init__()
         if self.structure != "same" and (self.layers != "all" or self.pull != "none"):
             raise UserError(f"structure={self.structure} has its own layers and its own pull: leave both as they are")
+        if self.afresh and (self.pull == "none" or self.layers != "all"):
+            raise UserError("afresh is for tuning all layers with a pull: without one it would be the baseline")
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -53,25 +57,23 @@ class Tunes(Staged):
             from driftline.training.growth import grown
 
             grown(self._initial, self.growth(2), self.seed)
-        elif self.layers not in ("all", *MEASURED):
-            for rule in self.layers.split(":"):
+        for rule in self.layers.split(":"):
+            if rule not in ("all", *MEASURED):
                 stages(rule, self.layer_names)
 
     def growth(self, steps: int) -> Growth:
         ends = "side-1" if self.ends == "additive" else "separate"  # a side module of stem or head is a full one
         blocks, copy = self.structure, self.ends == "previous"
-        return Growth(blocks, ends, steps, copy=copy, rank=self.rank)
+        return Growth(blocks, ends, steps, copy=copy, rank=self.rank, start=self.low_rank_start)
 
     def tuned(
         self, starts: Phase, lesson: int, *, layers: str = "all", steps: int = 2, lr: float | None = None
     ) -> Phase:
         """The phases that tune the best of `starts` on a lesson; a chain of them if layers are tuned in stages."""
         keep = starts.keep
-        if self.structure != "same":
-            tied = self.tied and self.ends != "additive"  # what is summed has no weights to be tied to
-            points = self.selection.points(extra=self.selection.adjacent if tied else ())
-            return self._phase(starts, lesson, points, keep, pull="adjacent", growth=self.growth(steps))
         points = self._points(lr)
+        if self.structure != "same":
+            return self._phase(starts, lesson, points, keep, pull="adjacent", growth=self.growth(steps))
         pull: Pull = self.pull
         if pull.startswith("fisher"):
             starts = self._measured(starts, lesson - 1, "reference-fisher" if self.reference_fisher else "fisher")
@@ -87,16 +89,21 @@ class Tunes(Staged):
         return starts
 
     def _points(self, lr: float | None) -> list[dict[str, Any]]:
-        """The grid; a pull takes the place of weight decay."""
+        """The grid; a pull of all weights takes the place of weight decay, that of a stem and a head comes on top."""
         rates = {} if lr is None else {"lr": (lr,)}
-        if self.pull == "none":
+        if self.structure not in ("same", "separate"):
+            tied = self.tied and self.ends != "additive"  # what is summed has no weights to be tied to
+            return self.selection.points(extra=self.selection.adjacent if tied else (), **rates)
+        if self.pull == "none" and not (self.structure == "separate" and self.tied):
             return self.selection.points(**rates)
-        strengths = self.selection.weight_decay if self.pull in ("l1", "l2") else self.selection.fisher
+        fisher = self.pull.startswith("fisher")
+        strengths = self.selection.fisher if fisher else self.selection.weight_decay
         return self.selection.points(weight_decay=(0.0,), strength=strengths, **rates)
 
     def _phase(self, starts: Phase, lesson: int, points: list[dict[str, Any]], keep: int, **said: Any) -> Phase:
+        more: Any = {"afresh": self.afresh, "moving_statistics": self.moving_statistics}
         trials = [
-            Trial((lesson,), (lesson,), start=Pick(starts, rank), afresh=self.afresh, **said, **point)
+            Trial((lesson,), (lesson,), start=Pick(starts, rank), **more, **said, **point)
             for rank in range(min(keep, len(starts.trials)))
             for point in points
         ]
@@ -116,9 +123,15 @@ class Tuned(Tunes):
     history: Pooling = "erm"
     penalty: float = 1.0  # the weight of IRM's term
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        must_penalise(self.penalty)
+
     def plan(self, lessons: int) -> Phase:
         if lessons == 1:
             return FinalOnly.plan(self, lessons)  # type: ignore[arg-type]  # there is no history yet
+        if ":" in self.layers:
+            raise UserError(f"layers={self.layers} has rules for several steps, and this method tunes one: use sft")
         before = tuple(range(lessons - 1))
         past = pooled_phase(lessons - 1, before, self.history, self.penalty, self.selection)
         return self.tuned(past, lessons - 1, layers=self.layers)

@@ -147,9 +147,9 @@ def builder(family: type[Family], depth: int) -> Callable[..., nn.Module]:
     """The function `(shape, outputs, *, width)` that makes a network of this family."""
 
     def make(shape: tuple[int, ...], outputs: int, *, width: int = 64) -> nn.Module:
-        if len(shape) != 3 or min(shape[:2]) < 16 or shape[2] not in (1, 3):
+        if len(shape) != 3 or min(shape[:2]) < 8 or shape[2] not in (1, 3):
             raise UserError(
-                "this network takes grey or colour images (height, width, 1 or 3) of at least 16 x 16 pixels; "
+                "this network takes grey or colour images (height, width, 1 or 3) of at least 8 x 8 pixels; "
                 f"these inputs have shape {shape}"
             )
         return BlockNetwork(family(depth, width, outputs), shape[2])

@@ -26,7 +26,7 @@ class Rotation(Shift):
     amount: float = 30
 
     order: ClassVar[int] = ROTATION
-    amounts: ClassVar[tuple[float, float]] = (0.1, 359.9)
+    amounts: ClassVar[tuple[float, float]] = (-359.9, 359.9)
 
     def angles(self, labels: np.ndarray) -> np.ndarray:
         """The angle of each image."""

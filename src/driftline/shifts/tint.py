@@ -26,7 +26,7 @@ class Tint(Shift):
     amount: float = 30
 
     order: ClassVar[int] = TINT
-    amounts: ClassVar[tuple[float, float]] = (1, 255)
+    amounts: ClassVar[tuple[float, float]] = (-255, 255)
 
     def channels(self, labels: np.ndarray) -> np.ndarray:
         """The channel of each image that is tinted."""

@@ -124,9 +124,9 @@ class _Fit:
             risks.append(self.task.loss(out, y).mean())
             if self.trial.objective == "irm":
                 penalties.append(invariance_penalty(slopes(out, y, self.task.loss)))
-        risk = torch.stack(risks)
         if self.trial.objective == "dro":
-            return risk.max()
+            return max(risks, key=lambda risk: risk.item())  # not of a stack, which would go back through all lessons
+        risk = torch.stack(risks)
         if self.trial.objective == "irm":
             return risk.mean() + self.trial.strength * torch.stack(penalties).mean()
         risk = torch.cat([risk[:-1], LAST_STEP_COUNTS * risk[-1:]])
@@ -170,7 +170,7 @@ class Held:
         if self.kind in ("l2", "l1"):
             self.weights = [weight for weight in decayed(network) if weight.requires_grad]
             names = {id(weight): name for name, weight in network.named_parameters()}
-            self.anchor = flat([anchor["weights"][names[id(weight)]] for weight in self.weights])
+            self.anchor = flat([anchor["held_to"][names[id(weight)]] for weight in self.weights])
         elif self.kind in ("fisher", "fisher-all"):
             self.weights, self.anchor = list(network.parameters()), anchor["anchor"]  # frozen ones add a constant
             self.importance = anchor["importance"]

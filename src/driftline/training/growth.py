@@ -17,7 +17,7 @@ def grown(network: nn.Module, growth: Growth, seed: Seed) -> JointNetwork:
     """The network with layers for as many steps as the growth says; the one given is left as it is."""
     network = copy.deepcopy(network)
     if isinstance(network, BlockNetwork):
-        plain, network = network, JointNetwork(network, kinds(network, growth), rank=growth.rank)
+        plain, network = network, JointNetwork(network, kinds(network, growth), rank=growth.rank, start=growth.start)
         for number, hook in plain._forward_hooks.items():  # whoever watches the one goes on watching the other
             network.register_forward_hook(hook, with_kwargs=number in plain._forward_hooks_with_kwargs)
     if not isinstance(network, JointNetwork):

@@ -69,9 +69,11 @@ def layer_scores(network: nn.Module, task: Task, lesson: Lesson, batch: int, kin
     """How much each layer asks to be tuned: the mean over its weight tensors of a ratio over mini-batches.
 
     rgn: the mean norm of the gradient over the norm of the weights. snr: per entry, the square of the mean gradient
-    over its variance. Lee et al., "Surgical fine-tuning", ICLR 2023, which measures per example; this, like the
-    Seq-to-Final code, per mini-batch.
+    over its variance. Lee et al., "Surgical fine-tuning", ICLR 2023, which measures per example; this measures per
+    mini-batch, of which there are at least eight. (The Seq-to-Final code takes the variance along a tensor's first
+    dimension instead.)
     """
+    batch = max(1, min(batch, len(lesson.train_y) // 8))
     weights = trainable(network)
     norms, total, squares, batches = torch.zeros(len(weights)), torch.zeros(()), torch.zeros(()), 0
     sizes = [weight.numel() for weight in weights]

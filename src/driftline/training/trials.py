@@ -13,7 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any, Literal
+
+from driftline.seeds import Seed
 
 Objective = Literal["erm", "weighted", "irm", "dro", "joint", "fisher", "reference-fisher", "rgn", "snr"]
 """What a trial does. The last four do not train: they measure the weights they start from."""
@@ -31,9 +34,9 @@ class Selection:
     weight_decay: tuple[float, ...] = (1e-4, 1e-2)
     dropout: tuple[float, ...] = (0.0, 0.5)
     adjacent: tuple[float, ...] = (0.01, 0.1, 1.0)
-    fisher: tuple[float, ...] = (10.0, 1000.0)
+    fisher: tuple[float, ...] = (0.1, 10.0)
     budget: Literal["same", "paper"] = "same"
-    """same: every phase of every method has as many trials as lr x weight_decay x dropout; paper: as many as there."""
+    """same: a phase has at most as many trials as lr x weight_decay x dropout; paper: as many as there."""
     epochs: int = 100
     batch: int = 100
     patience: int = 5
@@ -48,22 +51,20 @@ class Selection:
     def points(self, *, extra: Sequence[float] = (), **axes: Sequence[float]) -> list[dict[str, Any]]:
         """The grid of a phase: every combination of lr, weight_decay and dropout, or of the axes given in their place.
 
-        `extra` values of `strength` are one axis more. Under the same budget they take turns along the grid; under
-        the paper's each meets every point.
+        `extra` values of `strength` are one axis more. Under the same budget, of a grid with more points than lr x
+        weight_decay x dropout only so many are tried: a random choice, the same everywhere.
 
-        >>> Selection(lr=(1e-3,), dropout=(0.0,)).points(extra=(1.0, 2.0)) == [
-        ...     {"lr": 1e-3, "weight_decay": 1e-4, "dropout": 0.0, "strength": 1.0},
-        ...     {"lr": 1e-3, "weight_decay": 1e-2, "dropout": 0.0, "strength": 2.0},
-        ... ]
-        True
+        >>> points = Selection().points(extra=(0.01, 0.1, 1.0))
+        >>> len(points), sorted({point["strength"] for point in points})
+        (8, [0.01, 0.1, 1.0])
         """
-        named = {"lr": self.lr, "weight_decay": self.weight_decay, "dropout": self.dropout, **axes}
+        usual = {"lr": self.lr, "weight_decay": self.weight_decay, "dropout": self.dropout}
+        named = {**usual, **axes, **({"strength": extra} if extra else {})}
         grid = [dict(zip(named, point, strict=True)) for point in product(*named.values())]
-        if not extra:
+        most = prod(len(values) for values in usual.values())
+        if self.budget == "paper" or len(grid) <= most:
             return grid
-        if self.budget == "paper":
-            return [{**point, "strength": value} for point in grid for value in extra]
-        return [{**point, "strength": extra[k % len(extra)]} for k, point in enumerate(grid)]
+        return [grid[k] for k in sorted(Seed(0).child("grid").numpy().permutation(len(grid))[:most])]
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ class Growth:
     shared: tuple[str, ...] = ()
     """Layers that all steps have in common."""
     rank: int = 0
+    start: str = "identity"
+    """Where low-rank changes start: at none, or at random as in the reference code."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class Trial:
     top: int = 0
     """Train the first so many layers of the order that `start` has measured."""
     growth: Growth | None = None
+    moving_statistics: bool = False
+    """Whether batch-norm statistics of frozen layers move."""
 
     @cached_property
     def key(self) -> str:
