@@ -45,7 +45,7 @@ def test_gray_images_names_and_sub_classes(tmp_path):
     [
         ({"x": X}, "no 'y'"),
         ({"y": Y}, "no 'x'"),
-        ({"x": X / 255, "y": Y}, "type float64"),
+        ({"x": X.astype(float), "y": Y}, "fractions from 0 to 1"),
         ({"x": X[0, 0], "y": Y}, r"shape \(8, 3\)"),
         ({"x": X, "y": Y / 1}, "one class index"),
         ({"x": X, "y": Y[:5]}, "6 samples but 5"),
@@ -127,3 +127,9 @@ def test_folders_that_do_not_fit(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="two classes or more, but found 0"):
         load("image-folders", {"path": "empty"}, [tmp_path])
+
+
+def test_fractions_and_whole_numbers_become_the_same_bytes(tmp_path):
+    for k, x in enumerate((X, X / 255, X.astype(np.int64), (X / 255).astype(np.float32))):
+        np.savez(tmp_path / f"{k}.npz", x=x, y=Y)
+        assert np.array_equal(load("array", {"path": str(tmp_path / f"{k}.npz")}).samples.x, X)

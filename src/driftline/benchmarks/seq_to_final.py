@@ -93,6 +93,8 @@ class Options(base.Options):
     patience: int = Field(default=Selection.patience, ge=0)
     stopping: Literal["previous", "best"] = Selection.stopping
     """What an epoch must exceed to go on: the one before it, as in the paper's code, or the best so far."""
+    augment: bool = Selection.augment
+    """Whether training images are flipped, turned by up to 10 degrees and pushed by up to 2 pixels."""
     fisher_examples: int | None = Field(default=Selection.fisher_examples, ge=1)
     resamples: int = Field(default=1000, ge=1)
     """Bootstrap resamples of the test examples behind the interval."""
@@ -119,7 +121,8 @@ class SeqToFinal:
     reveals: ClassVar[Reveal] = Reveal.LABELS
     paper: ClassVar[str] = "Seq-to-Final (Ji, Alaa, Sontag)"
     departures: ClassVar[tuple[str, ...]] = (
-        "Images are standardised per channel from the first data a network is trained on, and not augmented; the "
+        "Images are standardised per channel from the first data a network is trained on, and not augmented unless "
+        "asked for; the "
         "paper's code feeds raw pixels (and, on Portraits, pixels that are almost constant).",
         "Sub-populations are drawn in the proportions that the paper describes; its code shows all of them early.",
         "No phase has more trials than lr x weight_decay x dropout, except where layers or schedules compete; "

@@ -1,6 +1,7 @@
 """Images of your own as arrays: an npz file with `x` and `y`.
 
-`x` holds bytes of shape (n, height, width) or (n, height, width, channels), `y` class indices from 0. An official test
+`x` has the shape (n, height, width) or (n, height, width, channels) and holds bytes, whole numbers up to 255, or
+fractions from 0 to 1, which are rounded to bytes; `y` holds class indices from 0. An official test
 set is given by a mask `test` over the rows, or apart as `x_test` and `y_test`. `classes` names the classes. `group`
 (and `group_test`) divides each class into sub-classes, which enter the world in the order of their numbers.
 """
@@ -55,9 +56,14 @@ def _column(parts: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
 
 def _images(x: np.ndarray) -> np.ndarray:
     x = x[..., np.newaxis] if x.ndim == 3 else x
-    if x.ndim != 4 or x.dtype != np.uint8 or not len(x):
-        raise ValueError(f"x of shape {x.shape} and type {x.dtype}, not bytes of shape (n, height, width[, channels])")
-    return x
+    if x.ndim != 4 or x.dtype.kind not in "uif" or not len(x):
+        raise ValueError(f"x of shape {x.shape} and type {x.dtype}, not numbers (n, height, width[, channels])")
+    if x.dtype == np.uint8:
+        return x
+    low, high = float(x.min()), float(x.max())
+    if not (low >= 0 and high <= (1 if x.dtype.kind == "f" else 255)):
+        raise ValueError(f"x from {low:g} to {high:g}, not bytes, whole numbers from 0 to 255 or fractions from 0 to 1")
+    return np.rint(x * 255.0 if x.dtype.kind == "f" else x).astype(np.uint8)
 
 
 def _labels(y: np.ndarray) -> np.ndarray:

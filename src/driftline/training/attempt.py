@@ -14,6 +14,7 @@ from driftline.models.blocks import decayed
 from driftline.models.inputs import as_input, as_tensor
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training.augment import jiggled
 from driftline.training.epochs import climb, endless, shuffled
 from driftline.training.fit import descend, measure_inputs, outputs, training
 from driftline.training.objectives import invariance_penalty, slopes
@@ -83,6 +84,7 @@ class _Fit:
         self.optimizer = optimizer(network, trial.lr, trial.weight_decay)
         self.held = Held(trial, network, anchor)
         self.batch = selection.batch
+        self.augmented = jiggled if selection.augment else _as_it_is
         self.inputs = {t: as_tensor(lessons[t].train_x, network) for t in trial.train}
         self.targets = {t: torch.as_tensor(task.targets(lessons[t].train_y)) for t in trial.train}
         self.valid_x = join([lessons[t].valid_x for t in trial.valid])
@@ -110,7 +112,7 @@ class _Fit:
                     descend(self.optimizer, self.loss_by_lesson() + self.held.penalty())
 
     def pooled_loss(self, rows: Tensor) -> Tensor:
-        losses = self.task.loss(self.network(as_input(self.pool_x[rows])), self.pool_y[rows])
+        losses = self.task.loss(self.network(self.augmented(as_input(self.pool_x[rows]))), self.pool_y[rows])
         return losses.mean() if self.weight is None else (self.weight[rows] * losses).mean()
 
     def loss_by_lesson(self) -> Tensor:
@@ -119,7 +121,7 @@ class _Fit:
         risks, penalties = [], []
         for step, (t, batches) in enumerate(self.streams.items()):
             rows = next(batches)
-            x, y = as_input(self.inputs[t][rows]), self.targets[t][rows]
+            x, y = self.augmented(as_input(self.inputs[t][rows])), self.targets[t][rows]
             out = self.network(x, step=step) if joint else self.network(x)
             risks.append(self.task.loss(out, y).mean())
             if self.trial.objective == "irm":
@@ -135,6 +137,10 @@ class _Fit:
     def score(self) -> float:
         answers = self.task.decode(outputs(self.network, self.valid_x, batch=500))
         return float(self.task.correct(answers.prediction, self.valid_y).mean())
+
+
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
 
 
 def optimizer(network: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:

@@ -45,6 +45,8 @@ class Selection:
     """What an epoch must exceed to count as a rise: the epoch before it, as in the paper's code, or the best so far."""
     holdout: float = 0.2
     """The share of each class of a lesson that chooses and does not train."""
+    augment: bool = False
+    """Whether training images are flipped, turned and pushed a little."""
     fisher_examples: int | None = 1000
     """How many examples the Fisher information is estimated from; None for all."""
 
