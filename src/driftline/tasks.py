@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.special import softmax
 
+from driftline.texts import accepted, matches
 from driftline.types import Answers
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+NO_TOKEN = -100
+"""What fills up a row of target tokens; Hugging Face's models use the same number."""
 
 
 class Task(Protocol):
@@ -95,6 +99,81 @@ class Regression:
         error = (np.asarray(prediction, float) - np.asarray(y, float)) / self.scale
         right: np.ndarray = np.maximum(0.0, 1.0 - error**2)
         return right
+
+
+@dataclass(frozen=True)
+class TextToText:
+    """A text, right if it is, normalised, one of the accepted ones (`driftline.texts`).
+
+    `y` is an array of strings, several accepted answers joined in one by `texts.one_of`. Its model is a `Writer`: raw
+    outputs are the logits of every token of the right answer, given the tokens before it.
+    """
+
+    smoothing: float = 0.0
+    """How much of each token's target is spread evenly over the whole vocabulary."""
+
+    @property
+    def width(self) -> int:
+        return 0  # how many tokens there are, the model says
+
+    def targets(self, y: np.ndarray) -> np.ndarray:
+        """The first accepted answer of each sample; `Writer.targets` makes tokens of it."""
+        return np.array([(accepted(one) or ("",))[0] for one in y], dtype=object)
+
+    def choose(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """One accepted answer of each sample at random, for training that takes another in each epoch.
+
+        >>> TextToText().choose(np.array(["Rome"], dtype=object), np.random.default_rng(0)).tolist()
+        ['Rome']
+        """
+        several = [accepted(one) or ("",) for one in y]
+        return np.array([answers[random.integers(len(answers))] for answers in several], dtype=object)
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """The mean over an answer's tokens of minus log probability; `NO_TOKEN` in `y` does not count."""
+        from torch.nn.functional import cross_entropy
+
+        y = y[:, : outputs.shape[1]]
+        losses = cross_entropy(
+            outputs.transpose(1, 2), y, ignore_index=NO_TOKEN, reduction="none", label_smoothing=self.smoothing
+        )
+        return losses.sum(1) / (y != NO_TOKEN).sum(1).clamp(min=1)
+
+    def decode(self, outputs: np.ndarray) -> Answers:
+        """What a model has written is its answer, without white space around it."""
+        return Answers(prediction=np.array([str(text).strip() for text in outputs], dtype=object))
+
+    def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.array([float(matches(said, truth)) for said, truth in zip(prediction, y, strict=True)], float)
+
+
+class Writer(Protocol):
+    """What a network must offer, beside being one, to answer with texts of its own.
+
+    Such a network needs the right answer to compute its loss, and writes token by token to give an answer. The rest of
+    the library sees neither: `outputs_of`, `models.inputs.as_tensor` and `as_targets`, and `training.fit` ask for it.
+    """
+
+    def read(self, x: Any, y: Any) -> None:
+        """Take words from the first samples it is trained on, if it does not have any."""
+
+    def encode(self, x: Any) -> Tensor:
+        """Texts as rows of tokens; what is a tensor already stays as it is."""
+
+    def targets(self, y: Any) -> Tensor:
+        """Answers as rows of tokens, filled up with `NO_TOKEN`."""
+
+    def led(self, x: Tensor, y: Tensor) -> Tensor:
+        """Logits (samples, tokens, vocabulary) of each token of the right answers, given those before it."""
+
+    def write(self, x: Any) -> np.ndarray:
+        """An answer of its own for each text, as strings."""
+
+
+def outputs_of(model: Any, x: Tensor, y: Tensor) -> Tensor:
+    """Raw outputs to hold against targets: a model that writes is led along them, others never see them."""
+    outputs: Tensor = model.led(x, y) if hasattr(model, "led") else model(x)
+    return outputs
 
 
 def mean_loss(task: Task, outputs: Tensor, y: Tensor) -> Tensor:

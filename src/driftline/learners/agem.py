@@ -19,11 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from driftline.learners.trained import Trained
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input, as_targets, as_tensor
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.memory import Reservoir
@@ -51,7 +50,7 @@ class AGEM(Trained):
         weights = trainable(self.model)
         slope = gradient(self.loss(x, y), weights)
         old_x, old_y = self.memory.draw(self.batch)
-        targets = torch.as_tensor(self._task.targets(old_y))
+        targets = as_targets(self._task.targets(old_y), self.model)
         recalled = gradient(self.loss(as_input(as_tensor(old_x, self.model)), targets), weights)
         descend_along(self.descent, weights, project(slope, recalled))
 
@@ -63,6 +62,7 @@ class AGEM(Trained):
 def project(slope: Tensor, recalled: Tensor) -> Tensor:
     """The slope without its part against `recalled`, if it goes against it.
 
+    >>> import torch
     >>> project(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 1.0]))
     tensor([0.5000, 0.5000])
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from driftline.learners.base import Learner
 from driftline.models.estimator import Estimator
-from driftline.tasks import Task, mean_loss
+from driftline.tasks import Task, mean_loss, outputs_of
 from driftline.types import Samples
 
 if TYPE_CHECKING:
@@ -43,13 +43,16 @@ class Trained(Learner):
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         """What an update makes smaller: the mean loss on a mini-batch, and whatever a method adds to it."""
-        return mean_loss(self._task, self.model(x), y)
+        return mean_loss(self._task, outputs_of(self.model, x, y), y)
 
     def update(self, x: Tensor, y: Tensor) -> None:
         """One step of training on a mini-batch."""
-        from driftline.training.fit import descend
+        from driftline.training.fit import descend, descend_in_parts
 
-        descend(self.descent, self.loss(x, y))
+        if most := getattr(self.model, "at_once", None):
+            descend_in_parts(self.descent, self.loss, x, y, most)
+        else:
+            descend(self.descent, self.loss(x, y))
 
     def train(self, x: Any, y: Any) -> None:
         """Train on these samples, from the present weights and optimiser state."""

@@ -48,6 +48,14 @@ def as_tensor(x: Any, model: Any = None) -> Tensor:
     return x if isinstance(x, Tensor) else torch.from_numpy(np.ascontiguousarray(x))
 
 
+def as_targets(y: Any, model: Any = None) -> Tensor:
+    """A task's targets in a tensor; a network that writes texts brings its own `targets`."""
+    if hasattr(model, "targets"):
+        encoded: Tensor = model.targets(y)
+        return encoded
+    return torch.as_tensor(y)
+
+
 def as_input(batch: Tensor) -> Tensor:
     """Byte images (n, height, width, channels) to floats in [0, 1] with channels first; other numbers to float32."""
     if batch.dtype == torch.uint8 and batch.ndim == 4:

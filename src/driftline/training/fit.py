@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from driftline.models.inputs import Standardise, as_input, as_tensor
+from driftline.models.inputs import Standardise, as_input, as_targets, as_tensor
 from driftline.seeds import Seed
 
 Update = Callable[[Tensor, Tensor], None]
@@ -27,14 +27,23 @@ def fit(model: nn.Module, x: Any, y: np.ndarray, update: Update, *, updates: int
 
     (Wild-Time's code makes one more update than it says; this does not.)
     """
-    inputs, targets = as_tensor(x, model), torch.as_tensor(y)
-    measure_inputs(model, inputs)
+    inputs, targets = lesson(model, x, y)
     if len(inputs) <= updates * batch and inputs.numel() <= CONVERTED_AT_ONCE:
         inputs = as_input(inputs)  # each sample once, not once for every batch it is drawn into
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
         for chosen in rows:
             update(as_input(inputs[chosen]), targets[chosen])
+
+
+def lesson(model: nn.Module, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Inputs and targets to train on; a network without words, mean and deviation takes these from them."""
+    reader: Any = model
+    if hasattr(reader, "read"):
+        reader.read(x, y)
+    inputs = as_tensor(x, model)
+    measure_inputs(model, inputs)
+    return inputs, as_targets(y, model)
 
 
 def new_optimizer(name: str, model: nn.Module, *, lr: float, weight_decay: float) -> torch.optim.Optimizer:
@@ -55,8 +64,23 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.step()
 
 
+def descend_in_parts(
+    optimizer: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor, most: int
+) -> None:
+    """The step of `descend` on the mean loss of a mini-batch, of which at most `most` samples are in memory at once."""
+    optimizer.zero_grad()
+    for rows in torch.arange(len(y)).split(most):
+        (loss(x[rows], y[rows]) * (len(rows) / len(y))).backward()
+    optimizer.step()
+
+
 def outputs(model: nn.Module, x: Any, batch: int = 128) -> np.ndarray:
-    """Raw outputs in evaluation mode; the network is left as it was."""
+    """Raw outputs in evaluation mode, or the texts of a network that writes; it is left as it was."""
+    writer: Any = model
+    if hasattr(writer, "write"):
+        with evaluating(model), torch.no_grad():
+            written: np.ndarray = writer.write(x)
+        return written
     inputs = as_tensor(x, model)
     with evaluating(model), torch.no_grad():
         parts = [model(as_input(inputs[i : i + batch])) for i in range(0, max(len(inputs), 1), batch)]

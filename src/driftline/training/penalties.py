@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from driftline.errors import UserError
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input, as_targets, as_tensor
 from driftline.seeds import Seed
-from driftline.tasks import Classification, Task
+from driftline.tasks import Classification, Task, outputs_of
 from driftline.training.fit import evaluating
 
 Labels = Literal["empirical", "sampled", "predicted"]
@@ -76,7 +76,7 @@ def fisher(
         raise UserError(f"Fisher information with {labels} labels needs classes to choose from: use 'empirical'")
     if examples is not None and examples < 1:
         raise UserError(f"Fisher information from {examples} examples: give at least 1, or none for all there are")
-    inputs, targets, weights = as_tensor(x, model), torch.as_tensor(task.targets(y)), trainable(model)
+    inputs, targets, weights = as_tensor(x, model), as_targets(task.targets(y), model), trainable(model)
     random = seed.torch()
     rows = torch.arange(len(targets))
     if examples is not None and examples < len(rows):
@@ -84,7 +84,7 @@ def fisher(
     total = torch.zeros(sum(weight.numel() for weight in weights))
     with evaluating(model), torch.enable_grad():
         for row in rows.split(1):
-            outputs = model(as_input(inputs[row]))
+            outputs = outputs_of(model, as_input(inputs[row]), targets[row])
             label = _label(outputs.detach(), targets[row], labels, random)
             slope = gradient(task.loss(outputs, label).sum(), weights)
             total.addcmul_(slope, slope)

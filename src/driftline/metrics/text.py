@@ -1,0 +1,48 @@
+"""How right written answers are: exact match and token F1, after the normalisation of SQuAD.
+
+Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016. Where several answers are
+accepted (`driftline.texts.one_of`) the best of them counts; where none is, nothing is right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from driftline.texts import accepted, matches, normalised
+
+
+def exact_match(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> np.ndarray:
+    """1 where a prediction is one of the accepted answers, 0 elsewhere; higher is better.
+
+    >>> exact_match(["the Nile", "Nil"], ["Nile", "Nile"]).tolist()
+    [1.0, 0.0]
+    """
+    return np.array([float(matches(said, truth)) for said, truth in zip(predictions, y, strict=True)], float)
+
+
+def token_f1(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> np.ndarray:
+    """2 P R / (P + R) on bags of normalised words, the best over the accepted answers; higher is better.
+
+    >>> token_f1(["new york city", "york new"], ["new york", "new york"]).round(3).tolist()
+    [0.8, 1.0]
+    """
+    best = [
+        max((_f1(said, answer) for answer in accepted(truth)), default=0.0) for said, truth in _pairs(predictions, y)
+    ]
+    return np.array(best, float)
+
+
+def _pairs(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> list[tuple[str, str]]:
+    return [(str(said), str(truth)) for said, truth in zip(predictions, y, strict=True)]
+
+
+def _f1(prediction: str, answer: str) -> float:
+    """Two answers without words are the same: 1; one without words has nothing of the other: 0."""
+    said, truth = normalised(prediction).split(), normalised(answer).split()
+    if not said or not truth:
+        return float(said == truth)
+    common = (Counter(said) & Counter(truth)).total()
+    return 2 * common / (len(said) + len(truth))

@@ -1,0 +1,52 @@
+"""When a written answer is right: the normalisation of SQuAD, and several accepted answers in one text.
+
+Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016. Two answers are the same if
+they are after, in this order: lower case; ASCII punctuation deleted, not made a space; the whole words a, an and the
+made a space; white space collapsed. Typographic quotes and dashes stay.
+
+A sample may accept several answers. They travel as one text, joined by the control character "unit separator", which
+no text of a dataset holds: such a text survives numpy, Parquet and a checkpoint, which keep strings but no lists.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable
+
+BETWEEN = "\x1f"
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+
+
+def normalised(answer: str) -> str:
+    """What is compared of an answer.
+
+    >>> normalised(" The Eiffel-Tower, in  PARIS!")
+    'eiffeltower in paris'
+    """
+    return " ".join(_ARTICLE.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
+
+
+def one_of(answers: Iterable[str]) -> str:
+    """Accepted answers as one text, the first of them first, each once.
+
+    >>> accepted(one_of(["Paris", "the city of Paris", "Paris"]))
+    ('Paris', 'the city of Paris')
+    """
+    return BETWEEN.join(dict.fromkeys(answer.replace(BETWEEN, " ") for answer in answers))
+
+
+def accepted(y: str) -> tuple[str, ...]:
+    """The accepted answers in a text, of which there may be one; none in an empty text."""
+    return tuple(y.split(BETWEEN)) if y else ()
+
+
+def matches(prediction: str, y: str) -> bool:
+    """Whether a prediction is, normalised, one of the accepted answers.
+
+    >>> matches("U.S.", one_of(["America", "us"]))
+    True
+    """
+    said = normalised(prediction)
+    return any(said == normalised(answer) for answer in accepted(y))
