@@ -37,6 +37,10 @@ class Dataset:
     """Which rows are an official test set, never to be trained on; nothing if there is none."""
     subclasses: tuple[tuple[int, ...], ...] | None = None
     """For each class, the values of `samples.group` that divide it, in the order in which they enter the world."""
+    clusters: tuple[str, ...] | None = None
+    """Names of the sets that the samples come from, by `samples.group`; the first is upstream, the others are not."""
+    said: np.ndarray | None = None
+    """A published model's own answers, one per sample, as far as the files have them."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -54,6 +58,10 @@ class Dataset:
             digest.update(b"test" + _bytes_of(self.test))
         if self.subclasses is not None:
             digest.update(f"subclasses{self.subclasses}".encode())
+        if self.clusters is not None:
+            digest.update(f"clusters{self.clusters}".encode())
+        if self.said is not None:
+            digest.update(b"said" + _bytes_of(self.said))
         return digest.hexdigest()[:16]
 
 
@@ -102,6 +110,14 @@ def _check_parts(dataset: Dataset, name: str) -> None:
         raise UserError(f"{name} has a test mask of shape {test.shape} and type {test.dtype}, not {n} times yes or no")
     if test is not None and (test.all() or not test.any()):
         raise UserError(f"{name} has {'only' if test.all() else 'no'} test samples by its test mask")
+    if dataset.said is not None and len(dataset.said) != n:
+        raise UserError(f"{name} has {len(dataset.said)} answers of a published model for {n} samples")
+    if dataset.clusters is not None:
+        known = groups is not None and groups.dtype.kind in "iu" and set(groups.tolist()) == set(range(_count(dataset)))
+        if not known:
+            raise UserError(
+                f"{name} names {_count(dataset)} clusters, and its samples' groups are not just their numbers"
+            )
     if dataset.subclasses is None:
         return
     if groups is None:
@@ -110,6 +126,10 @@ def _check_parts(dataset: Dataset, name: str) -> None:
         strays = set(np.unique(groups[dataset.samples.y == k]).tolist()) - set(listed)
         if strays:
             raise UserError(f"{name} has samples of class {k} in a sub-class that it does not list: {min(strays)}")
+
+
+def _count(dataset: Dataset) -> int:
+    return len(dataset.clusters or ())
 
 
 def folders(given: Path | None = None) -> list[Path]:

@@ -1,0 +1,115 @@
+"""Whether one sentence follows from another: entailment, neutral or contradiction, from several sets.
+
+Bowman et al., "A large annotated corpus for learning natural language inference", EMNLP 2015 (SNLI). Read are pairs,
+one JSON record per line, with the field names and label words of SNLI, MultiNLI, SciTail and ANLI; and the released
+files of continual model refinement, in which the labels that may be given stand at the end of the input. Pairs on
+which annotators did not agree (label "-" or -1) are left out. By default the label is written, as in that paper;
+`answers="classes"` asks for one of the three instead, so that any text classifier can be used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from driftline.data import Dataset, jsonl
+from driftline.data.written import END, Item, assemble, collect, plain, stem
+from driftline.errors import UserError
+from driftline.registry import register
+from driftline.tasks import Classification
+
+LABELS = ("entailment", "neutral", "contradiction")  # in the order of their numbers in SNLI and its successors
+WORDS = {"entails": "entailment", "e": "entailment", "n": "neutral", "c": "contradiction"}
+UNDECIDED = ("-", "-1", "")
+RELEASED = ("cmr_nli_upstream_eval.jsonl.gz", "cmr_nli_heldout_eval.jsonl.gz")
+EXPECTED = "one JSON record per line with 'premise', 'hypothesis' and 'label', or with 'input' and 'truth'"
+ADVICE = (
+    "Get SNLI (nlp.stanford.edu/projects/snli) and MultiNLI (cims.nyu.edu/~sbowman/multinli), put their .jsonl files "
+    "there and name them in the option files, the upstream one first"
+)
+
+
+@register("dataset", "nli")
+def nli(
+    where: Sequence[Path],
+    *,
+    files: list[str] | str | None = None,
+    upstream: str | None = None,
+    answers: Literal["text", "classes"] = "text",
+) -> Dataset:
+    """Pairs of sentences; each file's set is a cluster, or each set that its records name.
+
+    `files`: names in the data folders, or paths; the released evaluation files if none are given. `upstream`: which
+    set, the first one if not said.
+    """
+    if answers not in ("text", "classes"):
+        raise UserError(f"dataset 'nli': answers={answers!r}, but it must be text or classes")
+    names = [files] if isinstance(files, str) else files or _default(where)
+    dataset = assemble("nli", collect("nli", where, names, read, EXPECTED, ADVICE), upstream)
+    return dataset if answers == "text" else as_classes(dataset)
+
+
+def read(path: Path) -> Iterator[Item]:
+    """The pairs in a file."""
+    for line, record in jsonl.records(path):
+        item = plain(record, line, stem(path)) if "input" in record else _pair(record, line, stem(path))
+        if item is not None:
+            yield item
+
+
+def joined(premise: str, hypothesis: str) -> str:
+    """One input.
+
+    >>> joined("It rains.", "It is wet.")
+    'Premise: It rains. </s> Hypothesis: It is wet. | Options: entailment, neutral, contradiction'
+    """
+    return f"Premise: {premise.strip()}{END}Hypothesis: {hypothesis.strip()} | Options: {', '.join(LABELS)}"
+
+
+def as_classes(dataset: Dataset) -> Dataset:
+    """The same pairs with one of three classes as the answer; what the published model said, if no label, is -1."""
+    samples = dataset.samples
+    strange = next((word for word in samples.y if word not in LABELS), None)
+    if strange is not None:
+        raise UserError(f"dataset 'nli': {strange!r} is no label of {', '.join(LABELS)}: use answers=text")
+    y = np.array([LABELS.index(word) for word in samples.y], np.int64)
+    said = dataset.said
+    if said is not None:
+        said = np.array([LABELS.index(word) if word in LABELS else -1 for word in said], np.int64)
+    samples = dataclasses.replace(samples, y=y)
+    return dataclasses.replace(dataset, samples=samples, task=Classification(LABELS), said=said, model="tfidf")
+
+
+def _pair(record: dict[str, Any], line: int, cluster: str) -> Item | None:
+    premise, hypothesis = (
+        jsonl.text(record, next((n for n in names if n in record), names[0]), line)
+        for names in (("premise", "sentence1", "context"), ("hypothesis", "sentence2"))
+    )
+    raw = record.get("gold_label", record.get("label"))
+    if str(raw).strip() in UNDECIDED:
+        return None
+    name = next((str(record[n]) for n in ("id", "uid", "pairID") if n in record), f"{cluster}-{line}")
+    return Item(joined(premise, hypothesis), (_label(raw, line),), name, str(record.get("dataset") or cluster))
+
+
+def _label(raw: Any, line: int) -> str:
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < len(LABELS):
+        return LABELS[raw]
+    word = WORDS.get(str(raw).strip().lower(), str(raw).strip().lower())
+    if word not in LABELS:
+        raise ValueError(f"{raw!r} as the label in line {line}, not one of {', '.join(LABELS)}")
+    return word
+
+
+def _default(where: Sequence[Path]) -> list[str]:
+    for folder in where:
+        for place in ("nli", "."):
+            if all(os.path.exists(folder / place / name) for name in RELEASED):
+                return [f"{place}/{name}" for name in RELEASED]
+    looked = ", ".join(str(folder) for folder in where)
+    raise UserError(f"dataset 'nli' not found: not all of {', '.join(RELEASED)} in {looked}. {ADVICE}")

@@ -1,0 +1,114 @@
+"""Questions about a text, answered in the text's own words, from several sets.
+
+Read are files of MRQA (Fisch et al., "MRQA 2019 Shared Task", 2019): a header line, then per line a context with its
+questions; SQuAD's JSON (Rajpurkar et al., EMNLP 2016); one question per line with 'question', 'context' and 'answers';
+and the released files of continual model refinement. An input is the question, then the context.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from driftline.data import Dataset, jsonl
+from driftline.data.written import END, Item, answers_of, assemble, collect, plain, stem
+from driftline.errors import UserError
+from driftline.registry import register
+
+SUBSET = ("qa/mrqa_subset.jsonl.gz", "mrqa_subset.jsonl.gz")
+EXPECTED = (
+    "MRQA (a header, then per line a context with 'qas'), SQuAD's JSON, or one record per line with "
+    "'question', 'context' and 'answers'"
+)
+ADVICE = (
+    "Get MRQA's files, such as SQuAD.jsonl.gz and NewsQA.jsonl.gz, as its repository (mrqa/MRQA-Shared-Task-2019) "
+    "describes, put them there and name them in the option files, the upstream one first"
+)
+
+
+@register("dataset", "qa")
+def qa(where: Sequence[Path], *, files: list[str] | str | None = None, upstream: str | None = None) -> Dataset:
+    """Extractive questions; each file's set is a cluster, or each set that its records name.
+
+    `files`: names in the data folders, or paths; mrqa_subset.jsonl.gz if none are given. `upstream`: which set, the
+    first one if not said.
+    """
+    names = [files] if isinstance(files, str) else files or [_default(where)]
+    return assemble("qa", collect("qa", where, names, read, EXPECTED, ADVICE), upstream)
+
+
+def read(path: Path) -> Iterator[Item]:
+    """The questions in a file of any of these forms; a ValueError says what is wrong with it."""
+    if ".json" in path.suffixes:
+        yield from squad(path)
+        return
+    cluster, train = stem(path), None
+    for line, record in jsonl.records(path):
+        header = record.get("header")
+        if isinstance(header, dict):
+            cluster = str(header.get("dataset", cluster))
+            train = str(header["split"]).lower() == "train" if "split" in header else None
+        elif "qas" in record:
+            yield from _questions(record, f"in line {line}", cluster, train)
+        elif "input" in record:
+            yield plain(record, line, cluster)
+        else:
+            yield _flat(record, line, cluster)
+
+
+def squad(path: Path) -> Iterator[Item]:
+    """SQuAD's JSON; questions that it marks as impossible to answer are passed over."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        content = json.loads(file.read())
+    for article in content["data"]:
+        for k, paragraph in enumerate(article["paragraphs"], 1):
+            of = f"in paragraph {k} of '{article.get('title', '')}'"
+            possible = [one for one in paragraph["qas"] if not one.get("is_impossible")]
+            yield from _questions({**paragraph, "qas": possible}, of, stem(path), None)
+
+
+def joined(question: str, context: str) -> str:
+    """One input.
+
+    >>> joined("who ?", "Ann was here .")
+    'Question: who ? </s> Context: Ann was here .'
+    """
+    return f"Question: {question.strip()}{END}Context: {context.strip()}"
+
+
+def _questions(record: dict[str, Any], of: str, cluster: str, train: bool | None) -> Iterator[Item]:
+    context = record.get("context")
+    if not isinstance(context, str) or not context.strip():
+        raise ValueError(f"{str(context)[:40]!r} as 'context' {of}, not a text")
+    for one in record["qas"]:
+        question, name = one.get("question"), str(one.get("qid", one.get("id", "")))
+        if not isinstance(question, str) or not name:
+            raise ValueError(f"a question {of} without 'question' or 'qid'")
+        answers = answers_of(one.get("answers"), f"to question {name} {of}")
+        yield Item(joined(question, context), answers, name, cluster, train)
+
+
+def _flat(record: dict[str, Any], line: int, cluster: str) -> Item:
+    text = joined(jsonl.text(record, "question", line, empty=False), jsonl.text(record, "context", line, empty=False))
+    said = record.get("bart_base_prediction")
+    return Item(
+        text,
+        answers_of(record.get("answers"), f"in line {line}"),
+        str(record.get("id", f"{cluster}-{line}")),
+        str(record.get("dataset") or cluster),
+        train=record["split"] == "train" if "split" in record else None,
+        said=said if isinstance(said, str) else None,
+    )
+
+
+def _default(where: Sequence[Path]) -> str:
+    for folder in where:
+        for name in SUBSET:
+            if os.path.exists(folder / name):
+                return name
+    looked = ", ".join(str(folder) for folder in where)
+    raise UserError(f"dataset 'qa' not found: none of {', '.join(SUBSET)} in {looked}. {ADVICE}")

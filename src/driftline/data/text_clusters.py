@@ -1,0 +1,220 @@
+"""Queries and headlines in sets that share their classes: one set is upstream, the others are clusters.
+
+`intent-clusters`: Larson et al., "An Evaluation Dataset for Intent Classification and Out-of-Scope Prediction", EMNLP
+2019 (CLINC150). To ask for the intent would make every cluster one of new classes, on which no upstream model can be
+right. Asked for is the domain: upstream are some intents of every domain, and each cluster has other intents of every
+domain. The file does not name the domains; the table is the authors' (domains.json in clinc/oos-eval). Queries that are
+out of scope have no domain and are left out.
+
+`news-clusters`: headlines of HuffPost (Misra, "News Category Dataset", 2022). Asked for is one of five coarse classes;
+which section belongs to which, and to which set, is our choice. Instead of sections, years can be the sets.
+
+A text that occurs a second time is left out, so that none is in two sets, or both trained on and examined.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from driftline.data import Dataset, find, reading
+from driftline.data.huffpost import huffpost
+from driftline.errors import UserError, unknown
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+DOMAINS = {
+    "banking": "freeze_account routing pin_change bill_due pay_bill account_blocked interest_rate min_payment "
+    "bill_balance transfer order_checks balance spending_history transactions report_fraud",
+    "credit cards": "replacement_card_duration expiration_date damaged_card improve_credit_score report_lost_card "
+    "card_declined credit_limit_change apr redeem_rewards credit_limit rewards_balance application_status credit_score "
+    "new_card international_fees",
+    "kitchen and dining": "food_last confirm_reservation how_busy ingredients_list calories nutrition_info recipe "
+    "restaurant_reviews restaurant_reservation meal_suggestion restaurant_suggestion cancel_reservation "
+    "ingredient_substitution cook_time accept_reservations",
+    "home": "what_song play_music todo_list_update reminder reminder_update calendar_update order_status "
+    "update_playlist shopping_list calendar next_song order todo_list shopping_list_update smart_home",
+    "auto and commute": "current_location oil_change_when oil_change_how uber traffic tire_pressure "
+    "schedule_maintenance gas mpg distance directions last_maintenance gas_type tire_change jump_start",
+    "travel": "plug_type travel_notification translate flight_status international_visa timezone exchange_rate "
+    "travel_suggestion travel_alert vaccines lost_luggage book_flight book_hotel carry_on car_rental",
+    "utility": "weather alarm date find_phone share_location timer make_call calculator definition "
+    "measurement_conversion flip_coin spelling time roll_dice text",
+    "work": "pto_request_status next_holiday insurance_change insurance meeting_schedule payday taxes income "
+    "rollover_401k pto_balance pto_request w2 schedule_meeting direct_deposit pto_used",
+    "small talk": "who_made_you meaning_of_life who_do_you_work_for do_you_have_pets what_are_your_hobbies fun_fact "
+    "what_is_your_name where_are_you_from goodbye thank_you greeting tell_joke are_you_a_bot how_old_are_you "
+    "what_can_i_ask_you",
+    "meta": "change_speed user_name whisper_mode yes change_volume no change_language repeat change_accent cancel "
+    "sync_device change_user_name change_ai_name reset_settings maybe",
+}
+DOMAIN_OF = {intent: k for k, intents in enumerate(DOMAINS.values()) for intent in intents.split()}
+PARTS = ("train", "val", "test")
+INTENTS = "CLINC150: a JSON object with lists of [query, intent] under train, val and test"
+FILES = [f"{place}{name}" for place in ("intents/", "") for name in ("clinc150_data_full.json", "data_full.json")]
+ADVICE = "Get data_full.json from github.com/clinc/oos-eval (folder data) and put it there"
+Rows = list[tuple[str, str, str]]
+"""Of each query its text, its intent and its id."""
+
+SECTIONS = {
+    "affairs": (("POLITICS",), ("U.S. NEWS",), ("WORLD NEWS", "WORLDPOST", "THE WORLDPOST"), ("CRIME",)),
+    "culture": (
+        ("ENTERTAINMENT",),
+        ("COMEDY",),
+        ("SPORTS", "CULTURE & ARTS", "ARTS & CULTURE", "ARTS"),
+        ("MEDIA", "WEIRD NEWS"),
+    ),
+    "living": (
+        ("STYLE & BEAUTY", "STYLE", "PARENTING", "PARENTS"),
+        ("HOME & LIVING", "WEDDINGS"),
+        ("FOOD & DRINK", "TASTE", "TRAVEL"),
+        ("WELLNESS", "HEALTHY LIVING", "MONEY"),
+    ),
+    "voices": (("QUEER VOICES",), ("BLACK VOICES",), ("WOMEN",), ("RELIGION", "LATINO VOICES")),
+    "knowledge": (("ENVIRONMENT", "GREEN"), ("SCIENCE", "TECH"), ("BUSINESS",), ("IMPACT", "EDUCATION", "COLLEGE")),
+}
+"""Of each class the sections that are upstream, and those in each cluster."""
+WHOLE = "the file must have all sections, as News_Category_Dataset_v3.json has"
+SETS = ("upstream sections", "sections 1", "sections 2", "sections 3")
+
+
+@register("dataset", "intent-clusters")
+def intent_clusters(where: Sequence[Path], *, upstream: int = 5, clusters: int = 5, seed: int = 0) -> Dataset:
+    """Queries to an assistant and their domain; of each domain `upstream` intents are upstream.
+
+    Its other intents are dealt out to `clusters` sets, `seed` deciding which is where. Upstream queries that the file
+    has for validation and test are never trained on.
+    """
+    path = find(where, FILES, "intent-clusters", ADVICE)
+    rows, again = _queries(path)
+    sets = division(sorted({intent for _, intent, _ in rows}), upstream, clusters, seed)
+    place = {intent: k for k, intents in enumerate(sets) for intent in intents}
+    group = np.array([place[intent] for _, intent, _ in rows], np.int64)
+    ids = [name for *_, name in rows]
+    samples = Samples(
+        x=[text for text, *_ in rows],
+        y=np.array([DOMAIN_OF[intent] for _, intent, _ in rows], np.int64),
+        id=np.array(ids, dtype=object),
+        time=np.zeros(len(rows), np.int64),
+        group=group,
+    )
+    test = (group == 0) & np.array([not name.startswith("train") for name in ids])
+    names = ("upstream intents", *(f"intents {k + 1}" for k in range(clusters)))
+    notes = [f"{len(rows):,} queries of {len(place)} intents in {path.name}; the answer is the domain, one of 10"]
+    notes += [f"{name}: {', '.join(intents)}" for name, intents in zip(names, sets, strict=True)]
+    notes += [f"{again:,} queries that came before are left out"] if again else []
+    task = Classification(tuple(DOMAINS))
+    marked = test if test.any() and not test.all() else None
+    return Dataset("intent-clusters", samples, task, tuple(notes), "hashed-text", test=marked, clusters=names)
+
+
+def division(intents: Sequence[str], upstream: int, clusters: int, seed: int = 0) -> list[list[str]]:
+    """The intents of each set, upstream first; every set has some of every domain.
+
+    >>> [len(intents) for intents in division(list(DOMAIN_OF), 5, 4)]
+    [50, 30, 30, 20, 20]
+    """
+    if upstream < 1 or clusters < 1:
+        raise UserError(f"intent-clusters: upstream={upstream} and clusters={clusters}, but both must be 1 or more")
+    sets: list[list[str]] = [[] for _ in range(1 + clusters)]
+    for k, domain in enumerate(DOMAINS):
+        found = sorted(intent for intent in intents if DOMAIN_OF[intent] == k)
+        if len(found) < upstream + clusters:
+            raise UserError(
+                f"intent-clusters: the domain '{domain}' has {len(found)} intents, too few for upstream={upstream} and "
+                f"one in each of clusters={clusters}"
+            )
+        order = Seed(seed).child("intent-clusters", domain).numpy().permutation(len(found))
+        for chosen, rows in zip(sets, [order[:upstream], *np.array_split(order[upstream:], clusters)], strict=True):
+            chosen += [found[row] for row in rows]
+    return sets
+
+
+def _queries(path: Path) -> tuple[Rows, int]:
+    """The queries of all parts, and how many are left out because they came before."""
+    rows: dict[str, tuple[str, str, str]] = {}
+    total = 0
+    with reading(path, INTENTS):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for part in PARTS:
+            for k, (text, intent) in enumerate(content[part]):
+                _refuse(text, intent, f"entry {k + 1} of {part}")
+                rows.setdefault(text, (text, intent, f"{part}-{k + 1}"))
+            total += len(content[part])
+    if not rows:
+        raise UserError(f"{path} has no queries")
+    return list(rows.values()), total - len(rows)
+
+
+def _refuse(text: Any, intent: Any, entry: str) -> None:
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"{text!r} as the query in {entry}, not a text")
+    if not isinstance(intent, str) or intent not in DOMAIN_OF:
+        raise ValueError(f"{intent!r} as the intent in {entry}, which is in none of the 10 domains")
+
+
+@register("dataset", "news-clusters")
+def news_clusters(
+    where: Sequence[Path],
+    *,
+    by: Literal["sections", "years"] = "sections",
+    first: int = 2018,
+    last: int = 2022,
+    most: int | None = 1000,
+    seed: int = 0,
+) -> Dataset:
+    """Headlines and which of five kinds of news they are; other sections, or later years, are the clusters.
+
+    At most `most` headlines of a section are taken, drawn by `seed`; with years, of a section in a year.
+    """
+    if by not in ("sections", "years"):
+        raise unknown("way to make clusters of news", by, ("sections", "years"))
+    if most is not None and most < 1:
+        raise UserError(f"news-clusters: most={most}, but it must be 1 or more, or null for all")
+    data = huffpost(where, categories="all", first=first, last=last)
+    samples, found = data.samples, data.task.classes  # type: ignore[attr-defined]
+    place = {s: (k, g) for k, sets in enumerate(SECTIONS.values()) for g, names in enumerate(sets) for s in names}
+    kind, of_section = (np.array([place.get(name, (-1, -1))[n] for name in found])[samples.y] for n in (0, 1))
+    group, names = (of_section, SETS) if by == "sections" else _years(samples.time)
+    once = np.zeros(len(samples), bool)
+    once[np.unique(np.array(samples.x, dtype=object), return_index=True)[1]] = True
+    kept = _drawn(once & (kind >= 0), samples.y, group, most, Seed(seed).child("news-clusters"))
+    _must_share(kind[kept], group[kept], names)
+    taken = samples[kept]
+    chosen = Samples(x=taken.x, y=kind[kept], id=taken.id, time=taken.time, group=group[kept])
+    limit = f", at most {most:,} of a section in a set" if most else ""
+    notes = [f"{len(kept):,} of {len(samples):,} headlines in lower case{limit}"]
+    notes += [f"{(~once).sum():,} headlines that came before are left out"] if not once.all() else []
+    task = Classification(tuple(SECTIONS))
+    return Dataset("news-clusters", chosen, task, tuple(notes), "hashed-text", clusters=names)
+
+
+def _years(time: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+    years = time.astype("datetime64[Y]").astype(np.int64) + 1970 if time.dtype.kind == "M" else time
+    found, group = np.unique(years, return_inverse=True)
+    return group.astype(np.int64), tuple(str(year) for year in found)
+
+
+def _drawn(usable: np.ndarray, section: np.ndarray, group: np.ndarray, most: int | None, seed: Seed) -> np.ndarray:
+    """Rows of at most `most` usable samples of each section in each set, in their order."""
+    rows = []
+    for s, g in sorted(set(zip(section[usable].tolist(), group[usable].tolist(), strict=True))):
+        these = np.flatnonzero(usable & (section == s) & (group == g))
+        rows.append(seed.child(s, g).numpy().permutation(these)[:most])
+    return np.sort(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
+
+
+def _must_share(kind: np.ndarray, group: np.ndarray, names: tuple[str, ...]) -> None:
+    """Every set needs samples, and a model can only know the classes that it was taught upstream."""
+    for g, name in enumerate(names):
+        if not (group == g).any():
+            raise UserError(f"news-clusters: no headline for the set '{name}' (options by, first, last)")
+    for k, name in enumerate(SECTIONS):
+        if not ((kind == k) & (group == 0)).any():
+            raise UserError(f"news-clusters: no upstream headline of the class '{name}' in {names[0]}: {WHOLE}")

@@ -1,0 +1,210 @@
+"""Small questions about made-up people: upstream prose and five sets that say the same things in other ways.
+
+Nothing is downloaded: each sample is drawn from a seed. A context tells some facts (a person, what of them, a value) in
+the manner of its set, and the question asks for one of the values, which stands in the context. All sets share people,
+values and what can be asked, so that a reader of prose fails elsewhere because of the manner alone:
+
+- prose, upstream: two to four plain sentences;
+- lists: an entry per person, the values by keyword;
+- reversed: the value first and the person last, in the question too;
+- distractors: each fact among what was, is not or holds for somebody else;
+- telegrams: no small words, no marks;
+- talk: the people speak about themselves, and the question is about what was said.
+
+Some answers are accepted in several wordings: ages as words and digits, trades of two words also by the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from driftline.data import Dataset
+from driftline.data.qa import joined
+from driftline.data.written import Item, assemble
+from driftline.errors import UserError
+from driftline.registry import register
+from driftline.seeds import Seed
+
+PEOPLE = (
+    *("Ann", "Bob", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana", "Ivo", "Jane"),
+    *("Kim", "Leo", "Mia", "Nils", "Olga", "Paul", "Rosa", "Sam", "Tess", "Uma"),
+)
+AGES = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+VALUES = {
+    "home": ("Rome", "Oslo", "Lima", "Cairo", "Delhi", "Quito", "Paris", "Tunis", "Bern", "Kyoto", "Accra", "Perth"),
+    "job": ("baker", "judge", "night guard", "pilot", "nurse", "tax clerk", "painter", "tailor", "ship cook", "farmer"),
+    "pet": ("cat", "dog", "goat", "parrot", "snake", "turtle", "rabbit", "horse", "hamster", "donkey"),
+    "age": tuple(AGES),
+    "dish": ("soup", "rice", "lentils", "noodles", "stew", "salad", "curry", "pancakes", "dumplings", "beans"),
+}
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a set tells a fact and asks for it: `{p}` is the person, `{v}` the value, `{w}` a wrong one."""
+
+    tell: dict[str, str]
+    ask: dict[str, str]
+    entry: str = "{facts}"
+    """Around the facts of one person."""
+    between: str = " "
+
+
+MANNERS = {
+    "prose": Manner(
+        tell={
+            "home": "{p} lives in {v} .",
+            "job": "{p} works as a {v} .",
+            "pet": "{p} keeps a {v} .",
+            "age": "{p} is {v} years old .",
+            "dish": "{p} likes to eat {v} .",
+        },
+        ask={
+            "home": "Where does {p} live ?",
+            "job": "What does {p} work as ?",
+            "pet": "Which animal does {p} keep ?",
+            "age": "How old is {p} ?",
+            "dish": "What does {p} like to eat ?",
+        },
+    ),
+    "lists": Manner(
+        tell={name: f"{name} = {{v}}" for name in VALUES},
+        ask={name: f"{{p}} / {name}" for name in VALUES},
+        entry="* {p} : {facts}",
+        between=" ; ",
+    ),
+    "reversed": Manner(
+        tell={
+            "home": "In {v} , that is where one finds {p} .",
+            "job": "A {v} by trade , that is {p} .",
+            "pet": "A {v} belongs to {p} .",
+            "age": "Of {v} years , so old is {p} .",
+            "dish": "For {v} there is nobody like {p} .",
+        },
+        ask={
+            "home": "In which city one finds {p} ?",
+            "job": "By trade , what is {p} ?",
+            "pet": "What animal belongs to {p} ?",
+            "age": "Of how many years is {p} ?",
+            "dish": "For what is there nobody like {p} ?",
+        },
+    ),
+    "distractors": Manner(
+        tell={
+            "home": "{p} once lived in {w} but has moved to {v} since .",
+            "job": "{p} never was a {w} and earns money as a {v} .",
+            "pet": "{p} gave away a {w} and now has a {v} .",
+            "age": "{p} does not look {w} but turned {v} last week .",
+            "dish": "{p} used to order {w} and today orders {v} .",
+        },
+        ask={
+            "home": "To which city has {p} moved ?",
+            "job": "As what does {p} earn money ?",
+            "pet": "Which animal does {p} have now ?",
+            "age": "What age did {p} turn ?",
+            "dish": "What does {p} order today ?",
+        },
+    ),
+    "telegrams": Manner(
+        tell={
+            "home": "{p} now {v} stop",
+            "job": "{p} hired {v} stop",
+            "pet": "{p} bought {v} stop",
+            "age": "{p} birthday {v} stop",
+            "dish": "{p} wants {v} stop",
+        },
+        ask={
+            "home": "{p} now where",
+            "job": "{p} hired what",
+            "pet": "{p} bought what",
+            "age": "{p} birthday which",
+            "dish": "{p} wants what",
+        },
+    ),
+    "talk": Manner(
+        tell={
+            "home": "my home is {v}",
+            "job": "they pay me for being a {v}",
+            "pet": "my {v} sleeps on my bed",
+            "age": "I have seen {v} winters",
+            "dish": "I could live on {v}",
+        },
+        ask={
+            "home": "What did {p} call home ?",
+            "job": "What did {p} say they are paid for being ?",
+            "pet": "What did {p} say sleeps on the bed ?",
+            "age": "How many winters did {p} speak of ?",
+            "dish": "What did {p} say one could live on ?",
+        },
+        entry='{p} said : " {facts} . "',
+        between=" , and ",
+    ),
+}
+
+
+@register("dataset", "tiny-qa")
+def tiny_qa(where: Sequence[Path] = (), *, train: int = 2000, each: int = 600, seed: int = 0) -> Dataset:
+    """`train` questions on prose to train on, and `each` of prose and of the five other sets, never to be trained on.
+
+    >>> data = tiny_qa(train=10, each=5)
+    >>> print(*data.samples.x[0].split(" </s> "), data.samples.y[0], sep="\\n")
+    Question: What does Tess work as ?
+    Context: Leo lives in Kyoto . Tess is twenty years old . Tess works as a farmer .
+    farmer
+    >>> data.clusters
+    ('prose', 'lists', 'reversed', 'distractors', 'telegrams', 'talk')
+    """
+    if train < 1 or each < 1:
+        raise UserError(f"tiny-qa: train={train} and each={each}, but both must be 1 or more")
+    root = Seed(seed).child("tiny-qa")
+    items: list[Item] = []
+    for name in MANNERS:
+        drawn = _distinct(name, root.child(name).numpy())
+        # What is examined is drawn first, so that it is the same however much there is to train on.
+        held_out = [next(drawn) for _ in range(each)]
+        training = [next(drawn) for _ in range(train)] if name == "prose" else []
+        items += [Item(*parts, f"{name}-{k}", name, train=True) for k, parts in enumerate(training, each)]
+        items += [Item(*parts, f"{name}-{k}", name, train=False) for k, parts in enumerate(held_out)]
+    note = f"made up from seed {seed}: {train:,} questions on prose to train on, {each:,} held out in each set"
+    return assemble("tiny-qa", items, notes=[note])
+
+
+def _distinct(name: str, random: np.random.Generator) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Questions of a set without end, none of them twice."""
+    seen = set()
+    while True:
+        text, answers = _draw(MANNERS[name], random)
+        if text not in seen:
+            seen.add(text)
+            yield text, answers
+
+
+def _draw(manner: Manner, random: np.random.Generator) -> tuple[str, tuple[str, ...]]:
+    """Two or three people with one fact or two each, no value twice in a context, and a question about one fact."""
+    people = [PEOPLE[k] for k in random.permutation(len(PEOPLE))[: random.integers(2, 4)]]
+    unused = {kind: [values[k] for k in random.permutation(len(values))] for kind, values in VALUES.items()}
+    facts: list[tuple[str, str, str]] = []
+    entries = []
+    for person in people:
+        kinds = [list(VALUES)[k] for k in random.permutation(len(VALUES))[: random.integers(1, 3)]]
+        told = [(person, kind, unused[kind].pop()) for kind in kinds]
+        facts += told
+        texts = [manner.tell[kind].format(p=p, v=value, w=unused[kind].pop()) for p, kind, value in told]
+        entries.append(manner.entry.format(p=person, facts=manner.between.join(texts)))
+    person, kind, value = facts[random.integers(len(facts))]
+    return joined(manner.ask[kind].format(p=person), " ".join(entries)), _accepted(value)
+
+
+def _accepted(value: str) -> tuple[str, ...]:
+    """A value as it stands in the context, then its other wordings.
+
+    >>> _accepted("forty"), _accepted("tax clerk"), _accepted("cat")
+    (('forty', '40'), ('tax clerk', 'clerk'), ('cat',))
+    """
+    if value in AGES:
+        return value, str(AGES[value])
+    return (value, value.split()[1]) if " " in value else (value,)
