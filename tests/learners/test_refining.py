@@ -1,0 +1,233 @@
+"""Refining against lessons worked out in plain numbers, its replay schedule, and versions of it that are wrong."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from driftline import registry
+from driftline.errors import UserError
+from driftline.learners import refining
+from driftline.learners.refining import Offline, Refine
+from driftline.seeds import Seed
+from driftline.tasks import Classification, Regression
+from driftline.testing import check_learner, digest
+from driftline.testing.examples import TASK, samples, small_network
+from driftline.training.penalties import flat, trainable
+from driftline.types import Samples
+
+PRESETS = ["cft", "er", "er+ewc", "er+l2", "maxloss", "maxloss+ewc", "maxloss+l2", "mir", "mir+ewc", "mir+l2"]
+PRESETS += ["offline", "online-ewc", "online-l2"]
+TWO = Classification(("a", "b"))
+LESSONS = [([1.5, -0.5], [1, 0]), ([2.0, 1.0], [0, 0]), ([-0.5, 0.2], [0, 1])]
+LR, EPOCHS, STRENGTH, DECAY = 0.3, 3, 4.0, 0.7
+
+
+class Unit(nn.Module):
+    """A logistic unit: P(class 1) = sigmoid(w x)."""
+
+    def __init__(self, *weights: float) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor(weights))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([torch.zeros(len(x)), x @ self.w], dim=1)
+
+
+def prepared(learner: Any, model: Any, upstream: Samples | None = None, task: Any = TWO) -> Any:
+    learner.seed = Seed(1)
+    learner.prepare(model, task, upstream)
+    return learner
+
+
+def column(values: list[float]) -> np.ndarray:
+    return np.array(values, np.float32)[:, None]
+
+
+def weights(learner: Any) -> str:
+    return digest(dict(learner.model.state_dict()))
+
+
+def slopes(w: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (1 / (1 + np.exp(-w * x)) - y) * x
+
+
+def expected(penalty: str) -> float:
+    """The weight after the three lessons, of two samples each, which are one batch."""
+    w, importance, anchor = 0.2, 0.0, 0.2
+    for xs, ys in LESSONS:
+        x, y = np.array(xs), np.array(ys)
+        anchor = w
+        for _ in range(EPOCHS):
+            held = {"none": 0.0, "l2": 2 * STRENGTH * (w - anchor), "ewc": STRENGTH * importance * (w - anchor)}
+            w -= LR * (slopes(w, x, y).mean() + held[penalty])
+        importance = (slopes(w, x, y) ** 2).mean() + DECAY * importance
+    return float(w)
+
+
+def check_three_lessons(kind: Any, penalty: Any) -> None:
+    settings = {"lr": LR, "epochs": EPOCHS, "optimizer": "sgd", "strength": STRENGTH, "decay": DECAY}
+    learner = prepared(kind(penalty=penalty, **settings), Unit(0.2))
+    for x, y in LESSONS:
+        learner.learn(column(x), np.array(y))
+    assert learner.model.w.item() == pytest.approx(expected(penalty), rel=1e-5)
+
+
+class Halved(Refine):
+    def held(self, anchor: Tensor) -> Tensor:
+        return super().held(anchor) / 2
+
+
+class AnchoredAtTheStart(Refine):
+    def weights(self) -> Tensor:
+        self._first = getattr(self, "_first", super().weights())
+        return self._first
+
+
+class DecayTwice(Refine):
+    def held(self, anchor: Tensor) -> Tensor:
+        return self.decay * super().held(anchor)
+
+
+class PenaltyFromTheStart(Refine):
+    """The upstream weights count as if every one were important."""
+
+    def prepare(self, *args: Any) -> None:
+        super().prepare(*args)
+        self.anchor, self.importance = self.weights(), torch.ones(1)
+
+
+@pytest.mark.parametrize("penalty", ["none", "l2", "ewc"])
+def test_three_lessons_by_hand(penalty: str) -> None:
+    check_three_lessons(Refine, penalty)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "penalty"),
+    [
+        (Halved, "l2"),
+        (AnchoredAtTheStart, "l2"),
+        (Halved, "ewc"),
+        (AnchoredAtTheStart, "ewc"),
+        (DecayTwice, "ewc"),
+        (PenaltyFromTheStart, "ewc"),
+    ],
+)
+def test_a_wrong_penalty_would_be_noticed(wrong: Any, penalty: str) -> None:
+    with pytest.raises(AssertionError):
+        check_three_lessons(wrong, penalty)
+
+
+def test_the_worked_l2_penalty() -> None:
+    learner = prepared(Refine(penalty="l2", strength=10.0), Unit(0.1, -0.2))
+    assert learner.held(torch.zeros(2)).item() == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("decay", "running", "half"), [(0.9, [1.4, 1.8], 0.043), (1.0, [1.5, 2.0], 0.0475)])
+def test_the_worked_fisher(decay: float, running: list[float], half: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter([torch.tensor([1.0, 2.0]), torch.tensor([0.5, 0.0])])
+    monkeypatch.setattr(refining, "fisher", lambda *args, **how: next(found))
+    learner = prepared(Refine(penalty="ewc", strength=5.0, decay=decay), Unit(0.0, 0.0))
+    for _ in range(2):
+        learner.learn(np.ones((2, 2), np.float32), np.array([0, 1]))
+    assert learner.importance.tolist() == pytest.approx(running)
+    away = learner.anchor - torch.tensor([0.1, 0.2])
+    assert learner.held(away).item() == pytest.approx(5 * half, rel=1e-5)
+    assert learner.held(learner.anchor).item() == 0  # the anchor is where the last lesson ended
+
+
+def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
+    prepared(learner, small_network((8, 8, 1), 3, Seed(5)), upstream, TASK)
+    for k in range(lessons):
+        learner.learn(samples(k).x, samples(k).y)
+    return learner
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name not in ("cft", "offline", "online-l2")])
+def test_the_first_lesson_is_fine_tuning_and_the_second_is_not(name: str) -> None:
+    make = partial(registry.get("method", name), epochs=1, **({"strength": 0.0} if "l2" in name else {}))
+    one, two = (taught(Refine(epochs=1), n, samples(9)) for n in (1, 2))
+    assert weights(taught(make(), 1, samples(9))) == weights(one)
+    assert weights(taught(make(), 2, samples(9))) != weights(two)
+    if name == "online-ewc":
+        assert weights(taught(make(strength=0.0), 2)) == weights(two)
+
+
+def test_one_optimiser_serves_the_stream() -> None:
+    learner = taught(Refine(epochs=2), 3)
+    steps = {entry["step"].item() for entry in learner.descent.state.values()}
+    assert steps == {3 * 2 * 3.0}  # 18 samples are three batches: 8, 8 and 2
+
+
+def test_gradients_are_cut_to_length() -> None:
+    for clip, most in ((0.01, 0.01), (None, math.inf)):
+        learner = prepared(Refine(clip=clip, epochs=1, lr=1.0, optimizer="sgd"), Unit(0.0, 0.0))
+        learner.learn(np.full((2, 2), 5, np.float32), np.ones(2, int))
+        moved = flat(trainable(learner.model)).norm().item()
+        assert moved == pytest.approx(min(most, 2.5 * math.sqrt(2)), rel=1e-3)
+    learner = prepared(Refine(clip=0.01, epochs=1), Unit(0.0))
+    learner.learn(np.zeros((2, 1), np.float32), np.ones(2, int))  # no gradient at all
+    assert learner.model.w.item() == 0
+
+
+def test_numbers_are_refined_too() -> None:
+    line = nn.Linear(1, 1)
+    for weight in line.parameters():
+        nn.init.zeros_(weight)
+    learner = prepared(Refine(replay="mir", penalty="ewc", strength=0.01, lr=0.1), line, task=Regression())
+    for _ in range(6):
+        learner.learn(column([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
+    assert learner.predict(column([2.0])).prediction.item() == pytest.approx(4.0, abs=0.5)
+
+
+def test_offline_waits_for_the_end() -> None:
+    learner = prepared(Offline(epochs=2), small_network((8, 8, 1), 3, Seed(5)), samples(9), TASK)
+    before = weights(learner)
+    for k in (0, 1, 0):  # the last lesson repeats the first
+        learner.learn(samples(k).x, samples(k).y)
+    assert weights(learner) == before
+    taught_on: list[Any] = []
+    learner.refine, refine = (lambda x, y, seed: taught_on.append((x, y))), learner.refine
+    learner.finish()
+    ((x, y),) = taught_on
+    assert len(x) == len(y) == 36 + 18  # as many again, but upstream has no more than 18
+    assert np.array_equal(x[:36], np.concatenate([samples(0).x, samples(1).x]))
+    refine(x, y, Seed(0))
+    assert weights(learner) != before
+    prepared(Offline(), Unit(0.1)).finish()  # no error, nothing to do
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_registered_and_refuses_estimators(name: str) -> None:
+    from driftline.models.estimator import naive_bayes
+
+    with pytest.raises(UserError, match="works on a network's weights"):
+        registry.get("method", name)().prepare(naive_bayes((2,), 2, Seed(0)), TWO)
+
+
+@pytest.mark.parametrize("how", [{"tuning": "two-stage", "every": 2, "clip": 0.5}, {"neighbours": 2}])
+def test_what_no_preset_tries_keeps_the_contract(how: dict[str, Any]) -> None:
+    check_learner(partial(Refine, replay="mir", penalty="ewc", updates=2, **how), models=[small_network])
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"replay": "mri"}, "no replay 'mri'. Did you mean 'mir'"),
+        ({"penalty": "l3"}, "no penalty 'l3'"),
+        ({"every": 0}, "every=0: replay needs 1 or more"),
+        ({"epochs": 0}, "epochs=0: refining needs 1 or more"),
+        ({"upstream_share": 1.5}, "a share lies between 0 and 1"),
+        ({"strength": -1.0}, "neither can be negative"),
+        ({"clip": 0.0}, "clip=0.0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(how: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        Refine(**how).prepare(Unit(0.1), TWO)

@@ -1,0 +1,247 @@
+"""What is replayed and when, counted by hand; whom MIR chooses; and refining of texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from driftline import models, state
+from driftline.learners.refining import Refine
+from driftline.seeds import Seed
+from driftline.tasks import Classification, TextToText
+from driftline.testing import digest
+from driftline.testing.examples import TASK, samples, small_network
+from driftline.texts import one_of
+from driftline.training.meter import Meter
+from driftline.types import Samples
+
+TWO = Classification(("a", "b"))
+LR = 0.3
+
+
+class Unit(nn.Module):
+    """A logistic unit: P(class 1) = sigmoid(w x)."""
+
+    def __init__(self, *weights: float) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.tensor(weights))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([torch.zeros(len(x)), x @ self.w], dim=1)
+
+
+def prepared(learner: Any, model: Any, upstream: Samples | None = None, task: Any = TWO) -> Any:
+    learner.seed = Seed(1)
+    learner.prepare(model, task, upstream)
+    return learner
+
+
+def column(values: list[float]) -> np.ndarray:
+    return np.array(values, np.float32)[:, None]
+
+
+def weights(learner: Any) -> str:
+    return digest(dict(learner.model.state_dict()))
+
+
+def slopes(w: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return (1 / (1 + np.exp(-w * x)) - y) * x
+
+
+class Noted(Refine):
+    """Notes what it is trained on, and is not."""
+
+    def prepare(self, *args: Any) -> None:
+        super().prepare(*args)
+        self._noted: list[np.ndarray] = []
+
+    def refine(self, x: Any, y: Any, seed: Seed) -> None:
+        self._noted.append(np.asarray(x)[:, 0].astype(int))
+
+
+UPSTREAM = Samples(-column([*range(1, 41)]), np.zeros(40, int))  # upstream inputs are negative, errors positive
+
+
+def replayed(lessons: int, upstream: Samples | None = UPSTREAM, **how: Any) -> list[tuple[int, int, int]]:
+    """How many errors, upstream samples and old errors each lesson trains on; lessons of five errors."""
+    learner = prepared(Noted(**{"replay": "er", **how}), Unit(0.1), upstream)
+    for k in range(lessons):
+        learner.learn(column([*range(100 * k + 1, 100 * k + 6)]), np.ones(5, int))
+    found = []
+    for k, x in enumerate(learner._noted):
+        assert len(set(x)) == len(x)
+        now = (x > 100 * k) & (x < 100 * (k + 1))
+        found.append((int(now.sum()), int((x < 0).sum()), int(((x > 0) & ~now).sum())))
+    return found
+
+
+def test_the_schedule_and_the_quotas() -> None:
+    assert replayed(6) == [(5, 0, 0), (5, 16, 5), (5, 16, 10), (5, 16, 15), (5, 16, 16), (5, 16, 16)]
+    assert replayed(8, every=3) == [(5, 0, 0)] * 3 + [(5, 16, 15)] + [(5, 0, 0)] * 2 + [(5, 16, 16), (5, 0, 0)]
+    assert replayed(3, upstream=None) == [(5, 0, 0), (5, 0, 5), (5, 0, 10)]
+    assert replayed(9, upstream_share=0.0)[-2:] == [(5, 0, 32), (5, 0, 32)]
+    assert replayed(3, upstream_share=1.0)[-1] == (5, 32, 0)
+    assert replayed(3, size=8, upstream_share=0.25)[-1] == (5, 2, 6)
+    assert replayed(3, upstream=UPSTREAM[:3])[-1] == (5, 3, 10)
+    assert replayed(3, replay="none") == [(5, 0, 0)] * 3
+
+
+@pytest.mark.parametrize("replay", ["mir", "maxloss", "reverse", "before-loss"])
+def test_rankings_choose_among_candidates(replay: str) -> None:
+    assert replayed(5, replay=replay)[-2:] == [(5, 16, 15), (5, 16, 16)]
+    assert replayed(5, replay=replay, candidates=7)[-1] == (5, 7, 7)
+
+
+def test_every_replay_draws_anew() -> None:
+    learner = prepared(Noted(replay="er", size=6, upstream_share=1.0), Unit(0.1), UPSTREAM)
+    for k in range(3):
+        learner.learn(column([k + 1.0]), np.ones(1, int))
+    assert set(learner._noted[1]) != set(learner._noted[2])
+
+
+def test_an_error_that_comes_again_is_remembered_once() -> None:
+    learner = prepared(Noted(replay="er"), Unit(0.1))
+    for y in (0, 1):
+        learner.learn(column([3.0, 4.0]), np.array([y, y]))
+    assert learner.memory.x[:, 0].tolist() == [3, 4]
+    assert learner.memory.y.tolist() == [1, 1]
+
+
+def test_two_stages_repeat_first_and_mixed_tuning_repeats_at_once() -> None:
+    def order(tuning: Any) -> list[list[int]]:
+        learner = prepared(Noted(replay="er", upstream_share=0.0, tuning=tuning), Unit(0.1))
+        learner.learn(column([1.0]), np.ones(1, int))
+        learner.learn(column([2.0]), np.ones(1, int))
+        return [x.tolist() for x in learner._noted]
+
+    assert order("two-stage") == [[1], [1], [2]]
+    assert order("mixed") == [[1], [2, 1]]
+
+
+def test_two_stages_by_hand() -> None:
+    learner = prepared(Refine(replay="er", tuning="two-stage", lr=LR, epochs=1, optimizer="sgd"), Unit(0.2))
+    w = 0.2
+    for x, y in ((1.5, 1), (2.0, 0)):
+        learner.learn(column([x]), np.array([y]))
+    for x, y in ((1.5, 1), (1.5, 1), (2.0, 0)):
+        w -= LR * slopes(w, np.array(x), np.array(y)).item()
+    assert learner.model.w.item() == pytest.approx(w, rel=1e-5)
+
+
+# A, B and C are the first lesson. The second pushes the first weight down, which harms A; the first, once more, would
+# push the second weight down, which harms B.
+FIRST = np.array([[1, 0], [0, 1], [0, 3]], np.float32), np.array([1, 1, 0])
+SECOND = np.array([[2, 0]], np.float32), np.array([0])
+
+
+def check_interference(kind: Any) -> None:
+    learner = prepared(
+        kind(replay="mir", lr=0.1, epochs=1, optimizer="sgd", size=1, upstream_share=0.0), Unit(0.3, 0.3)
+    )
+    learner.learn(*FIRST)
+    before = weights(learner)
+    ((x, _),) = learner.recall(*SECOND, Seed(0))
+    assert weights(learner) == before
+    assert x.tolist() == [[1, 0]]
+
+
+class Lagged(Refine):
+    """As the reference code: the virtual model is trained on the lesson before."""
+
+    def virtual(self, x: Any, y: Any, seed: Seed) -> nn.Module:
+        return super().virtual(*FIRST, seed)
+
+
+class Upside(Refine):
+    def first(self, *args: Any) -> np.ndarray:
+        self.replay = "reverse"
+        return super().first(*args)
+
+
+def test_mir_repeats_what_the_present_errors_would_harm() -> None:
+    check_interference(Refine)
+    for wrong in (Lagged, Upside):
+        with pytest.raises(AssertionError):
+            check_interference(wrong)
+
+
+def test_the_virtual_model_by_hand() -> None:
+    learner = prepared(Refine(replay="mir", lr=0.1, optimizer="sgd", virtual_epochs=2), Unit(0.3))
+    x, y = np.array([1.5, -0.5]), np.array([0, 1])
+    for lr in (None, 0.4):
+        learner.virtual_lr, w = lr, 0.3
+        for _ in range(2):
+            w -= (lr or 0.1) * slopes(w, x, y).mean()
+        virtual = learner.virtual(x[:, None].astype(np.float32), y, Seed(0))
+        assert virtual.w.item() == pytest.approx(w, rel=1e-5)
+    assert learner.model.w.item() == pytest.approx(0.3)
+
+
+def test_the_present_loss_needs_no_virtual_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Refine, "virtual", lambda *args: pytest.fail("not needed"))
+    for replay in ("before-loss", "er"):
+        learner = prepared(Refine(replay=replay, epochs=1), small_network((8, 8, 1), 3, Seed(5)), task=TASK)
+        for k in range(2):
+            learner.learn(samples(k).x, samples(k).y)
+
+
+def test_all_compute_is_counted() -> None:
+    upstream = Samples(np.ones((20, 4), np.float32), np.zeros(20, int))
+    learner = Refine(replay="mir", epochs=2, virtual_epochs=1, size=16, candidates=10)
+    network, meter = nn.Linear(4, 3, bias=False), Meter()
+    meter.attach(network)
+    prepared(learner, network, upstream)
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        meter.forward = meter.backward = 0
+        learner.learn(rng.random((8, 4)).astype(np.float32), rng.integers(0, 2, 8))
+    trained, scored = 8 + 2 * (8 + 8 + 8), 2 * (10 + 8)  # samples that passed: virtual and two epochs; two models
+    assert meter.forward == 12 * (trained + scored)
+    assert meter.backward == 12 * trained
+
+
+TEXTS = [
+    f"Question : where is {name} ? Context : {name} is in {place} ."
+    for name, place in (
+        ("Ann", "Rome"),
+        ("Bob", "Oslo"),
+        ("Cleo", "Lima"),
+        ("Dan", "Bern"),
+        ("Eva", "Cairo"),
+        ("Finn", "Quito"),
+    )
+]
+PLACES = np.array([one_of([text.split()[-2], f"in {text.split()[-2]}"]) for text in TEXTS], dtype=object)
+
+
+def writer(**how: Any) -> Any:
+    model = models.build("small-bart", (), 0, Seed(0), width=32, layers=1, pieces=300)
+    upstream = Samples(TEXTS[:2], PLACES[:2])
+    model.read(upstream.x, TextToText().targets(upstream.y))
+    return prepared(Refine(**{"lr": 3e-3, "epochs": 2, **how}), model, upstream, TextToText())
+
+
+def test_texts_are_refined_and_survive_a_checkpoint(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    how: dict[str, Any] = {"replay": "mir", "penalty": "ewc", "neighbours": 1}
+    whole, resumed = writer(**how), writer(**how)
+    whole.learn(TEXTS[2:4], PLACES[2:4])
+    state.save(whole.state(), tmp_path / "state")
+    resumed.restore(state.load(tmp_path / "state"))
+    for learner in (whole, resumed):
+        learner.learn(TEXTS[3:], PLACES[3:])
+    assert whole.memory.x == TEXTS[2:]
+    assert digest(whole.state()) == digest(resumed.state())
+
+
+def test_errors_in_texts_are_mended() -> None:
+    pytest.importorskip("transformers")
+    learner = writer(epochs=80)
+    learner.learn(TEXTS[2:], PLACES[2:])
+    said = learner.predict(TEXTS[2:]).prediction
+    assert learner._task.correct(said, PLACES[2:]).tolist() == [1, 1, 1, 1]
