@@ -27,10 +27,16 @@ def run(
     probes: Probes,
     record: Recorder,
     *,
+    entrance: Iterable[Probe] = (),
     start: int = 0,
     after_step: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Take a prepared learner through a stream. `after_step` is told how many steps are done."""
+    """Take a prepared learner through a stream. `after_step` is told how many steps are done.
+
+    The examinations `entrance` are sat before the first step and stand in the record at step -1.
+    """
+    for probe in entrance if start == 0 else ():
+        record.probed(Step(-1, "0", probe.samples), probe, learner.predict(probe.samples.x))
     for index in range(start, len(stream)):
         step = stream[index]
         answers = learner.answer(step.samples.x)

@@ -94,10 +94,12 @@ class Recorder:
         if len(answers) != n:
             raise UserError(f"a learner was asked about {n} inputs and gave {len(answers)} answers")
         confidence = np.full(n, np.nan) if answers.scores is None else answers.scores.max(axis=1)
+        group = {} if samples.group is None else {"group": np.asarray(samples.group)}
         return {
             "step": np.full(n, step.index, np.int32),
             "time": pa.repeat(step.time, n),
             "id": np.asarray(samples.id),
+            **group,
             "truth": np.asarray(samples.y),
             "prediction": np.asarray(answers.prediction),
             "correct": self._task.correct(answers.prediction, samples.y).astype(np.float32),

@@ -148,8 +148,11 @@ class Job(Strict):
 
     def upstream_key(self, fingerprint: str) -> str:
         """The hash of what the common starting model depends on; the method is not among it."""
-        parts = self.model_dump(mode="json", include={"benchmark", "options", "data", "model", "seed"})
-        return hash_of({**parts, "fingerprint": fingerprint, "files": self._files(), "stage": "upstream"})
+        parts = self.model_dump(mode="json", include={"benchmark", "data", "model", "seed"})
+        decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
+        options = {name: value for name, value in self.options.items() if decisive is None or name in decisive}
+        said = {"options": options, "fingerprint": fingerprint, "files": self._files(), "stage": "upstream"}
+        return hash_of({**parts, **said})
 
     def trial_key(self, fingerprint: str, trial: str, privileged: bool) -> str:
         """The hash of what a fit depends on; the method is not among it, so methods share their fits."""

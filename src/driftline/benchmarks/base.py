@@ -14,11 +14,11 @@ from driftline.loop import Probes
 from driftline.record import Run
 from driftline.seeds import Seed
 from driftline.training.trials import Selection
-from driftline.types import Reveal, Samples, Stream
+from driftline.types import Probe, Reveal, Samples, Stream
 
 SCORES = {
     "metric": "str",
-    "stat": "str",  # "each" time or cell, or a summary over times: "mean", "minimum"
+    "stat": "str",  # "each" time or cell, or a summary over times: "mean", "minimum", "final"
     "time": "str",
     "tau": "str",
     "value": "float64",
@@ -47,6 +47,9 @@ class Options(BaseModel):
     privileged: ClassVar[tuple[str, ...]] = ()
     """Options that only privileged learners notice."""
 
+    decide_upstream: ClassVar[tuple[str, ...] | None] = None
+    """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -55,6 +58,10 @@ class Layout:
     stream: Stream
     probes: Probes
     upstream: Samples | None
+    schooling: dict[str, Any] = field(default_factory=lambda: {"updates": 3000})
+    """How a network is trained on the upstream samples: settings of `learners.trained.Trained`."""
+    entrance: tuple[Probe, ...] = ()
+    """Examinations of the upstream model, before the first step."""
     waits: bool = False
     """Whether learners are examined only after they have finished."""
     richer: Stream | None = None

@@ -125,7 +125,8 @@ class SeqToFinal:
         "asked for; the "
         "paper's code feeds raw pixels (and, on Portraits, pixels that are almost constant).",
         "Sub-populations are drawn in the proportions that the paper describes; its code shows all of them early.",
-        "No phase has more trials than lr x weight_decay x dropout, except where layers or schedules compete; "
+        "No phase has more trials than lr x weight_decay x dropout, except where layers, schedules or the models of a "
+        "beam compete; "
         "budget=paper has the paper's.",
         "I-FT and D-FT do not see the final step in their history. SFT chooses its learning rate at each step; with "
         "decay=chosen the paper's schedules compete on validation data, where its code lets them on test data.",
@@ -179,6 +180,7 @@ def _sequence(dataset: Dataset, options: Options, seed: Seed) -> Sequence:
         return sequence_in_time(
             dataset, period=options.period, first=options.first, final=options.final, seed=seed.child("sequence")
         )
+    _refuse_time(options)
     if options.shifts.startswith("rot") and options.shifts not in ROTATIONS:
         raise unknown("sequence", options.shifts, ROTATIONS)
     shifts = ROTATIONS.get(options.shifts, options.shifts)
@@ -204,3 +206,10 @@ def _refuse_idle(options: Options) -> None:
     for name in ("sizes", "test", "oracle", "draws"):
         if getattr(options, name) not in (Options.model_fields[name].default, 0):
             raise UserError(f"{name} means nothing with shifts=time: the periods have the samples that they have")
+
+
+def _refuse_time(options: Options) -> None:
+    """Options that mean nothing where shifts make the steps."""
+    for name in ("period", "first", "final"):
+        if getattr(options, name) != Options.model_fields[name].default:
+            raise UserError(f"{name} cuts the data's own time, and this sequence is made by shifts: use shifts=time")

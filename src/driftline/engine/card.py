@@ -20,9 +20,18 @@ PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "torch")
 
 
 def make(
-    job: Job, key: str, dataset: Dataset, layout: Layout, compute: dict[str, Any], trials: list[dict[str, Any]]
+    job: Job,
+    key: str,
+    dataset: Dataset,
+    layout: Layout,
+    compute: dict[str, Any],
+    trials: list[dict[str, Any]],
+    cut: int | None = None,
 ) -> dict[str, Any]:
-    """The card of a finished run; it holds nothing that may differ between two runs of the same job."""
+    """The card of a finished run; it holds nothing that may differ between two runs of the same job.
+
+    `cut`: how many samples are longer than the model reads, if it says so.
+    """
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
     return {
@@ -51,6 +60,7 @@ def make(
             "name": dataset.name,
             "fingerprint": dataset.fingerprint,
             "samples": len(dataset.samples),
+            **({} if cut is None else {"samples_cut_short": cut}),
             "kind": type(dataset.task).__name__,
             "task": repr(dataset.task) if len(repr(dataset.task)) < 200 else repr(dataset.task)[:200] + "...",
             "notes": list(dataset.notes),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from driftline import registry
+from driftline.benchmarks.base import Layout
 from driftline.engine import fits
 from driftline.engine.stages import Stage, dataset_of, materials, new_model
 from driftline.errors import UserError
@@ -39,11 +40,12 @@ def plan(spec: Spec, where: Path | None) -> Plan:
     dataset = dataset_of(data.name, json.dumps(data.settings, sort_keys=True), where)
     jobs = spec.jobs(default_model=dataset.model)
     trials = _check(jobs, spec, where)
+    _, layout = materials(jobs[0], where)  # whether there is an upstream model is the same for all of them
     stages: dict[str, Stage] = {}
     for job in jobs:
         content = job.model_dump(mode="json")
         needs: tuple[str, ...] = ()
-        if job.options.get("upstream"):
+        if layout.upstream is not None:
             key = job.upstream_key(dataset.fingerprint)
             stages.setdefault(key, Stage(key, "upstream", content))
             needs = (key,)
@@ -52,7 +54,7 @@ def plan(spec: Spec, where: Path | None) -> Plan:
             needs += (stage.key,)
         key = job.key(dataset.fingerprint)
         stages[key] = Stage(key, "deploy", content, needs)
-    return Plan(tuple(stages.values()), _notes(jobs[0], where))
+    return Plan(tuple(stages.values()), _notes(layout))
 
 
 def _fits(job: Job, trials: list[Trial], fingerprint: str) -> Iterator[Stage]:
@@ -97,9 +99,8 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
     return trials
 
 
-def _notes(job: Job, where: Path | None) -> tuple[str, ...]:
+def _notes(layout: Layout) -> tuple[str, ...]:
     """What a user should know before the numbers come."""
-    _, layout = materials(job, where)
     left_out = layout.protocol.get("left_out_periods", {})
     if not left_out:
         return ()

@@ -149,7 +149,8 @@ def _known(job: Job, recall: Recall, store: Store) -> Recall:
         outcome = recall(key, whole)
         if outcome is None:
             raise UserError(
-                f"the fits of {job.label}, seed {job.seed}, are not in {store.folder}: run it with the same settings "
+                f"the fits of {job.label}, seed {job.seed}, are not in {store.folder}: run it with the same settings, "
+                "and in another store if this one has the finished run "
                 f"(`driftline run {job.benchmark} --data {job.data.name} --model {job.model.name} "
                 f"--methods {job.method.name} ...`)"
             )

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -124,7 +124,7 @@ def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, rep
     if isinstance(model, Estimator):
         model.fit(layout.upstream.x, dataset.task.targets(layout.upstream.y))
     else:
-        teacher = Trained(updates=3000)
+        teacher = Trained(**layout.schooling)
         teacher.seed = Seed(job.seed).child("upstream")
         teacher.prepare(model, dataset.task)
         teacher.train(layout.upstream.x, layout.upstream.y)
@@ -175,7 +175,8 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
             checkpoint.save_if_due(done)
 
     probes = Unmetered(layout.probes, meter) if meter else layout.probes
-    loop.run(stream, learner, reveal, probes, recorder, start=start, after_step=after_step)
+    entrance = unmetered(layout.entrance, meter) if meter else layout.entrance
+    loop.run(stream, learner, reveal, probes, recorder, entrance=entrance, start=start, after_step=after_step)
     shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made
     recorder.finish(final)
     if meter:
@@ -184,7 +185,8 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     if trials:
         write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
     compute = card.compute(meter, upstream_macs)
-    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute, trials))
+    cut = learner.model.over_long(dataset.samples.x) if hasattr(learner.model, "over_long") else None
+    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute, trials, cut))
     write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
     write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
     store.commit(stage.key, final)
@@ -219,18 +221,23 @@ def metered(model: Any) -> Meter | None:
     return meter
 
 
+def unmetered(probes: Iterable[Probe], meter: Meter) -> Iterator[Probe]:
+    """Examinations that are not put on the learner's bill: it answers while the next probe is waited for."""
+    for probe in probes:
+        meter.examining = True
+        yield probe
+        meter.examining = False
+
+
 @dataclass(frozen=True)
 class Unmetered:
-    """Probes whose examinations are not put on the learner's bill: it answers while the next probe is waited for."""
+    """Probes none of which is put on the learner's bill."""
 
     probes: loop.Probes
     meter: Meter
 
     def due(self, step: Step | None) -> Iterator[Probe]:
-        for probe in self.probes.due(step):
-            self.meter.examining = True
-            yield probe
-            self.meter.examining = False
+        return unmetered(self.probes.due(step), self.meter)
 
 
 def features(model: Any, layout: Layout) -> Iterator[pa.Table]:

@@ -18,6 +18,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#A
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
 RED, WHITE, BLUE = "#B2182B", "#FFFFFF", "#2166AC"
 EMPTY = "rgba(128, 128, 128, 0.22)"  # not evaluated
+NEUTRAL = "#A9B2BD"
 LABELS = 12  # at most so many names along an axis
 SIDE = 340
 WIDTH, HEIGHT = 510, 200
@@ -105,6 +106,27 @@ def bars(data: str, times: Sequence[str], unit: str = "period") -> dict[str, Any
         )
     )
     return _spec(chart.properties(description=f"Samples per {unit}"))
+
+
+def stacked(data: str, times: Sequence[str], parts: Sequence[str]) -> dict[str, Any]:
+    """How many queries of each part a step has, one on top of the other; the first part is grey."""
+    scale = alt.Scale(domain=list(parts), range=[NEUTRAL, *(colour(k) for k in range(len(parts) - 1))])
+    chart = (
+        alt.Chart(alt.NamedData(name=data), width=WIDTH, height=HEIGHT)
+        .mark_bar()
+        .encode(
+            x=alt.X("time:N", scale=alt.Scale(domain=list(times), paddingInner=0.1), axis=_axis(times, "t")),
+            y=alt.Y("count:Q", axis=alt.Axis(title="queries", tickCount=5)),
+            color=alt.Color("part:N", scale=scale, legend=alt.Legend(title=None, orient="top", columns=6)),
+            order=alt.Order("place:Q"),
+            tooltip=[
+                alt.Tooltip("time:N", title="t"),
+                alt.Tooltip("part:N", title="cluster"),
+                alt.Tooltip("count:Q", title="queries"),
+            ],
+        )
+    )
+    return _spec(chart.properties(description="Queries of each cluster by step"))
 
 
 def scatter(data: str, stretches: Sequence[str], classes: Sequence[str]) -> dict[str, Any]:

@@ -161,7 +161,8 @@ def _trails(frame: pd.DataFrame, x: str, y: str, x_title: str, y_title: str, ora
 
 def _steps(base: alt.Chart, frame: pd.DataFrame, told: list[str]) -> Chart:
     """A line from step to step of each run, and the steps' numbers; the final model is the larger point."""
-    final = f"datum.step == {int(frame['step'].max())}"
+    frame["last"] = frame["step"] == frame.groupby("run")["step"].transform("max")
+    final = "datum.last"
     line = base.mark_line(strokeWidth=1.2, opacity=0.7).encode(order="step:Q", detail="run:N")
     size = alt.condition(final, alt.value(80), alt.value(28))
     points = base.mark_point(filled=True, opacity=0.9).encode(size=size, shape=_shapes(frame), tooltip=told)

@@ -22,6 +22,7 @@ from driftline.errors import MissingExtra, UserError
 from driftline.metrics.representation import directions, map_models, project, svcca
 from driftline.record import Record, Run
 from driftline.report.groups import Group, groups
+from driftline.spec import hash_of
 
 if TYPE_CHECKING:
     from driftline.engine.revisit import Snapshot, Visit
@@ -129,7 +130,7 @@ def similarity(record: Record, *, where: Path | None = None) -> pd.DataFrame:
 
     def rows(visit: Visit, run: Run) -> Rows:
         for snapshot in visit.snapshots:
-            known = _once(memo, snapshot.key, partial(compared, visit, snapshot))
+            known = _once(memo, _setting(visit) + snapshot.key, partial(compared, visit, snapshot))
             for layer, values in known.items():
                 yield {
                     "step": snapshot.step,
@@ -227,8 +228,8 @@ def _once(memo: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
 
 
 def _setting(visit: Visit) -> str:
-    """What runs of different methods share."""
-    return visit.job.trial_key(visit.dataset.fingerprint, "", False)
+    """What runs of different methods share, the oracle and the grid included."""
+    return hash_of(visit.job.model_dump(mode="json", exclude={"method", "label"}))
 
 
 def _oracle(visit: Visit) -> Visit:

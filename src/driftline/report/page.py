@@ -9,7 +9,7 @@ from typing import Any
 
 from driftline.atomic import write_bytes
 from driftline.record import Record
-from driftline.report import charts, series
+from driftline.report import charts, composition, series
 from driftline.report.groups import Group
 from driftline.report.marks import BASELINE, ORACLE
 from driftline.report.notes import FINAL, answer, caption, formulas, notes
@@ -91,7 +91,7 @@ def _section(table: ResultTable, figures: Figures) -> dict[str, Any]:
         "dots": _dots(table, figures),
         "choices": _choices(group),
         "maps": _maps(group, figures),
-        "samples": _samples(group, figures),
+        "samples": [*_samples(group, figures), *_composition(group, figures)],
         "pictures": _pictures(group, figures),
         "cards": [(group.labels[run.key], run.seed, run.key, _yaml(run.card)) for run in group.runs],
     }
@@ -160,6 +160,15 @@ def _samples(group: Group, figures: Figures) -> list[dict[str, str]]:
     rows, unit = series.sample_counts(group), "step" if "steps" in group.card["protocol"] else "period"
     spec = charts.bars(figures.keep(rows), series.times(group), unit) if rows.rows else None
     return [figures.add(f"samples per {unit}", spec)] if spec else []
+
+
+def _composition(group: Group, figures: Figures) -> list[dict[str, str]]:
+    """Which clusters a stream's queries, and the errors of the model that it starts with, come from."""
+    parts = group.card["protocol"].get("clusters", [])
+    return [
+        figures.add(title, charts.stacked(figures.keep(rows), series.times(group), parts))
+        for title, rows in composition.streams(group).items()
+    ]
 
 
 def _pictures(group: Group, figures: Figures) -> list[dict[str, str]]:
