@@ -63,7 +63,7 @@ def test_the_upstream_model_does_not_depend_on_the_method() -> None:
     ("change", "message"),
     [
         ({"benchmark": "timelin"}, "no benchmark 'timelin'. Did you mean 'timeline'?"),
-        ({"methods": "emr"}, "no method 'emr'. Did you mean 'erm'?"),
+        ({"methods": "ermm"}, "no method 'ermm'. Did you mean 'erm'?"),
         ({"model": "mpl"}, "no model 'mpl'. Did you mean 'mlp'?"),
         ({"data": "digit"}, "no dataset 'digit'. Did you mean 'digits'?"),
         ({"sedes": 2}, "no setting 'sedes'. Did you mean 'seeds'?"),

@@ -134,7 +134,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
             ("run", "timelin", "--data", "digits", "--methods", "erm"),
             "no benchmark 'timelin'. Did you mean 'timeline'?",
         ),
-        (("run", "timeline", "--data", "digits", "--methods", "emr"), "no method 'emr'. Did you mean 'erm'?"),
+        (("run", "timeline", "--data", "digits", "--methods", "ermm"), "no method 'ermm'. Did you mean 'erm'?"),
         (("run", "timeline", "--methods", "erm"), "needs --data"),
         ((*RUN, "--set", "erm.lr=1"), "erm.lr means nothing to logistic"),
         ((*RUN[:-4], "--set", "timeline.period=fortnight"), "period 'fortnight' cannot cut"),

@@ -195,6 +195,7 @@ def test_other_methods_meet_this_benchmark_and_these_meet_others(images: Path, t
         ({"lr": 0}, "lr"),
         ({"dropout": 1.5}, "dropout"),
         ({"shifts": "rot9"}, "rot8"),
+        ({"first": 1930}, "first cuts the data's own time"),
         ({"shifts": "time"}, "sizes means nothing with shifts=time"),
         ({"budget": "all"}, "budget"),
         ({"shift": "R"}, "shifts"),

@@ -229,6 +229,14 @@ def test_staged_tuning_is_pulled_to_the_model_before_the_lesson() -> None:
     assert all(torch.equal(held_to[name], past["weights"][name]) for name in past["weights"])
 
 
+def test_measured_layers_are_pulled_to_the_step_before_and_not_to_the_first() -> None:
+    learner = taught(InTurn(layers="rgn", pull="l2"))
+    winner = learner.chosen(learner.plan(STEPS).best)
+    before = learner.outcome(learner.chosen(winner.start))  # type: ignore[arg-type]
+    held_to = learner.outcome(winner)["held_to"]
+    assert all(torch.equal(held_to[name], before["weights"][name]) for name in held_to)
+
+
 def test_the_same_budget_is_never_exceeded_by_a_grid() -> None:
     small = Selection(lr=(1e-3, 3e-4), weight_decay=(1e-4,), dropout=(0.0,))
     for name in ("seq-ewc", "st-1", "sst-1", "jm", "jst-1", "sft", "lp-ft"):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from driftline.models.blocks import BlockNetwork, decayed, parameter_count, weig
 from driftline.models.joint import JointNetwork
 from driftline.seeds import Seed
 from driftline.training.growth import grown
+from driftline.training.trials import Growth
 
 FAMILIES = ["conv-2", "dense-2", "res-2"]
 
@@ -231,8 +231,8 @@ def test_mistakes_are_named() -> None:
 
 @torch.no_grad()
 def test_a_plan_of_growth_is_followed_step_by_step() -> None:
-    def plan(steps: int) -> SimpleNamespace:
-        return SimpleNamespace(blocks="side-1", ends="separate", shared=("layer2",), steps=steps, copy=True, rank=0)
+    def plan(steps: int) -> Growth:
+        return Growth("side-1", "separate", steps, copy=True, shared=("layer2",))
 
     at_once, x = grown(plain(), plan(3), Seed(7)), images()
     assert at_once.kinds == {"conv1": "separate", "layer1": "side-1", "layer2": "shared", "fc": "separate"}

@@ -23,11 +23,20 @@ def test_one_axis_more_costs_nothing_under_the_same_budget_and_threefold_under_t
     same = Selection().points(extra=(0.01, 0.1, 1.0))
     paper = Selection(budget="paper").points(extra=(0.01, 0.1, 1.0))
     assert (len(same), len(paper)) == (8, 24)
-    assert all(point in paper for point in same)
-    assert [paper.index(point) for point in same] == sorted(paper.index(point) for point in same)
-    for axis in ("lr", "weight_decay", "dropout", "strength"):
-        assert {point[axis] for point in same} == {point[axis] for point in paper}, axis
-    assert len({tuple(point.values()) for point in same}) == 8
+    plain = [{name: value for name, value in point.items() if name != "strength"} for point in same]
+    assert plain == Selection().points()  # no other setting is lost
+    assert len({tuple(point.values()) for point in paper}) == 24
+    small = Selection(lr=(1e-3, 3e-4), weight_decay=(1e-4,), dropout=(0.0,)).points(extra=(0.01, 0.1, 1.0))
+    assert [(point["lr"], point["strength"]) for point in small] == [(1e-3, 0.01), (3e-4, 0.1)]
+
+
+def test_a_further_axis_that_fits_the_budget_is_tried_in_full() -> None:
+    points = Selection().points(weight_decay=(0.0,), extra=(0.1, 10.0))
+    assert len({tuple(point.values()) for point in points}) == 8
+    three = Selection().points(weight_decay=(0.0,), extra=(0.1, 1.0, 10.0))
+    assert len(three) == 8
+    assert {(point["lr"], point["dropout"]) for point in three} == {(a, b) for a in (1e-3, 1e-4) for b in (0.0, 0.5)}
+    assert {point["strength"] for point in three} == {0.1, 1.0, 10.0}
 
 
 def test_an_axis_can_take_the_place_of_weight_decay() -> None:

@@ -129,7 +129,7 @@ class Staged(Learner):
         lessons = {t: Lesson.of(*self.lessons[t], self.selection.holdout) for t in used}
         if not trial.trains:
             found = measured(trial, network, before, lessons[trial.train[-1]], self._task, self.selection, self.seed)
-            return {**before, **found}
+            return {**{name: value for name, value in before.items() if name != "held_to"}, **found}
         self.restrict(network, trial, before)
         carried = self.carried(trial, before)
         before = {**before, **carried}

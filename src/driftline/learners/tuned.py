@@ -98,7 +98,7 @@ class Tunes(Staged):
             return self.selection.points(**rates)
         fisher = self.pull.startswith("fisher")
         strengths = self.selection.fisher if fisher else self.selection.weight_decay
-        return self.selection.points(weight_decay=(0.0,), strength=strengths, **rates)
+        return self.selection.points(weight_decay=(0.0,), extra=strengths, **rates)
 
     def _phase(self, starts: Phase, lesson: int, points: list[dict[str, Any]], keep: int, **said: Any) -> Phase:
         more: Any = {"afresh": self.afresh, "moving_statistics": self.moving_statistics}

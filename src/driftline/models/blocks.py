@@ -154,6 +154,8 @@ def builder(family: type[Family], depth: int) -> Callable[..., nn.Module]:
             )
         return BlockNetwork(family(depth, width, outputs), shape[2])
 
+    blocks = "1 block" if depth == 1 else f"{depth} blocks"
+    make.__doc__ = f"A stem, {blocks} ({(family.__doc__ or '').splitlines()[0].rstrip('.').lower()}) and a head."
     return make
 
 

@@ -16,8 +16,6 @@ from itertools import product
 from math import prod
 from typing import Any, Literal
 
-from driftline.seeds import Seed
-
 Objective = Literal["erm", "weighted", "irm", "dro", "joint", "fisher", "reference-fisher", "rgn", "snr"]
 """What a trial does. The last four do not train: they measure the weights they start from."""
 
@@ -53,20 +51,21 @@ class Selection:
     def points(self, *, extra: Sequence[float] = (), **axes: Sequence[float]) -> list[dict[str, Any]]:
         """The grid of a phase: every combination of lr, weight_decay and dropout, or of the axes given in their place.
 
-        `extra` values of `strength` are one axis more. Under the same budget, of a grid with more points than lr x
-        weight_decay x dropout only so many are tried: a random choice, the same everywhere.
+        `extra` values of `strength` are one axis more. If that makes more points than lr x weight_decay x dropout has,
+        under the same budget every other setting is still tried, and the values of `strength` are dealt out in turn.
 
-        >>> points = Selection().points(extra=(0.01, 0.1, 1.0))
-        >>> len(points), sorted({point["strength"] for point in points})
-        (8, [0.01, 0.1, 1.0])
+        >>> [point["strength"] for point in Selection().points(extra=(0.01, 0.1, 1.0))]
+        [0.01, 0.1, 1.0, 0.01, 0.1, 1.0, 0.01, 0.1]
         """
         usual = {"lr": self.lr, "weight_decay": self.weight_decay, "dropout": self.dropout}
-        named = {**usual, **axes, **({"strength": extra} if extra else {})}
+        named = {**usual, **axes}
         grid = [dict(zip(named, point, strict=True)) for point in product(*named.values())]
-        most = prod(len(values) for values in usual.values())
-        if self.budget == "paper" or len(grid) <= most:
+        most, more = prod(len(values) for values in usual.values()), len(extra)
+        if not extra:
             return grid
-        return [grid[k] for k in sorted(Seed(0).child("grid").numpy().permutation(len(grid))[:most])]
+        rounds = more if self.budget == "paper" else min(more, max(1, most // len(grid)))
+        dealt = [[(k + r) % more for r in range(rounds)] for k in range(len(grid))]
+        return [{**point, "strength": extra[k]} for point, ks in zip(grid, dealt, strict=True) for k in sorted(ks)]
 
 
 @dataclass(frozen=True)
