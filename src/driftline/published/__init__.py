@@ -33,11 +33,15 @@ FULL_SCALE: dict[str, dict[str, Any]] = {
         "weight_decay": [1e-4, 1e-2],
         "dropout": [0.0, 0.5],
         "epochs": 100,
-    }
+    },
+    "refinement": {"episodes": 100, "size": 64},
 }
 """With which settings of the model and options of the benchmark the numbers were printed."""
 
-SAME: dict[str, tuple[str, ...]] = {"seq-to-final": ("decay", "ends", "reference_fisher")}
+SAME: dict[str, tuple[str, ...]] = {
+    "seq-to-final": ("decay", "ends", "reference_fisher"),
+    "refinement": ("lr", "epochs", "batch", "strength", "decay"),
+}
 """Settings that leave a method the one that was printed; where a benchmark is not listed, all of them do."""
 
 

@@ -46,10 +46,15 @@ def examples(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     Where steps differ in what is drawn, or are real periods, they have no originals in common: then it is the first
     sample of each label. `picture` is a PNG as a data URI.
     """
-    rows: list[dict[str, Any]] = []
+    rows, refused = [], []
     for group in groups(record):
         run = group.runs[0]
-        rows += [{"panel": group.title, "seed": run.seed, **row} for row in _pictures(run, where)]
+        try:
+            rows += [{"panel": group.title, "seed": run.seed, **row} for row in _pictures(run, where)]
+        except UserError as error:  # runs without pictures may lie beside those that have some
+            refused.append(error)
+    if not rows:
+        raise refused[0]
     return pd.DataFrame(rows)
 
 
