@@ -56,19 +56,24 @@ def make(
             "threads": 1,
         },
         "metrics": _metrics(benchmark, options, layout),
-        "data": {
-            "name": dataset.name,
-            "fingerprint": dataset.fingerprint,
-            "samples": len(dataset.samples),
-            **({} if cut is None else {"samples_cut_short": cut}),
-            "kind": type(dataset.task).__name__,
-            "task": repr(dataset.task) if len(repr(dataset.task)) < 200 else repr(dataset.task)[:200] + "...",
-            "notes": list(dataset.notes),
-        },
+        "data": _data(dataset, cut),
         "compute": compute,
         "code": {"driftline": __version__, "sources": sources_hash()},
         "versions": {"python": platform.python_version(), **installed()},
         "tables": list(TABLES),
+    }
+
+
+def _data(dataset: Dataset, cut: int | None) -> dict[str, Any]:
+    task = repr(dataset.task)
+    return {
+        "name": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "samples": len(dataset.samples),
+        **({} if cut is None else {"samples_cut_short": cut}),
+        "kind": type(dataset.task).__name__,
+        "task": task if len(task) < 200 else task[:200] + "...",
+        "notes": list(dataset.notes),
     }
 
 

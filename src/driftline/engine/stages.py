@@ -179,17 +179,23 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     loop.run(stream, learner, reveal, probes, recorder, entrance=entrance, start=start, after_step=after_step)
     shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made
     recorder.finish(final)
-    if meter:
+    _describe(final, job, stage, dataset, layout, learner, card.compute(meter, upstream_macs))
+    write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
+    write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
+    store.commit(stage.key, final)
+
+
+def _describe(
+    final: Path, job: Job, stage: Stage, dataset: Dataset, layout: Layout, learner: Learner, compute: dict[str, Any]
+) -> None:
+    """What a run leaves beside its answers: features to picture, the trials behind its model, and its card."""
+    if not isinstance(learner.model, Estimator):
         write_rows(final / "features.parquet", features(learner.model, layout))
     trials = learner.account() if isinstance(learner, Staged) else []
     if trials:
         write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
-    compute = card.compute(meter, upstream_macs)
     cut = learner.model.over_long(dataset.samples.x) if hasattr(learner.model, "over_long") else None
     write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute, trials, cut))
-    write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
-    write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
-    store.commit(stage.key, final)
 
 
 def prepared(
