@@ -82,6 +82,8 @@ def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str
     code, out, err = driftline(*GOOD, "--fail-if", "tas<0.01", "--features", "a,b")
     assert code == 0
     assert "report: audit.html" in out
+    assert "numbers: audit.json" in out
+    assert json.loads(Path("audit.json").read_text())["headline"]["periods"] > 1
     assert "policy never" in err
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import driftline
+from driftline.benchmarks import eval_fix
 from driftline.benchmarks.timeline import Options, Timeline
 from driftline.data import load
 from driftline.errors import UserError
@@ -63,3 +65,15 @@ def test_split_last_tells_how_hard_each_period_is(tmp_path: Path) -> None:
 def test_an_unknown_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no period '22'\. Did you mean '2'"):
         driftline.run({**SPEC, "timeline": {"protocol": "fix", "split": "22"}}, runs=tmp_path)
+
+
+def test_no_skill_is_zero_and_a_period_without_a_score_is_left_out() -> None:
+    correct = {"1": [0.5, 0.7], "2": [0.2, 0.4], "3": [-3.0, -1.0], "4": [np.nan, np.nan], "5": [0.4, 0.8]}
+    probes = pd.DataFrame([(name, value) for name, values in correct.items() for value in values])
+    probes.columns = pd.Index(["probe", "correct"])
+    rows = pd.DataFrame(eval_fix.score(probes, list(correct), "2", 20, np.random.default_rng(0)))
+    each = rows[rows["stat"] == "each"].set_index("time")["value"].to_dict()
+    assert each == pytest.approx({"1": 0.6, "2": 0.3, "3": 0, "5": 0.6})
+    means = rows[rows["stat"] == "mean"].set_index("metric")["value"].to_dict()
+    assert means == pytest.approx({"fix-id": 0.45, "fix-ood": 0.3, "fix-worst": 0})
+    assert (rows["low"] >= 0).all()

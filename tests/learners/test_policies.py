@@ -52,6 +52,7 @@ def test_online_tas_retrains_after_the_change_and_counts_its_challengers() -> No
     assert done.retrained == [0, 3]
     assert done.estimates[:2] == pytest.approx([1, 1], abs=0.05)
     assert done.estimates[2] < 0.9
+    assert done.ratios[2] < done.estimates[2], "the mean since deployment lags behind the latest period"
     assert done.rows == 200 + 5 * 160 + 200
 
 

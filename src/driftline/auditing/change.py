@@ -15,8 +15,16 @@ import pandas as pd
 
 from driftline.auditing.matrix import DRAWS, examined, number
 from driftline.auditing.setting import Setting, draw
-from driftline.metrics.shift import auc, benjamini_hochberg, categorical, numeric, performance_gap, unevenness
-from driftline.models.tabular import Tabular, kind_of, numbers
+from driftline.metrics.shift import (
+    Distance,
+    auc,
+    benjamini_hochberg,
+    categorical,
+    numeric,
+    performance_gap,
+    unevenness,
+)
+from driftline.models.tabular import Encode, Tabular, kind_of, numbers
 from driftline.types import Samples
 
 EFFECT = 0.1  # a distance below this is small, however significant
@@ -64,7 +72,7 @@ def distances(setting: Setting) -> list[dict[str, Any]]:
     """Per feature, how far each later period is from the first; the largest effect first."""
     first = reference(setting).id
     others = [later(setting, tau).id for tau in range(1, len(setting.cut))]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in setting.frame.features:
         column = setting.frame.inputs[name]
         found = [_distance(column.iloc[first], column.iloc[ids]) for ids in others]
@@ -152,16 +160,30 @@ def _first_model(setting: Setting, probes: pd.DataFrame) -> dict[str, pd.Series]
     return {str(name): rows.set_index("id")["correct"] for name, rows in mine.groupby("probe", observed=True)}
 
 
-def _distance(before: pd.Series, after: pd.Series) -> Any:
+def _distance(before: pd.Series, after: pd.Series) -> Distance:
     kind = kind_of(before)
     if kind == "number":
         return numeric(numbers(before), numbers(after))
     if kind == "text":
-        lengths = [part.fillna("").astype(str).str.len().to_numpy(float) for part in (before, after)]
-        return numeric(lengths[0], lengths[1])
+        return _text_distance(before, after)
     counts = [part.astype(object).fillna("").astype(str).value_counts() for part in (before, after)]
     both = pd.concat(counts, axis=1).fillna(0)
     return categorical(*both.to_numpy().T)
+
+
+def _text_distance(before: pd.Series, after: pd.Series) -> Distance:
+    """The largest distance among the length of a text and the main directions of its words.
+
+    The directions come from both periods together, so that neither is at home in them; p is adjusted for their number.
+    """
+    both = pd.concat([before, after], ignore_index=True)
+    aspects = [both.fillna("").astype(str).str.len().to_numpy(float)]
+    encode = Encode().fit(both.to_frame("text"))
+    if not encode.categorical_.any():  # else the two together have too few different texts to be taken for texts
+        aspects += list(encode.transform(both.to_frame("text")).T)
+    found = [numeric(aspect[: len(before)], aspect[len(before) :]) for aspect in aspects]
+    largest = max(found, key=lambda distance: distance.effect)
+    return largest._replace(p=min(1.0, largest.p * len(found)))
 
 
 def _bins(before: pd.Series, after: pd.Series) -> tuple[np.ndarray, np.ndarray, Any]:

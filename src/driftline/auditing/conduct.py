@@ -136,7 +136,10 @@ def _numbers(set_: Setting, done: dict[str, Any], delta: float) -> dict[str, Any
 
 
 def _log_alarms(set_: Setting, probes: Any) -> tuple[dict[str, list[str]], list[str]]:
-    """Where detectors would have fired on a log, by period; nothing can be retrained, so no policy is replayed."""
+    """The periods in which detectors would have fired on a log; nothing can be retrained, so no policy is replayed.
+
+    A detector hears of an error when its label comes, so with late labels it fires that much later.
+    """
     from importlib.util import find_spec
 
     sentence = [
@@ -147,8 +150,10 @@ def _log_alarms(set_: Setting, probes: Any) -> tuple[dict[str, list[str]], list[
     from driftline.learners.detectors import alarms
 
     every = -(-len(probes) // 10_000)
-    errors, where = 1 - probes["correct"].to_numpy()[::every], probes["probe"].to_numpy()[::every]
-    return {name: list(dict.fromkeys(where[alarms(name, errors)].tolist())) for name in DETECTED}, sentence
+    errors = 1 - probes["correct"].to_numpy()[::every]
+    heard = probes["probe"].map({name: k + set_.delay for k, name in enumerate(set_.names)}).to_numpy()[::every]
+    fired = {name: dict.fromkeys(heard[alarms(name, errors)].tolist()) for name in DETECTED}
+    return {name: [set_.names[k] for k in at if k < len(set_.names)] for name, at in fired.items()}, sentence
 
 
 def _data(set_: Setting) -> dict[str, Any]:
@@ -162,6 +167,11 @@ def _data(set_: Setting) -> dict[str, Any]:
         )
     if set_.cut.left_out:
         notes.append(f"left out for having too few rows: {', '.join(set_.cut.left_out)}")
+    if set_.tied:
+        notes.append(
+            f"{set_.tied} of {len(set_.cut) - 1} cuts between periods fall among rows of the same time, whose order in "
+            "the table decides"
+        )
     held = "the last rows" if set_.ordered else "rows drawn at random, as it has too few different times,"
     notes.append(f"of each period {held} are held out, and give what a new model reaches")
     notes.append(

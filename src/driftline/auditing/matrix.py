@@ -119,10 +119,16 @@ def decay(setting: Setting, probes: pd.DataFrame, delta: float) -> dict[str, Any
         made[f"{name}_minimum"] = measured(whole.minimum, drawn.minimum, models, "models")
     made["dh"]["horizon"] = ahead
     made |= dict(_blame(raw, raw_draws, n))
-    made["matrix"] = {"accuracy": listed(A), "n": n.tolist(), "ttr": listed(transfer_ratio(A)), "delta": delta}
-    ends = [listed(end) for end in percentile_interval(draws)]
-    made["matrix"] |= {"low": ends[0], "high": ends[1]}
+    made["matrix"] = _matrix(A, draws, n) | {"delta": delta}
     return made
+
+
+def _matrix(A: np.ndarray, draws: np.ndarray, n: np.ndarray) -> dict[str, Any]:
+    """A(t, tau) and g(t, tau) with the ends of their intervals, and how many answers each cell rests on."""
+    low, high = (listed(end) for end in percentile_interval(draws))
+    ttr_low, ttr_high = (listed(end) for end in percentile_interval(transfer_ratio(draws)))
+    ends = {"low": low, "high": high, "ttr_low": ttr_low, "ttr_high": ttr_high}
+    return {"accuracy": listed(A), "ttr": listed(transfer_ratio(A)), "n": n.tolist(), **ends}
 
 
 def _blame(A: np.ndarray, draws: np.ndarray, n: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -133,22 +139,29 @@ def _blame(A: np.ndarray, draws: np.ndarray, n: np.ndarray) -> Iterator[tuple[st
     def harder(A: np.ndarray) -> np.ndarray:
         fresh = np.diagonal(A, axis1=-2, axis2=-1)
         half = fresh.shape[-1] // 2
-        return np.asarray(np.nanmean(fresh[..., :half], axis=-1) - np.nanmean(fresh[..., -half:], axis=-1))
+        return np.asarray(known_mean(fresh[..., :half]) - known_mean(fresh[..., -half:]))
 
     answers = int(np.triu(n, 1).sum())
-    yield "fresh", measured(np.nanmean(np.diag(A)), np.nanmean(np.diagonal(draws, 0, 1, 2), axis=1), len(A), "models")
+    yield "fresh", measured(known_mean(np.diag(A)), known_mean(np.diagonal(draws, 0, 1, 2)), len(A), "models")
     yield "ageing", measured(_by_model(loss(A)), _by_model(loss(draws)), answers, "answers")
     yield "harder", measured(harder(A), harder(draws), int(np.diag(n).sum()), "answers")
     yield "first_own", measured(A[0, 0], draws[:, 0, 0], n[0, 0], "answers")
-    yield "first_later", measured(A[0, 1:].mean(), draws[:, 0, 1:].mean(axis=1), n[0, 1:].sum(), "answers")
-    by_age = [measured(np.nanmean(loss(A)[:, h]), np.nanmean(loss(draws)[:, :, h], axis=1), len(A) - 1 - h, "models")
+    yield "first_later", measured(known_mean(A[0, 1:]), known_mean(draws[:, 0, 1:]), n[0, 1:].sum(), "answers")
+    by_age = [measured(known_mean(loss(A)[:, h]), known_mean(loss(draws)[:, :, h]), len(A) - 1 - h, "models")
               for h in range(len(A) - 1)]  # fmt: skip
     yield "loss_by_age", {"ages": by_age}
 
 
 def _by_model(loss: np.ndarray) -> np.ndarray:
     """Mean over each model's future, then over models: none counts more because it is older."""
-    return np.asarray(np.nanmean(np.nanmean(loss, axis=-1), axis=-1))
+    return known_mean(known_mean(loss))
+
+
+def known_mean(values: np.ndarray) -> np.ndarray:
+    """Mean over the last axis of what is known; NaN where nothing is, as in a period whose target is constant."""
+    known = np.isfinite(values)
+    count = known.sum(axis=-1)
+    return np.asarray(np.where(known, values, 0).sum(axis=-1) / np.where(count, count, np.nan))
 
 
 def log_decay(setting: Setting, probes: pd.DataFrame) -> dict[str, Any]:
@@ -167,7 +180,7 @@ def log_decay(setting: Setting, probes: pd.DataFrame) -> dict[str, Any]:
     return {
         "dh": measured(horizon.mean, other.mean, 1, "models", censored=int(horizon.censored[0])),
         "first_own": measured(row[0], draws[:, 0], n[0], "answers"),
-        "first_later": measured(row[1:].mean(), draws[:, 1:].mean(axis=1), sum(n[1:]), "answers"),
+        "first_later": measured(known_mean(row[1:]), known_mean(draws[:, 1:]), sum(n[1:]), "answers"),
         "course": [measured(v, d, k, "answers") for v, d, k in zip(row, draws.T, n, strict=True)],
     }
 

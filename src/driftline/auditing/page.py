@@ -20,7 +20,7 @@ SHOWN = 30  # features in the table
 def page(audit: Audit) -> str:
     """The page as text."""
     numbers, figures = audit.numbers, Figures()
-    placed = [*_course(numbers, figures), *_replay(numbers, figures)]
+    placed = [*_course(numbers, figures), *_replay(numbers, figures), *_online(numbers, figures)]
     maps = _maps(numbers, figures)
     text: str = template("audit.html.j2", "driftline.auditing").render(
         answers=audit.answers,
@@ -70,12 +70,30 @@ def _replay(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
     if not rows:
         return []
     used = numbers["data"]["periods"][-len(rows[0]["by_period"]) :]
-    cells = [[row["policy"], time, value, None, None, None, 1, ""] for row in rows
-             for time, value in zip(used, row["by_period"], strict=True)]  # fmt: skip
+    keys = ("by_period", "by_period_low", "by_period_high", "by_period_n")
+    cells = [[row["policy"], time, *found, 1, "examples"] for row in rows
+             for time, *found in zip(used, *(row[key] for key in keys), strict=True)]  # fmt: skip
     series = Series(COLUMNS, _rounded(cells))
     names = [row["policy"] for row in rows]
     spec = charts.lines(figures.keep(series), used, names, "quality", charts.span(series))
+    del spec["layer"][0]  # the bands of so many policies would hide the lines; points tell their intervals
     return [figures.add("replay: quality of each policy, period by period", _legend(spec))]
+
+
+def _online(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
+    """The estimates that the policy on the online TAS went by, at the time when they became known."""
+    row = next((row for row in numbers.get("policies", []) if "online_tas" in row), None)
+    if row is None:
+        return []
+    found = {"online TAS": row["online_tas"], "online TTR": row["online_ttr"]}
+    used = numbers["data"]["periods"][-len(row["online_tas"]) :]
+    cells = [[name, time, value, None, None, None, 1, ""] for name, values in found.items()
+             for time, value in zip(used, values, strict=True) if value is not None]  # fmt: skip
+    if not cells:
+        return []
+    series = Series(COLUMNS, _rounded(cells))
+    spec = charts.lines(figures.keep(series), used, list(found), "share of a new model", charts.span(series))
+    return [figures.add("what was known at the time about the model in use (on-online-tas)", _legend(spec))]
 
 
 def _legend(spec: dict[str, Any]) -> dict[str, Any]:
@@ -97,6 +115,8 @@ def _maps(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
                 for i, a in enumerate(times) for j, b in enumerate(times) if found[key][i][j] is not None]  # fmt: skip
         series = Series(["time", "tau", *COLUMNS[2:]], _rounded(rows))
         values = series.values("value")
+        if not len(values):  # no new model has any skill, so there is no ratio to it
+            continue
         low, high = min(values), max(max(values), min(values) + 0.01)
         data = figures.keep(series)
         spec = (
@@ -109,7 +129,8 @@ def _maps(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
 
 
 def _ends(found: dict[str, Any], key: str, i: int, j: int) -> list[Any]:
-    return [found["low"][i][j], found["high"][i][j]] if key == "accuracy" else [None, None]
+    before = "" if key == "accuracy" else "ttr_"
+    return [found[f"{before}{end}"][i][j] for end in ("low", "high")]
 
 
 def _rounded(rows: list[list[Any]]) -> list[list[Any]]:

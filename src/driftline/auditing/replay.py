@@ -12,9 +12,10 @@ import numpy as np
 from driftline import loop
 from driftline.auditing.matrix import DRAWS, Kept, measured, number
 from driftline.auditing.setting import Setting
+from driftline.errors import UserError
 from driftline.learners.policies import AllHistory, EveryK, Never, OnOnlineTas, Policy, Window
 from driftline.metrics.detection import change_points, harm_prevented, judge
-from driftline.metrics.intervals import percentile_interval
+from driftline.metrics.intervals import percentile_interval, resample_mean
 from driftline.reveal import Revealing
 from driftline.types import Probe, Reveal, Step
 
@@ -34,6 +35,7 @@ class Replay:
     seconds: float
     alarms: list[int] = field(default_factory=list)
     estimates: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def replay(setting: Setting, policy: Policy) -> Replay:
     record = Kept(task.correct)
     reveal = Revealing(task, Reveal.LABELS, setting.seed, setting.delay)
     loop.run(setting.stream, policy, reveal, NoProbes(), record)
-    more = {name: list(getattr(policy, name, [])) for name in ("alarms", "estimates")}
+    more = {name: list(getattr(policy, name, [])) for name in ("alarms", "estimates", "ratios")}
     return Replay(record.answers, list(policy.retrained), policy.rows, policy._seconds, **more)
 
 
@@ -102,34 +104,66 @@ def block_draws(count: int, draws: int, random: np.random.Generator) -> np.ndarr
 
 
 def compared(setting: Setting, replays: Mapping[str, Replay]) -> list[dict[str, Any]]:
-    """One row per policy: quality, what it lost to the best, retrainings, rows and seconds; best first."""
+    """One row per policy: quality, what it lost to the best, what it cost and when it retrained; best first."""
     scores = {name: correctness(setting, done.answers) for name, done in replays.items()}
     parts = {name: units(found) for name, found in scores.items()}
     counts = next(iter(parts.values()))[1]
     at = block_draws(len(counts), DRAWS, setting.seed.child("blocks").numpy())
+    if not counts.any():
+        raise UserError("the target is the same throughout each period in which a model is in use: there is no R²")
     n = counts[at].sum(axis=1)
-    drawn = {name: sums[at].sum(axis=1) / n for name, (sums, _) in parts.items()}
+    drawn = {name: sums[at].sum(axis=1) / np.where(n, n, np.nan) for name, (sums, _) in parts.items()}
     quality = {name: float(sums.sum() / counts.sum()) for name, (sums, _) in parts.items()}
     order = sorted(quality, key=lambda name: (-quality[name], replays[name].rows, name))
-    rows = []
+    courses, rows = _courses(setting, scores), []
     for name in order:
-        done = replays[name]
-        low, high = percentile_interval(drawn[order[0]] - drawn[name])
-        rows.append(
-            {
-                "policy": name,
-                "quality": measured(quality[name], drawn[name], int(counts.sum()), "answers"),
-                "behind": {"value": quality[order[0]] - quality[name], "low": float(low), "high": float(high)},
-                "retrainings": len(done.retrained) - 1,
-                "retrained_after": [setting.names[k + setting.delay] for k in done.retrained],
-                "rows": done.rows,
-                "seconds": round(done.seconds, 3),
-                "by_period": [number(part.mean()) for part in scores[name]],
-                **({} if setting.classifies else {"mae": _mae(setting, done)}),
-                **({"online_tas": done.estimates} if done.estimates else {}),
-            }
-        )
+        row = {
+            "policy": name,
+            "quality": measured(quality[name], drawn[name], int(counts.sum()), "answers"),
+            "behind": _difference(quality, drawn, order[0], name),
+            **({"gained": _difference(quality, drawn, name, "never")} if "never" in quality else {}),
+        }
+        rows.append(row | _conduct(setting, replays[name]) | courses[name])
     return rows
+
+
+def _difference(
+    quality: Mapping[str, float], drawn: Mapping[str, np.ndarray], one: str, other: str
+) -> dict[str, float | None]:
+    """How much better one policy is than another, with a paired interval."""
+    low, high = percentile_interval(drawn[one] - drawn[other])
+    return {"value": quality[one] - quality[other], "low": number(low), "high": number(high)}
+
+
+def _conduct(setting: Setting, done: Replay) -> dict[str, Any]:
+    """What a policy did, and what that took."""
+    made: dict[str, Any] = {
+        "retrainings": len(done.retrained) - 1,
+        "retrained_after": [setting.names[k + setting.delay] for k in done.retrained],
+        "rows": done.rows,
+        "seconds": round(done.seconds, 3),
+    }
+    if not setting.classifies:
+        made["mae"] = _mae(setting, done)
+    if done.estimates:  # where no challenger has any skill there is no ratio
+        made["online_tas"], made["online_ttr"] = ([number(v) for v in kept] for kept in (done.estimates, done.ratios))
+    return made
+
+
+def _courses(setting: Setting, scores: Mapping[str, Sequence[np.ndarray]]) -> dict[str, dict[str, list[Any]]]:
+    """The quality of each policy period by period, with intervals over the period's rows, drawn once for all."""
+    random = setting.seed.child("course").numpy()
+    periods = [np.stack(parts, axis=1) for parts in zip(*scores.values(), strict=True)]
+    ends = [percentile_interval(resample_mean(part, DRAWS, random)) for part in periods]
+    return {
+        name: {
+            "by_period": [number(part.mean()) for part in scores[name]],
+            "by_period_low": [number(low[k]) for low, _ in ends],
+            "by_period_high": [number(high[k]) for _, high in ends],
+            "by_period_n": [len(part) for part in periods],
+        }
+        for k, name in enumerate(scores)
+    }
 
 
 def _mae(setting: Setting, done: Replay) -> float:
@@ -167,8 +201,9 @@ def judged(setting: Setting, replays: Mapping[str, Replay], rows: Sequence[Mappi
             continue
         verdict = judge([k + setting.delay for k in replays[name].alarms], changes)
         harm = number(harm_prevented(by_name["never"]["by_period"], by_name[name]["by_period"], counts))
+        ends = {f"harm_prevented_{end}": by_name[name]["gained"][end] for end in ("low", "high")}
         delay = verdict.delay if np.isfinite(verdict.delay) else None
         row = {"alarms": len(replays[name].alarms), "found": verdict.found, "missed": verdict.missed}
         made.append({"detector": name.removeprefix("on-"), **row, "false_alarms": verdict.false_alarms, "delay": delay})
-        made[-1] |= {"harm_prevented": harm, "changes": len(changes)}
+        made[-1] |= {"harm_prevented": harm, **ends, "changes": len(changes)}
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ class Setting:
     """How many rows each period has in the table."""
     ordered: bool = False
     """Whether the held-out rows are the last of their period, because time goes on inside it."""
+    tied: int = 0
+    """How many cuts between periods fall among rows of one and the same time."""
 
     def new_model(self) -> Estimator:
         """The model as if it had never been trained."""
@@ -123,6 +126,8 @@ def setting(frame: Frame, model: Any, period: str, delay: int, seed: int, limits
     """Cut a table into periods, thin those that are too long, and refuse what cannot be audited."""
     samples, root = frame.samples, Seed(seed)
     assert samples.time is not None
+    if samples.time[0] == samples.time[-1]:
+        raise UserError(f"every row has the same time, {samples.time[0]}, and without a course of time nothing can age")
     period = choose_period(samples.time) if period == "auto" else period
     cut = periods(samples, period, holdout=holdout, seed=root.child("split"))
     if len(cut) < 3 + delay:
@@ -133,8 +138,16 @@ def setting(frame: Frame, model: Any, period: str, delay: int, seed: int, limits
     times = [np.unique(part.time) for part in cut.shown if part.time is not None]
     ordered = bool(np.mean([len(distinct) for distinct in times]) >= INNER)
     cut = last_aside(cut) if ordered else cut
-    whole = tuple(len(a) + len(b) for a, b in zip(cut.shown, cut.held_out, strict=True))
-    return Setting(frame, period, thinned(cut, limits.rows, holdout, root), model, delay, root, limits, whole, ordered)
+    sizes = tuple(len(a) + len(b) for a, b in zip(cut.shown, cut.held_out, strict=True))
+    tied = cuts_among_equals(cut)
+    cut = thinned(cut, limits.rows, holdout, root)
+    return Setting(frame, period, cut, model, delay, root, limits, sizes, ordered, tied)
+
+
+def cuts_among_equals(cut: Periods) -> int:
+    """How many periods begin with the very time at which the one before ended."""
+    times = [np.asarray(cut.everything(k).time) for k in range(len(cut))]
+    return sum(bool(before.max() == after.min()) for before, after in pairwise(times))
 
 
 def last_aside(cut: Periods) -> Periods:

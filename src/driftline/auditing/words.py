@@ -131,9 +131,17 @@ def _decay(numbers: Mapping[str, Any]) -> str:
     return (
         f"The model of the first period {course}. {blame} An old model is {points(age['value'])} points "
         f"{interval(age)} behind a new one: {points(ages[0]['value'])} after one period, {points(far['value'])} after "
-        f"{1 + len(ages) // 2}. New models change by {points(-hard['value'], True)} points "
-        f"[{points(-hard['high'])}, {points(-hard['low'])}] from the first to the second half of the time. "
+        f"{1 + len(ages) // 2}. {_fresh(hard)} "
         f"TAS = {_plain(tas)} (n = {tas['n']} models; 1 is no loss by age)."
+    )
+
+
+def _fresh(hard: Mapping[str, Any]) -> str:
+    if hard["value"] is None:
+        return "New models have no score in one half of the time, so whether the data get harder cannot be said."
+    return (
+        f"New models change by {points(-hard['value'], True)} points [{points(-hard['high'])}, {points(-hard['low'])}] "
+        "from the first to the second half of the time."
     )
 
 
@@ -141,22 +149,29 @@ def _horizons(numbers: Mapping[str, Any]) -> str:
     decay, data = numbers["decay"], numbers["data"]
     unit = data["unit"]
     length = f" ({data['length']})" if data["length"] else ""
-    dh = decay["dh"]
-    last = dh.get("horizon", len(data["periods"]) - 1)
-    evident = (
-        f"Decay becomes evident after {dh['value']:.1f} {unit} {interval(dh, 1)} on average (DH: accumulated drops "
-        f"beyond 1 point exceed 15 points; n = {dh['n']}"
-    )
-    evident += f", {dh['censored']} never, counted as one more than {last})." if dh["censored"] else ")."
+    evident = _evident(decay["dh"], unit, len(data["periods"]) - 1)
     if "sh" not in decay:
         return f"{evident[:-1]}{length}. How long it is valid (SH) needs an oracle, and a log has none."
     sh, delta = decay["sh"], decay["matrix"]["delta"]
+    if sh["value"] is None:
+        return f"How long a model is valid (SH) is not known: some period has no new model of any skill. {evident}"
     bound = f", {sh['censored']} of them until the data end: a lower bound" if sh["censored"] else ""
     return (
         f"A model keeps {100 * delta:g}% of a new model's {_measure(numbers)} for {sh['value']:.1f} {unit} "
         f"{interval(sh, 1)} on average{length} (SH; n = {sh['n']} models{bound}); the shortest for "
         f"{decay['sh_minimum']['value']:.0f}. {evident}"
     )
+
+
+def _evident(dh: Mapping[str, Any], unit: str, most: int) -> str:
+    if dh["value"] is None:
+        return "When decay becomes evident (DH) is not known: no model has a score in all the periods it takes."
+    text = (
+        f"Decay becomes evident after {dh['value']:.1f} {unit} {interval(dh, 1)} on average (DH: accumulated drops "
+        f"beyond 1 point exceed 15 points; n = {dh['n']}"
+    )
+    never = f", {dh['censored']} never, counted as one more than {dh.get('horizon', most)}" if dh["censored"] else ""
+    return f"{text}{never})."
 
 
 def _shift(numbers: Mapping[str, Any]) -> str:
@@ -222,6 +237,6 @@ def _policy(numbers: Mapping[str, Any]) -> str:
     return (
         f"Recommended: {advice['policy']}. In the replay it reaches {points(quality['value'])}% {_measure(numbers)} "
         f"{interval(quality)} (n = {quality['n']:,}) with {_times(chosen['retrainings'])}, {points(gain, True)} "
-        f"points against never retraining ({points(never['quality']['value'])}%): {reason}. The rule: "
-        f"{advice['rule']}.{skipped}"
+        f"points {interval(chosen['gained'])} against never retraining ({points(never['quality']['value'])}%): "
+        f"{reason}. The rule: {advice['rule']}.{skipped}"
     )

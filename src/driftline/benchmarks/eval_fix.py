@@ -61,21 +61,24 @@ def lay_out(
 def score(
     probes: pd.DataFrame, names: list[str], split: str, draws: int, random: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Accuracy per period, then ID, OOD and worst."""
-    end = names.index(split) + 1
-    values = [probes.loc[probes["probe"] == name, "correct"].to_numpy(float) for name in names]
-    resampled = [resample_mean(value, draws, random) for value in values]
-    for name, value, draw in zip(names, values, resampled, strict=True):
-        low, high = percentile_interval(draw)
-        cell = {"value": value.mean(), "low": low, "high": high, "n": len(value), "unit": "examples"}
-        metric = "fix-id" if names.index(name) < end else "fix-ood"
-        yield {"metric": metric, "stat": "each", "time": name, **cell}
-    accuracy, drawn = np.array([value.mean() for value in values]), np.stack(resampled, axis=-1)
-    n = np.array([len(value) for value in values[:end]])
-    yield _summary("fix-id", identity(accuracy[:end], n), identity(drawn[:, :end], n), int(n.sum()), "examples")
-    if end < len(names):
+    """Accuracy per period, then ID, OOD and worst; a period whose target is constant has no R^2 and is left out."""
+    values = {name: probes.loc[probes["probe"] == name, "correct"].to_numpy(float) for name in names}
+    values = {name: value for name, value in values.items() if np.isfinite(value).all()}
+    end = sum(name in values for name in names[: names.index(split) + 1])
+    # R^2 may be negative; a model worse than the mean has no skill.
+    accuracy = np.array([max(value.mean(), 0) for value in values.values()])
+    drawn = np.stack([np.maximum(resample_mean(value, draws, random), 0) for value in values.values()], axis=-1)
+    n = np.array([len(value) for value in values.values()])
+    for k, name in enumerate(values):
+        low, high = percentile_interval(drawn[:, k])
+        cell = {"value": accuracy[k], "low": low, "high": high, "n": n[k], "unit": "examples"}
+        yield {"metric": "fix-id" if k < end else "fix-ood", "stat": "each", "time": name, **cell}
+    if end:
+        own = identity(accuracy[:end], n[:end]), identity(drawn[:, :end], n[:end])
+        yield _summary("fix-id", *own, int(n[:end].sum()), "examples")
+    if end < len(values):
         for metric, compute in (("fix-ood", later_mean), ("fix-worst", later_worst)):
-            yield _summary(metric, compute(accuracy[end:]), compute(drawn[:, end:]), len(names) - end, "times")
+            yield _summary(metric, compute(accuracy[end:]), compute(drawn[:, end:]), len(values) - end, "times")
 
 
 def _summary(metric: str, value: float, draws: np.ndarray, n: int, unit: str) -> dict[str, Any]:

@@ -24,7 +24,9 @@ def audit(
     rows: Annotated[int, typer.Option(help="Rows per period that are looked at, at most.", min=50)] = 10_000,
     fail_if: Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("audit.html"),
-    json: Annotated[Path | None, typer.Option(help="A JSON file for all numbers.")] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="The JSON file for all numbers. [default: beside the HTML file]")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 2,
     quiet: Annotated[bool, typer.Option(help="Print the answers only.")] = False,
 ) -> None:
@@ -52,10 +54,11 @@ def audit(
         jobs=jobs,
         told=(lambda name, done, of: None) if quiet else _say,
     )
+    json = json or output.with_suffix(".json")
     found.write(output, json)
     typer.echo(str(found))
     if not quiet:
-        typer.echo(f"\nreport: {output}" + (f"\nnumbers: {json}" if json else ""))
+        typer.echo(f"\nreport: {output}\nnumbers: {json}")
     _judge(found, fail_if or [])
 
 

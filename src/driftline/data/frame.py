@@ -139,9 +139,9 @@ def _labels(column: pd.Series, y: np.ndarray, task: Task) -> np.ndarray | None:
 
 
 def _logged(column: pd.Series, labels: np.ndarray | None, task: Task) -> np.ndarray:
-    missing = int(column.isna().sum())
+    missing = int(column.replace([np.inf, -np.inf], np.nan).isna().sum())
     if missing:
-        raise UserError(f"prediction column '{column.name}' has {missing} missing values; drop those rows")
+        raise UserError(f"prediction column '{column.name}' has {missing} missing or infinite values; drop those rows")
     if labels is None:
         if not pd.api.types.is_numeric_dtype(column):
             raise UserError(f"prediction column '{column.name}' holds texts, and the target is a number")

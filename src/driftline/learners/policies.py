@@ -15,7 +15,7 @@ import numpy as np
 
 from driftline.errors import UserError
 from driftline.learners.trained import Trained
-from driftline.metrics.online import online_tas
+from driftline.metrics.online import online_tas, online_ttr
 from driftline.models.estimator import Estimator
 from driftline.registry import register
 from driftline.tasks import Task
@@ -146,6 +146,7 @@ class OnOnlineTas(Policy):
         self.old: list[float] = []
         self.fresh: list[float] = []
         self.estimates: list[float] = []
+        self.ratios: list[float] = []  # the online TTR behind each estimate
 
     def due(self, x: Any, y: np.ndarray) -> bool:
         if len(y) < 2:  # too few to train on some and examine on others
@@ -158,6 +159,7 @@ class OnOnlineTas(Policy):
         self.old.append(self.quality(self, take(x, aside), y[aside]))
         self.fresh.append(self.quality(challenger, take(x, aside), y[aside]))
         self.estimates.append(float(online_tas(self.old, self.fresh)[-1]))
+        self.ratios.append(float(online_ttr(self.old, self.fresh)[-1]))
         return self.estimates[-1] < self.threshold
 
     def retrain(self) -> None:

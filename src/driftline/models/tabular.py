@@ -139,7 +139,7 @@ class OnRows:
         return OnRows(self.table, copy.deepcopy(self.model, memo), self.labels, self.centre, self.scale)
 
     def __repr__(self) -> str:
-        return f"{type(self.model).__name__}"
+        return type(self.model.last if isinstance(self.model, Tabular) else self.model).__name__
 
     def fit(self, rows: np.ndarray, y: np.ndarray) -> OnRows:
         """Fit the model on the rows with these numbers."""
