@@ -57,7 +57,10 @@ def figure(
     return command
 
 
-@pytest.mark.parametrize("name", FIGURES)
+OF_STREAMS = ("curves", "composition", "differences", "gains")  # drawn in tests/report/test_courses.py
+
+
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in OF_STREAMS])
 def test_every_figure_can_be_drawn(figure: Command, tmp_path: Path, name: str) -> None:
     code, out, _ = figure(name, *(["--points", "3"] if name == "path" else []))
     assert code == 0
@@ -110,6 +113,11 @@ def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
         (("svcca", "--points", "3"), "figure 'svcca' has no option --points"),
         (("path", "--statistics", "kept"), "re-estimated or interpolated, not 'kept'"),
         (("path", "--runs", "nowhere"), "no finished run in nowhere"),
+        (("curves",), "there is nothing to draw. left out (no metric over time): seq-to-final"),
+        (("composition",), "there is nothing to draw. left out (no stream of queries): seq-to-final"),
+        (("composition", "--stream", "nowhere.json"), "no file nowhere.json: a released stream is a JSON list"),
+        (("gains", "--spans", "1-2"), "figure 'gains' has no option --spans"),
+        (("differences",), "there is nothing to draw. left out (no two methods in a stream of queries)"),
     ],
 )
 def test_refusals(figure: Command, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -117,6 +125,47 @@ def test_refusals(figure: Command, tmp_path: Path, arguments: tuple[str, ...], s
     assert (code, out) == (2, "")
     assert said in err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def refined(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    folder = tmp_path_factory.mktemp("refined")
+    options = {"episodes": 4, "size": 8, "period": 2, "upstream_updates": 50, "draws": 5}
+    spec = {
+        "benchmark": "refinement",
+        "data": "digit-clusters",
+        "model": {"name": "mlp", "width": 8},
+        "methods": ["frozen", "cft"],
+        "seeds": 2,
+        "refinement": options,
+    }
+    return library.run(spec, runs=folder / "runs")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "columns"),
+    [
+        (("curves",), ["metric", "step", "method", "time", "value", "low", "high", "n", "seeds", "interval"]),
+        (("composition",), ["stream", "time", "part", "place", "count"]),
+        (("differences", "--spans", "2-3"), ["of", "span", "method", "other", "value", "low", "high", "seeds"]),
+        (("differences", "--metric", "csr"), ["of", "span", "method", "other", "value", "low", "high", "seeds"]),
+        (("gains", "--metric", "kg"), ["stream", "metric", "over", "method", "value", "low", "high", "seeds"]),
+    ],
+)
+def test_figures_of_a_stream(
+    figure: Command, tmp_path: Path, refined: Record, arguments: tuple[str, ...], columns: list[str]
+) -> None:
+    code, _, err = figure(*arguments, "--runs", str(refined.runs[0].folder.parents[1]))
+    assert (code, err) == (0, "")
+    table = pd.read_csv(tmp_path / f"{arguments[0]}.csv")
+    assert table.columns.tolist() == ["panel", *columns]
+    if arguments[0] == "composition":
+        counted = table[table["stream"] == "queries"].groupby("time")["count"].sum()
+        assert counted.tolist() == [8] * 4
+    if arguments[0] == "gains":
+        scores = refined.scores[(refined.scores["metric"] == "kg") & (refined.scores["stat"] == "final")]
+        means = scores.groupby("method")["value"].mean()
+        assert table["value"].tolist() == [pytest.approx(means["cft"] - means["frozen"])]
 
 
 def test_several_panels(record: Record, tmp_path: Path) -> None:

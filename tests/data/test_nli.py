@@ -102,3 +102,21 @@ def test_the_released_stream(real_data):
     scores = [record["score"]["EM"] for step in json.loads(gzip.decompress(path.read_bytes())) for record in step]
     rows = np.concatenate(steps)
     assert exact_match(data.said[rows], data.samples.y[rows]).tolist() == scores
+    pool = load("nli", {"files": str(path)}, [])
+    assert (len(pool.samples), pool.clusters) == (5684, data.clusters)
+    assert np.isin(pool.said, LABELS).sum() == 3551  # the others are no label at all
+
+
+def test_a_stream_is_a_pool_of_its_pairs(tmp_path):
+    one, two = ({"input": k, "truth": ["neutral"], "id": f"{k}-1", "mistake": "neutral"} for k in "ab")
+    path = tmp_path / "stream.T=2,alpha=0.9.json"
+    path.write_text(json.dumps([[one, two], [one]]))
+    data = load("nli", {"files": str(path)}, [])
+    assert (data.samples.x, data.clusters) == (["a", "b"], ("a", "b"))
+    assert data.notes == ("a 1, b 1; upstream is a",)
+    path.write_text("{}")
+    with pytest.raises(UserError, match="nothing in"):
+        load("nli", {"files": str(path)}, [])
+    path.write_text('{"a": [1]}')
+    with pytest.raises(UserError, match="a JSON list of time steps"):
+        load("nli", {"files": str(path)}, [])

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from driftline.benchmarks.refinement import Options
 from driftline.record import Record, Run, write_rows
 
 COLUMNS = ["metric", "stat", "time", "tau", "value", "low", "high", "n", "unit"]
@@ -114,3 +115,44 @@ def full_record(tmp_path: Path) -> Record:
             rows = [*cell_rows("accuracy", accuracy), *cell_rows("ttr", transfer), *each, *summary_rows(means)]
             runs.append(write_run(tmp_path, label, seed, rows))
     return Record(runs)
+
+
+def refined(
+    folder: Path, label: str, seed: int, scores: Iterable[tuple[Any, ...]], said: list[list[Any]], **given: Any
+) -> Run:
+    """A run of refinement in two clusters: its scores, and what it said to each query of each step; "x" is right."""
+    options = Options(episodes=max(1, len(said)), size=2, **given.pop("options", {}))
+    dynamics = f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}"
+    name = given.pop("data", "digit-clusters")
+    settings = given.pop("settings", {})
+    changes = {
+        "run__benchmark": "refinement",
+        "run__options": options.model_dump(mode="json"),
+        "run__data": {"name": name, "settings": {}},
+        "run__method": {"name": label.partition("(")[0], "settings": settings},
+        "data__name": name,
+        "metrics": {},
+        "protocol__protocol": dynamics,
+        "protocol__periods": [str(t + 1) for t in range(len(said))],
+        "protocol__stream": options.number(seed),
+        "protocol__clusters": ["upstream", "odd"],
+        "protocol__composition": [[row.count("x"), len(row) - row.count("x")] for row in given.pop("asked", said)],
+    }
+    run = write_run(folder, label, seed, scores, **{**changes, **given})
+    rows = [(t, k % 2, answer) for t, row in enumerate(said) for k, answer in enumerate(row)]
+    if rows:
+        step, group, prediction = zip(*rows, strict=True)
+        right = [float(answer == "x") for answer in prediction]
+        table = {"step": step, "group": group, "prediction": prediction, "correct": right}
+        write_rows(run.folder / "answers.parquet", [pa.table({name: list(values) for name, values in table.items()})])
+    return run
+
+
+def final(metric: str, value: float, stat: str = "final") -> tuple[Any, ...]:
+    return (metric, stat, None, None, value, value - 0.1, value + 0.1, 64, "examples")
+
+
+def at(metric: str, **by_time: float) -> list[tuple[Any, ...]]:
+    """A metric over time: at("oec", t1=0.5)."""
+    rows = ((time[1:], value) for time, value in by_time.items())
+    return [(metric, "each", time, None, v, v - 0.1, v + 0.1, 64, "examples") for time, v in rows]

@@ -96,3 +96,32 @@ def test_means_of_cells_differ_from_the_printed_ones_where_the_paper_errs() -> N
 def test_a_model_finds_numbers_that_are_printed_for_all() -> None:
     every = published.numbers("timeline", "yearbook", "Eval-Fix")
     assert published.numbers("timeline", "yearbook", "Eval-Fix", model="yearbook-cnn") == every
+
+
+@pytest.mark.parametrize(
+    ("label", "printed"),
+    [
+        ("er", "er"),
+        ("er(lr=0.002, every=3)", "er(every=3)"),
+        ("er(size=64)", "er(size=64)"),
+        ("mir(candidates=512, epochs=20)", "mir(candidates=512)"),
+        ("mir+l2(strength=10.0)", "mir+l2"),
+        ("er(every=3) [lr=0.1]", "er(every=3) [lr=0.1]"),
+    ],
+)
+def test_settings_that_were_tuned_leave_a_method_what_it_is(label: str, printed: str) -> None:
+    assert published.printed_as("refinement", label) == printed
+
+
+def test_the_tables_of_cmr_are_whole() -> None:
+    """16 methods by 11 columns but for offline's five means, and gains of five methods in five streams."""
+    usual = published.numbers("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
+    first = {(n.method, n.metric, n.stat): n.value for n in usual if n.source == "CMR Table 1"}
+    assert len(first) == 16 * 11 - 5
+    assert first["mir(every=3)", "oec", "final"] == 0.6740
+    assert first["mir+l2", "csr", "mean"] == 0.5980
+    gains = {n.method: n.value for n in usual if n.source == "CMR Table 2"}
+    frozen = first["frozen", "oec", "final"]
+    for method, gain in gains.items():  # the first row of Table 2 is Table 1 with k = 3
+        assert gain == pytest.approx(first[method, "oec", "final"] - frozen, abs=1e-9)
+    assert len(gains) == 5

@@ -2,9 +2,10 @@
 
 Bowman et al., "A large annotated corpus for learning natural language inference", EMNLP 2015 (SNLI). Read are pairs,
 one JSON record per line, with the field names and label words of SNLI, MultiNLI, SciTail and ANLI; and the released
-files of continual model refinement, in which the labels that may be given stand at the end of the input. Pairs on
-which annotators did not agree (label "-" or -1) are left out. By default the label is written, as in that paper;
-`answers="classes"` asks for one of the three instead, so that any text classifier can be used.
+files of continual model refinement, in which the labels that may be given stand at the end of the input: of its stream
+(.json) every pair is taken once. Pairs on which annotators did not agree (label "-" or -1) are left out. By default the
+label is written, as in that paper; `answers="classes"` asks for one of the three instead, so that any text classifier
+can be used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from driftline.data import Dataset, jsonl
-from driftline.data.written import END, Item, assemble, collect, plain, stem
+from driftline.data.written import END, STREAM, Item, assemble, collect, in_steps, plain, stem
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -27,7 +28,9 @@ LABELS = ("entailment", "neutral", "contradiction")  # in the order of their num
 WORDS = {"entails": "entailment", "e": "entailment", "n": "neutral", "c": "contradiction"}
 UNDECIDED = ("-", "-1", "")
 RELEASED = ("cmr_nli_upstream_eval.jsonl.gz", "cmr_nli_heldout_eval.jsonl.gz")
-EXPECTED = "one JSON record per line with 'premise', 'hypothesis' and 'label', or with 'input' and 'truth'"
+EXPECTED = (
+    f"one JSON record per line with 'premise', 'hypothesis' and 'label', or with 'input' and 'truth'; or {STREAM}"
+)
 ADVICE = (
     "Get SNLI (nlp.stanford.edu/projects/snli) and MultiNLI (cims.nyu.edu/~sbowman/multinli), put their .jsonl files "
     "there and name them in the option files, the upstream one first"
@@ -55,7 +58,10 @@ def nli(
 
 
 def read(path: Path) -> Iterator[Item]:
-    """The pairs in a file."""
+    """The pairs in a file; those of a stream once each."""
+    if ".json" in path.suffixes:
+        yield from {item.id: item for step in in_steps(path) for item in step}.values()
+        return
     for line, record in jsonl.records(path):
         item = plain(record, line, stem(path)) if "input" in record else _pair(record, line, stem(path))
         if item is not None:

@@ -31,6 +31,7 @@ from driftline.types import Samples
 END = " </s> "
 TABLE = re.compile(r"<table\b", re.IGNORECASE)
 PLAIN = "one JSON record per line with 'input' and a list of accepted answers as 'output'"
+STREAM = "a JSON list of time steps, each a list of records with 'input', 'truth' and 'id'"
 ANSWERS = ("output", "outputs", "truth", "answers", "answer")
 
 
@@ -152,16 +153,23 @@ def samples_of(items: Sequence[Item], clusters: Sequence[str]) -> Samples:
 
 def released(path: Path, name: str, upstream: str | None = None) -> tuple[Dataset, list[np.ndarray]]:
     """A released stream, a JSON list of time steps: its distinct samples, and for each step the rows it consists of."""
-    with reading(path, "a JSON list of time steps, each a list of records with 'input', 'truth' and 'id'"):
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            steps = json.loads(file.read())
-        items = [[plain(record, 1 + k, _set_of(record)) for record in step] for k, step in enumerate(steps)]
-        distinct = {item.id: item for step in items for item in step}
+    with reading(path, STREAM):
+        steps = in_steps(path)
+        distinct = {item.id: item for step in steps for item in step}
         if len({item.text for item in distinct.values()}) < len(distinct):
             raise ValueError("the same input under two ids")
+        if any(TABLE.search(item.text) for item in distinct.values()):
+            raise ValueError("an input with a table in it, which no dataset has here")
     dataset = assemble(name, distinct.values(), upstream, [f"{len(steps)} time steps of {path.name}"])
     row = {one: k for k, one in enumerate(dataset.samples.id)}
-    return dataset, [np.array([row[item.id] for item in step], int) for step in items]
+    return dataset, [np.array([row[item.id] for item in step], int) for step in steps]
+
+
+def in_steps(path: Path) -> list[list[Item]]:
+    """The items of each time step of a released stream; one that comes again is there again."""
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        steps = json.loads(file.read())
+    return [[plain(record, 1 + k, _set_of(record)) for record in step] for k, step in enumerate(steps)]
 
 
 def _set_of(record: dict[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
 A model is a function `(shape, outputs, seed, **options)`, registered under its name: `shape` is that of one input as
 the dataset stores it, `outputs` the number of raw outputs that the task needs. Its keyword-only parameters are its
-options: on the command line `--set model.<option>=<value>`.
+options: on the command line `--set model.<option>=<value>`. One with a fourth parameter `said` is handed a published
+model's own answers, where the data hold them.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -29,3 +31,9 @@ def maker(name: str) -> Callable[..., Any]:
         return named(name)
     make: Callable[..., Any] = registry.get("model", name)
     return make
+
+
+def takes_said(name: str) -> bool:
+    """Whether a model is made of what a published one said."""
+    parameter = inspect.signature(maker(name)).parameters.get("said")
+    return parameter is not None and parameter.kind is not parameter.KEYWORD_ONLY

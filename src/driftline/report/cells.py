@@ -1,4 +1,4 @@
-"""The final accuracy of each method of a group, seed by seed, and what several of them come to."""
+"""A metric of each method of a group, seed by seed, and what several of them come to."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Measured:
         return Entry(self.value, self.low, self.high, len(self.by_seed), 1, mark)
 
 
-def measured(group: Group) -> dict[str, Measured]:
-    """The methods of a group that have a score."""
-    scores = group.scores[(group.scores["metric"] == FINAL) & (group.scores["stat"] == "mean")].dropna(subset="value")
+def measured(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str, Measured]:
+    """The methods of a group that have this score, which is a share."""
+    scores = group.scores[(group.scores["metric"] == metric) & (group.scores["stat"] == stat)].dropna(subset="value")
     if scores.empty:
         return {}
     seeds = {str(name): dict(zip(rows["seed"], rows["value"], strict=True)) for name, rows in scores.groupby("method")}

@@ -51,22 +51,35 @@ def lines(
     data: str, times: Sequence[str], methods: Sequence[str], name: str, span: tuple[float, float]
 ) -> dict[str, Any]:
     """A metric over time: a line per method, a band for its interval."""
+    return _spec(trend(alt.NamedData(name=data), times, methods, name, span))
+
+
+def trend(
+    data: Any,
+    times: Sequence[str],
+    methods: Sequence[str],
+    name: str,
+    span: tuple[float, float],
+    legend: alt.Legend | None = None,
+) -> alt.LayerChart:
+    """The same, not yet in the style of a page."""
     x = alt.X("time:N", scale=alt.Scale(domain=list(times), type="point", padding=0.3), axis=_axis(times, "t"))
     scale = alt.Scale(domain=list(span), nice=False, zero=False)
     y = alt.Y("value:Q", scale=scale, axis=alt.Axis(title=name, format=".0%", tickCount=5))
     colours = alt.Scale(domain=list(methods), range=[colour(k) for k in range(len(methods))])
     dashes = alt.Scale(domain=list(methods), range=[dash(k) for k in range(len(methods))])
-    base = alt.Chart(alt.NamedData(name=data), width=WIDTH, height=HEIGHT).encode(
-        x=x, color=alt.Color("method:N", scale=colours, legend=None)
+    base = alt.Chart(data, width=WIDTH, height=HEIGHT).encode(
+        x=x, color=alt.Color("method:N", scale=colours, legend=legend)
     )
     band = base.mark_area(opacity=0.16, clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     line = base.mark_line(strokeWidth=2, clip=True).encode(
-        y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=None)
+        y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=legend)
     )
     points = base.mark_point(filled=True, size=max(8, 400 // max(1, len(times))), opacity=1, clip=True).encode(
         y=y, tooltip=[alt.Tooltip("method:N"), *_tooltips(name, ("time", "t"))]
     )
-    return _spec((band + line + points).properties(description=f"{name} over time, by method"))
+    together: alt.LayerChart = (band + line + points).properties(description=f"{name} over time, by method")
+    return together
 
 
 def dots(data: str, methods: Sequence[str], order: Sequence[str], name: str, lines: Sequence[str]) -> dict[str, Any]:
@@ -110,13 +123,19 @@ def bars(data: str, times: Sequence[str], unit: str = "period") -> dict[str, Any
 
 def stacked(data: str, times: Sequence[str], parts: Sequence[str]) -> dict[str, Any]:
     """How many queries of each part a step has, one on top of the other; the first part is grey."""
+    return _spec(stack(alt.NamedData(name=data), times, parts))
+
+
+def stack(data: Any, times: Sequence[str], parts: Sequence[str], most: int | None = None) -> alt.Chart:
+    """The same, not yet in the style of a page; `most` is where the axis ends, if it is said."""
     scale = alt.Scale(domain=list(parts), range=[NEUTRAL, *(colour(k) for k in range(len(parts) - 1))])
-    chart = (
-        alt.Chart(alt.NamedData(name=data), width=WIDTH, height=HEIGHT)
+    ends = alt.Undefined if most is None else alt.Scale(domain=[0, most])
+    chart: alt.Chart = (
+        alt.Chart(data, width=WIDTH, height=HEIGHT, description="Queries of each cluster by step")
         .mark_bar()
         .encode(
             x=alt.X("time:N", scale=alt.Scale(domain=list(times), paddingInner=0.1), axis=_axis(times, "t")),
-            y=alt.Y("count:Q", axis=alt.Axis(title="queries", tickCount=5)),
+            y=alt.Y("count:Q", scale=ends, axis=alt.Axis(title="queries", tickCount=5)),
             color=alt.Color("part:N", scale=scale, legend=alt.Legend(title=None, orient="top", columns=6)),
             order=alt.Order("place:Q"),
             tooltip=[
@@ -126,7 +145,38 @@ def stacked(data: str, times: Sequence[str], parts: Sequence[str]) -> dict[str, 
             ],
         )
     )
-    return _spec(chart.properties(description="Queries of each cluster by step"))
+    return chart
+
+
+def pairs(data: str, methods: Sequence[str], values: Sequence[float]) -> dict[str, Any]:
+    """How often each two methods answer differently."""
+    return _spec(squares(alt.NamedData(name=data), methods, values, "different answers"))
+
+
+def squares(
+    data: Any, methods: Sequence[str], values: Sequence[float], name: str, signed: bool = False
+) -> alt.LayerChart:
+    """A number for each two methods, the row's first, not yet in the style of a page; `values` are all there are."""
+    far = max(map(abs, values), default=0.0) or 1.0
+    low = -far if signed else min(values, default=0.0)
+    colours: dict[str, Any] = {"range": [RED, WHITE, BLUE], "interpolate": "lab"} if signed else {"scheme": "blues"}
+    scale = alt.Scale(domain=[low, 0, far] if signed else [low, far], **colours)
+    sort = list(methods)
+    axis: dict[str, Any] = {"title": None, "ticks": False, "domain": False, "labelLimit": 220}
+    side = alt.Step(max(34, 260 // max(1, len(methods))))
+    base = alt.Chart(data, width=side, height=side).encode(
+        x=alt.X("other:N", sort=sort, scale=alt.Scale(domain=sort), axis=alt.Axis(**axis, labelAngle=-45)),
+        y=alt.Y("method:N", sort=sort, scale=alt.Scale(domain=sort), axis=alt.Axis(**axis)),
+        tooltip=["method:N", "other:N", alt.Tooltip("value:Q", title=name, format=".1%"), "low:Q", "high:Q", "seeds:Q"],
+    )
+    dark = f"abs(datum.value) > {0.7 * far}" if signed else f"datum.value > {(low + far) / 2}"
+    cells = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, legend=None))
+    numbers = base.mark_text(fontSize=10).encode(
+        text=alt.Text("value:Q", format="+.1%" if signed else ".1%"),
+        color=alt.condition(dark, alt.value(WHITE), alt.value("#222222")),
+    )
+    both: alt.LayerChart = (cells + numbers).properties(description=f"{name} of each two methods")
+    return both
 
 
 def scatter(data: str, stretches: Sequence[str], classes: Sequence[str]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows by columns of final accuracy, in percent."""
+    """Rows by columns of shares, in percent."""
 
     title: str
     corner: str

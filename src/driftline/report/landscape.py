@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 
 from driftline.errors import MissingExtra, UserError
+from driftline.jobs import hash_of
 from driftline.metrics.representation import directions, map_models, project, svcca
 from driftline.record import Record, Run
 from driftline.report.groups import Group, groups
-from driftline.spec import hash_of
 
 if TYPE_CHECKING:
     from driftline.engine.revisit import Snapshot, Visit
@@ -253,7 +253,7 @@ def _landmarks(visit: Visit) -> list[Any]:
 
 def _pictures(run: Run, where: Path | None) -> Iterator[dict[str, Any]]:
     from driftline.engine.stages import materials
-    from driftline.spec import Job
+    from driftline.jobs import Job
     from driftline.tasks import Classification
 
     dataset, layout = materials(Job.model_validate({**run.card["run"], "label": run.method}), where)

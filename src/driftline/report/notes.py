@@ -27,6 +27,7 @@ def caption(table: ResultTable) -> str:
 def notes(table: ResultTable) -> list[str]:
     """Which intervals, what the marks mean, and whatever else bears on the numbers."""
     lines = [_intervals(table), _marks(table)]
+    lines += _selection(table)
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
     if any(table.published.values()):
@@ -36,6 +37,13 @@ def notes(table: ResultTable) -> list[str]:
     if len({run.card["code"]["sources"] for run in table.group.runs}) > 1:
         lines.append("Caution: these runs were made by different states of the code (code.sources on their cards).")
     return lines
+
+
+def _selection(table: ResultTable) -> list[str]:
+    """How the settings of methods that had a choice were chosen, and how many competed."""
+    cards = [run.card for run in table.group.runs if run.card["run"].get("contest")]
+    said = dict.fromkeys(card["protocol"]["selection"] for card in cards)
+    return [f"Settings were chosen ({text}); the cards have the scores of all." for text in said]
 
 
 def formulas(table: ResultTable) -> list[tuple[str, str]]:

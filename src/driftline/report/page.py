@@ -9,17 +9,18 @@ from typing import Any
 
 from driftline.atomic import write_bytes
 from driftline.record import Record
-from driftline.report import charts, composition, series
+from driftline.report import charts, composition, differences, series
 from driftline.report.groups import Group
 from driftline.report.marks import BASELINE, ORACLE
 from driftline.report.notes import FINAL, answer, caption, formulas, notes
 from driftline.report.results import ResultTable, shown, shown_gmac, shown_interval
-from driftline.report.series import Series
+from driftline.report.series import Series, plain
 from driftline.report.tables import result_table
 from driftline.version import __version__
 
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
+PAIR = ["method", "other", "value", "low", "high", "seeds"]
 
 
 class Figures:
@@ -92,6 +93,7 @@ def _section(table: ResultTable, figures: Figures) -> dict[str, Any]:
         "choices": _choices(group),
         "maps": _maps(group, figures),
         "samples": [*_samples(group, figures), *_composition(group, figures)],
+        "differences": _differences(group, figures),
         "pictures": _pictures(group, figures),
         "cards": [(group.labels[run.key], run.seed, run.key, _yaml(run.card)) for run in group.runs],
     }
@@ -164,11 +166,27 @@ def _samples(group: Group, figures: Figures) -> list[dict[str, str]]:
 
 def _composition(group: Group, figures: Figures) -> list[dict[str, str]]:
     """Which clusters a stream's queries, and the errors of the model that it starts with, come from."""
-    parts = group.card["protocol"].get("clusters", [])
+    found = composition.of_group(group)
+    if found is None:
+        return []
     return [
-        figures.add(title, charts.stacked(figures.keep(rows), series.times(group), parts))
-        for title, rows in composition.streams(group).items()
+        figures.add(
+            f"{name} in {found.title}, by cluster", charts.stacked(figures.keep(rows), found.times, found.clusters)
+        )
+        for name, rows in found
     ]
+
+
+def _differences(group: Group, figures: Figures) -> list[dict[str, str]]:
+    """How often each two methods answer differently, where a stream of queries shows it."""
+    if "composition" not in group.card["protocol"]:
+        return []
+    found = list(differences.rows(group, differences.spans_of(None, len(series.times(group)))))
+    values, placed = [row["value"] for row in found], []
+    for span in dict.fromkeys(row["span"] for row in found):
+        rows = Series(PAIR, [[plain(row[name]) for name in PAIR] for row in found if row["span"] == span])
+        placed.append(figures.add(span, charts.pairs(figures.keep(rows), group.methods, values)))
+    return placed
 
 
 def _pictures(group: Group, figures: Figures) -> list[dict[str, str]]:

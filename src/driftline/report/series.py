@@ -57,7 +57,7 @@ def at_the_end(table: ResultTable, column: Column) -> Series:
     """A metric that has one value per run, for all methods, from the lowest to the highest."""
     cells = {row.method: cell for row in table.rows if (cell := table.cell(row.method, column.metric, column.stat))}
     rows = [
-        [method, *(_plain(getattr(cell, name)) for name in NUMBERS)]
+        [method, *(plain(getattr(cell, name)) for name in NUMBERS)]
         for method, cell in sorted(cells.items(), key=lambda pair: pair[1].value)
     ]
     return Series(["method", *NUMBERS], rows)
@@ -141,10 +141,11 @@ def _in_time(frame: pd.DataFrame, group: Group) -> pd.DataFrame:
 
 
 def _series(frame: pd.DataFrame, columns: list[str]) -> Series:
-    return Series(columns, [[_plain(value) for value in row] for row in frame[columns].itertuples(index=False)])
+    return Series(columns, [[plain(value) for value in row] for row in frame[columns].itertuples(index=False)])
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as a chart takes it: a text, a number with few digits, or nothing."""
     if isinstance(value, str):
         return value
     number = float(value)

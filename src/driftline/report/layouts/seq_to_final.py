@@ -1,8 +1,8 @@
-"""The tables of Seq-to-Final (Ji, Alaa, Sontag) in their own layout, with our numbers and under them the printed ones.
+"""The tables of Seq-to-Final (Ji, Alaa, Sontag).
 
 `seq-to-final/table-2`: methods by sequences, means over networks. `table-8` to `table-13`: networks by methods, in two
 halves, for one sequence each. `table-14`: lengths of a sequence of rotations by methods. `table-15`: what initial
-weights are worth. Where runs differ in more than a table shows, there is a table for each kind.
+weights are worth.
 
 Means are over the cells that are there, ours and printed alike; the means that the paper prints in its side-module
 columns are of other cells than those above them (`driftline.published`).
@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from driftline import published
-from driftline.errors import UserError, unknown
-from driftline.record import Record
+from driftline.errors import UserError
 from driftline.report.beside import cited
 from driftline.report.cells import Measured, measured, over, spread
 from driftline.report.grids import Entry, Grid, Line
-from driftline.report.groups import Group, groups, together
+from driftline.report.groups import Group, together
+from driftline.report.layouts.parts import Layout, entry, place, refuse_none, titled
 from driftline.report.marks import PLAIN, Mark, marks, mean_marks
 
 BENCHMARK = "seq-to-final"
@@ -61,13 +61,6 @@ Rows = Mapping[str, Group]
 """The group of runs behind each row."""
 
 
-def layout(record: Record, name: str) -> tuple[Grid, ...]:
-    """The tables of this name from a record's runs."""
-    if name not in LAYOUTS:
-        raise unknown("layout", name, LAYOUTS)
-    return tuple(LAYOUTS[name]([g for g in groups(record) if g.card["run"]["benchmark"] == BENCHMARK]))
-
-
 def _shifts(group: Group) -> str:
     return str(group.card["run"]["options"]["shifts"])
 
@@ -80,21 +73,21 @@ def _per_network(number: int, found: list[Group]) -> list[Grid]:
     """Tables 8 to 13."""
     sequence, grids = SEQUENCES[number], []
     ours = [group for group in found if _shifts(group) == sequence]
-    _refuse_none(ours, f"with shifts={sequence}")
+    refuse_none(ours, BENCHMARK, f"with shifts={sequence}")
     for told, members in together(ours, ["model"]):
         rows = _rows(members, _network, NETWORKS)
-        grids += _halves(_title(f"Table {number}: {sequence}", told), "network", rows, f"Table {number}")
+        grids += _halves(titled(f"Table {number}: {sequence}", told), "network", rows, f"Table {number}")
     return grids
 
 
 def _lengths(found: list[Group]) -> list[Grid]:
     """Table 14."""
     ours, grids = [group for group in found if _shifts(group) in LENGTHS], []
-    _refuse_none(ours, "with shifts=rot2 to rot8")
+    refuse_none(ours, BENCHMARK, "with shifts=rot2 to rot8")
     for told, members in together(ours, [f"{BENCHMARK}.shifts", f"{BENCHMARK}.sizes"]):
         rows = _rows(members, _shifts, LENGTHS)
         title = f"Table 14: lengths of sequences of rotations, {_network(members[0])}"
-        grids += _halves(_title(title, told), "sequence", rows, "Table 14")
+        grids += _halves(titled(title, told), "sequence", rows, "Table 14")
     return grids
 
 
@@ -109,7 +102,7 @@ def _halves(title: str, corner: str, rows: Rows, source: str) -> list[Grid]:
         columns = _columns(methods, (label for cells in ours.values() for label in cells))
         lines = []
         for name, group in rows.items():
-            entries = (_entry(ours[name].get(label), marked[name].get(label)) for label in columns)
+            entries = (entry(ours[name].get(label), marked[name].get(label)) for label in columns)
             lines.append(Line(name, tuple(entries)))
             lines += _printed_line(name, columns, beside[name], cited(group.card, f"Seq-to-Final {source}"))
         paper = cited(next(iter(rows.values())).card, f"Seq-to-Final {source}")
@@ -141,14 +134,14 @@ def _summaries(
 
 def _over_networks(found: list[Group]) -> list[Grid]:
     """Table 2."""
-    _refuse_none(found, "")
+    refuse_none(found, BENCHMARK)
     free = ["model", "data", "data.", "fingerprint", *(f"{BENCHMARK}.{name}" for name in ("shifts", "first", "final"))]
-    return [_table_2(_title("Table 2: means over networks", told), members) for told, members in together(found, free)]
+    return [_table_2(titled("Table 2: means over networks", told), members) for told, members in together(found, free)]
 
 
 def _table_2(title: str, members: list[Group]) -> Grid:
     order = tuple(SEQUENCES.values())
-    worlds = sorted({_world(group) for group in members}, key=lambda world: (_place(order)(world[0]), world[1]))
+    worlds = sorted({_world(group) for group in members}, key=lambda world: (place(order)(world[0]), world[1]))
     ours = {world: _gathered(group for group in members if _world(group) == world) for world in worlds}
     marked = {world: marks({name: _mean(of) for name, (of, _) in found.items()}) for world, found in ours.items()}
     lines = []
@@ -158,7 +151,7 @@ def _table_2(title: str, members: list[Group]) -> Grid:
         printed = tuple(over(theirs) for _, theirs in pairs)
         lines.append(Line(label, tuple(means)))
         lines += [Line(label, printed, cited(members[0].card, "Seq-to-Final"))] if any(printed) else []
-    networks = ", ".join(sorted({_network(group) for group in members}, key=_place(NETWORKS)))
+    networks = ", ".join(sorted({_network(group) for group in members}, key=place(NETWORKS)))
     notes = [NOTE.format(line="column"), f"Means over networks ({networks}); n where they differ in number."]
     beside = [{"printed": line} for line in lines if line.source]
     heads = tuple(f"{shifts} on {data}" for shifts, data in worlds)
@@ -190,7 +183,7 @@ def _mean(cells: list[Measured]) -> float:
 def _initialisation(found: list[Group]) -> list[Grid]:
     """Table 15."""
     ours = [group for group in found if len([m for m in group.methods if m in VARIANTS]) > 1]
-    _refuse_none(ours, "of two methods or more of recipes/seq-to-final/table-15.full.yaml")
+    refuse_none(ours, BENCHMARK, "of two methods or more of recipes/seq-to-final/table-15.full.yaml")
     grids = []
     for group in ours:
         cells, theirs = measured(group), _printed(group, "Seq-to-Final Table 15")
@@ -206,7 +199,7 @@ def _initialisation(found: list[Group]) -> list[Grid]:
 
 def _rows(members: Iterable[Group], named: Callable[[Group], str], order: tuple[str, ...]) -> dict[str, Group]:
     rows: dict[str, Group] = {}
-    for group in sorted(members, key=lambda group: _place(order)(named(group))):
+    for group in sorted(members, key=lambda group: place(order)(named(group))):
         if named(group) in rows:
             raise UserError(f"there are two kinds of runs for {named(group)}: name the runs that the table is of")
         rows[named(group)] = group
@@ -240,24 +233,7 @@ def _caveats(members: Iterable[Group], beside: Iterable[Mapping[str, object]]) -
     return [PRINTED, *(CAVEATS[name] for name in dict.fromkeys(map(_shifts, members)) if name in CAVEATS)]
 
 
-def _entry(cell: Measured | None, mark: Mark | None) -> Entry | None:
-    return cell.entry(mark or PLAIN) if cell else None
-
-
-def _title(title: str, told: str) -> str:
-    return " · ".join(filter(None, (title, told)))
-
-
-def _place(order: tuple[str, ...]) -> Callable[[str], tuple[int, str]]:
-    return lambda name: (order.index(name) if name in order else len(order), name)
-
-
-def _refuse_none(found: list[Group], which: str) -> None:
-    if not found:
-        raise UserError(f"no run of {BENCHMARK} {which}".rstrip() + ": make one with `driftline run`")
-
-
-LAYOUTS: dict[str, Callable[[list[Group]], list[Grid]]] = {
+LAYOUTS: dict[str, Layout] = {
     f"{BENCHMARK}/table-2": _over_networks,
     **{f"{BENCHMARK}/table-{number}": partial(_per_network, number) for number in SEQUENCES},
     f"{BENCHMARK}/table-14": _lengths,

@@ -1,0 +1,101 @@
+"""Figures as files: what `report.landscape` and `report.courses` say, drawn.
+
+`FIGURES` names all of them. A figure is a function that makes the table and one that draws it; whoever adds one adds a
+line there. Every figure is saved with its table beside it, as CSV.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from driftline.atomic import write_bytes
+from driftline.errors import UserError, unknown
+from driftline.record import Record
+from driftline.report import courses, landscape
+from driftline.report.figures import sequence, stream
+from driftline.report.figures.panels import PALE, TEXT, Chart
+
+FORMATS = (".svg", ".pdf", ".png", ".html")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a figure shows, and how."""
+
+    data: Callable[..., pd.DataFrame]
+    chart: Callable[[pd.DataFrame], Chart]
+
+
+def draw(name: str, record: Record, **options: Any) -> tuple[pd.DataFrame, Chart]:
+    """The table behind a figure, and its chart. Options that are None are left at what the figure has."""
+    if name not in FIGURES:
+        raise unknown("figure", name, FIGURES)
+    figure = FIGURES[name]
+    given = {key: value for key, value in options.items() if value is not None}
+    taken = inspect.signature(figure.data).parameters
+    for key in given:
+        if key not in taken:
+            raise UserError(f"figure '{name}' has no option --{key}")
+    frame = figure.data(record, **given)
+    return frame, finished(figure.chart(frame), frame.attrs.get("notes", []))
+
+
+def save(frame: pd.DataFrame, chart: Chart, output: Path) -> Path:
+    """Write a figure in the format that the file's name says, and its table beside it; where the table is."""
+    check_format(output)
+    import vl_convert
+
+    spec = chart.to_dict()
+    if output.suffix == ".svg":
+        content: Any = vl_convert.vegalite_to_svg(spec).encode()
+    elif output.suffix == ".pdf":
+        content = vl_convert.vegalite_to_pdf(spec)
+    elif output.suffix == ".png":
+        content = vl_convert.vegalite_to_png(spec, scale=2)
+    else:
+        content = vl_convert.vegalite_to_html(spec, bundle=True).encode()
+    table = output.with_suffix(".csv")
+    write_bytes(output, content)
+    write_bytes(table, frame.to_csv(index=False).encode())
+    return table
+
+
+def check_format(output: Path) -> None:
+    """Refuse a file that no figure can be written to."""
+    if output.suffix not in FORMATS:
+        raise UserError(f"a figure is written as {', '.join(FORMATS)}, and {output.name} is none of them")
+
+
+def finished(chart: Any, notes: list[str]) -> Chart:
+    """Dark on white, in one style, with what was left out beneath the title."""
+    text = {"labelColor": TEXT, "titleColor": TEXT, "labelFontSize": 10, "titleFontSize": 11}
+    if notes:
+        title, *more = [chart.title, *notes] if isinstance(chart.title, str) and chart.title else notes
+        chart = chart.properties(title=alt.Title(title, subtitle=more))
+    plain = chart.configure(background="white", font="sans-serif").configure_view(stroke=PALE)
+    plain = plain.configure_axis(
+        **text, titleFontWeight="normal", domainColor=PALE, gridColor="#F0F0F0", tickColor=PALE
+    )
+    plain = plain.configure_title(fontSize=12, fontWeight="normal", anchor="start", color=TEXT, subtitleFontSize=10)
+    return plain.configure_legend(**text).configure_header(labelColor=TEXT, labelFontSize=11)
+
+
+FIGURES = {
+    "examples": Figure(landscape.examples, sequence.examples),
+    "path": Figure(landscape.path, sequence.path),
+    "weights": Figure(landscape.weights, sequence.weights),
+    "svcca": Figure(landscape.similarity, sequence.similarity),
+    "adjacent": Figure(landscape.adjacent, sequence.adjacent),
+    "models-over-time": Figure(landscape.over_time, sequence.over_time),
+    "curves": Figure(courses.curves, stream.curves),
+    "composition": Figure(courses.composition, stream.composition),
+    "differences": Figure(courses.differences, stream.differences),
+    "gains": Figure(courses.gains, stream.gains),
+}

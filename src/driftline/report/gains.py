@@ -1,0 +1,46 @@
+"""What each method gains over another, such as the model that never changes, on the same streams."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from driftline.errors import UserError
+from driftline.metrics.intervals import seed_interval
+from driftline.report.cells import Measured, measured
+from driftline.report.groups import Group
+
+FROZEN = "frozen"
+
+
+def gains(group: Group, over: str = FROZEN, metric: str = "oec", stat: str = "final") -> dict[str, Measured]:
+    """The gain of every other method, over the seeds that it has in common with `over`; none without such seeds.
+
+    `over` is a method as tables call it; without its settings, if that leaves no doubt.
+    """
+    cells = measured(group, metric, stat)
+    base = [over] if over in cells else [method for method in cells if method.partition("(")[0] == over]
+    if len(base) > 1:
+        raise UserError(f"'{over}' may be any of {', '.join(base)}: say which, with its settings")
+    if not base:
+        return {}
+    under = cells[base[0]].by_seed
+    found = {method: _minus(cell.by_seed, under) for method, cell in cells.items() if method not in base}
+    return {method: mean_of(by_seed) for method, by_seed in found.items() if by_seed}
+
+
+def mean_of(by_seed: Mapping[int, float]) -> Measured:
+    """The mean of one number per seed; its t-interval takes two of them.
+
+    >>> mean_of({0: 0.1, 1: 0.3}).value, mean_of({0: 0.1}).low
+    (0.2, nan)
+    """
+    values = list(by_seed.values())
+    low, high = seed_interval(values) if len(values) > 1 else (math.nan, math.nan)
+    return Measured(float(np.mean(values)), float(low), float(high), by_seed)
+
+
+def _minus(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+    return {seed: one[seed] - other[seed] for seed in one if seed in other}
