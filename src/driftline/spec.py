@@ -1,66 +1,22 @@
 """What to run: one validated model behind Python, YAML and the command line.
 
-A spec names a benchmark, data, a model, methods and seeds. It expands to jobs, one per method and seed; a job with all
-its defaults filled in, as canonical JSON, is what a run is keyed by.
+A spec names a benchmark, data, a model, methods and seeds, and perhaps a grid of settings to choose from. It expands to
+jobs, one per method and seed.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import inspect
 import json
-import re
-import typing
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import Field, model_validator
 
-from driftline import models, registry
+from driftline import registry
 from driftline.errors import UserError, unknown
-from driftline.learners.base import Learner
-from driftline.types import Reveal
-from driftline.version import __version__
-
-# A class may be called 1 and a column 2024: such names come as numbers from a command line.
-SETTINGS = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
-
-
-class Strict(BaseModel):
-    """Refuses what it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Choice(Strict):
-    """A registered thing by name, with the settings that were given for it."""
-
-    name: str = Field(min_length=1)
-    settings: dict[str, Any] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, given: Any) -> Any:
-        """`ft`, or `{name: ft, lr: 0.001}`."""
-        if isinstance(given, str):
-            return {"name": given}
-        if isinstance(given, dict) and "settings" not in given:
-            return {"name": given.get("name"), "settings": {k: v for k, v in given.items() if k != "name"}}
-        return given
-
-    def short(self) -> Any:
-        return {"name": self.name, **self.settings} if self.settings else self.name
-
-
-class Labels(Strict):
-    """When and how many of the labels that the benchmark reveals arrive."""
-
-    delay: int = Field(default=0, ge=0)
-    """Steps between an answer and its label."""
-    budget: int | None = Field(default=None, ge=1)
-    """At most so many labels per step, drawn at random."""
+from driftline.jobs import Choice, Contest, Job, Labels, Strict, filled, label_of, must_reveal_enough, validated
+from driftline.search import Search
 
 
 class Spec(Strict):
@@ -73,7 +29,9 @@ class Spec(Strict):
     methods: tuple[Choice, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
     reveal: Labels = Labels()
-    options: dict[str, Any] = {}
+    selection: Search | None = None
+    """Settings to choose from before the runs proper; if none is given, methods run as they are written."""
+    options: dict[str, Any] = Field(default={})
     """The benchmark's own settings; in YAML under the benchmark's name."""
 
     @model_validator(mode="before")
@@ -97,9 +55,10 @@ class Spec(Strict):
         data = filled("dataset", self.data)
         for method in self.methods:
             must_reveal_enough(self.benchmark, method.name)
-        methods = [(_label(method), filled("method", method)) for method in self.methods]
+        methods = [(label_of(method), filled("method", method)) for method in self.methods]
         if len({label for label, _ in methods}) < len(methods):
             raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
+        contests = self._contests(benchmark.options)
         return [
             Job(
                 benchmark=self.benchmark,
@@ -110,10 +69,19 @@ class Spec(Strict):
                 label=label,
                 seed=seed,
                 reveal=self.reveal,
+                contest=contest,
             )
-            for label, method in methods
+            for (label, method), contest in zip(methods, contests, strict=True)
             for seed in self.seeds
         ]
+
+    def _contests(self, options: Any) -> list[Contest | None]:
+        """The settings among which each method chooses, if it does."""
+        if self.selection is None:
+            return [None] * len(self.methods)
+        if not options.chosen_by:
+            raise UserError(f"{self.benchmark} has no streams to choose settings by: leave out selection")
+        return self.selection.contests(self.methods, metrics=options.chosen_by)
 
     def to_yaml(self) -> str:
         """As it would be written by hand; reading it back gives the same spec."""
@@ -124,57 +92,14 @@ class Spec(Strict):
             "methods": [method.short() for method in self.methods],
             "seeds": list(self.seeds),
             **({"reveal": self.reveal.model_dump()} if self.reveal != Labels() else {}),
+            **({"selection": self._selection()} if self.selection else {}),
             **({self.benchmark: self.options} if self.options else {}),
         }
         return yaml.safe_dump(content, sort_keys=False)
 
-
-class Job(Strict):
-    """One run: a method with all its settings, and one seed."""
-
-    benchmark: str
-    options: dict[str, Any]
-    data: Choice
-    model: Choice
-    method: Choice
-    label: str
-    seed: int
-    reveal: Labels
-
-    def key(self, fingerprint: str) -> str:
-        """The hash of all that decides the outcome: this job, the data's content and the version of the code."""
-        parts = self.model_dump(mode="json", exclude={"label"})
-        return hash_of({**parts, "fingerprint": fingerprint, "files": self._files()})
-
-    def upstream_key(self, fingerprint: str) -> str:
-        """The hash of what the common starting model depends on; the method is not among it."""
-        parts = self.model_dump(mode="json", include={"benchmark", "data", "model", "seed"})
-        decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
-        options = {name: value for name, value in self.options.items() if decisive is None or name in decisive}
-        said = {"options": options, "fingerprint": fingerprint, "files": self._files(), "stage": "upstream"}
-        return hash_of({**parts, **said})
-
-    def trial_key(self, fingerprint: str, trial: str, privileged: bool) -> str:
-        """The hash of what a fit depends on; the method is not among it, so methods share their fits."""
-        parts = self.model_dump(mode="json", exclude={"method", "label"})
-        options = registry.get("benchmark", self.benchmark).options
-        idle = {*options.said_by_trials, *(() if privileged else options.privileged)}
-        parts["options"] = {name: value for name, value in self.options.items() if name not in idle}
-        said = {"fingerprint": fingerprint, "files": self._files(), "trial": trial, "privileged": privileged}
-        return hash_of({**parts, **said, "stage": "fit"})
-
-    def _files(self) -> dict[str, str]:
-        """The content of a user's own files: editing a method or a shift makes it another one."""
-        texts = [text for text in self.options.values() if isinstance(text, str)]
-        in_options = [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]
-        paths = [*(choice.name.rpartition(":")[0] for choice in (self.data, self.model, self.method)), *in_options]
-        return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths if path.endswith(".py")}
-
-
-def hash_of(content: Any) -> str:
-    """A short hash of canonical JSON and the version of this package."""
-    text = json.dumps({"content": content, "driftline": __version__}, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    def _selection(self) -> dict[str, Any]:
+        assert self.selection is not None
+        return self.selection.model_dump(mode="json", exclude_defaults=True)
 
 
 def read(path: Path) -> Spec:
@@ -203,9 +128,9 @@ def parse(content: Any) -> Spec:
 
 
 def with_settings(content: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
-    """The mapping with `part.key=value` applied; a part is data, model, reveal, the benchmark or a method."""
+    """The mapping with `part.key=value` applied; parts are data, model, reveal, selection, the benchmark, methods."""
     content = {**content, "methods": [_mapping(method) for method in _listed(content.get("methods"))]}
-    parts = {"reveal", "data", "model", str(content.get("benchmark"))}
+    parts = {"reveal", "data", "model", "selection", str(content.get("benchmark"))}
     methods = {str(method.get("name")) for method in content["methods"]}
     for assignment in assignments:
         target, equals, text = assignment.partition("=")
@@ -231,83 +156,6 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text.strip()
-
-
-def validated(model: type[Any], content: Any, where: str, keys: list[str] | None = None) -> Any:
-    """A pydantic model from a mapping, or an error in words with the nearest valid key."""
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"])
-        if first["type"] in ("too_short", "missing"):
-            raise UserError(f"{where}: '{path}' is empty") from None
-        if first["type"] == "extra_forbidden":
-            raise unknown("setting", path, keys or list(model.model_fields), f" (in {where})") from None
-        raise UserError(
-            f"{where}: '{path}' {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"
-        ) from None
-
-
-def settings_model(kind: str, name: str) -> type[BaseModel] | None:
-    """The settings that a registered thing takes, as a pydantic model; None if it takes anything."""
-    thing = models.maker(name) if kind == "model" else registry.get(kind, name)
-    fields: dict[str, Any] = {}
-    types = typing.get_type_hints(inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing))
-    for parameter in inspect.signature(thing).parameters.values():
-        if parameter.kind is parameter.VAR_KEYWORD:
-            return None
-        if kind == "method" or parameter.kind is parameter.KEYWORD_ONLY:
-            default = ... if parameter.default is parameter.empty else parameter.default
-            fields[parameter.name] = (types[parameter.name], default)
-    return create_model(name, __config__=SETTINGS, **fields)
-
-
-def learner_class(name: str) -> type[Learner]:
-    """The class behind a method's name; a preset is a class with some settings filled in."""
-    thing = registry.get("method", name)
-    found = thing.func if isinstance(thing, functools.partial) else thing
-    if not (isinstance(found, type) and issubclass(found, Learner)):
-        raise UserError(f"method '{name}' is not a driftline.learners.base.Learner")
-    return found
-
-
-def must_reveal_enough(benchmark: str, method: str) -> None:
-    """Refuse a method that needs to see more than a benchmark shows, and say where it fits."""
-    shown, needed = registry.get("benchmark", benchmark).reveals, learner_class(method).sees
-    if shown >= needed:
-        return
-    homes = [name for name in registry.names("benchmark") if registry.get("benchmark", name).reveals >= needed]
-    fitting = [name for name in registry.names("method") if learner_class(name).sees <= shown]
-    raise UserError(
-        f"{method} needs {_said(needed)}, and {benchmark} reveals {_said(shown)}. {method} runs in: "
-        f"{', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"
-    )
-
-
-def _said(level: Reveal) -> str:
-    return {Reveal.INPUTS: "inputs only", Reveal.ERRORS: "the labels of its errors", Reveal.LABELS: "all labels"}[level]
-
-
-def filled(kind: str, choice: Choice) -> Choice:
-    """The same choice with every default said."""
-    schema = settings_model(kind, choice.name)
-    if schema is None:
-        return choice
-    return Choice(name=choice.name, settings=validated(schema, choice.settings, choice.name).model_dump(mode="json"))
-
-
-def _label(method: Choice) -> str:
-    """The method's name, with the settings in which it differs from its defaults."""
-    schema = settings_model("method", method.name)
-    if schema is None or not method.settings:
-        return method.name
-    given, usual = (
-        validated(schema, method.settings, method.name).model_dump(mode="json"),
-        schema().model_dump(mode="json"),
-    )
-    changed = [f"{key}={value}" for key, value in given.items() if value != usual[key]]
-    return f"{method.name}({', '.join(changed)})" if changed else method.name
 
 
 def _mapping(given: Any) -> dict[str, Any]:

@@ -121,10 +121,11 @@ class Store:
         return [failure for failure in found if not self.finished(failure["key"])]
 
     def record(self, keys: list[str] | None = None) -> Record:
-        """The finished runs, all of them or those with these keys."""
-        if keys is None:
-            keys = sorted(path.parent.name for path in (self.folder / "runs").glob("*/card.json"))
-        return Record(Run(self.run_folder(key)) for key in keys)
+        """The finished runs with these keys, or all but those that were made to choose settings."""
+        if keys is not None:
+            return Record(Run(self.run_folder(key)) for key in keys)
+        found = Record(Run(path.parent) for path in sorted((self.folder / "runs").glob("*/card.json")))
+        return Record(run for run in found.runs if run.card["run"].get("purpose") != "trial")
 
     def find(self, name: str) -> Run:
         """The run whose key starts with `name`, or the run in that folder."""

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from driftline import registry, spec, state
+from driftline import jobs, registry, state
 from driftline.errors import UserError
 from driftline.models.networks import mlp
 from driftline.seeds import Seed
@@ -124,7 +124,7 @@ def test_features_that_move_in_every_lesson_keep_the_contract() -> None:
 @pytest.mark.parametrize("kind", ["hat", "arf", "nb"])
 def test_presets_say_their_classifier(kind: str) -> None:
     assert registry.get("method", f"moco-{kind}")().head == kind
-    schema = spec.settings_model("method", f"moco-{kind}")
+    schema = jobs.settings_model("method", f"moco-{kind}")
     assert schema is not None
     assert schema().model_dump()["head"] == kind
 

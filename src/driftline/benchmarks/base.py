@@ -50,6 +50,13 @@ class Options(BaseModel):
     decide_upstream: ClassVar[tuple[str, ...] | None] = None
     """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
 
+    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """The (metric, statistic) pairs whose mean decides between settings; none: there are no streams to choose by."""
+
+    def for_choosing(self) -> Options:
+        """The same with streams that are kept for choosing settings."""
+        raise NotImplementedError(f"{type(self).__name__} names metrics to choose by, and no streams")
+
 
 @dataclass(frozen=True)
 class Layout:

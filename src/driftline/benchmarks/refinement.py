@@ -40,6 +40,7 @@ class Options(base.Options):
     decide_upstream: ClassVar[tuple[str, ...] | None] = (
         *("split", "train", "upstream_updates", "upstream_lr", "upstream_batch"),
     )
+    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("oec", "final"), ("efr", "mean"))
 
     alpha: float = Field(default=0.9, ge=0, le=1)
     """Episode t = 1, 2, ... has a share alpha^(t-1) of upstream queries."""
@@ -86,6 +87,10 @@ class Options(base.Options):
     """Whether CSR(t) counts the queries of step t."""
     draws: int = Field(default=500, ge=1)
     """Bootstrap resamples of the examples behind each interval."""
+
+    def for_choosing(self) -> Options:
+        """Validation streams, with the large examination at their end alone."""
+        return self.model_copy(update={"role": "validation", "period": self.episodes})
 
     def number(self, seed: int) -> int:
         """Which stream a run with this seed meets.
@@ -211,7 +216,7 @@ def parts(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples, Samples,
     if names is None or group is None:
         raise UserError(
             f"dataset '{dataset.name}' has no clusters, and refinement needs upstream data and at least one cluster "
-            "that is not: use digit-clusters, intent-clusters, tiny-qa or another that has"
+            "that is not: use digit-clusters, image-clusters, intent-clusters, news-clusters, tiny-qa, qa or nli"
         )
     inside = np.flatnonzero(group == 0)
     train, how = np.zeros(len(inside), bool), "as marked in the data"

@@ -12,8 +12,9 @@ from typing import Any
 from driftline import registry
 from driftline.benchmarks.base import Benchmark, Layout
 from driftline.data import Dataset
+from driftline.engine.contests import Verdict
+from driftline.jobs import Job, learner_class
 from driftline.record import TABLES
-from driftline.spec import Job, learner_class
 from driftline.version import __version__
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "torch")
@@ -26,6 +27,7 @@ def make(
     layout: Layout,
     compute: dict[str, Any],
     trials: list[dict[str, Any]],
+    verdict: Verdict | None = None,
     cut: int | None = None,
 ) -> dict[str, Any]:
     """The card of a finished run; it holds nothing that may differ between two runs of the same job.
@@ -44,8 +46,7 @@ def make(
         "protocol": {
             "selection": "none: fixed hyper-parameters",
             **layout.protocol,
-            "trials": len(trials),
-            "chosen": [_chosen(trial) for trial in trials if trial["picked"]],
+            **_selection(job, trials, verdict),
             "revealed": benchmark.reveals.name.lower(),
             "label_delay_steps": job.reveal.delay,
             "labels_per_step": job.reveal.budget or "all",
@@ -77,8 +78,8 @@ def _data(dataset: Dataset, cut: int | None) -> dict[str, Any]:
     }
 
 
-def compute(meter: Any, upstream_macs: int | None) -> dict[str, Any]:
-    """What the run cost: the method's own passes, what examining it took, and the starting model it shares."""
+def compute(meter: Any, upstream_macs: int | None, verdict: Verdict | None = None) -> dict[str, Any]:
+    """What the run cost: the method's own passes, what examining it took, and the stages it shares with others."""
     if meter is None:
         return {"forward_macs": None, "backward_macs": None, "convention": "not counted: a scikit-learn estimator"}
     return {
@@ -86,8 +87,22 @@ def compute(meter: Any, upstream_macs: int | None) -> dict[str, Any]:
         "backward_macs": meter.backward,
         "examination_macs": meter.examinations,
         "upstream_macs": upstream_macs,
+        **({} if verdict is None else {"selection_macs": verdict.macs}),
         "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
-        "examinations and the shared upstream model are not part of forward and backward",
+        "examinations, the shared upstream model and the choice of settings are not part of forward and backward",
+    }
+
+
+def _selection(job: Job, trials: list[dict[str, Any]], verdict: Verdict | None) -> dict[str, Any]:
+    """What was tried and chosen: by the method itself while it trained, or in a contest before it was run."""
+    if verdict is None or job.contest is None:
+        return {"trials": len(trials), "chosen": [_chosen(trial) for trial in trials if trial["picked"]]}
+    best = next(point for point in verdict.tried if verdict.chosen.items() <= point.items())
+    return {
+        "selection": verdict.said(job.contest.metrics),
+        "trials": verdict.trials,
+        "chosen": [best],
+        "tried": verdict.tried,
     }
 
 

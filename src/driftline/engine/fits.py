@@ -10,11 +10,11 @@ from driftline import registry, state
 from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
 from driftline.errors import UserError
+from driftline.jobs import Job
 from driftline.learners.base import Learner
 from driftline.learners.staged import Outcome, Recall, Staged, without_arrays
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
-from driftline.spec import Job
 from driftline.store import Store
 from driftline.training.trials import Trial, needed
 from driftline.types import Answers, Reveal, Stream

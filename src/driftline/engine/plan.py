@@ -6,17 +6,20 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from driftline import registry
 from driftline.benchmarks.base import Layout
 from driftline.engine import fits
 from driftline.engine.stages import Stage, dataset_of, materials, new_model
 from driftline.errors import UserError
+from driftline.jobs import Job, filled, learner_class
 from driftline.learners.pooled import Pooled
 from driftline.learners.staged import Staged
 from driftline.models.estimator import Estimator
 from driftline.seeds import Seed
-from driftline.spec import Job, Spec, filled, learner_class
+from driftline.spec import Spec
+from driftline.tasks import TextToText
 from driftline.training.trials import Trial
 from driftline.types import Reveal
 
@@ -43,18 +46,29 @@ def plan(spec: Spec, where: Path | None) -> Plan:
     _, layout = materials(jobs[0], where)  # whether there is an upstream model is the same for all of them
     stages: dict[str, Stage] = {}
     for job in jobs:
-        content = job.model_dump(mode="json")
-        needs: tuple[str, ...] = ()
-        if layout.upstream is not None:
-            key = job.upstream_key(dataset.fingerprint)
-            stages.setdefault(key, Stage(key, "upstream", content))
-            needs = (key,)
-        for stage in _fits(job, trials[job.label], dataset.fingerprint):
-            stages.setdefault(stage.key, stage)
-            needs += (stage.key,)
-        key = job.key(dataset.fingerprint)
-        stages[key] = Stage(key, "deploy", content, needs)
+        rivals = [trial for of_point in job.trials() for trial in of_point]
+        fits_ahead = trials[job.label] if job.contest is None else []  # a method that has not chosen cannot say which
+        for one in [*rivals, job]:
+            needs: tuple[str, ...] = ()
+            for stage in _before(one, layout, fits_ahead, dataset.fingerprint):
+                stages.setdefault(stage.key, stage)
+                needs += (stage.key,)
+            if one is job:
+                needs += tuple(trial.key(dataset.fingerprint) for trial in rivals)
+            key = one.key(dataset.fingerprint)
+            stages.setdefault(key, Stage(key, _kind(one), one.model_dump(mode="json"), needs))
     return Plan(tuple(stages.values()), _notes(layout))
+
+
+def _kind(job: Job) -> Literal["trial", "deploy"]:
+    return "trial" if job.purpose == "trial" else "deploy"
+
+
+def _before(job: Job, layout: Layout, trials: list[Trial], fingerprint: str) -> Iterator[Stage]:
+    """What a run needs of its own: the upstream model first, if there is one, then the fits of its method's plan."""
+    if layout.upstream is not None:
+        yield Stage(job.upstream_key(fingerprint), "upstream", job.model_dump(mode="json"))
+    yield from _fits(job, trials, fingerprint)
 
 
 def _fits(job: Job, trials: list[Trial], fingerprint: str) -> Iterator[Stage]:
@@ -76,6 +90,11 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
     for job in jobs[:: len(spec.seeds)]:
         dataset, layout = materials(job, where)
         model = new_model(job, dataset)
+        if isinstance(dataset.task, TextToText) and not hasattr(model, "write"):
+            raise UserError(
+                f"{job.model.name} chooses among classes, and answers in '{dataset.name}' are texts: use small-bart or "
+                "seq2seq, or, where the data allow it, answers that are classes"
+            )
         learner = registry.get("method", job.method.name)(**job.method.settings)
         stream = fits.stream_for(learner, layout)
         if job.reveal.delay >= len(stream):

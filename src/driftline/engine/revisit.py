@@ -26,6 +26,7 @@ from driftline.data import Dataset
 from driftline.engine import fits
 from driftline.engine.stages import materials, prepared
 from driftline.errors import UserError
+from driftline.jobs import Choice, Job, filled, learner_class
 from driftline.learners.staged import Outcome, Recall, Staged
 from driftline.models.blocks import BlockNetwork, Layered, weights
 from driftline.models.inputs import as_input, as_tensor
@@ -33,7 +34,6 @@ from driftline.models.joint import JointNetwork, LayerInTime, LowRank, Separate,
 from driftline.models.lowrank import Adapter, adapted_weights
 from driftline.record import Run
 from driftline.seeds import Seed
-from driftline.spec import Choice, Job, filled, learner_class
 from driftline.store import Store
 from driftline.training.attempt import Lesson
 from driftline.training.epochs import shuffled

@@ -19,8 +19,9 @@ from driftline import data, loop, models, registry, state
 from driftline.atomic import write_json
 from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
-from driftline.engine import card, fits
+from driftline.engine import card, contests, fits
 from driftline.errors import UserError
+from driftline.jobs import Job, learner_class
 from driftline.learners.base import Learner
 from driftline.learners.staged import Staged
 from driftline.learners.trained import Trained
@@ -28,7 +29,6 @@ from driftline.models.estimator import Estimator
 from driftline.record import Recorder, Run, write_rows
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
-from driftline.spec import Job, learner_class
 from driftline.store import Store
 from driftline.training.trials import needed
 from driftline.types import Probe, Step
@@ -47,7 +47,7 @@ class Stage:
     """A piece of work whose result is kept under the hash of all it depends on."""
 
     key: str
-    kind: Literal["upstream", "fit", "deploy"]
+    kind: Literal["upstream", "fit", "trial", "deploy"]
     job: dict[str, Any]
     needs: tuple[str, ...] = ()
     trial: str = ""
@@ -56,8 +56,13 @@ class Stage:
 
     @property
     def name(self) -> str:
-        what = {"deploy": self.job["label"], "fit": self.title, "upstream": "upstream"}[self.kind]
+        what = {"fit": self.title, "upstream": "upstream"}.get(self.kind, self.job["label"])
         return f"{what} seed {self.job['seed']}"
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it leaves a record."""
+        return self.kind in ("trial", "deploy")
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -68,7 +73,7 @@ class Stage:
         return Stage(**{**content, "needs": tuple(content["needs"])})
 
     def done(self, store: Store) -> bool:
-        return store.finished(self.key) if self.kind == "deploy" else state.readable(store.stage_path(self.key))
+        return store.finished(self.key) if self.is_run else state.readable(store.stage_path(self.key))
 
 
 def perform(stage: Stage, store: Store, where: Path | None, report: Report = lambda done, of: None) -> None:
@@ -79,7 +84,8 @@ def perform(stage: Stage, store: Store, where: Path | None, report: Report = lam
         else:
             job = Job.model_validate(stage.job)
             _must_be_planned(job, stage, where)
-            {"upstream": train_upstream, "fit": fit, "deploy": deploy}[stage.kind](job, stage, store, where, report)
+            how = {"upstream": train_upstream, "fit": fit, "trial": deploy, "deploy": deploy}[stage.kind]
+            how(job, stage, store, where, report)
 
 
 @lru_cache(maxsize=2)
@@ -100,6 +106,7 @@ def _must_be_planned(job: Job, stage: Stage, where: Path | None) -> None:
     fingerprint = materials(job, where)[0].fingerprint
     privileged = learner_class(job.method.name).privileged
     now = {
+        "trial": lambda: job.key(fingerprint),
         "deploy": lambda: job.key(fingerprint),
         "fit": lambda: job.trial_key(fingerprint, stage.trial, privileged),
         "upstream": lambda: job.upstream_key(fingerprint),
@@ -111,8 +118,10 @@ def _must_be_planned(job: Job, stage: Stage, where: Path | None) -> None:
 def new_model(job: Job, dataset: Dataset) -> Any:
     """The model as initialised for this job's seed."""
     shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
-    seed = Seed(job.seed).child("init")
-    return models.build(job.model.name, shape, dataset.task.width, seed, **job.model.settings)
+    seed, given = Seed(job.seed).child("init"), dict(job.model.settings)
+    if models.takes_said(job.model.name) and dataset.said is not None:
+        given["said"] = (dataset.samples.x, dataset.said)
+    return models.build(job.model.name, shape, dataset.task.width, seed, **given)
 
 
 def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
@@ -151,6 +160,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     """Take one method through the stream, checkpointing on the way, and keep what happened."""
     started = time.time()
     dataset, layout = materials(job, where)
+    planned, (job, verdict) = job, contests.settle(job, dataset.fingerprint, store)
     upstream = stage.needs[0] if layout.upstream is not None else None
     learner, meter, upstream_macs = prepared(job, upstream, store, dataset, layout)
     stream = fits.stream_for(learner, layout)
@@ -166,7 +176,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
         start = checkpoint.resume()
     except Exception:  # half a checkpoint, or another version's, is worth nothing, and it may have been half restored
         shutil.rmtree(work)
-        return deploy(job, stage, store, where, report)
+        return deploy(planned, stage, store, where, report)
     report(start, len(stream))
 
     def after_step(done: int) -> None:
@@ -179,14 +189,22 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     loop.run(stream, learner, reveal, probes, recorder, entrance=entrance, start=start, after_step=after_step)
     shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made
     recorder.finish(final)
-    _describe(final, job, stage, dataset, layout, learner, card.compute(meter, upstream_macs))
+    cost = card.compute(meter, upstream_macs, verdict)
+    _describe(final, planned, stage, dataset, layout, learner, cost, verdict)
     write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
     write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
     store.commit(stage.key, final)
 
 
 def _describe(
-    final: Path, job: Job, stage: Stage, dataset: Dataset, layout: Layout, learner: Learner, compute: dict[str, Any]
+    final: Path,
+    job: Job,
+    stage: Stage,
+    dataset: Dataset,
+    layout: Layout,
+    learner: Learner,
+    compute: dict[str, Any],
+    verdict: contests.Verdict | None,
 ) -> None:
     """What a run leaves beside its answers: features to picture, the trials behind its model, and its card."""
     if not isinstance(learner.model, Estimator):
@@ -195,7 +213,7 @@ def _describe(
     if trials:
         write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
     cut = learner.model.over_long(dataset.samples.x) if hasattr(learner.model, "over_long") else None
-    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute, trials, cut))
+    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute, trials, verdict, cut))
 
 
 def prepared(

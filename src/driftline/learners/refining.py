@@ -53,6 +53,7 @@ from driftline.types import Reveal, Samples, join, take
 Penalty = Literal["none", "l2", "ewc"]
 Replay = Literal["none", "er"] | Ranking
 Tuning = Literal["mixed", "two-stage"]
+NOTHING = 1e-20  # Fisher information below this holds no weight; as it decays on, products of it slow a processor down
 
 
 @dataclass
@@ -144,7 +145,8 @@ class Refine(InEpochs):
         self.refine(join([x, *(old for old, _ in repeated)]), join([y, *(old for _, old in repeated)]), seed)
         if self.penalty == "ewc":
             new = fisher(self.model, self._task, x, y, labels="empirical", seed=seed.child("fisher"))
-            self.importance = new if self.importance is None else new + self.decay * self.importance
+            kept = new if self.importance is None else new + self.decay * self.importance
+            self.importance = kept.where(kept > NOTHING, 0.0)
             self.anchor = self.weights()
         else:
             self.anchor = None  # it is the next episode's to set

@@ -1,0 +1,230 @@
+"""One run, described: a method with all its settings, the data, the model, the benchmark and a seed.
+
+A job with all its defaults filled in, as canonical JSON, is what a run is keyed by.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import re
+import typing
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+
+from driftline import models, registry
+from driftline.errors import UserError, unknown
+from driftline.learners.base import Learner
+from driftline.types import Reveal
+from driftline.version import __version__
+
+# A class may be called 1 and a column 2024: such names come as numbers from a command line.
+SETTINGS = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
+
+
+class Strict(BaseModel):
+    """Refuses what it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(Strict):
+    """A registered thing by name, with the settings that were given for it."""
+
+    name: str = Field(min_length=1)
+    settings: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        """`ft`, or `{name: ft, lr: 0.001}`."""
+        if isinstance(given, str):
+            return {"name": given}
+        if isinstance(given, dict) and "settings" not in given:
+            return {"name": given.get("name"), "settings": {k: v for k, v in given.items() if k != "name"}}
+        return given
+
+    def short(self) -> Any:
+        return {"name": self.name, **self.settings} if self.settings else self.name
+
+
+class Labels(Strict):
+    """When and how many of the labels that the benchmark reveals arrive."""
+
+    delay: int = Field(default=0, ge=0)
+    """Steps between an answer and its label."""
+    budget: int | None = Field(default=None, ge=1)
+    """At most so many labels per step, drawn at random."""
+
+
+Rule = Literal["validation-streams", "oracle"]
+
+
+class Contest(Strict):
+    """Settings of a method that compete before it is run."""
+
+    rule: Rule
+    points: tuple[dict[str, Any], ...]
+    seeds: tuple[int, ...]
+    metrics: tuple[tuple[str, str], ...]
+    """A setting's score is the mean of these (metric, statistic) pairs over its trials."""
+
+
+class Job(Strict):
+    """One run: a method with all its settings, and one seed."""
+
+    benchmark: str
+    options: dict[str, Any]
+    data: Choice
+    model: Choice
+    method: Choice
+    label: str
+    seed: int
+    reveal: Labels
+    contest: Contest | None = None
+    """If there is one, its winner's settings take the place of the method's."""
+    purpose: Literal["result", "trial"] = "result"
+    """A trial is run to choose settings, and no result of its own."""
+
+    def trials(self) -> list[list[Job]]:
+        """The runs that decide the contest: one list per point, one run per seed."""
+        if self.contest is None:
+            return []
+        options = registry.get("benchmark", self.benchmark).options(**self.options)
+        if self.contest.rule == "validation-streams":
+            options = options.for_choosing()
+        said = {"options": options.model_dump(mode="json"), "contest": None, "purpose": "trial"}
+        chosen = [(point, self.with_settings(point)) for point in self.contest.points]
+        return [
+            [
+                job.model_copy(update={**said, "seed": seed, "label": f"{self.label} trying {told(point)}"})
+                for seed in self.contest.seeds
+            ]
+            for point, job in chosen
+        ]
+
+    def with_settings(self, point: dict[str, Any]) -> Job:
+        """The same with these settings of its method."""
+        method = Choice(name=self.method.name, settings={**self.method.settings, **point})
+        return self.model_copy(update={"method": filled("method", method)})
+
+    def key(self, fingerprint: str) -> str:
+        """The hash of all that decides the outcome: this job, the data's content and the version of the code."""
+        parts = self.model_dump(mode="json", exclude={"label"})
+        return hash_of({**parts, "fingerprint": fingerprint, "files": self._files()})
+
+    def upstream_key(self, fingerprint: str) -> str:
+        """The hash of what the common starting model depends on; the method is not among it."""
+        parts = self.model_dump(mode="json", include={"benchmark", "data", "model", "seed"})
+        decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
+        options = {name: value for name, value in self.options.items() if decisive is None or name in decisive}
+        said = {"options": options, "fingerprint": fingerprint, "files": self._files(), "stage": "upstream"}
+        return hash_of({**parts, **said})
+
+    def trial_key(self, fingerprint: str, trial: str, privileged: bool) -> str:
+        """The hash of what a fit depends on; the method is not among it, so methods share their fits."""
+        parts = self.model_dump(mode="json", exclude={"method", "label"})
+        options = registry.get("benchmark", self.benchmark).options
+        idle = {*options.said_by_trials, *(() if privileged else options.privileged)}
+        parts["options"] = {name: value for name, value in self.options.items() if name not in idle}
+        said = {"fingerprint": fingerprint, "files": self._files(), "trial": trial, "privileged": privileged}
+        return hash_of({**parts, **said, "stage": "fit"})
+
+    def _files(self) -> dict[str, str]:
+        """The content of a user's own files: editing a method or a shift makes it another one."""
+        texts = [text for text in self.options.values() if isinstance(text, str)]
+        in_options = [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]
+        paths = [*(choice.name.rpartition(":")[0] for choice in (self.data, self.model, self.method)), *in_options]
+        return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths if path.endswith(".py")}
+
+
+def told(settings: dict[str, Any]) -> str:
+    """Settings in a line."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def hash_of(content: Any) -> str:
+    """A short hash of canonical JSON and the version of this package."""
+    text = json.dumps({"content": content, "driftline": __version__}, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def validated(model: type[Any], content: Any, where: str, keys: list[str] | None = None) -> Any:
+    """A pydantic model from a mapping, or an error in words with the nearest valid key."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"])
+        if first["type"] in ("too_short", "missing"):
+            raise UserError(f"{where}: '{path}' is empty") from None
+        if first["type"] == "extra_forbidden":
+            raise unknown("setting", path, keys or list(model.model_fields), f" (in {where})") from None
+        raise UserError(
+            f"{where}: '{path}' {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"
+        ) from None
+
+
+def settings_model(kind: str, name: str) -> type[BaseModel] | None:
+    """The settings that a registered thing takes, as a pydantic model; None if it takes anything."""
+    thing = models.maker(name) if kind == "model" else registry.get(kind, name)
+    fields: dict[str, Any] = {}
+    types = typing.get_type_hints(inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing))
+    for parameter in inspect.signature(thing).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            return None
+        if kind == "method" or parameter.kind is parameter.KEYWORD_ONLY:
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[parameter.name] = (types[parameter.name], default)
+    return create_model(name, __config__=SETTINGS, **fields)
+
+
+def learner_class(name: str) -> type[Learner]:
+    """The class behind a method's name; a preset is a class with some settings filled in."""
+    thing = registry.get("method", name)
+    found = thing.func if isinstance(thing, functools.partial) else thing
+    if not (isinstance(found, type) and issubclass(found, Learner)):
+        raise UserError(f"method '{name}' is not a driftline.learners.base.Learner")
+    return found
+
+
+def must_reveal_enough(benchmark: str, method: str) -> None:
+    """Refuse a method that needs to see more than a benchmark shows, and say where it fits."""
+    shown, needed = registry.get("benchmark", benchmark).reveals, learner_class(method).sees
+    if shown >= needed:
+        return
+    homes = [name for name in registry.names("benchmark") if registry.get("benchmark", name).reveals >= needed]
+    fitting = [name for name in registry.names("method") if learner_class(name).sees <= shown]
+    raise UserError(
+        f"{method} needs {_said(needed)}, and {benchmark} reveals {_said(shown)}. {method} runs in: "
+        f"{', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"
+    )
+
+
+def _said(level: Reveal) -> str:
+    return {Reveal.INPUTS: "inputs only", Reveal.ERRORS: "the labels of its errors", Reveal.LABELS: "all labels"}[level]
+
+
+def filled(kind: str, choice: Choice) -> Choice:
+    """The same choice with every default said."""
+    schema = settings_model(kind, choice.name)
+    if schema is None:
+        return choice
+    return Choice(name=choice.name, settings=validated(schema, choice.settings, choice.name).model_dump(mode="json"))
+
+
+def label_of(method: Choice) -> str:
+    """The method's name, with the settings in which it differs from its defaults."""
+    schema = settings_model("method", method.name)
+    if schema is None or not method.settings:
+        return method.name
+    given, usual = (
+        validated(schema, method.settings, method.name).model_dump(mode="json"),
+        schema().model_dump(mode="json"),
+    )
+    changed = {key: value for key, value in given.items() if value != usual[key]}
+    return f"{method.name}({told(changed)})" if changed else method.name
