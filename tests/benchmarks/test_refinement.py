@@ -22,7 +22,7 @@ from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.errors import UserError
 from driftline.record import Record, Run
-from driftline.report.composition import streams
+from driftline.report.composition import of_group
 from driftline.report.page import page
 from driftline.report.tables import result_table
 from driftline.seeds import Seed
@@ -299,13 +299,13 @@ def stop_after(steps: int) -> Callable[[Event], None]:
 def test_the_report_shows_curves_and_what_the_stream_is_made_of(small: Record) -> None:
     (results,) = result_table(small)
     assert [column.name for column in results.columns][:2] == ["OEC final", "EFR mean"]
-    queries, errors = streams(results.group).values()
+    (_, queries), (_, errors) = of_group(results.group)
     assert sum(queries.values("count")) == 120
     frozen = by_method(small)["frozen"].table("answers")
     assert sum(errors.values("count")) == (frozen["correct"] < 1).sum()
     text = page(small)
-    assert "queries of stream 0 by cluster" in text
-    assert "errors of the upstream model in stream 0 by cluster" in text
+    assert "queries in stream 0, by cluster" in text
+    assert "errors of the upstream model in stream 0, by cluster" in text
 
 
 @pytest.mark.parametrize(
