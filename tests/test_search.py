@@ -39,6 +39,14 @@ def test_all_methods_try_as_many_settings_as_the_one_with_the_fewest_can():
     assert [len(contest.points) for contest in contests(grid, "cft", "online-l2", trials="all")] == [3, 9]
 
 
+def test_the_same_setting_written_twice_is_tried_once_and_takes_no_part_of_the_budget():
+    grid = {"lr": ["1e-3", 0.001, 1e-2], "er.size": [4, 8]}
+    cft, er = contests(grid, "cft", "er", seeds=[0, 1, 0])
+    assert [dict(point) for point in cft.points] == [{"lr": 0.001}, {"lr": 0.01}]
+    assert len(er.points) == 2, "as many as the smallest grid has"
+    assert cft.seeds == (0, 1)
+
+
 @pytest.mark.parametrize(
     ("selection", "words"),
     [

@@ -39,6 +39,8 @@ class Search(Strict):
         given = dict(given)
         if isinstance(given.get("seeds"), int):
             given["seeds"] = tuple(range(given["seeds"]))
+        elif isinstance(given.get("seeds"), list | tuple):
+            given["seeds"] = tuple(dict.fromkeys(given["seeds"]))  # a trial counts once
         for setting, values in (given.get("grid") or {}).items():
             if not isinstance(values, list | tuple) or not values:
                 raise UserError(f"selection: grid.{setting} is a list of values to try; got {values!r}")
@@ -50,7 +52,7 @@ class Search(Strict):
         """What each method searches; None for one that has nothing to choose."""
         axes = [self.axes(method) for method in methods]
         self._must_be_used(methods, axes)
-        grids = [_combinations(found) if found else [] for found in axes]
+        grids = [_points(method, found) if found else [] for method, found in zip(methods, axes, strict=True)]
         sizes = [len(grid) for grid in grids if grid]
         most = min(sizes, default=0) if self.trials is None else max(sizes, default=0)
         most = self.trials if isinstance(self.trials, int) else most
@@ -58,8 +60,6 @@ class Search(Strict):
         for method, grid in zip(methods, grids, strict=True):
             rows = Seed(0).child("search", method.name).numpy().permutation(len(grid))[:most]
             points = tuple(grid[row] for row in sorted(rows))
-            for point in points:
-                filled("method", Choice(name=method.name, settings={**method.settings, **point}))
             contest = Contest(rule=self.rule, points=points, seeds=self.seeds, metrics=metrics) if points else None
             found.append(contest)
         return found
@@ -97,5 +97,13 @@ def _settings(method: Choice) -> list[str]:
     return [] if schema is None else [name for name in schema.model_fields if name not in method.settings]
 
 
-def _combinations(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(axes, point, strict=True)) for point in product(*axes.values())]
+def _points(method: Choice, axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """All combinations, as the method understands them and each once: `1e-3`, which YAML reads as a text, is 0.001."""
+    found: list[dict[str, Any]] = []
+    for values in product(*axes.values()):
+        given = {**method.settings, **dict(zip(axes, values, strict=True))}
+        understood = filled("method", Choice(name=method.name, settings=given)).settings
+        point = {setting: understood[setting] for setting in axes}
+        if point not in found:
+            found.append(point)
+    return found

@@ -284,7 +284,7 @@ def test_interrupt_exits_130_and_the_same_command_resumes(tmp_path: Path) -> Non
         "--methods",
         "ft",
         "--set",
-        "ft.updates=150",
+        "ft.updates=600",
         "--set",
         "timeline.draws=10",
         "--jobs",

@@ -95,6 +95,18 @@ def test_one_worker_and_two_choose_the_same(store, tmp_path):
     assert one.table("answers").equals(two.table("answers"))
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"selection": {"grid": {"every": [1, 0]}}}, "every=0: replay needs 1 or more"),
+        ({"refinement": {**SPEC["refinement"], "validation": 0.001}}, "an episode may need 16"),
+    ],
+)
+def test_what_no_trial_can_do_is_refused_before_the_first(change, words):
+    with pytest.raises(driftline.errors.UserError, match=words):
+        plan(parse({**SPEC, **change}), None)
+
+
 def test_a_setting_without_any_score_cannot_win(store, monkeypatch):
     spec = parse({**SPEC, "methods": [{"name": "cft", "epochs": 2}]})
     (job,) = spec.jobs("mlp")

@@ -129,3 +129,29 @@ def test_what_cannot_be_loaded_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(MissingExtra, match=r"driftline\[text\]"):
         models.build("seq2seq", (), 0, weights=str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("model.safetensors", "", "header too small"),
+        ("model.safetensors", "cut short", "header"),
+        ("config.json", "[]", "mapping"),
+        ("tokenizer.json", '{"model": 1}', "no 'added_tokens'"),
+    ],
+)
+def test_a_damaged_file_is_a_sentence_with_the_way_to_get_it(tmp_path, file, content, words):
+    saved(tmp_path, "t5")
+    (tmp_path / file).write_text(content)
+    for model, outputs in (("seq2seq", 0), ("minilm", 2)):
+        with pytest.raises(UserError, match=rf"cannot load {tmp_path}: .*{words}.*hf download"):
+            models.build(model, (), outputs, Seed(0), weights=str(tmp_path))
+
+
+@pytest.mark.parametrize("change", [{"num_layers": 3}, {"d_ff": 32}])
+def test_weights_that_would_be_random_are_refused(tmp_path, change):
+    saved(tmp_path, "t5")
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, **change}))
+    with pytest.raises(UserError, match=r"the weights in .* lack "):
+        models.build("seq2seq", (), 0, Seed(0), weights=str(tmp_path))

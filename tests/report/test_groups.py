@@ -3,6 +3,7 @@ from pathlib import Path
 
 from driftline.record import Record
 from driftline.report.groups import groups
+from driftline.report.results import tabulate
 
 Make = Callable[..., Record]
 
@@ -55,6 +56,17 @@ def test_a_label_shared_by_two_settings_is_told_apart(make_record: Make) -> None
     two = make_record({"mine": [0.5]}, run__method={"name": "mine", "settings": {"lr": 0.2}})
     (group,) = groups(Record([*one.runs, *two.runs]))
     assert group.methods == ("mine [lr=0.1]", "mine [lr=0.2]")
+
+
+def test_settings_as_given_and_settings_that_were_chosen_are_told_apart(make_record: Make) -> None:
+    contest = {"rule": "oracle", "points": [{"lr": 1}, {"lr": 2}], "seeds": [0], "metrics": [["oec", "final"]]}
+    searches = [None, contest, {**contest, "points": [{"lr": 1}, {"lr": 3}]}]
+    made = [run for search in searches for run in make_record({"mine": [0.5, 0.6]}, run__contest=search).runs]
+    (group,) = groups(Record(made))
+    assert len(group.methods) == 3
+    assert group.methods[-1] == "mine [selection=none]"
+    assert all(name.startswith("mine [selection=best of 2 by oracle (") for name in group.methods[:-1])
+    tabulate(group)
 
 
 def test_a_run_given_twice_counts_once(make_record: Make, tmp_path: Path) -> None:

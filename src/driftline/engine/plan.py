@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from driftline import registry
 from driftline.benchmarks.base import Layout
@@ -115,7 +115,18 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
             learner.choose_by(layout.selection)
         learner.prepare(model, dataset.task, layout.upstream)
         trials[job.label] = fits.ahead(learner, job, layout)
+        _check_rivals([of_point[0] for of_point in job.trials()], model, where)
     return trials
+
+
+def _check_rivals(rivals: list[Job], model: Any, where: Path | None) -> None:
+    """Settings that mean nothing, and pools too small for the streams to choose by, are refused before any trial."""
+    for k, rival in enumerate(rivals):
+        if not k:  # they differ in the method's settings alone
+            dataset, layout = materials(rival, where)
+        learner = registry.get("method", rival.method.name)(**rival.method.settings)
+        learner.seed = Seed(rival.seed)
+        learner.prepare(model, dataset.task, layout.upstream)
 
 
 def _notes(layout: Layout) -> tuple[str, ...]:

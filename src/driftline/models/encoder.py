@@ -27,6 +27,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from driftline.errors import UserError, unknown
 from driftline.models.inputs import initialised
+from driftline.models.pretrained import HOW, how_to_get, must_be_loaded, quietly, reason
 from driftline.models.text import must_be_texts
 from driftline.models.words import Words, package
 from driftline.registry import register
@@ -215,13 +216,13 @@ def _folder(weights: str) -> Path:
     if folder.is_dir():
         return folder.resolve()
     if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:
-        raise UserError(f"model 'minilm': there is no folder {folder}. {_how_to_get('NAME', str(folder))}")
+        raise UserError(f"model 'minilm': there is no folder {folder}. {how_to_get('NAME', str(folder))}")
     hub = package("huggingface_hub", "model 'minilm'")
     try:
         return Path(hub.snapshot_download(weights, allow_patterns=["*.json", "*.safetensors", "*.txt"]))
     except (OSError, ValueError) as error:
         raise UserError(
-            f"model 'minilm' cannot fetch {weights}: {_reason(error)}. {_how_to_get(weights, 'FOLDER')}"
+            f"model 'minilm' cannot fetch {weights}: {reason(error)}. {how_to_get(weights, 'FOLDER')}"
         ) from error
 
 
@@ -229,22 +230,18 @@ def _load(folder: Path, longest: int) -> tuple[nn.Module, Words, int]:
     """The encoder in a folder, its vocabulary, and how many tokens it can read, `longest` at most."""
     for names in (("config.json",), WEIGHTS, ("tokenizer.json", "vocab.txt", "vocab.json")):
         if not any((folder / name).exists() for name in names):
-            way = _how_to_get("NAME", str(folder))
+            way = how_to_get("NAME", str(folder))
             raise UserError(f"model 'minilm': {' or '.join(names)} is missing in {folder}. {way}")
     transformers = package("transformers", "model 'minilm'")
-    bars = transformers.utils.logging
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()  # it would run through ours
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), use_fast=True)
-        network, report = transformers.AutoModel.from_pretrained(
-            str(folder), use_safetensors=True, attn_implementation="eager", output_loading_info=True
-        )
-    except (OSError, ValueError, ImportError, RuntimeError) as error:
-        raise UserError(f"model 'minilm' cannot load {folder}: {_reason(error)}") from error
-    finally:
-        bars.enable_progress_bar() if shown else None
-    _must_encode(network, tokenizer, report["missing_keys"], folder)
+        with quietly(transformers.utils.logging):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), use_fast=True)
+            network, report = transformers.AutoModel.from_pretrained(str(folder), **HOW)
+    except Exception as error:  # a broken file makes its parser fail in any way there is
+        way = how_to_get("NAME", str(folder))
+        raise UserError(f"model 'minilm' cannot load {folder}: {reason(error)}. {way}") from error
+    _must_encode(network, tokenizer, folder)
+    must_be_loaded("minilm", folder, report, idle="pooler")
     if getattr(network, "pooler", None) is not None:
         network.pooler = None  # it is not used, and a weight without a gradient is in the way of penalties
     words = Words(tokenizer.backend_tokenizer.to_str(), tokenizer.pad_token_id)
@@ -252,20 +249,9 @@ def _load(folder: Path, longest: int) -> tuple[nn.Module, Words, int]:
     return network.float(), words, min(longest, room, tokenizer.model_max_length)
 
 
-def _must_encode(network: Any, tokenizer: Any, missing: Any, folder: Path) -> None:
-    """Refuse what does not read texts, and weights that would be random."""
+def _must_encode(network: Any, tokenizer: Any, folder: Path) -> None:
+    """Refuse what does not read texts."""
     if network.config.is_encoder_decoder or not hasattr(network.config, "hidden_size"):
         raise UserError(f"model 'minilm': {type(network).__name__} in {folder} is no encoder such as BERT or MiniLM")
     if getattr(tokenizer, "backend_tokenizer", None) is None or tokenizer.pad_token_id is None:
         raise UserError(f"model 'minilm': the vocabulary in {folder} has no tokenizer.json with a mark for padding")
-    lacking = sorted(name for name in missing if "pooler" not in name)
-    if lacking:
-        raise UserError(f"model 'minilm': the weights in {folder} lack {lacking[0]}, and {len(lacking)} in all")
-
-
-def _how_to_get(name: str, folder: str) -> str:
-    return f"Get it with `hf download {name} --local-dir {folder}` and give that folder as the option weights"
-
-
-def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:300].rstrip(".")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from driftline.jobs import hash_of
 from driftline.record import Record, Run
 
 HEAD = ("benchmark", "data", "model")
@@ -113,7 +114,7 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
     """Labels by run; where two methods share one, the settings that tell them apart are added."""
     named: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for run in runs:
-        named[run.method][run.key] = run.card["run"]["method"]["settings"]
+        named[run.method][run.key] = {**run.card["run"]["method"]["settings"], "selection": _selection(run.card)}
     labels = {}
     for label, settings in named.items():
         differing = _differing(settings.values())
@@ -121,6 +122,14 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
             told = ", ".join(f"{name}={given.get(name)}" for name in differing)
             labels[key] = f"{label} [{told}]" if told else label
     return labels
+
+
+def _selection(card: Mapping[str, Any]) -> str:
+    """How settings were chosen, in few words; two searches of one size are told apart by the start of a hash."""
+    contest = card["run"].get("contest")
+    if contest is None:
+        return "none"
+    return f"best of {len(contest['points'])} by {contest['rule']} ({hash_of(contest)[:4]})"
 
 
 def _differing(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
