@@ -39,6 +39,8 @@ EXTRAS = {
     "PIL": "vision",
     "h5py": "vision",
     "ot": "transport",
+    "numba": "corruptions",
+    "cv2": "corruptions",
 }
 
 _things: dict[str, dict[str, Any]] = {kind: {} for kind in ROOMS}

@@ -15,6 +15,7 @@ written `fade.py:Fade` or `fade.py:Fade=20` in a sequence.
 
 from driftline.shifts.applying import alter, apply, check, relabel, white
 from driftline.shifts.base import Shift
+from driftline.shifts.corruptions import corrupt
 from driftline.shifts.grammar import Steps, Written, parse
 
-__all__ = ["Shift", "Steps", "Written", "alter", "apply", "check", "parse", "relabel", "white"]
+__all__ = ["Shift", "Steps", "Written", "alter", "apply", "check", "corrupt", "parse", "relabel", "white"]

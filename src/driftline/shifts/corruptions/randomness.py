@@ -1,0 +1,80 @@
+"""Random numbers of one image at a time, and how the loops that use them are compiled.
+
+Every image has a key of its own, and a number is a function of (key, corruption, purpose, position): nothing is carried
+from one image to the next, so an image is corrupted alike alone, in a batch, in any order and by any worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+from driftline.seeds import Seed
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NUDGE = np.float32(2**-10)
+"""Added to a filtered value before it is cut to a whole number, so that what is whole but for rounding error stays."""
+
+
+def compiled(**options: Any) -> Callable[[F], F]:
+    """Compile a loop, and keep the result on disk if there is a folder for it that may be written to.
+
+    It lets other threads run, so that images are made while a model works.
+    """
+
+    def compile_it(loop: F) -> F:
+        try:
+            return cast(F, numba.njit(cache=True, nogil=True, **options)(loop))
+        except RuntimeError:  # a read-only install without a home: compiled anew in every process
+            return cast(F, numba.njit(nogil=True, **options)(loop))
+
+    return compile_it
+
+
+def keys_for(keys: np.ndarray, name: str) -> np.ndarray:
+    """The keys of the images for one corruption, from their own keys."""
+    return keys ^ np.uint64(Seed(0).child("corruption", name).value)
+
+
+U32, U64 = np.uint32, np.uint64
+
+
+@compiled(inline="always")
+def stream(key: Any, purpose: int) -> Any:
+    """Two words that name the random numbers of an image for one purpose."""
+    x = U64(key) + U64(purpose + 1) * U64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
+    x = x ^ (x >> U64(31))
+    return U32(x), U32(x >> U64(32))
+
+
+@compiled(inline="always")
+def bits(i: Any, low: Any, high: Any) -> Any:
+    """The i-th 32 random bits of a stream; written so that eight are made at a time."""
+    x = U32(U32(i) * U32(0x9E3779B9) + low)
+    x = U32(U32(x ^ (x >> U32(16))) * U32(0x21F0AAAD))
+    x = U32(U32(x ^ (x >> U32(15))) + high)
+    x = U32(U32(x ^ (x >> U32(13))) * U32(0x735A2D97))
+    return U32(x ^ (x >> U32(15)))
+
+
+@compiled(inline="always")
+def uniform(i: Any, low: Any, high: Any) -> Any:
+    """The i-th number of a stream, evenly from 0 to 1, never quite 0 or 1."""
+    return (np.float64(bits(i, low, high)) + 0.5) * 2.0**-32
+
+
+@compiled()
+def normals(count: int, low: Any, high: Any) -> Any:
+    """So many standard normal numbers of a stream."""
+    drawn = np.empty(count + count % 2, np.float32)
+    for i in range(0, count, 2):
+        radius = np.sqrt(-2.0 * np.log(uniform(i, low, high)))
+        angle = 2.0 * np.pi * uniform(i + 1, low, high)
+        drawn[i], drawn[i + 1] = radius * np.cos(angle), radius * np.sin(angle)
+    return drawn[:count]
