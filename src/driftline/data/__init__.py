@@ -142,6 +142,13 @@ def folders(given: Path | None = None) -> list[Path]:
     return [*([Path(named)] if named else []), user_cache_path("driftline")]
 
 
+def weights_file(name: str) -> Path | None:
+    """The file itself, or the one of this name in a data folder or in `weights` there; None if there is none."""
+    given = Path(name).expanduser()
+    places = [given, *(folder / part / given for folder in folders() for part in ("weights", "."))]
+    return next((place for place in places if place.is_file()), None)
+
+
 def find(where: Sequence[Path], names: Sequence[str], dataset: str, advice: str) -> Path:
     """The first of these files or folders that exists, or an error that says where it was looked for."""
     for folder in where:

@@ -1,0 +1,153 @@
+"""Images in tar files, a few entries per image: the layout of WebDataset in which CCC is distributed.
+
+An image `sample_<n>` has the entries `input.jpg` (or `input.png`), `output.cls`, its class as a number, and `info`, a
+text that says where it came from and how it was corrupted. Shards are called serial_00000.tar and so on; images are
+in the order of the shards, and in a shard in the order of its entries. Nothing but the standard tar reader is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.atomic import replacing
+from driftline.data import Dataset, find, pictures, reading
+from driftline.errors import MissingExtra, UserError, unknown
+from driftline.registry import register
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+INDEX = "index.json"
+"""A file beside the shards that says how many images each has; without it their entries are counted."""
+QUALITY = 85
+FORMATS = ("jpg", "png")
+EXPECTED = "a tar file with input.jpg or input.png and output.cls for each image"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image of a shard: what it is called, where its picture lies in the file, and its class and origin."""
+
+    name: str
+    offset: int
+    size: int
+    label: int
+    info: str
+
+
+def shards(folder: Path) -> list[Path]:
+    """The shards of a folder, in order."""
+    found = sorted(folder.glob("*.tar"))
+    if not found:
+        raise UserError(f"no shard in {folder}: expected tar files such as serial_00000.tar")
+    return found
+
+
+def entries(shard: Path) -> list[Entry]:
+    """The images of a shard in order, without their pixels."""
+    places: dict[str, dict[str, Any]] = {}
+    with reading(shard, EXPECTED), tarfile.open(shard, "r:") as tar:
+        for member in tar:
+            if not member.isfile():
+                continue
+            name, _, part = member.name.rpartition("/")[2].partition(".")
+            of = places.setdefault(name, {"info": ""})
+            if part in ("input.jpg", "input.png"):
+                of |= {"offset": member.offset_data, "size": member.size}
+            elif part in ("output.cls", "info"):
+                content = tar.extractfile(member)
+                assert content is not None
+                of[part] = content.read().decode()
+        found = [
+            Entry(name, of["offset"], of["size"], int(of["output.cls"]), of["info"]) for name, of in places.items()
+        ]
+        if not found:
+            raise ValueError("no image")
+        return found
+
+
+def counts(folder: Path) -> dict[str, int]:
+    """How many images each shard has, from the index if there is one."""
+    index, names = folder / INDEX, [shard.name for shard in shards(folder)]
+    if index.exists():
+        with reading(index, "a JSON file with the number of images in each shard"):
+            known = json.loads(index.read_text())
+            return {name: int(known["shards"][name]) for name in names}
+    return {name: len(entries(folder / name)) for name in names}
+
+
+def pixels(shard: Path, wanted: Iterable[Entry]) -> Iterator[np.ndarray]:
+    """The pictures of some entries, in colour."""
+    image = _pillow()
+    with open(shard, "rb") as file:
+        for entry in wanted:
+            file.seek(entry.offset)
+            with reading(shard, EXPECTED), image.open(io.BytesIO(file.read(entry.size))) as picture:
+                yield np.asarray(picture.convert("RGB"))
+
+
+def write_shard(
+    path: Path, images: Iterable[tuple[int, np.ndarray, int, str]], format: str = "jpg", quality: int = QUALITY
+) -> int:
+    """A shard with these images, each with its number, class and info, whole or not at all; how many it has.
+
+    png keeps every pixel; jpg is what CCC has.
+    """
+    if format not in FORMATS:
+        raise unknown("format of images in shards", format, FORMATS)
+    written = 0
+    with replacing(path) as temporary, tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for n, image, label, info in images:
+            parts = {f"input.{format}": _encoded(image, format, quality), "output.cls": str(label).encode()}
+            for part, content in {**parts, "info": info.encode()}.items():
+                member = tarfile.TarInfo(f"sample_{n}.{part}")  # its time stays 0: the same images, the same file
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+            written += 1
+    return written
+
+
+@register("dataset", "webshards")
+def webshards(where: Sequence[Path], *, path: str, classes: int | None = None) -> Dataset:
+    """All images of the shards in the folder `path`, held in memory; there are as many classes as labels say if not
+    given. An id is the place in the shards.
+    """
+    folder = Path(path).expanduser()
+    folder = folder if folder.is_dir() else find(where, [path], "webshards", "Give a folder: --set data.path=...")
+    listed = {shard: entries(shard) for shard in shards(folder)}
+    y = np.array([entry.label for of in listed.values() for entry in of], np.int64)
+    images = (image for shard, of in listed.items() for image in pixels(shard, of))
+    first = next(images)
+    if first.shape[0] != first.shape[1]:
+        raise UserError(f"{folder}: expected square images, but found {first.shape[1]} x {first.shape[0]} pixels")
+    x = pictures.space(len(y), len(first), 3)
+    for k, image in enumerate(chain([first], images)):
+        if image.shape != first.shape:
+            raise UserError(f"{folder}: expected images of one size, but found {first.shape} and {image.shape}")
+        x[k] = image
+    task = Classification(tuple(str(k) for k in range(classes or int(y.max()) + 1)))
+    samples = Samples(x=x, y=y, time=np.zeros(len(y), np.int64))
+    return Dataset("webshards", samples, task, (f"{len(y):,} images of {folder.name}",), model="conv-2")
+
+
+def _encoded(image: np.ndarray, format: str, quality: int) -> bytes:
+    file = io.BytesIO()
+    settings: dict[str, Any] = {"quality": quality, "optimize": True} if format == "jpg" else {}
+    _pillow().fromarray(image).save(file, {"jpg": "JPEG", "png": "PNG"}[format], **settings)
+    return file.getvalue()
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("images in shards", "vision") from None
+    return Image

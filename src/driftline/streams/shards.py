@@ -1,0 +1,137 @@
+"""A stream kept in shards, and a stream read from them: for those who have or want the original files of CCC."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from driftline.atomic import write_json
+from driftline.data import reading, webshards
+from driftline.errors import UserError
+from driftline.streams.corrupted import Corrupted
+from driftline.streams.orders import Point
+from driftline.types import Samples, Step
+
+PER_SHARD = 25_000
+SHARDS_KEPT = 2  # lists of entries in memory: a batch may begin in one shard and end in the next
+INFO = re.compile(r"\+\+(dir|name|n1|s1|n2|s2)\+\+(.*?)(?=\+\+|$)")
+
+
+def write_shards(stream: Corrupted, folder: Path, per_shard: int = PER_SHARD, format: str = "jpg") -> list[Path]:
+    """A stream as shards; a shard takes whole points until it has at least `per_shard` images, as CCC's have.
+
+    Shards that are there already are left alone, so that writing goes on where it stopped. A `format` of png keeps
+    every pixel. Numbers of images go to index.json beside the shards.
+    """
+    size = -(-per_shard // stream.speed) * stream.speed
+    index, key = folder / webshards.INDEX, _key(stream, size, format)
+    done = _done(index, key)
+    paths = []
+    for number, begin in enumerate(range(0, stream.images, size)):
+        path = folder / f"serial_{number:05d}.tar"
+        paths.append(path)
+        if path.name not in done or not path.exists():
+            images = _labelled(stream, begin, min(begin + size, stream.images))
+            done[path.name] = webshards.write_shard(path, images, format)
+            write_json(index, {"stream": key, "shards": done})
+    return paths
+
+
+def _done(index: Path, key: str) -> dict[str, int]:
+    """The shards of this stream that are there, with their numbers of images."""
+    if not index.exists():
+        return {}
+    with reading(index, "a JSON file with the number of images in each shard"):
+        known = json.loads(index.read_text())
+        if known.get("stream") != key:
+            raise UserError(f"{index.parent} holds the shards of another stream: choose another folder")
+        return dict(known["shards"])
+
+
+def _key(stream: Corrupted, size: int, format: str) -> str:
+    """A hash of what decides the shards' content, the pixels of the source left out: there may be many."""
+    said = json.dumps([stream.protocol, stream.seed.value, size, format, list(stream.source.x.shape)])
+    content = said.encode() + np.asarray(stream.source.y).tobytes() + "\0".join(map(str, stream.source.id)).encode()
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _labelled(stream: Corrupted, begin: int, end: int) -> Iterator[tuple[int, np.ndarray, int, str]]:
+    """The images of these positions with their number, class and info."""
+    for index in range(begin // stream.batch, -(-end // stream.batch)):
+        step = stream[index].samples
+        assert step.group is not None
+        rows = stream.rows(step.id)
+        for position, image, label, point, row in zip(step.id, step.x, step.y, step.group, rows, strict=True):
+            if begin <= position < end:
+                name = str(stream.source.id[row])
+                yield int(position), image, int(label), info(stream.schedule.point(int(point)), name)
+
+
+def info(point: Point, name: str) -> str:
+    """Where an image came from and how it was corrupted, as CCC writes it.
+
+    >>> info(Point("fog", 0.25, "snow", 5.0), "n01440764/x.jpg")
+    '++dir++n01440764++name++x.jpg++n1++fog++s1++0.25++n2++snow++s2++5.0'
+    """
+    folder, _, file = name.rpartition("/")
+    parts = {"dir": folder, "name": file, "n1": point.first, "s1": point.s1, "n2": point.second, "s2": point.s2}
+    return "".join(f"++{key}++{value}" for key, value in parts.items())
+
+
+def point_of(text: str) -> Point:
+    """How an image was corrupted, from its info.
+
+    >>> print(point_of("++dir++a++name++x.jpg++n1++fog++s1++0.25++n2++snow++s2++5.0"))
+    fog 0.25 + snow 5
+    """
+    found = dict(INFO.findall(text))
+    try:
+        return Point(found["n1"], float(found["s1"]), found["n2"], float(found["s2"]))
+    except (KeyError, ValueError):
+        raise UserError(f"the info of an image says nothing about its corruptions: {text!r}") from None
+
+
+class Shards:
+    """The images of the shards in a folder, in order, `batch` of them in a step.
+
+    A sample's id is its place in the shards. Only the lists of two shards are in memory at a time.
+    """
+
+    def __init__(self, folder: Path, batch: int = 64) -> None:
+        self.folder, self.batch = folder, batch
+        counts = webshards.counts(folder)
+        self._names, self._ends = list(counts), list(accumulate(counts.values()))
+        self._entries = lru_cache(maxsize=SHARDS_KEPT)(lambda name: webshards.entries(folder / name))
+
+    def __len__(self) -> int:
+        return -(-self._ends[-1] // self.batch)
+
+    def __getitem__(self, index: int) -> Step:
+        index = range(len(self))[index]
+        places = np.arange(index * self.batch, min((index + 1) * self.batch, self._ends[-1]))
+        owners = np.array([bisect_right(self._ends, place) for place in places])
+        entries, images = [], []
+        for owner in np.unique(owners):
+            begin = self._ends[owner - 1] if owner else 0
+            of = self._entries(self._names[owner])
+            wanted = [of[place - begin] for place in places[owners == owner]]
+            entries += wanted
+            images += list(webshards.pixels(self.folder / self._names[owner], wanted))
+        y = np.array([entry.label for entry in entries], np.int64)
+        moment = entries[0].info
+        return Step(index, str(point_of(moment)) if moment else str(index), Samples(np.stack(images), y, id=places))
+
+
+def shards(folder: Path | str, batch: int = 64) -> Shards:
+    """A stream from the shards of a folder."""
+    if batch < 1:
+        raise UserError(f"batch={batch}: give a whole number from 1")
+    return Shards(Path(folder), batch)
