@@ -37,6 +37,11 @@ class Learner:
     privileged: ClassVar[bool] = False
     """Whether it is an upper bound that is shown more samples than the others, where the benchmark has them."""
 
+    @classmethod
+    def needs(cls, settings: Mapping[str, Any]) -> Reveal:
+        """The least it must be shown with these settings."""
+        return cls.sees
+
     seed: Seed = Seed(0)
     """Where all its random numbers come from; the benchmark sets it before `prepare`."""
 
@@ -74,6 +79,10 @@ class Learner:
 
     def learn(self, x: Any, y: Any) -> None:
         """Labels arrived, perhaps late, perhaps only some."""
+
+    def gauges(self) -> Mapping[str, float]:
+        """Numbers about its inside that are worth a curve, by name; asked for after each step."""
+        return {}
 
     def finish(self) -> None:
         """The stream is over: a last chance to train."""

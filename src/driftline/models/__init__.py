@@ -24,11 +24,15 @@ def build(
 
 
 def maker(name: str) -> Callable[..., Any]:
-    """The function behind a name; `sklearn.ensemble.RandomForestClassifier` and the like are names too."""
+    """The function behind a name; `sklearn.ensemble.RandomForestClassifier` and `timm:resnet18` are names too."""
     if name.startswith("sklearn."):
         from driftline.models.estimator import named
 
         return named(name)
+    if name.startswith("timm:"):
+        from driftline.models.packaged import timm_network
+
+        return timm_network(name.removeprefix("timm:"))
     make: Callable[..., Any] = registry.get("model", name)
     return make
 

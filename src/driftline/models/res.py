@@ -8,8 +8,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional
 
-from driftline.models.blocks import Family, builder, conv_and_norm, register_networks
-from driftline.models.inputs import network
+from driftline.models.blocks import Family, conv_and_norm, register_networks
 
 
 class ResidualUnit(nn.Module):
@@ -41,4 +40,3 @@ class ResFamily(Family):
 
 
 register_networks("res", ResFamily)
-network("resnet18")(builder(ResFamily, 4))

@@ -1,0 +1,27 @@
+"""BN: the statistics of each batch in place of those from training; nothing is trained.
+
+Schneider et al., "Improving robustness against common corruptions by covariate shift adaptation", NeurIPS 2020, and
+Nado et al. 2020, without a prior from training and without a memory of earlier batches, as in the RDumb study.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.errors import UserError
+from driftline.learners.norm_adapt import NormAdapted
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.types import Samples
+
+
+@register("method", "bn")
+@dataclass
+class BN(NormAdapted):
+    """Normalise by the batch at hand; weights stay."""
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        if self._least == 1:
+            raise UserError("bn replaces the statistics of batch norm, and this network has none: it would be frozen")

