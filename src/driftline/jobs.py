@@ -11,12 +11,14 @@ import inspect
 import json
 import re
 import typing
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from driftline import models, registry
+from driftline.data import weights_file
 from driftline.errors import UserError, unknown
 from driftline.learners.base import Learner
 from driftline.types import Reveal
@@ -122,7 +124,8 @@ class Job(Strict):
         parts = self.model_dump(mode="json", include={"benchmark", "data", "model", "seed"})
         decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
         options = {name: value for name, value in self.options.items() if decisive is None or name in decisive}
-        said = {"options": options, "fingerprint": fingerprint, "files": self._files(), "stage": "upstream"}
+        files = _files((self.data, self.model), options)
+        said = {"options": options, "fingerprint": fingerprint, "files": files, "stage": "upstream"}
         return hash_of({**parts, **said})
 
     def trial_key(self, fingerprint: str, trial: str, privileged: bool) -> str:
@@ -135,11 +138,33 @@ class Job(Strict):
         return hash_of({**parts, **said, "stage": "fit"})
 
     def _files(self) -> dict[str, str]:
-        """The content of a user's own files: editing a method or a shift makes it another one."""
-        texts = [text for text in self.options.values() if isinstance(text, str)]
-        in_options = [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]
-        paths = [*(choice.name.rpartition(":")[0] for choice in (self.data, self.model, self.method)), *in_options]
-        return {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths if path.endswith(".py")}
+        return _files((self.data, self.model, self.method), self.options)
+
+
+def _files(choices: Iterable[Choice], options: dict[str, Any]) -> dict[str, str]:
+    """The content of files that were named: editing a method, or other weights, makes it another run.
+
+    Of data, the fingerprint says what they hold.
+    """
+    texts = [text for text in options.values() if isinstance(text, str)]
+    sources = [choice.name.rpartition(":")[0] for choice in choices]
+    sources += [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]
+    texts += [text for choice in choices for text in choice.settings.values() if isinstance(text, str)]
+    found = {text: weights_file(text) for text in texts if text}
+    named = {**{path: Path(path) for path in sources if path.endswith(".py")}, **found}
+    return {name: content_hash(path) for name, path in named.items() if path}
+
+
+def content_hash(path: Path) -> str:
+    """A hash of a file's content; a file that did not change since is not read again."""
+    seen = path.stat()
+    return _read_and_hashed(path, seen.st_mtime_ns, seen.st_size)
+
+
+@functools.lru_cache
+def _read_and_hashed(path: Path, changed: int, size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def told(settings: dict[str, Any]) -> str:
@@ -192,9 +217,10 @@ def learner_class(name: str) -> type[Learner]:
     return found
 
 
-def must_reveal_enough(benchmark: str, method: str) -> None:
+def must_reveal_enough(benchmark: str, choice: Choice) -> None:
     """Refuse a method that needs to see more than a benchmark shows, and say where it fits."""
-    shown, needed = registry.get("benchmark", benchmark).reveals, learner_class(method).sees
+    method, shown = choice.name, registry.get("benchmark", benchmark).reveals
+    needed = learner_class(method).needs(choice.settings)
     if shown >= needed:
         return
     homes = [name for name in registry.names("benchmark") if registry.get("benchmark", name).reveals >= needed]

@@ -43,6 +43,7 @@ def run(
         record.answered(step, answers)
         if (shown := reveal(step, answers)) is not None:
             learner.learn(shown.x, shown.y)
+        record.gauged(step, learner.gauges())
         for probe in probes.due(step):
             record.probed(step, probe, learner.predict(probe.samples.x))
         after_step(index + 1)

@@ -1,14 +1,15 @@
 """What happened: raw answers and probes, append-only, and a card that says under which protocol.
 
-A run is a folder: `answers.parquet` and `probes.parquet` hold one row per answer, `card.json` all that is needed to
-read them, `scores.parquet` what the benchmark's metrics made of them, `runtime.json` the circumstances that must
-not matter (wall-clock time, machine). Metrics are functions of the rows, so a new metric scores old runs.
+A run is a folder: `answers.parquet` and `probes.parquet` hold one row per answer, `gauges.parquet` numbers from inside
+a learner, if it shows any, `card.json` all that is needed to read them, `scores.parquet` what the benchmark's metrics
+made of them, `runtime.json` the circumstances that must not matter (wall-clock time, machine). Metrics are functions of
+the rows, so a new metric scores old runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from driftline.types import Answers, Probe, Samples, Step
 
 TOP = 5  # how many of the best scores an answer keeps
 GROUP = 1 << 17  # rows per Parquet row group: fixed, so that files do not depend on how a run was interrupted
-TABLES = ("answers", "probes")
+TABLES = ("answers", "probes", "gauges")
 
 
 class Recorder:
@@ -54,6 +55,13 @@ class Recorder:
         columns = self._columns(step, probe.samples, answers)
         columns["probe"] = pa.repeat(probe.name, len(answers))
         self._rows["probes"].append(pa.table(columns))
+
+    def gauged(self, step: Step, gauges: Mapping[str, float]) -> None:
+        """The learner showed some numbers about its inside after a step."""
+        if gauges:
+            at = {"step": np.full(len(gauges), step.index, np.int32), "time": pa.repeat(step.time, len(gauges))}
+            values = {"gauge": pa.array(list(gauges)), "value": np.array(list(gauges.values()), float)}
+            self._rows["gauges"].append(pa.table({**at, **values}))
 
     def flush(self) -> None:
         """Make everything so far safe on disk."""

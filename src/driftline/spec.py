@@ -54,7 +54,7 @@ class Spec(Strict):
         model = filled("model", self.model or Choice(name=default_model))
         data = filled("dataset", self.data)
         for method in self.methods:
-            must_reveal_enough(self.benchmark, method.name)
+            must_reveal_enough(self.benchmark, method)
         methods = [(label_of(method), filled("method", method)) for method in self.methods]
         if len({label for label, _ in methods}) < len(methods):
             raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")

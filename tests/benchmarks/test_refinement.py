@@ -16,7 +16,7 @@ import driftline
 from driftline.benchmarks import refinement_scores
 from driftline.benchmarks.refinement import Options, Refinement
 from driftline.data import load
-from driftline.engine import stages
+from driftline.engine import checkpoint
 from driftline.engine.execute import Event
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
@@ -278,7 +278,7 @@ def test_the_code_examines_the_models_that_enter_a_step(small: Record, tmp_path:
 def test_a_run_that_was_stopped_half_way_ends_as_if_it_had_not(
     small: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     spec = {**SPEC, "methods": SPEC["methods"][2:]}
     with pytest.raises(KeyboardInterrupt):
         carry_out(plan(as_spec(spec), None), Store.create(tmp_path), None, jobs=1, watch=stop_after(3))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import driftline
-from driftline.engine import stages
+from driftline.engine import checkpoint, stages
 from driftline.engine.execute import Event
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
@@ -53,7 +53,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def test_killed_twenty_times_equals_never_killed(
     plain: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     moments = random.Random(7)
     planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
     for stage in planned.stages:
@@ -128,7 +128,7 @@ def test_what_is_damaged_is_made_again(
     for stage in planned.stages:
         if stage.kind == "upstream":
             stages.perform(stage, store, None)
-    monkeypatch.setattr(stages, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         carry_out(planned, store, None, jobs=1, watch=_stop_after(4))
     (work,) = (tmp_path / "work").iterdir()

@@ -50,7 +50,7 @@ def make(
             "revealed": benchmark.reveals.name.lower(),
             "label_delay_steps": job.reveal.delay,
             "labels_per_step": job.reveal.budget or "all",
-            "least_the_method_needs": learner_class(job.method.name).sees.name.lower(),
+            "least_the_method_needs": learner_class(job.method.name).needs(job.method.settings).name.lower(),
             "reset_policy": "none",
             "normalisation": "inside the model; estimated from its own training data",
             "seeds": f"named children of {job.seed}: split or sequence, init, learner, budget, bootstrap",

@@ -105,7 +105,8 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
                 raise UserError(
                     f"{job.method.name}.{idle[0]} means nothing to {job.model.name}: it is not trained by gradients"
                 )
-        if layout.upstream is None and learner_class(job.method.name).sees is Reveal.INPUTS:
+        blind = learner_class(job.method.name).needs(job.method.settings) is Reveal.INPUTS
+        if layout.upstream is None and blind and not getattr(model, "pretrained", False):
             raise UserError(
                 f"{job.method.name} is never shown a label, so it needs a trained model to start from: "
                 f"--set {job.benchmark}.upstream=1 (or more)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 import time
@@ -20,6 +19,7 @@ from driftline.atomic import write_json
 from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
 from driftline.engine import card, contests, fits
+from driftline.engine.checkpoint import Checkpoint
 from driftline.errors import UserError
 from driftline.jobs import Job, learner_class
 from driftline.learners.base import Learner
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 Report = Callable[[int, int], None]
 """Told how many of how many steps are done."""
-
-CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
 
 
 @dataclass(frozen=True)
@@ -280,33 +278,3 @@ def features(model: Any, layout: Layout) -> Iterator[pa.Table]:
             n = len(samples)
             columns = {"time": pa.repeat(time_, n), "id": pa.array(samples.id), "truth": pa.array(samples.y)}
             yield pa.table({**columns, "features": pa.array(list(seen.numpy()))})
-
-
-class Checkpoint:
-    """The state of a run between two steps: all of its parts in one file, replaced atomically."""
-
-    def __init__(self, path: Path, parts: dict[str, Any]) -> None:
-        self._path = path
-        self._parts = parts
-        self._last = time.monotonic()
-
-    def resume(self) -> int:
-        """Put the parts back where an interrupted run left them; how many steps were done."""
-        if not self._path.exists():
-            return 0
-        saved = state.load(self._path)
-        if saved["code"] != card.sources_hash():
-            raise ValueError("the checkpoint was written by another state of the code")
-        for name, part in self._parts.items():
-            part.restore(saved[name])
-        return int(saved["done"])
-
-    def save_if_due(self, done: int) -> None:
-        if time.monotonic() - self._last < CHECKPOINT_SECONDS:
-            return
-        self._parts["recorder"].flush()
-        state.save(
-            {"done": done, "code": card.sources_hash(), **{n: part.state() for n, part in self._parts.items()}},
-            self._path,
-        )
-        self._last = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +72,9 @@ class _Notes:
     def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
         """Probes must not matter, so nothing is noted."""
 
+    def gauged(self, step: Step, gauges: Mapping[str, float]) -> None:
+        """What it shows of its inside is for curves alone."""
+
 
 @dataclass(frozen=True)
 class _Examined:
@@ -105,6 +108,9 @@ class _Watched:
         self._hand(y, "learn")
         with self._sentence("learn"):
             self._looked_at("learn", x, y)
+
+    def gauges(self) -> Mapping[str, float]:
+        return self.learner.gauges()
 
     def finish(self) -> None:
         with self._sentence("finish"), watched_randomness(f"{self.name}: finish"):

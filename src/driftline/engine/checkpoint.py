@@ -1,0 +1,43 @@
+"""The state of a run between two steps, so that a run that is killed goes on where it was."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from driftline import state
+from driftline.engine import card
+
+CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
+
+
+class Checkpoint:
+    """The state of a run between two steps: all of its parts in one file, replaced atomically."""
+
+    def __init__(self, path: Path, parts: dict[str, Any]) -> None:
+        self._path = path
+        self._parts = parts
+        self._last = time.monotonic()
+
+    def resume(self) -> int:
+        """Put the parts back where an interrupted run left them; how many steps were done."""
+        if not self._path.exists():
+            return 0
+        saved = state.load(self._path)
+        if saved["code"] != card.sources_hash():
+            raise ValueError("the checkpoint was written by another state of the code")
+        for name, part in self._parts.items():
+            part.restore(saved[name])
+        return int(saved["done"])
+
+    def save_if_due(self, done: int) -> None:
+        if time.monotonic() - self._last < CHECKPOINT_SECONDS:
+            return
+        self._parts["recorder"].flush()
+        state.save(
+            {"done": done, "code": card.sources_hash(), **{n: part.state() for n, part in self._parts.items()}},
+            self._path,
+        )
+        self._last = time.monotonic()
