@@ -58,9 +58,10 @@ def figure(
 
 
 OF_STREAMS = ("curves", "composition", "differences", "gains")  # drawn in tests/report/test_courses.py
+OF_ADAPTATION = ("collapse", "growth", "severities", "schedule", "sweep")  # drawn in tests/report/test_adapting.py
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in OF_STREAMS])
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in OF_STREAMS + OF_ADAPTATION])
 def test_every_figure_can_be_drawn(figure: Command, tmp_path: Path, name: str) -> None:
     code, out, _ = figure(name, *(["--points", "3"] if name == "path" else []))
     assert code == 0
@@ -116,6 +117,12 @@ def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
         (("curves",), "there is nothing to draw. left out (no metric over time): seq-to-final"),
         (("composition",), "there is nothing to draw. left out (no stream of queries): seq-to-final"),
         (("composition", "--stream", "nowhere.json"), "no file nowhere.json: a released stream is a JSON list"),
+        (("collapse",), "there is nothing to draw. left out (no frozen and another method on a stream of corrupted"),
+        (("growth",), "there is nothing to draw. left out (no method that shows anything of its inside): seq-to-final"),
+        (("schedule",), "there is nothing to draw. left out (no stream of corrupted images in an order)"),
+        (("sweep",), "there is nothing to draw. left out (no methods that differ in a setting)"),
+        (("severities",), "severities are those of a calibration: name its file with --calibration FILE"),
+        (("severities", "--calibration", "nowhere"), "there is no file nowhere with a calibration"),
         (("gains", "--spans", "1-2"), "figure 'gains' has no option --spans"),
         (("differences",), "there is nothing to draw. left out (no two methods in a stream of queries)"),
     ],

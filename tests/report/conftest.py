@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from driftline.benchmarks.refinement import Options
+from driftline.benchmarks.test_time import Options as StreamOptions
 from driftline.record import Record, Run, write_rows
 
 COLUMNS = ["metric", "stat", "time", "tau", "value", "low", "high", "n", "unit"]
@@ -145,6 +146,33 @@ def refined(
         right = [float(answer == "x") for answer in prediction]
         table = {"step": step, "group": group, "prediction": prediction, "correct": right}
         write_rows(run.folder / "answers.parquet", [pa.table({name: list(values) for name, values in table.items()})])
+    return run
+
+
+def adapted(folder: Path, label: str, seed: int, curve: list[float], **given: Any) -> Run:
+    """A run of test-time with ten images in each window: its accuracy there, and what it showed of its inside."""
+    options = StreamOptions(images=10 * len(curve), batch=10, **given.pop("options", {}))
+    scores = [*at("stream-accuracy", **{f"t{10 * k}": value for k, value in enumerate(curve, 1)})]
+    scores += [final(metric, sum(curve) / len(curve), "mean") for metric in ("stream-accuracy", "batch-accuracy")]
+    changes = {
+        "run__benchmark": "test-time",
+        "run__options": options.model_dump(mode="json"),
+        "run__data": {"name": "cifar10", "settings": {}},
+        "run__method": {"name": label.partition("(")[0], "settings": given.pop("settings", {})},
+        "data__name": "cifar10",
+        "metrics": {},
+        "protocol": {
+            "protocol": options.order,
+            "schedule": given.pop("schedule", {"order": ["fog"], "paths": {"fog": [[5.0, 0.0]]}, "mixed": False}),
+            **{"revealed": "inputs", "label_delay_steps": 0, "labels_per_step": "all"},
+        },
+    }
+    gauges = given.pop("gauges", [])
+    run = write_run(folder, label, seed, scores, **{**changes, **given})
+    if gauges:
+        rows = [(step, name, value) for step, shown in enumerate(gauges) for name, value in shown.items()]
+        steps, names, values = (list(column) for column in zip(*rows, strict=True))
+        write_rows(run.folder / "gauges.parquet", [pa.table({"step": steps, "gauge": names, "value": values})])
     return run
 
 

@@ -125,3 +125,43 @@ def test_the_tables_of_cmr_are_whole() -> None:
     for method, gain in gains.items():  # the first row of Table 2 is Table 1 with k = 3
         assert gain == pytest.approx(first[method, "oec", "final"] - frozen, abs=1e-9)
     assert len(gains) == 5
+
+
+@pytest.mark.parametrize(
+    ("protocol", "method", "source", "value"),
+    [
+        ("cin-c", "frozen", "RDumb Table 1", 0.18),
+        ("cin-3dcc", "eata", "RDumb Table 1", 0.436),
+        ("ccc easy", "slr", "RDumb Table 1", 0.222),
+        ("ccc medium", "eta", "RDumb Table 1", 0.011),
+        ("ccc hard", "cpl", "RDumb Table 1", 0.0014),
+        ("holdout", "rdumb", "RDumb Table 4", 0.467),
+        ("holdout", "rdumb(every=1500)", "RDumb Table 4", 0.465),
+        ("ccc", "eata(entropy=0.3)", "RDumb Table 5", 0.299),
+        ("holdout", "eata(strength=100)", "RDumb Table 7", 0.471),
+    ],
+)
+def test_numbers_of_rdumb(protocol: str, method: str, source: str, value: float) -> None:
+    found = published.numbers("test-time", "imagenet-val", protocol, "resnet50")
+    assert [n.value for n in found if (n.method, n.source) == (method, source)] == [value]
+
+
+def test_the_mean_of_table_8_is_that_of_table_1() -> None:
+    """Table 8 prints means over the three difficulties that Table 1 has one by one."""
+    for method in ("eata", "rdumb"):
+        of = [published.numbers("test-time", "imagenet-val", f"ccc {name}") for name in ("easy", "medium", "hard")]
+        parts = [n.value for part in of for n in part if (n.method, n.source) == (method, "RDumb Table 1")]
+        (mean,) = [n.value for n in published.numbers("test-time", "imagenet-val", "ccc") if n.method == method]
+        assert mean == pytest.approx(sum(parts) / 3, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("tent(lr=0.001)", "tent"),
+        ("rdumb(every=10)", "rdumb(every=10)"),
+        ("rdumb(lr=0.1, every=125)", "rdumb(every=125)"),
+    ],
+)
+def test_a_learning_rate_leaves_an_adapting_method_what_it_is(label: str, name: str) -> None:
+    assert published.printed_as("test-time", label) == name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ def figure(
         str,
         typer.Argument(
             help="examples, path, weights, svcca, adjacent or models-over-time (seq-to-final); curves; composition, "
-            "differences or gains (refinement).",
+            "differences or gains (refinement); collapse, growth, severities, schedule or sweep (test-time).",
             metavar="NAME",
         ),
     ],
@@ -27,7 +27,10 @@ def figure(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help=".svg, .pdf, .png or .html. [default: NAME.svg]")
     ] = None,
-    points: Annotated[int | None, typer.Option(help="Of path: how many, ends included. [default: 21]", min=2)] = None,
+    points: Annotated[
+        int | None,
+        typer.Option(help="Of path: how many, ends included. Of schedule: the first. [default: 21; 100]", min=2),
+    ] = None,
     statistics: Annotated[
         str | None, typer.Option(help="Of path: batch norm's, re-estimated or interpolated. [default: re-estimated]")
     ] = None,
@@ -42,6 +45,16 @@ def figure(
     stream: Annotated[
         Path | None, typer.Option(help="Of composition: a released stream's file, instead of runs.")
     ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="Of severities: the file of `driftline calibrate`, instead of runs.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Of severities: accuracies in percent that paths keep to. [default: 40,20,0]")
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option(help="Of severities: two corruptions with a comma between. [default: the first]")
+    ] = None,
+    setting: Annotated[str | None, typer.Option(help="Of sweep: such as rdumb.every. [default: all that vary]")] = None,
     runs: Annotated[
         Path | None,
         typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
@@ -58,8 +71,15 @@ def figure(
 
     output = output or Path(f"{name}.svg")
     check_format(output)
-    record = Record([]) if stream else _record(Store.open(runs), runs_given)
-    options = {"points": points, "statistics": statistics, "spans": spans, "metric": metric, "over": over}
+    record = Record([]) if stream or calibration else _record(Store.open(runs), runs_given)
+    options: dict[str, Any] = {
+        "points": points,
+        "statistics": statistics,
+        "spans": spans,
+        "metric": metric,
+        "over": over,
+    }
+    options |= {"calibration": calibration, "target": target, "pair": pair, "setting": setting}
     frame, chart = draw(name, record, where=data_dir, stream=stream, **options)
     table = save(frame, chart, output)
     for note in frame.attrs.get("notes", []):

@@ -17,6 +17,8 @@ import typer
 
 from driftline.cli import show as show_
 from driftline.cli.audit import audit
+from driftline.cli.calibrate import calibrate
+from driftline.cli.collapse_2d import collapse_2d
 from driftline.cli.figure import figure
 from driftline.errors import UserError, unknown
 from driftline.version import __version__
@@ -212,6 +214,8 @@ def quickstart(
 
 
 app.command()(audit)
+app.command()(calibrate)
+app.command("collapse-2d")(collapse_2d)
 app.command()(figure)
 
 

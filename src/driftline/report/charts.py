@@ -22,6 +22,7 @@ NEUTRAL = "#A9B2BD"
 LABELS = 12  # at most so many names along an axis
 SIDE = 340
 WIDTH, HEIGHT = 510, 200
+LEGEND = alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=2, symbolOpacity=1)
 
 
 def colour(index: int) -> str:
@@ -48,10 +49,10 @@ def transfer_map(data: str, times: Sequence[str], lowest: float, delta: float) -
 
 
 def lines(
-    data: str, times: Sequence[str], methods: Sequence[str], name: str, span: tuple[float, float]
+    data: str, times: Sequence[str], methods: Sequence[str], name: str, span: tuple[float, float], unit: str = "t"
 ) -> dict[str, Any]:
     """A metric over time: a line per method, a band for its interval."""
-    return _spec(trend(alt.NamedData(name=data), times, methods, name, span))
+    return styled(trend(alt.NamedData(name=data), times, methods, name, span, unit=unit))
 
 
 def trend(
@@ -61,9 +62,10 @@ def trend(
     name: str,
     span: tuple[float, float],
     legend: alt.Legend | None = None,
+    unit: str = "t",
 ) -> alt.LayerChart:
     """The same, not yet in the style of a page."""
-    x = alt.X("time:N", scale=alt.Scale(domain=list(times), type="point", padding=0.3), axis=_axis(times, "t"))
+    x = alt.X("time:N", scale=alt.Scale(domain=list(times), type="point", padding=0.3), axis=_axis(times, unit))
     scale = alt.Scale(domain=list(span), nice=False, zero=False)
     y = alt.Y("value:Q", scale=scale, axis=alt.Axis(title=name, format=".0%", tickCount=5))
     colours = alt.Scale(domain=list(methods), range=[colour(k) for k in range(len(methods))])
@@ -76,7 +78,7 @@ def trend(
         y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=legend)
     )
     points = base.mark_point(filled=True, size=max(8, 400 // max(1, len(times))), opacity=1, clip=True).encode(
-        y=y, tooltip=[alt.Tooltip("method:N"), *_tooltips(name, ("time", "t"))]
+        y=y, tooltip=[alt.Tooltip("method:N"), *_tooltips(name, ("time", unit))]
     )
     together: alt.LayerChart = (band + line + points).properties(description=f"{name} over time, by method")
     return together
@@ -98,7 +100,7 @@ def dots(data: str, methods: Sequence[str], order: Sequence[str], name: str, lin
         rows.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q"),
         rows.mark_point(filled=True, size=70, opacity=1).encode(x=x),
     ]
-    return _spec(alt.layer(*layers).properties(description=f"{name} by method"))
+    return styled(alt.layer(*layers).properties(description=f"{name} by method"))
 
 
 def bars(data: str, times: Sequence[str], unit: str = "period") -> dict[str, Any]:
@@ -118,12 +120,12 @@ def bars(data: str, times: Sequence[str], unit: str = "period") -> dict[str, Any
             ],
         )
     )
-    return _spec(chart.properties(description=f"Samples per {unit}"))
+    return styled(chart.properties(description=f"Samples per {unit}"))
 
 
 def stacked(data: str, times: Sequence[str], parts: Sequence[str]) -> dict[str, Any]:
     """How many queries of each part a step has, one on top of the other; the first part is grey."""
-    return _spec(stack(alt.NamedData(name=data), times, parts))
+    return styled(stack(alt.NamedData(name=data), times, parts))
 
 
 def stack(data: Any, times: Sequence[str], parts: Sequence[str], most: int | None = None) -> alt.Chart:
@@ -150,7 +152,7 @@ def stack(data: Any, times: Sequence[str], parts: Sequence[str], most: int | Non
 
 def pairs(data: str, methods: Sequence[str], values: Sequence[float]) -> dict[str, Any]:
     """How often each two methods answer differently."""
-    return _spec(squares(alt.NamedData(name=data), methods, values, "different answers"))
+    return styled(squares(alt.NamedData(name=data), methods, values, "different answers"))
 
 
 def squares(
@@ -193,7 +195,7 @@ def scatter(data: str, stretches: Sequence[str], classes: Sequence[str]) -> dict
             facet=alt.Facet("stretch:N", columns=4, sort=list(stretches), title=None),
         )
     )
-    return _spec(chart.properties(description="Features by stretch of time and class"))
+    return styled(chart.properties(description="Features by stretch of time and class"))
 
 
 def span(series: Series, room: float = 0.02) -> tuple[float, float]:
@@ -218,7 +220,7 @@ def _heat_map(data: str, times: Sequence[str], scale: alt.Scale, name: str, tick
             tooltip=_tooltips(name, ("time", "trained at t"), ("tau", "tested at τ")),
         )
     )
-    return _spec(chart.properties(description=f"{name} by training period t and test period τ"), fill=EMPTY)
+    return styled(chart.properties(description=f"{name} by training period t and test period τ"), fill=EMPTY)
 
 
 def _axis(times: Sequence[str], title: str) -> alt.Axis:
@@ -241,7 +243,8 @@ def _tooltips(name: str, *places: tuple[str, str]) -> list[alt.Tooltip]:
     ]
 
 
-def _spec(chart: alt.TopLevelMixin, fill: str = "transparent") -> dict[str, Any]:
+def styled(chart: alt.TopLevelMixin, fill: str = "transparent") -> dict[str, Any]:
+    """A chart in the style of a page."""
     text = {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 11, "titleFontSize": 11}
     themed = chart.configure(background="transparent", font="system-ui, sans-serif")
     themed = themed.configure_axis(

@@ -11,8 +11,8 @@ import numpy as np
 from driftline.data.written import released
 from driftline.errors import UserError
 from driftline.metrics import refinement
-from driftline.report.gains import FROZEN
 from driftline.report.groups import Group
+from driftline.report.marks import FROZEN
 from driftline.report.series import Series
 
 COLUMNS = ["time", "part", "place", "count"]

@@ -18,18 +18,22 @@ from driftline.record import Record
 from driftline.report import differences as pairs
 from driftline.report import series
 from driftline.report.composition import COLUMNS, Composition, of_file, of_group
-from driftline.report.gains import FROZEN
 from driftline.report.gains import gains as gained
 from driftline.report.groups import Group, groups, together
+from driftline.report.marks import FROZEN
+from driftline.report.speeds import over_speeds
 
 DYNAMICS = ("alpha", "beta", "gamma")
 
 
 def curves(record: Record, *, where: Path | None = None) -> pd.DataFrame:
-    """The headline metrics that are shares at every time at which they are known: means over seeds with intervals."""
+    """The headline metrics that are shares at every time at which they are known: means over seeds with intervals.
+
+    Runs of `test-time` that differ in speed alone are taken together.
+    """
     found: list[dict[str, Any]] = []
-    left_out = []
-    for group in groups(record):
+    left_out, units = [], {}
+    for group in over_speeds(groups(record)):
         headline = registry.get("benchmark", group.card["run"]["benchmark"]).headline
         metrics, steps = series.over_time(group, headline), _steps(group)
         for metric, rows in metrics.items():
@@ -37,7 +41,10 @@ def curves(record: Record, *, where: Path | None = None) -> pd.DataFrame:
                 number = dict(zip(rows.columns, row, strict=True))
                 found.append({"panel": group.title, "metric": metric, "step": steps[number["time"]], **number})
         left_out += [] if metrics else [group.title]
-    return _framed(found, "no metric over time", left_out)
+        units[group.title] = series.unit(group)
+    frame = framed(found, "no metric over time", left_out)
+    frame.attrs["units"] = units
+    return frame
 
 
 def composition(record: Record, *, where: Path | None = None, stream: Path | None = None) -> pd.DataFrame:
@@ -47,7 +54,7 @@ def composition(record: Record, *, where: Path | None = None, stream: Path | Non
     """
     if stream is not None:
         one = of_file(stream)
-        frame = _framed(_counts(one), "", [])
+        frame = framed(_counts(one), "", [])
         total, known = int(one.queries.sum()), float(one.satisfaction[-1])
         frame.attrs["notes"] = [f"the upstream model answers {known:.2%} of {total:,} queries right (CSR)"]
         return frame
@@ -59,7 +66,7 @@ def composition(record: Record, *, where: Path | None = None, stream: Path | Non
             continue
         rows += _counts(found, group.title)
         unknown += [] if found.errors is not None else [group.title]
-    frame = _framed(rows, "no stream of queries", unlike)
+    frame = framed(rows, "no stream of queries", unlike)
     frame.attrs["notes"] += [f"errors are not known without {FROZEN}: {title}" for title in unknown]
     return frame
 
@@ -75,7 +82,7 @@ def differences(
         found = list(pairs.rows(group, within, metric)) if asked else []
         rows += [{"panel": group.title, "of": metric or pairs.ANSWERS, **row} for row in found]
         left_out += [] if found else [group.title]
-    return _framed(rows, "no two methods in a stream of queries", left_out)
+    return framed(rows, "no two methods in a stream of queries", left_out)
 
 
 def gains(record: Record, *, where: Path | None = None, over: str = FROZEN, metric: str = "oec") -> pd.DataFrame:
@@ -92,7 +99,7 @@ def gains(record: Record, *, where: Path | None = None, over: str = FROZEN, metr
                 what = {"panel": told or _head(group), "stream": stream, "metric": metric, "over": over}
                 rows.append({**what, "method": method, **number})
             left_out += [] if cells else [group.title]
-    return _framed(rows, f"no final {metric.upper()} of {over} and another method on the same seed", left_out)
+    return framed(rows, f"no final {metric.upper()} of {over} and another method on the same seed", left_out)
 
 
 def _head(group: Group) -> str:
@@ -118,7 +125,8 @@ def _counts(one: Composition, of: str = "") -> list[dict[str, Any]]:
     ]
 
 
-def _framed(rows: list[dict[str, Any]], reason: str, left_out: Iterable[str]) -> pd.DataFrame:
+def framed(rows: list[dict[str, Any]], reason: str, left_out: Iterable[str]) -> pd.DataFrame:
+    """Rows as a figure's table, with a note on what was left out for a reason; there must be some."""
     notes = [f"left out ({reason}): {title}" for title in left_out]
     if not rows:
         raise UserError(f"there is nothing to draw. {'; '.join(notes)}")

@@ -11,8 +11,7 @@ from driftline.errors import UserError
 from driftline.metrics.intervals import seed_interval
 from driftline.report.cells import Measured, measured
 from driftline.report.groups import Group
-
-FROZEN = "frozen"
+from driftline.report.marks import FROZEN
 
 
 def gains(group: Group, over: str = FROZEN, metric: str = "oec", stat: str = "final") -> dict[str, Measured]:

@@ -16,7 +16,7 @@ from driftline.report.tables import piped, plain_md, tex, tiny
 
 @dataclass(frozen=True)
 class Entry:
-    """A share, and what it rests on; one that a paper printed has no seeds."""
+    """A number, as a rule a share, and what it rests on; one that a paper printed has no seeds."""
 
     value: float
     low: float = math.nan
@@ -46,13 +46,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows by columns of shares, in percent."""
+    """Rows by columns of shares, in percent, or of other numbers."""
 
     title: str
     corner: str
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
+    share: bool = True
 
     @property
     def counted(self) -> bool:
@@ -77,7 +78,7 @@ def _markdown_grid(grid: Grid) -> str:
             return NONE
         stars = "*" * (entry.mark.italic + 2 * entry.mark.bold)
         return " ".join(
-            part for part in (f"{stars}{_value(entry)}{stars}", entry.interval, _count(grid, entry)) if part
+            part for part in (f"{stars}{_value(grid, entry)}{stars}", entry.interval, _count(grid, entry)) if part
         )
 
     lines = [
@@ -118,7 +119,7 @@ def _latex_rows(grid: Grid, line: Line) -> list[str]:
     """The numbers and, where there are intervals, under them those."""
     values, under = [f"{{}}{tex(line.title)}"], [""]
     for entry in line.entries:
-        text = tex(_value(entry) if entry else NONE)
+        text = tex(_value(grid, entry) if entry else NONE)
         for command, wanted in (("textit", entry and entry.mark.italic), ("textbf", entry and entry.mark.bold)):
             text = f"\\{command}{{{text}}}" if wanted else text
         values.append(text)
@@ -141,8 +142,8 @@ def _csv(grids: Sequence[Grid]) -> str:
     return out.getvalue()
 
 
-def _value(entry: Entry) -> str:
-    return shown(entry.value, share=True)
+def _value(grid: Grid, entry: Entry) -> str:
+    return shown(entry.value, grid.share)
 
 
 def _count(grid: Grid, entry: Entry) -> str:

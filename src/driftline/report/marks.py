@@ -14,7 +14,7 @@ import numpy as np
 
 NEAR = 0.02
 SLACK = 1e-9  # .60 - .58 is a little more than .02 in binary
-ORACLE, BASELINE = "oracle", "baseline"
+ORACLE, BASELINE, FROZEN = "oracle", "baseline", "frozen"
 
 Values = Mapping[str, float]
 """A number for each method."""

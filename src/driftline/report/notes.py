@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
+
 import pyarrow.parquet as pq
 
 from driftline.record import Run
+from driftline.report.against_frozen import STREAM, Number, Standing, standings
 from driftline.report.beside import full_scale
-from driftline.report.marks import BASELINE, ORACLE
-from driftline.report.results import Cell, Column, ResultTable, shown, shown_interval
+from driftline.report.marks import BASELINE, FROZEN, ORACLE
+from driftline.report.results import NONE, Cell, Column, ResultTable, shown, shown_interval
 
 T_INTERVAL = "95% t-interval over seeds"
 BOOTSTRAP = "95% bootstrap interval over test examples (one seed)"
@@ -61,6 +65,8 @@ def answer(table: ResultTable) -> str:
         return "These runs have no scores for the headline metrics."
     if any(column.metric == FINAL for column in table.columns):
         return _at_the_end(table)
+    if any(column.metric == STREAM for column in table.columns):
+        return _along_the_stream(table)
     method = ranked[0].method
     parts = {name: table.cell(method, name, "mean") for name in ("id", "ood", "tas", "sh")}
     found = {name: cell for name, cell in parts.items() if cell}
@@ -94,6 +100,51 @@ def _at_the_end(table: ResultTable) -> str:
         f"{which} a model is right in {_said(best, True)} {shown_interval(best, True)} of cases at the final step"
         f"{against} ({_seeds(best.seeds)}, n = {best.n:,} {best.unit}; 95% intervals)."
     )
+
+
+def _along_the_stream(table: ResultTable) -> str:
+    """The best method on a stream, how far it is above the model that never adapts, and which ones are below."""
+    cells = {row.method: cell for row in table.rows if (cell := table.cell(row.method, STREAM, "mean"))}
+    method, best = max(cells.items(), key=lambda pair: pair[1].value)
+    number = f"{_said(best, True)} {shown_interval(best, True)}"
+    which = f"With {method}" + (f", the best of {len(cells)} methods," if len(cells) > 1 else ",")
+    if method == FROZEN:
+        which = "With frozen, the model that never adapts," + (
+            " and no other method does better," if len(cells) > 1 else ""
+        )
+    found = {one.method: one for one in standings(table.group)}
+    more = f", {points(found[method].gain)} above the model that never adapts" if method in found else ""
+    return (
+        f"{which} a model is right in {number} of cases along the stream{more}. {_collapsed(found.values())} "
+        f"({_seeds(best.seeds)}, n = {best.n:,} {best.unit}; 95% intervals)."
+    )
+
+
+def _collapsed(found: Collection[Standing]) -> str:
+    """Which methods are below the model that never adapts."""
+    below = [f"{one.method} ({points(one.gain)})" for one in found if one.gain.value < 0]
+    if not found:
+        return f"Without a run of {FROZEN} it cannot be said whether a method collapses"
+    return f"Collapsed, below the model that never adapts: {', '.join(below)}" if below else "No method collapsed"
+
+
+def points(number: Number) -> str:
+    """A difference of shares in points, with its interval if it has one.
+
+    >>> points(Number(-0.125, -0.2, -0.05)), points(Number(0.5, float("nan"), float("nan")))
+    ('-12.5 points [-20.0, -5.0]', '50.0 points')
+    """
+    interval = "" if math.isnan(number.low) else f" [{shown(number.low, True)}, {shown(number.high, True)}]"
+    return f"{shown(number.value, True)} points{interval}"
+
+
+def images(count: float | None) -> str:
+    """So many images, or none.
+
+    >>> images(12500.0), images(None)
+    ('12,500 images', '–')
+    """
+    return NONE if count is None or math.isnan(count) else f"{count:,.0f} images"
 
 
 def _best_of_first(table: ResultTable) -> str:

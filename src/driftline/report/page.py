@@ -10,16 +10,20 @@ from typing import Any
 from driftline.atomic import write_bytes
 from driftline.record import Record
 from driftline.report import charts, composition, differences, series
+from driftline.report.against_frozen import standings
 from driftline.report.groups import Group
+from driftline.report.growth import growth
 from driftline.report.marks import BASELINE, ORACLE
-from driftline.report.notes import FINAL, answer, caption, formulas, notes
+from driftline.report.notes import FINAL, answer, caption, formulas, images, notes, points
 from driftline.report.results import ResultTable, shown, shown_gmac, shown_interval
 from driftline.report.series import Series, plain
 from driftline.report.tables import result_table
+from driftline.report.tracks import page_track, room
 from driftline.version import __version__
 
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
+COURSE = ["method", "time", "value", "low", "high", "seeds"]
 PAIR = ["method", "other", "value", "low", "high", "seeds"]
 
 
@@ -90,6 +94,8 @@ def _section(table: ResultTable, figures: Figures) -> dict[str, Any]:
         "methods": [(method, charts.colour(k), charts.dash(k)) for k, method in enumerate(group.methods)],
         "lines": _lines(table, figures),
         "dots": _dots(table, figures),
+        "standings": standings(group),
+        "growth": _growth(group, figures),
         "choices": _choices(group),
         "maps": _maps(group, figures),
         "samples": [*_samples(group, figures), *_composition(group, figures)],
@@ -103,9 +109,22 @@ def _lines(table: ResultTable, figures: Figures) -> list[dict[str, str]]:
     group, headline = table.group, tuple((column.metric, column.stat) for column in table.columns)
     placed = []
     for metric, rows in series.over_time(group, headline).items():
-        spec = charts.lines(figures.keep(rows), series.times(group), group.methods, metric.upper(), charts.span(rows))
+        times, span = series.times(group), charts.span(rows)
+        spec = charts.lines(figures.keep(rows), times, group.methods, metric.upper(), span, series.unit(group))
         formula = next(column.formula for column in table.columns if column.metric == metric)
         placed.append(figures.add(formula, spec))
+    return placed
+
+
+def _growth(group: Group, figures: Figures) -> list[dict[str, str]]:
+    """What methods showed of their inside over time, a chart for each number."""
+    frame = growth(group)
+    if frame.empty:
+        return []
+    placed = []
+    for gauge, part in frame.groupby("gauge", sort=False):
+        rows = Series(COURSE, [[plain(value) for value in row] for row in part[COURSE].itertuples(index=False)])
+        placed.append(figures.add(str(gauge), page_track(figures.keep(rows), group.methods, str(gauge), room(part))))
     return placed
 
 
@@ -226,7 +245,9 @@ def template(name: str = "page.html.j2", package: str = "driftline.report") -> A
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    rules.globals.update(shown=shown, shown_interval=shown_interval, shown_gmac=shown_gmac, zip=zip)
+    rules.globals.update(
+        shown=shown, shown_interval=shown_interval, shown_gmac=shown_gmac, points=points, images=images, zip=zip
+    )
     return rules.get_template(name)
 
 

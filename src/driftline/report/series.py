@@ -123,6 +123,11 @@ def times(group: Group) -> list[str]:
     return [str(name) for name in periods or group.scores["time"].dropna().drop_duplicates()]
 
 
+def unit(group: Group) -> str:
+    """What the times of a group are, as an axis is called."""
+    return "images seen" if group.card["run"]["benchmark"] == "test-time" else "t"
+
+
 def over_time(group: Group, headline: tuple[tuple[str, str], ...]) -> dict[str, Series]:
     """The headline metrics that are shares and have a value per time."""
     found = {metric: per_time(group, metric) for metric, _ in headline if is_share(metric)}

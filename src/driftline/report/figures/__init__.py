@@ -1,4 +1,4 @@
-"""Figures as files: what `report.landscape` and `report.courses` say, drawn.
+"""Figures as files: what `report.landscape`, `report.courses` and `report.adapting` say, adaptation.
 
 `FIGURES` names all of them. A figure is a function that makes the table and one that draws it; whoever adds one adds a
 line there. Every figure is saved with its table beside it, as CSV.
@@ -18,8 +18,8 @@ import pandas as pd
 from driftline.atomic import write_bytes
 from driftline.errors import UserError, unknown
 from driftline.record import Record
-from driftline.report import courses, landscape
-from driftline.report.figures import sequence, stream
+from driftline.report import adapting, courses, landscape
+from driftline.report.figures import adaptation, sequence, stream
 from driftline.report.figures.panels import PALE, TEXT, Chart
 
 FORMATS = (".svg", ".pdf", ".png", ".html")
@@ -98,4 +98,9 @@ FIGURES = {
     "composition": Figure(courses.composition, stream.composition),
     "differences": Figure(courses.differences, stream.differences),
     "gains": Figure(courses.gains, stream.gains),
+    "collapse": Figure(adapting.collapse, adaptation.collapse),
+    "growth": Figure(adapting.growth, adaptation.growth),
+    "severities": Figure(adapting.severities, adaptation.severities),
+    "schedule": Figure(adapting.schedule, adaptation.schedule),
+    "sweep": Figure(adapting.sweep, adaptation.sweep),
 }

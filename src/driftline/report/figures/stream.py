@@ -16,16 +16,15 @@ ACROSS = 3
 def curves(frame: pd.DataFrame) -> Chart:
     """A chart per metric, a line per method, a band for its interval."""
     names = list(dict.fromkeys(frame["method"]))
-    legend = alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=2, symbolOpacity=1)
     rows = []
     for panel, of_panel in frame.groupby("panel", sort=False):
-        placed = []
+        placed, unit = [], frame.attrs.get("units", {}).get(panel, "t")
         for metric, part in of_panel.groupby("metric", sort=False):
             times = of_panel.drop_duplicates("step").sort_values("step")["time"].tolist()
             ends = charts.span(
                 Series(list(part.columns), part.astype(object).where(part.notna(), None).values.tolist())
             )
-            one = charts.trend(rows_of(part), times, names, str(metric).upper(), ends, legend)
+            one = charts.trend(rows_of(part), times, names, str(metric).upper(), ends, charts.LEGEND, unit)
             placed.append(one.properties(width=1.2 * SIZE, height=0.7 * SIZE))
         rows.append(alt.concat(*placed, columns=ACROSS).properties(title=str(panel)))
     return rows[0] if len(rows) == 1 else alt.vconcat(*rows)

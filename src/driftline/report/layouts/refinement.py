@@ -13,11 +13,11 @@ from driftline.benchmarks.refinement_scores import names
 from driftline.errors import UserError
 from driftline.report.beside import cited, printed
 from driftline.report.cells import Measured, measured
-from driftline.report.gains import FROZEN, gains
+from driftline.report.gains import gains
 from driftline.report.grids import Entry, Grid, Line
 from driftline.report.groups import Group, together
 from driftline.report.layouts.parts import Layout, entry, place, refuse_none, titled
-from driftline.report.marks import Mark
+from driftline.report.marks import FROZEN, Mark
 from driftline.report.spread import leaders
 
 BENCHMARK = "refinement"

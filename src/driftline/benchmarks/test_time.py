@@ -1,0 +1,218 @@
+"""test-time: images under corruptions that never stop changing, and never a label.
+
+Press, Schneider, Kummerer, Bethge, "RDumb: A simple approach that questions our progress in continual test-time
+adaptation", NeurIPS 2023. A trained model answers a long stream; a method may adapt it to the inputs alone. The answers
+given along the way are the score. Asked is: does adapting help, does it go on helping, or does the model collapse, that
+is, fall below the one that never adapts?
+
+order="ccc" leads from one corruption to the next along paths on which a fixed model's accuracy hardly changes
+(`driftline calibrate` measures what is needed), so that a fall is the method's doing. The other orders are those of
+earlier work: corruptions one after another at one severity, up and down in severity, or mixed image by image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from driftline.benchmarks import base
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.metrics import adaptation
+from driftline.metrics.intervals import percentile_interval, wilson
+from driftline.record import Run
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.streams import ahead, corrupted, orders, read_matrices
+from driftline.streams.corrupted import Corrupted, pool
+from driftline.types import Probe, Reveal, Samples, Step
+
+WINDOWS = 100
+
+
+class Options(base.Options):
+    """The settings of a stream of corrupted images."""
+
+    decide_upstream: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
+
+    order: Literal["ccc", "cin-c", "holdout", "gradual", "mixed"] = "ccc"
+    """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; holdout: the four that
+    are kept for choosing settings; gradual: severity 1 up to 5 and down; mixed: each image its own corruption."""
+    calibration: str | None = None
+    """ccc: the file that `driftline calibrate` wrote, or the released pickle."""
+    difficulty: Literal["easy", "medium", "hard"] = "medium"
+    """ccc: which corruptions are drawn and which accuracy the paths keep to: 40, 20 or 0 percent."""
+    target: float | None = Field(default=None, ge=0, le=100)
+    """ccc: an accuracy in percent in place of the difficulty's."""
+    path: Literal["mean-cost", "least-squares"] = "mean-cost"
+    """ccc: how paths are searched: as in the paper's code, or the best of all."""
+    corruptions: str | None = None
+    """A subset's name or names with commas between; if not given, the difficulty's, all 15, or the four held out."""
+    severity: float = Field(default=5.0, gt=0, le=5)
+    """cin-c, holdout and mixed: of every corruption."""
+    speed: int = Field(default=1000, ge=1)
+    """Images per point of the schedule."""
+    images: int = Field(default=100_000, ge=2)
+    batch: int = Field(default=64, ge=1)
+    crop: bool | None = None
+    """Whether a random part of each image is shown, flipped at random; if not given, of images from 64 pixels on."""
+    jpeg: int | None = Field(default=None, ge=1, le=100)
+    """The quality with which images are compressed in the end; CCC's files have 85."""
+    frost: str | None = None
+    """A folder with ImageNet-C's photographs of frost; without it frost is made up."""
+    first_order: int = 43
+    """ccc: the seed of the order of corruptions for seed 0; seed 1 has the next, and so on."""
+    upstream_updates: int = Field(default=3000, ge=0)
+    """How long a network is trained on clean images; 0 for one that comes trained."""
+    upstream_lr: float = Field(default=1e-3, gt=0)
+    upstream_batch: int = Field(default=32, ge=1)
+    draws: int = Field(default=500, ge=1)
+    """Bootstrap resamples of windows of time behind each interval."""
+
+
+class NoExams:
+    """The answers are the score: nothing is asked besides."""
+
+    def due(self, step: Step | None) -> Iterator[Probe]:
+        return iter(())
+
+
+@register("benchmark", "test-time")
+class TestTime:
+    """Adaptation without labels along a stream that keeps changing."""
+
+    __test__: ClassVar[bool] = False  # for pytest: no test, whatever its name
+    question: ClassVar[str] = "Does adaptation without labels survive a long, changing stream?"
+    reveals: ClassVar[Reveal] = Reveal.INPUTS
+    paper: ClassVar[str] = "RDumb and CCC (Press et al. 2023)"
+    departures: ClassVar[tuple[str, ...]] = (
+        "Source images, crops and noise are drawn from named seeds, so that a stream is the same on every machine; the "
+        "released files cannot be made again bit by bit.",
+        "Images are not compressed as JPEG before they are shown unless jpeg=85 says so.",
+        "Normalisation is inside the model, so that CoTTA's augmentations see images and not normalised numbers.",
+        "Frost is made up unless a folder with the photographs is given.",
+        "CIN-C's ten orders are drawn anew.",
+        "EATA's Fisher information comes from clean images if there are any to train on, else from the images of the "
+        "stream before they are corrupted; the paper's code takes the first images of the stream.",
+    )
+    headline: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("stream-accuracy", "mean"),
+        ("batch-accuracy", "mean"),
+        ("last-tenth", "mean"),
+    )
+    options: ClassVar[type[base.Options]] = Options
+
+    def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
+        """The stream of this seed; its order of corruptions and its images both depend on it."""
+        where = seed.child("test-time")
+        schedule, about = laid(options, seed.value)
+        stream = corrupted(
+            pool(dataset),
+            schedule,
+            **{name: getattr(options, name) for name in ("images", "batch", "speed", "crop", "jpeg", "frost")},
+            seed=where,
+        )
+        last = options.images % options.batch
+        if last == 1 and options.batch > 1:
+            raise UserError(
+                f"images={options.images} leaves one image for the last batch of {options.batch}, and one has no batch "
+                "statistics: take one image more or less"
+            )
+        return base.Layout(
+            ahead(stream),
+            NoExams(),
+            clean(dataset, options.upstream_updates),
+            schooling={
+                "updates": options.upstream_updates,
+                "lr": options.upstream_lr,
+                "batch": options.upstream_batch,
+            },
+            protocol={**protocol(options, stream), **about, "last_batch": last or options.batch},
+        )
+
+    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        return {name: {} for name in ("stream-accuracy", "batch-accuracy", "last-tenth")}
+
+    def score(self, run: Run) -> pd.DataFrame:
+        """Accuracy in each of up to 100 windows of time, and over all of it."""
+        answers = run.table("answers")
+        options = Options(**run.card["run"]["options"])
+        return base.scores(rows(answers, options.draws, Seed(run.seed).child("bootstrap").numpy()))
+
+
+def laid(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
+    """The schedule that the options ask for, and what the card says of it."""
+    if options.order == "ccc":
+        return _transitions(options, seed)
+    default = "holdout" if options.order == "holdout" else "uniform"
+    names = orders.subset(options.corruptions or default)
+    if options.order == "gradual":
+        return orders.gradual(orders.permuted(names, seed)), {"difficulty": "severity 1 to 5 and back"}
+    if options.order == "mixed":
+        return orders.mixed(names, options.severity), {"difficulty": f"severity {options.severity:g}"}
+    every = orders.every_order(names) if options.order == "holdout" and len(names) < 6 else None
+    order = every[seed % len(every)] if every else orders.permuted(names, seed)
+    return orders.concatenated(order, options.severity), {"difficulty": f"severity {options.severity:g}"}
+
+
+def _transitions(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
+    if options.calibration is None:
+        raise UserError(
+            "order=ccc keeps a model's accuracy constant, and needs to know it: make a file with `driftline calibrate "
+            "--data ... --model ... -o FILE` and give --calibration FILE, or choose --order cin-c, gradual or mixed"
+        )
+    matrices = read_matrices(Path(options.calibration))
+    target = orders.DIFFICULTIES[options.difficulty] if options.target is None else options.target
+    names = orders.subset(options.corruptions or options.difficulty)
+    points = -(-options.images // options.speed)
+    schedule = orders.transitions(matrices, target, names, options.first_order + seed, points, options.path)
+    told = {"difficulty": f"{target:g} percent for the calibrated model", "calibration": dict(matrices.about)}
+    return schedule, told
+
+
+def clean(dataset: Dataset, updates: int) -> Samples:
+    """Images to train on; a model that comes trained may look at the others, as EATA does, but not at labels."""
+    test = dataset.test
+    if test is not None and not test.all():
+        return dataset.samples[~test]
+    if updates:
+        raise UserError(
+            f"dataset '{dataset.name}' has no images to train on: give a model that comes trained "
+            "(--set model.weights=FILE) and --upstream-updates 0"
+        )
+    return dataset.samples
+
+
+def protocol(options: Options, stream: Corrupted) -> dict[str, Any]:
+    """What a reader must know about a stream."""
+    return {
+        "protocol": f"{options.order}, {options.images:,} images in batches of {options.batch}",
+        **stream.protocol,
+        "answers": "before the update with the same batch",
+    }
+
+
+def rows(answers: pd.DataFrame, draws: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """The scores of one run: windows of time with Wilson intervals, means with windows drawn anew."""
+    correct, batch = answers["correct"].to_numpy(float), answers["step"].to_numpy()
+    parts = adaptation.windows(correct, WINDOWS)
+    ends = np.cumsum([len(part) for part in parts])
+    low, high = wilson([part.sum() for part in parts], [len(part) for part in parts])
+    for end, part, below, above in zip(ends, parts, low, high, strict=True):
+        row = {"value": part.mean(), "low": below, "high": above, "n": len(part), "unit": "examples"}
+        yield {"metric": "stream-accuracy", "stat": "each", "time": str(end), **row}
+    whole = percentile_interval(adaptation.resample_windows(parts, draws, rng))
+    tail = correct[-max(1, len(correct) // adaptation.TENTH) :]
+    yield _mean("stream-accuracy", adaptation.accuracy(correct), whole, len(correct))
+    yield _mean("batch-accuracy", adaptation.batch_accuracy(correct, batch), whole, len(correct))
+    yield _mean("last-tenth", adaptation.last_tenth(correct), wilson(tail.sum(), len(tail)), len(tail))
+
+
+def _mean(metric: str, value: Any, interval: Any, n: int) -> dict[str, Any]:
+    ends = {"low": float(interval[0]), "high": float(interval[1])}
+    return {"metric": metric, "stat": "mean", "value": float(value), **ends, "n": n, "unit": "examples"}
