@@ -99,8 +99,8 @@ def test_scores_agree_with_a_direct_count(small: Record) -> None:
         assert value(run, "batch-accuracy") == pytest.approx(np.mean(batches))
         assert value(run, "last-tenth") == pytest.approx(correct[-23:].mean())
         each = scores[scores["stat"] == "each"]
-        assert each["time"].astype(int).tolist() == np.cumsum([len(part) for part in windows(correct, 100)]).tolist()
-        assert each["value"].tolist() == pytest.approx([part.mean() for part in windows(correct, 100)])
+        assert each["time"].astype(int).tolist() == np.cumsum([len(part) for part in windows(correct)]).tolist()
+        assert each["value"].tolist() == pytest.approx([part.mean() for part in windows(correct)])
         assert (each["low"] <= each["value"] + 1e-9).all()
 
 

@@ -32,8 +32,6 @@ from driftline.streams import ahead, corrupted, orders, read_matrices
 from driftline.streams.corrupted import Corrupted, pool
 from driftline.types import Probe, Reveal, Samples, Step
 
-WINDOWS = 100
-
 
 class Options(base.Options):
     """The settings of a stream of corrupted images."""
@@ -200,7 +198,7 @@ def protocol(options: Options, stream: Corrupted) -> dict[str, Any]:
 def rows(answers: pd.DataFrame, draws: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """The scores of one run: windows of time with Wilson intervals, means with windows drawn anew."""
     correct, batch = answers["correct"].to_numpy(float), answers["step"].to_numpy()
-    parts = adaptation.windows(correct, WINDOWS)
+    parts = adaptation.windows(correct)
     ends = np.cumsum([len(part) for part in parts])
     low, high = wilson([part.sum() for part in parts], [len(part) for part in parts])
     for end, part, below, above in zip(ends, parts, low, high, strict=True):

@@ -18,6 +18,7 @@ from driftline.metrics import metric
 
 RDUMB = "Press et al. 2023, RDumb"
 TENTH = 10
+MOST, FEW, LEAST = 100, 10, 250  # windows at most, windows of a short stream, images in each window of a long one
 
 
 @metric(
@@ -109,10 +110,15 @@ def collapse(adapting: ArrayLike, frozen: ArrayLike) -> Collapse:
     )
 
 
-def windows(correct: ArrayLike, count: int) -> list[np.ndarray]:
-    """The stream cut into so many stretches of equal length, or one apart; fewer if there are fewer images."""
+def windows(correct: ArrayLike) -> list[np.ndarray]:
+    """The stream cut into up to 100 stretches of equal length, or one apart, of 250 images or more; 10 if it is short.
+
+    >>> [len(windows(np.ones(n))) for n in (5, 100, 10_000, 1_000_000)]
+    [5, 10, 40, 100]
+    """
     values = np.asarray(correct, float)
-    return [part for part in np.array_split(values, min(count, max(1, len(values)))) if len(part)]
+    count = min(MOST, max(FEW, len(values) // LEAST))
+    return [part for part in np.array_split(values, count) if len(part)]
 
 
 def resample_windows(parts: list[np.ndarray], draws: int, rng: np.random.Generator) -> np.ndarray:

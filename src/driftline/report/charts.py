@@ -22,6 +22,7 @@ NEUTRAL = "#A9B2BD"
 LABELS = 12  # at most so many names along an axis
 SIDE = 340
 WIDTH, HEIGHT = 510, 200
+FEW_BANDS = 2  # so many intervals may overlap as they are; more are fainter
 LEGEND = alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=2, symbolOpacity=1)
 
 
@@ -55,6 +56,15 @@ def lines(
     return styled(trend(alt.NamedData(name=data), times, methods, name, span, unit=unit))
 
 
+def faint(methods: Sequence[str]) -> float:
+    """How opaque a band is: the more there are, the less, or they would hide the lines.
+
+    >>> faint(["er"]), round(faint(["m"] * 10), 3)
+    (0.16, 0.032)
+    """
+    return 0.16 if len(methods) <= FEW_BANDS else 0.16 * FEW_BANDS / len(methods)
+
+
 def trend(
     data: Any,
     times: Sequence[str],
@@ -73,7 +83,7 @@ def trend(
     base = alt.Chart(data, width=WIDTH, height=HEIGHT).encode(
         x=x, color=alt.Color("method:N", scale=colours, legend=legend)
     )
-    band = base.mark_area(opacity=0.16, clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    band = base.mark_area(opacity=faint(methods), clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     line = base.mark_line(strokeWidth=2, clip=True).encode(
         y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=legend)
     )

@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from driftline.report.charts import HEIGHT, LEGEND, WIDTH, colour, dash, styled
+from driftline.report.charts import HEIGHT, LEGEND, WIDTH, colour, dash, faint, styled
 
 PLAIN = "format(datum.value, '~g')"
 
@@ -32,7 +32,7 @@ def track(
         color=alt.Color("method:N", scale=colours, legend=legend),
     )
     told = ["method:N", alt.Tooltip("time:Q", title="images seen"), "value:Q", "low:Q", "high:Q", "seeds:Q"]
-    band = base.mark_area(opacity=0.16, clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    band = base.mark_area(opacity=faint(methods), clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     line = base.mark_line(strokeWidth=2, clip=True).encode(
         y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=legend), tooltip=told
     )
