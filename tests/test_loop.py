@@ -30,6 +30,9 @@ class Diary:
     def learn(self, x: Any, y: Any) -> None:
         self.pages.append(("learn", int(x[0, 0])))
 
+    def gauges(self) -> dict[str, float]:
+        return {"size": 0.5}
+
     def finish(self) -> None:
         self.pages.append("finish")
 
@@ -43,6 +46,9 @@ class Diary:
 
     def answered(self, step: Step, answers: Answers) -> None:
         self.pages.append(("answered", step.index))
+
+    def gauged(self, step: Step, gauges: dict[str, float]) -> None:
+        self.pages.append(("gauged", step.index, gauges["size"]))
 
     def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
         self.pages.append(("probed", step.index, probe.name))
@@ -62,6 +68,7 @@ def one_step(k: int, learns: bool = True) -> list[Any]:
         ("answered", k),
         ("reveal", k),
         *([("learn", k)] if learns else []),
+        ("gauged", k, 0.5),
         ("due", k),
         ("predict", 9),
         ("probed", k, "p"),

@@ -33,6 +33,7 @@ def play(recorder: Recorder, k: int) -> None:
     recorder.answered(step(k), answers(k))
     for tau in range(k % 3):
         recorder.probed(step(k), Probe(f"p{tau}", step(k + tau + 1).samples), answers(50 + k + tau))
+    recorder.gauged(step(k), {"size": k / 2, "distance": 0.25} if k % 2 else {})
 
 
 def recorder(folder: Path) -> Recorder:
@@ -131,3 +132,17 @@ def test_a_record_is_loaded_from_a_run_or_a_store(tmp_path: Path) -> None:
     assert len(load(tmp_path / "runs" / "k0").answers) == 5
     with pytest.raises(UserError, match="no finished run"):
         load(tmp_path / "runs")
+
+
+def test_gauges_are_kept_by_step_and_name(tmp_path: Path) -> None:
+    one = recorder(tmp_path)
+    for k in range(4):
+        play(one, k)
+    one.finish(tmp_path)
+    rows = pq.read_table(tmp_path / "gauges.parquet").to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        (1, "t1", "size", 0.5),
+        (1, "t1", "distance", 0.25),
+        (3, "t3", "size", 1.5),
+        (3, "t3", "distance", 0.25),
+    ]
