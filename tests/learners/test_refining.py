@@ -16,46 +16,18 @@ from driftline.errors import UserError
 from driftline.learners import refining
 from driftline.learners.refining import Offline, Refine
 from driftline.seeds import Seed
-from driftline.tasks import Classification, Regression
-from driftline.testing import check_learner, digest
+from driftline.tasks import Regression
+from driftline.testing import check_learner
 from driftline.testing.examples import TASK, samples, small_network
 from driftline.training.penalties import flat, trainable
 from driftline.types import Samples
 
+from .unit import TWO, Unit, column, prepared, slopes, weights
+
 PRESETS = ["cft", "er", "er+ewc", "er+l2", "maxloss", "maxloss+ewc", "maxloss+l2", "mir", "mir+ewc", "mir+l2"]
 PRESETS += ["offline", "online-ewc", "online-l2"]
-TWO = Classification(("a", "b"))
 LESSONS = [([1.5, -0.5], [1, 0]), ([2.0, 1.0], [0, 0]), ([-0.5, 0.2], [0, 1])]
 LR, EPOCHS, STRENGTH, DECAY = 0.3, 3, 4.0, 0.7
-
-
-class Unit(nn.Module):
-    """A logistic unit: P(class 1) = sigmoid(w x)."""
-
-    def __init__(self, *weights: float) -> None:
-        super().__init__()
-        self.w = nn.Parameter(torch.tensor(weights))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.stack([torch.zeros(len(x)), x @ self.w], dim=1)
-
-
-def prepared(learner: Any, model: Any, upstream: Samples | None = None, task: Any = TWO) -> Any:
-    learner.seed = Seed(1)
-    learner.prepare(model, task, upstream)
-    return learner
-
-
-def column(values: list[float]) -> np.ndarray:
-    return np.array(values, np.float32)[:, None]
-
-
-def weights(learner: Any) -> str:
-    return digest(dict(learner.model.state_dict()))
-
-
-def slopes(w: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return (1 / (1 + np.exp(-w * x)) - y) * x
 
 
 def expected(penalty: str) -> float:
