@@ -29,7 +29,7 @@ from driftline.record import Record, Run
 from driftline.seeds import Seed
 from driftline.shifts import corrupt
 from driftline.store import Store
-from driftline.streams import corruption_path
+from driftline.streams import corruption_path, write_shards
 from driftline.streams.corrupted import keys
 from driftline.streams.matrices import Matrices, write_matrices
 
@@ -277,7 +277,41 @@ def test_refusals_of_data(tmp_path: Path, file: Path) -> None:
     np.savez(tmp_path / "all.npz", x=x, y=y)
     with pytest.raises(UserError, match=r"'array' has no images to train on.*--upstream-updates 0"):
         layout(tmp_path / "all.npz")
-    assert len(layout(tmp_path / "all.npz", upstream_updates=0).upstream) == 240
+    assert layout(tmp_path / "all.npz", upstream_updates=0).upstream is None  # test images are for the stream alone
+
+
+def test_nothing_is_ever_fitted_to_the_images_of_the_stream(tmp_path: Path, file: Path) -> None:
+    with np.load(file) as content:
+        np.savez(tmp_path / "all.npz", x=content["x"], y=content["y"])
+    untaught = spec(tmp_path / "all.npz", ["frozen"], upstream_updates=0)
+    with pytest.raises(UserError, match=r"needs a trained model to start from: give weights \(--set model\.weights"):
+        driftline.run({**untaught, "model": "logistic"}, runs=tmp_path / "runs")
+    assert len(driftline.run(untaught, runs=tmp_path / "runs")) == 1  # a network may come trained
+
+
+def test_a_network_that_is_known_to_be_random_is_refused(tmp_path: Path, file: Path) -> None:
+    random = {**spec(file, ["bn"], upstream_updates=0), "model": {"name": "resnet20", "width": 4}}
+    with pytest.raises(UserError, match="needs a trained model to start from"):
+        driftline.run(random, runs=tmp_path)
+
+
+def test_shards_show_the_very_stream_that_was_kept_in_them(small: Record, file: Path, tmp_path: Path) -> None:
+    write_shards(layout(file).stream.stream, tmp_path / "kept", per_shard=100, format="png")
+    methods = ["frozen", {"name": "tent", "lr": 0.05}]
+    kept = driftline.run(
+        spec(file, methods, order="shards", shards=str(tmp_path / "kept"), images=5000), runs=tmp_path / "runs"
+    )
+    for label, run in by_method(kept).items():
+        ours, theirs = run.table("answers"), by_method(small)[label].table("answers")
+        assert len(ours) == OPTIONS["images"]  # all there are
+        pd.testing.assert_series_equal(ours["prediction"], theirs["prediction"])
+        assert run.card["protocol"]["shards"] == 3
+        assert "schedule" not in run.card["protocol"]
+    assert len(layout(file, order="shards", shards=str(tmp_path / "kept"), images=48).stream) == 3
+    with pytest.raises(UserError, match="give their folder with --shards FOLDER"):
+        layout(file, order="shards")
+    with pytest.raises(UserError, match="images=49 leaves one image"):
+        layout(file, order="shards", shards=str(tmp_path / "kept"), images=49)
 
 
 def test_single_images_are_refused_by_batch_norm_alone(file: Path, tmp_path: Path) -> None:

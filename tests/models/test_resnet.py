@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import types
@@ -15,13 +16,17 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import conv2d
 
+import driftline
 from driftline import models
 from driftline.data import folders, load
+from driftline.engine.calibrate import calibrate_model
 from driftline.errors import UserError
 from driftline.jobs import settings_model
 from driftline.models.normalised import IMAGENET_DEVIATION, IMAGENET_MEAN, read
 from driftline.models.resnet import Basic, Bottleneck, NewChannels, OriginalBottleneck, ResNet
 from driftline.seeds import Seed
+from driftline.spec import parse
+from driftline.store import Store
 from driftline.training.fit import outputs
 
 SMALL = {"shape": (32, 32, 3), "outputs": 4}
@@ -109,6 +114,30 @@ def test_weights_are_found_in_the_data_folder(tmp_path: Path, monkeypatch: pytes
     torch.save(models.build("resnet20", **SMALL, width=4).network.state_dict(), tmp_path / "weights" / "mine.th")
     monkeypatch.setenv("DRIFTLINE_DATA", str(tmp_path))
     assert models.build("resnet20", **SMALL, width=4, weights="mine.th").pretrained
+
+
+def test_weights_are_found_in_the_folder_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By planning, by worker processes and by a calibration alike; afterwards nobody looks there."""
+    monkeypatch.delenv("DRIFTLINE_DATA", raising=False)
+    (tmp_path / "weights").mkdir()
+    torch.save(models.build("resnet20", **SMALL, width=4).network.state_dict(), tmp_path / "weights" / "own.th")
+    images = np.random.default_rng(0).integers(0, 256, (30, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "images.npz", x=images, y=np.arange(30) % 4, test=np.arange(30) >= 20)
+    spec = {
+        "benchmark": "test-time",
+        "data": {"name": "array", "path": "images.npz"},
+        "model": {"name": "resnet20", "width": 4, "weights": "own.th"},
+        "methods": "frozen,bn",
+        "test-time": {"order": "cin-c", "corruptions": "contrast", "images": 20, "batch": 10, "upstream_updates": 0},
+    }
+    runs = tmp_path / "runs"
+    assert len(driftline.run(spec, runs=runs, data_dir=tmp_path, jobs=2)) == 2
+    assert "DRIFTLINE_DATA" not in os.environ
+    job, output = parse(spec).jobs(default_model="")[0], tmp_path / "out.safetensors"
+    how: dict[str, Any] = {"images": 10, "levels": 2, "store": Store.create(runs)}
+    assert calibrate_model(job, ["contrast", "brightness"], output, where=tmp_path, **how).levels == 2
+    with pytest.raises(UserError, match=r"no file own\.th"):
+        models.build("resnet20", **SMALL, width=4, weights="own.th")
 
 
 def test_a_training_file_is_unwrapped(tmp_path: Path) -> None:

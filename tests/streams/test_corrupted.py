@@ -1,8 +1,10 @@
 """The stream of corrupted images: which image, which corruption, which noise, and the same however it is asked for."""
 
+import gc
 import io
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -181,6 +183,16 @@ def test_ahead_gives_the_same_steps(workers):
     stream = made()
     check_stream(ahead(stream, workers))
     np.testing.assert_array_equal(all_of(ahead(stream, workers)).x, all_of(stream).x)
+
+
+def test_ahead_forgets_the_steps_that_were_shown():
+    stream = made()
+    coming, shown = ahead(stream, workers=1, depth=1), []
+    for k in range(len(stream)):
+        shown.append(weakref.ref(coming[k].samples.x))
+    gc.collect()
+    assert len(stream) > 2
+    assert sum(x() is not None for x in shown) <= 2  # the last one, and perhaps one that the worker has not let go of
 
 
 def test_ahead_makes_the_next_steps_and_no_more():

@@ -158,3 +158,8 @@ def test_what_is_no_matrix_is_refused(matrix):
 def test_an_unknown_search_is_refused():
     with pytest.raises(UserError, match="Did you mean 'least-squares'"):
         corruption_path(np.zeros((3, 3)), 40, "least-square")
+
+
+def test_between_equally_good_paths_the_second_corruption_rises_first():
+    matrix = np.array([[80, 40, 0], [41, 40, 0], [40, 41, 0]])
+    assert corruption_path(matrix, 40, "least-squares") == ((2, 0), (2, 1), (1, 1), (0, 1))

@@ -28,7 +28,7 @@ from driftline.metrics.intervals import percentile_interval, wilson
 from driftline.record import Run
 from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.streams import ahead, corrupted, orders, read_matrices
+from driftline.streams import Shards, ahead, corrupted, orders, read_matrices, shards
 from driftline.streams.corrupted import Corrupted, pool
 from driftline.types import Probe, Reveal, Samples, Step
 
@@ -38,9 +38,10 @@ class Options(base.Options):
 
     decide_upstream: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
 
-    order: Literal["ccc", "cin-c", "holdout", "gradual", "mixed"] = "ccc"
+    order: Literal["ccc", "cin-c", "holdout", "gradual", "mixed", "shards"] = "ccc"
     """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; holdout: the four that
-    are kept for choosing settings; gradual: severity 1 up to 5 and down; mixed: each image its own corruption."""
+    are kept for choosing settings; gradual: severity 1 up to 5 and down; mixed: each image its own corruption;
+    shards: images as they are kept in files."""
     calibration: str | None = None
     """ccc: the file that `driftline calibrate` wrote, or the released pickle."""
     difficulty: Literal["easy", "medium", "hard"] = "medium"
@@ -53,6 +54,8 @@ class Options(base.Options):
     """A subset's name or names with commas between; if not given, the difficulty's, all 15, or the four held out."""
     severity: float = Field(default=5.0, gt=0, le=5)
     """cin-c, holdout and mixed: of every corruption."""
+    shards: str | None = None
+    """shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
     speed: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
     images: int = Field(default=100_000, ge=2)
@@ -95,8 +98,8 @@ class TestTime:
         "Normalisation is inside the model, so that CoTTA's augmentations see images and not normalised numbers.",
         "Frost is made up unless a folder with the photographs is given.",
         "CIN-C's ten orders are drawn anew.",
-        "EATA's Fisher information comes from clean images if there are any to train on, else from the images of the "
-        "stream before they are corrupted; the paper's code takes the first images of the stream.",
+        "EATA's Fisher information comes from clean training images if there are any, else from the first images of "
+        "the stream, which are answered without adapting; the paper's code then starts the stream again.",
     )
     headline: ClassVar[tuple[tuple[str, str], ...]] = (
         ("stream-accuracy", "mean"),
@@ -107,18 +110,11 @@ class TestTime:
 
     def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
         """The stream of this seed; its order of corruptions and its images both depend on it."""
-        where = seed.child("test-time")
-        schedule, about = laid(options, seed.value)
-        stream = corrupted(
-            pool(dataset),
-            schedule,
-            **{name: getattr(options, name) for name in ("images", "batch", "speed", "crop", "jpeg", "frost")},
-            seed=where,
-        )
-        last = options.images % options.batch
+        stream, about = streamed(dataset, options, seed)
+        last = stream.images % options.batch
         if last == 1 and options.batch > 1:
             raise UserError(
-                f"images={options.images} leaves one image for the last batch of {options.batch}, and one has no batch "
+                f"images={stream.images} leaves one image for the last batch of {options.batch}, and one has no batch "
                 "statistics: take one image more or less"
             )
         return base.Layout(
@@ -141,6 +137,19 @@ class TestTime:
         answers = run.table("answers")
         options = Options(**run.card["run"]["options"])
         return base.scores(rows(answers, options.draws, Seed(run.seed).child("bootstrap").numpy()))
+
+
+def streamed(dataset: Dataset, options: Options, seed: Seed) -> tuple[Corrupted | Shards, dict[str, Any]]:
+    """The stream that the options ask for, and what the card says of it besides."""
+    if options.order == "shards":
+        if options.shards is None:
+            raise UserError(
+                "order=shards shows images that are kept in tar files: give their folder with --shards FOLDER"
+            )
+        return shards(options.shards, options.batch, options.images), {}
+    schedule, about = laid(options, seed.value)
+    given = {name: getattr(options, name) for name in ("images", "batch", "speed", "crop", "jpeg", "frost")}
+    return corrupted(pool(dataset), schedule, **given, seed=seed.child("test-time")), about
 
 
 def laid(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
@@ -173,8 +182,8 @@ def _transitions(options: Options, seed: int) -> tuple[orders.Schedule, dict[str
     return schedule, told
 
 
-def clean(dataset: Dataset, updates: int) -> Samples:
-    """Images to train on; a model that comes trained may look at the others, as EATA does, but not at labels."""
+def clean(dataset: Dataset, updates: int) -> Samples | None:
+    """Images to train on, none of which the stream shows; None for a model that comes trained, if there are none."""
     test = dataset.test
     if test is not None and not test.all():
         return dataset.samples[~test]
@@ -183,13 +192,13 @@ def clean(dataset: Dataset, updates: int) -> Samples:
             f"dataset '{dataset.name}' has no images to train on: give a model that comes trained "
             "(--set model.weights=FILE) and --upstream-updates 0"
         )
-    return dataset.samples
+    return None
 
 
-def protocol(options: Options, stream: Corrupted) -> dict[str, Any]:
+def protocol(options: Options, stream: Corrupted | Shards) -> dict[str, Any]:
     """What a reader must know about a stream."""
     return {
-        "protocol": f"{options.order}, {options.images:,} images in batches of {options.batch}",
+        "protocol": f"{options.order}, {stream.images:,} images in batches of {options.batch}",
         **stream.protocol,
         "answers": "before the update with the same batch",
     }

@@ -22,6 +22,9 @@ from driftline.errors import UserError, unknown
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
+VARIABLE = "DRIFTLINE_DATA"
+"""The environment variable that names the data folder."""
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -138,8 +141,25 @@ def folders(given: Path | None = None) -> list[Path]:
         return [given]
     from platformdirs import user_cache_path
 
-    named = os.environ.get("DRIFTLINE_DATA")
+    named = os.environ.get(VARIABLE)
     return [*([Path(named)] if named else []), user_cache_path("driftline")]
+
+
+@contextmanager
+def looking_in(folder: Path | None) -> Iterator[None]:
+    """As if `$DRIFTLINE_DATA` named this folder: files such as weights are found in it by their bare names too.
+
+    Worker processes that are started meanwhile look there as well. None changes nothing.
+    """
+    before = os.environ.get(VARIABLE)
+    if folder is not None:
+        os.environ[VARIABLE] = str(folder.absolute())
+    try:
+        yield
+    finally:
+        if folder is not None:
+            os.environ.pop(VARIABLE)
+            os.environ.update({} if before is None else {VARIABLE: before})
 
 
 def weights_file(name: str) -> Path | None:

@@ -105,12 +105,7 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
                 raise UserError(
                     f"{job.method.name}.{idle[0]} means nothing to {job.model.name}: it is not trained by gradients"
                 )
-        blind = learner_class(job.method.name).needs(job.method.settings) is Reveal.INPUTS
-        if layout.upstream is None and blind and not getattr(model, "pretrained", False):
-            raise UserError(
-                f"{job.method.name} is never shown a label, so it needs a trained model to start from: "
-                f"--set {job.benchmark}.upstream=1 (or more)"
-            )
+        _must_be_trained(job, model, layout)
         learner.seed = Seed(job.seed)
         if isinstance(learner, Staged) and layout.selection is not None:
             learner.choose_by(layout.selection)
@@ -118,6 +113,20 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
         trials[job.label] = fits.ahead(learner, job, layout)
         _check_rivals([of_point[0] for of_point in job.trials()], model, where)
     return trials
+
+
+def _must_be_trained(job: Job, model: Any, layout: Layout) -> None:
+    """Refuse a method that never sees a label and would start from random weights."""
+    if learner_class(job.method.name).needs(job.method.settings) is not Reveal.INPUTS:
+        return
+    fitted = isinstance(model, Estimator)
+    untaught = job.options.get("upstream_updates") == 0 and not fitted  # which says that the network comes trained
+    if getattr(model, "pretrained", untaught) or (layout.upstream is not None and not untaught):
+        return
+    own = f"--set {job.benchmark}.upstream=1 (or more)"
+    other = "give weights (--set model.weights=FILE), or upstream_updates above 0 and data with images to train on"
+    way = own if "upstream" in job.options else other
+    raise UserError(f"{job.method.name} is never shown a label, so it needs a trained model to start from: {way}")
 
 
 def _check_rivals(rivals: list[Job], model: Any, where: Path | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -100,23 +101,24 @@ def point_of(text: str) -> Point:
 
 
 class Shards:
-    """The images of the shards in a folder, in order, `batch` of them in a step.
+    """The images of the shards in a folder, in order, `batch` of them in a step, the first `images` or all.
 
     A sample's id is its place in the shards. Only the lists of two shards are in memory at a time.
     """
 
-    def __init__(self, folder: Path, batch: int = 64) -> None:
+    def __init__(self, folder: Path, batch: int = 64, images: int | None = None) -> None:
         self.folder, self.batch = folder, batch
         counts = webshards.counts(folder)
         self._names, self._ends = list(counts), list(accumulate(counts.values()))
+        self.images = self._ends[-1] if images is None else min(images, self._ends[-1])
         self._entries = lru_cache(maxsize=SHARDS_KEPT)(lambda name: webshards.entries(folder / name))
 
     def __len__(self) -> int:
-        return -(-self._ends[-1] // self.batch)
+        return -(-self.images // self.batch)
 
     def __getitem__(self, index: int) -> Step:
         index = range(len(self))[index]
-        places = np.arange(index * self.batch, min((index + 1) * self.batch, self._ends[-1]))
+        places = np.arange(index * self.batch, min((index + 1) * self.batch, self.images))
         owners = np.array([bisect_right(self._ends, place) for place in places])
         entries, images = [], []
         for owner in np.unique(owners):
@@ -129,9 +131,15 @@ class Shards:
         moment = entries[0].info
         return Step(index, str(point_of(moment)) if moment else str(index), Samples(np.stack(images), y, id=places))
 
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """What a card says about the stream."""
+        return {"images": self.images, "batch": self.batch, "shards": len(self._names), "folder": self.folder.name}
 
-def shards(folder: Path | str, batch: int = 64) -> Shards:
-    """A stream from the shards of a folder."""
-    if batch < 1:
-        raise UserError(f"batch={batch}: give a whole number from 1")
-    return Shards(Path(folder), batch)
+
+def shards(folder: Path | str, batch: int = 64, images: int | None = None) -> Shards:
+    """A stream from the shards of a folder, of the first `images` images or of all."""
+    for name, value in (("batch", batch), ("images", images)):
+        if value is not None and value < 1:
+            raise UserError(f"{name}={value}: give a whole number from 1")
+    return Shards(Path(folder).expanduser(), batch, images)
