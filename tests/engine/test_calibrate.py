@@ -220,6 +220,16 @@ def test_the_key_knows_the_weights(job, tmp_path):
     assert len(list((tmp_path / "runs" / "stages").glob("*.safetensors"))) == 2, "the upstream stages of the store"
 
 
+@pytest.mark.parametrize(("side", "shown"), [(32, 32), (224, 224), (256, 224), (300, 224)])
+def test_of_large_images_the_centre_is_measured(side, shown):
+    pytest.importorskip("PIL")
+    images = np.random.default_rng(0).integers(0, 256, (2, side, side, 3), dtype=np.uint8)
+    found = module._centred(images)
+    assert found.shape == (2, shown, shown, 3)
+    if side == 256:
+        np.testing.assert_array_equal(found, images[:, 16:240, 16:240])
+
+
 def test_too_many_images_are_refused(job, tmp_path):
     with pytest.raises(UserError, match="'squares' has 120 images to calibrate on"):
         calibrate_model(

@@ -8,6 +8,7 @@ import typer
 
 from driftline.cli import show
 from driftline.cli.progress import Progress
+from driftline.data import looking_in
 from driftline.engine.plan import plan
 from driftline.engine.run import carry_out
 from driftline.engine.sharing import saved_by_sharing
@@ -20,9 +21,10 @@ from driftline.store import Store
 def carry_out_spec(spec: Spec, store: Store, where: Path | None, jobs: int, quiet: bool) -> tuple[Record, int]:
     """Run what a spec asks for; the record of what finished, and the exit code."""
     keep_memory()
-    planned = plan(spec, where)
-    with Progress(planned, quiet=quiet) as progress:
-        summary = carry_out(planned, store, where, min(jobs, len(planned.stages)), progress.watch)
+    with looking_in(where):
+        planned = plan(spec, where)
+        with Progress(planned, quiet=quiet) as progress:
+            summary = carry_out(planned, store, where, min(jobs, len(planned.stages)), progress.watch)
     record = store.record([key for key in planned.run_keys if key not in summary.failed])
     if not quiet:
         show.summary(record, store, summary)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from driftline import state
-from driftline.data import Dataset
+from driftline.data import Dataset, looking_in
 from driftline.engine.execute import one_thread
 from driftline.engine.stages import Report, Stage, materials, new_model, perform
 from driftline.errors import UserError
@@ -168,7 +168,8 @@ def calibrate_model(
     images are drawn from those that streams draw from; of images larger than 224 pixels the centre is taken. `frost` is
     a folder with ImageNet-C's photographs of frost.
     """
-    model, dataset, weights = starting_model(job, store, where)
+    with looking_in(where):
+        model, dataset, weights = starting_model(job, store, where)
     seed = Seed(job.seed).child("calibration")
     samples = _drawn(dataset, images, seed)
     decisive = {

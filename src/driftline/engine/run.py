@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from driftline.data import looking_in
 from driftline.engine.execute import Executor, Here, Summary, Watch, execute
 from driftline.engine.local import Worker
 from driftline.engine.plan import Plan, plan
@@ -28,8 +29,9 @@ def run(
     processes; the record is the same, bit for bit.
     """
     store, where = Store.create(runs), Path(data_dir) if data_dir else None
-    planned = plan(as_spec(spec), where)
-    summary = carry_out(planned, store, where, jobs)
+    with looking_in(where):
+        planned = plan(as_spec(spec), where)
+        summary = carry_out(planned, store, where, jobs)
     if summary.failed:
         raise UserError(f"{len(summary.failed)} run(s) failed: {next(iter(summary.failed.values()))}")
     return store.record(planned.run_keys)
