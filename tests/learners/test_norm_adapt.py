@@ -12,8 +12,12 @@ from torch import Tensor, nn
 from driftline import models
 from driftline.errors import UserError
 from driftline.learners.bn import BN
+from driftline.learners.cotta import CoTTA
 from driftline.learners.cpl import CPL
+from driftline.learners.eata import EATA
+from driftline.learners.eta import ETA
 from driftline.learners.frozen import Frozen
+from driftline.learners.resetting import Resetting
 from driftline.learners.rpl import RPL
 from driftline.learners.slr import SLR
 from driftline.learners.tent import Tent
@@ -257,3 +261,30 @@ def test_the_methods_work_with_a_network_of_the_project() -> None:
     learner.prepare(model, Classification(("a", "b", "c")))
     x = np.random.default_rng(0).integers(0, 256, (8, 16, 16, 3), dtype=np.uint8)
     assert len(learner.answer(x)) == 8
+
+
+@pytest.mark.parametrize(
+    ("learner", "said"),
+    [
+        (Tent(lr=-1), r"tent\.lr is 0 or more, not -1"),
+        (Tent(lr=float("nan")), r"tent\.lr is 0 or more, not nan"),
+        (Tent(momentum=1), r"tent\.momentum is 0 or more, and less than 1, not 1"),
+        (SLR(momentum=1), r"slr\.momentum"),
+        (SLR(kappa=2), r"slr\.kappa is from 0 to 1, not 2"),
+        (SLR(delta=-1), r"slr\.delta"),
+        (RPL(q=0), r"rpl\.q is more than 0, not 0"),
+        (CPL(eps=-1), r"cpl\.eps is 0 or more"),
+        (ETA(entropy=0), r"eta\.entropy is more than 0"),
+        (ETA(margin=-1), r"eta\.margin is more than 0"),
+        (EATA(strength=-1), r"eata\.strength is 0 or more"),
+        (CoTTA(copies=0), r"cotta\.copies is 1 or more, not 0"),
+        (CoTTA(momentum=0), r"cotta\.momentum is more than 0"),
+        (CoTTA(keep=2), r"cotta\.keep is from 0 to 1"),
+        (CoTTA(forget=-1), r"cotta\.forget is from 0 to 1"),
+        (Resetting(options={"lr": "fast"}), r"tent\.lr is 0 or more, not fast"),
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_refused_in_words(learner: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        ready(learner)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from driftline.training import disturbed as module
 from driftline.training.disturbed import REACH, blurred, coloured, disturbed, hue_turned, placed
 
 
@@ -94,3 +95,31 @@ def test_one_draw_serves_the_batch_but_for_the_noise() -> None:
     difference = (one - two).flatten()
     assert 0.003 < float(difference.std()) < 0.01  # sqrt(2) times 0.005
     assert float(difference.abs().max()) < 0.05
+
+
+def test_what_is_drawn_fills_the_ranges_of_the_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: dict[str, list[float]] = {}
+
+    def noted(**values: float) -> None:
+        for name, value in values.items():
+            drawn.setdefault(name, []).append(value)
+
+    def placing(x: Tensor, **how: float) -> Tensor:
+        noted(**how)
+        return torch.nn.functional.pad(x, (REACH,) * 4)
+
+    monkeypatch.setattr(module, "coloured", lambda x, what, by: (noted(**{what: by}), x)[1])
+    monkeypatch.setattr(module, "placed", placing)
+    monkeypatch.setattr(module, "blurred", lambda x, sigma: (noted(sigma=sigma), inner(x))[1])
+    random = torch.Generator().manual_seed(0)
+    for _ in range(400):
+        disturbed(torch.zeros(1, 3, 4, 4), random)
+    ranges = {
+        **{"brightness": (0.6, 1.4), "contrast": (0.7, 1.3), "saturation": (0.5, 1.5), "hue": (-0.06, 0.06)},
+        **{"gamma": (0.7, 1.3), "turn": (-15, 15), "right": (-0.125, 0.125), "down": (-0.125, 0.125)},
+        **{"zoom": (0.9, 1.1), "sigma": (0.001, 0.5)},
+    }
+    assert drawn.keys() == ranges.keys()
+    for name, (low, high) in ranges.items():
+        assert low <= min(drawn[name]) < low + (high - low) / 20, name
+        assert high - (high - low) / 20 < max(drawn[name]) <= high, name

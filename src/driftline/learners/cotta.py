@@ -21,12 +21,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from driftline.errors import UserError
+from driftline.learners.limits import COUNT, RATE, SHARE, Limit
 from driftline.learners.norm_adapt import NormAdapted
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -48,6 +49,11 @@ class CoTTA(NormAdapted):
     copies: int = 32
     keep: float = 0.999  # how much of the teacher is kept at each step
     forget: float = 0.001  # how probable it is that a weight goes back to its first value
+
+    limits: ClassVar[Mapping[str, Limit]] = {
+        **{"lr": RATE, "threshold": RATE, "copies": COUNT, "keep": SHARE, "forget": SHARE},
+        "momentum": (lambda value: 0 < value < 1, "more than 0 and less than 1: Nesterov's step needs one"),
+    }
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -13,10 +13,13 @@ answers from after the update.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
+from driftline.learners.limits import RATE, Limit
 from driftline.learners.norm_adapt import Sharpened
 from driftline.registry import register
 
@@ -28,6 +31,8 @@ class CPL(Sharpened):
 
     lr: float = 1e-3
     eps: float = 8.0  # of PolyLoss; 0 is cross-entropy, and this method then tent
+
+    limits: ClassVar[Mapping[str, Limit]] = {**Sharpened.limits, "eps": RATE}
 
     def loss(self, outputs: Tensor) -> Tensor:
         p, y = outputs.softmax(dim=1), conjugate(outputs, self.eps)

@@ -18,8 +18,9 @@ batch as they come, and adaptation begins after that.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ from torch.nn.functional import cross_entropy
 
 from driftline.errors import UserError
 from driftline.learners.eta import ETA, by_classes
+from driftline.learners.limits import RATE, Limit
 from driftline.models.inputs import as_input, as_tensor
 from driftline.registry import register
 from driftline.tasks import Task
@@ -44,6 +46,8 @@ class EATA(ETA):
     strength: float | None = None  # of the pull; None: 2,000 for about 1,000 classes, 1 for fewer
     fisher_from: Literal["upstream", "stream"] = "upstream"
     fisher_images: int = 2000
+
+    limits: ClassVar[Mapping[str, Limit]] = {**ETA.limits, "strength": RATE}
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.fisher_images < 1:

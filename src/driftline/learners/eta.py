@@ -13,13 +13,15 @@ classes, 0.4 for 10: without a setting, that of the nearest number of classes is
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
+from driftline.learners.limits import POSITIVE, Limit
 from driftline.learners.norm_adapt import Sharpened, entropy
 from driftline.registry import register
 from driftline.tasks import Task
@@ -36,6 +38,8 @@ class ETA(Sharpened):
     lr: float = 2.5e-4
     entropy: float = 0.4  # the share of the largest entropy below which an answer is sure
     margin: float | None = None  # how much an answer may point the way of the mean one; by the number of classes
+
+    limits: ClassVar[Mapping[str, Limit]] = {**Sharpened.limits, "entropy": POSITIVE, "margin": POSITIVE}
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from driftline.errors import UserError
 from driftline.learners.base import Learner
+from driftline.learners.limits import MOMENTUM, RATE, Limit, must_keep
 from driftline.models.inputs import as_input, as_tensor
 from driftline.tasks import Classification, Task
 from driftline.training.norms import (
@@ -40,9 +41,12 @@ class NormAdapted(Learner):
     sees: ClassVar[Reveal] = Reveal.INPUTS
     networks_only: ClassVar[bool] = True
     min_batch: ClassVar[int] = 2  # one input has no batch statistics; networks without batch norm take it
+    limits: ClassVar[Mapping[str, Limit]] = {}
+    """What its settings may be."""
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
+        must_keep(self._name, self, self.limits)
         if not isinstance(task, Classification):
             raise UserError(f"{self._name} goes by the probabilities of classes: it needs a classification task")
         if self.batch < 2:
@@ -99,6 +103,8 @@ class Sharpened(NormAdapted):
 
     lr: float = 2.5e-4
     momentum: float = 0.9
+
+    limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "momentum": MOMENTUM}
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -7,10 +7,13 @@ and 1 - p_y (q = 1). As in the RDumb study there is no teacher, and momentum, wh
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
+from driftline.learners.limits import POSITIVE, Limit
 from driftline.learners.norm_adapt import Sharpened
 from driftline.registry import register
 
@@ -22,6 +25,8 @@ class RPL(Sharpened):
 
     lr: float = 5e-4
     q: float = 0.8
+
+    limits: ClassVar[Mapping[str, Limit]] = {**Sharpened.limits, "q": POSITIVE}
 
     def loss(self, outputs: Tensor) -> Tensor:
         p_y = outputs.softmax(dim=1).amax(dim=1)

@@ -15,12 +15,14 @@ and lr is constant, as the paper's cosine decay over epochs means nothing on an 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from driftline.learners.limits import RATE, SHARE, Limit
 from driftline.learners.norm_adapt import Sharpened
 from driftline.registry import register
 from driftline.tasks import Task
@@ -36,6 +38,8 @@ class SLR(Sharpened):
     lr: float = 6e-4
     delta: float = 0.025  # weight of the likelihood ratio against variety
     kappa: float = 0.9  # how much of the mean answer so far is kept
+
+    limits: ClassVar[Mapping[str, Limit]] = {**Sharpened.limits, "delta": RATE, "kappa": SHARE}
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -92,6 +92,8 @@ def collapse(adapting: ArrayLike, frozen: ArrayLike) -> Collapse:
     >>> found = collapse([0.5, 0.7, 0.6, 0.3, 0.1], [0.5, 0.5, 0.5, 0.5, 0.5])
     >>> found.collapsed, found.since, round(found.depth, 2), found.adapted, round(found.gain, 2)
     (True, 3, 0.4, 1, -0.06)
+    >>> collapse([0.5, 0.4, 0.5], [0.5, 0.5, 0.5]).since is None  # it ends level
+    True
     """
     ours, theirs = np.asarray(adapting, float), np.asarray(frozen, float)
     if ours.shape != theirs.shape or ours.ndim != 1 or not len(ours):
