@@ -17,8 +17,9 @@ from driftline.report import adapting, courses
 from driftline.report.against_frozen import standings
 from driftline.report.figures import draw, save
 from driftline.report.groups import groups
-from driftline.report.notes import answer
+from driftline.report.notes import answer, notes
 from driftline.report.page import page
+from driftline.report.results import tabulate
 from driftline.report.speeds import over_speeds
 from driftline.report.tables import result_table
 from driftline.streams.matrices import Matrices, write_matrices
@@ -96,6 +97,31 @@ def test_speeds_are_averaged_within_a_seed(tmp_path: Path) -> None:
     first = frame[(frame["method"] == "tent") & (frame["time"] == "10")]
     assert first["value"].tolist() == pytest.approx([(0.6 + 0.9 + 0.5 + 0.9) / 4], abs=1e-4)
     assert first["n"].tolist() == [128]
+
+
+def test_the_page_has_one_section_for_all_speeds(tmp_path: Path) -> None:
+    options = {"speed": 2000}
+    slow = [adapted(tmp_path, "tent", seed, [0.9] * 4, options=options) for seed in (0, 1)]
+    slow += [adapted(tmp_path, "frozen", seed, [0.1] * 4, options=options) for seed in (0, 1)]
+    runs = [*made(tmp_path), *slow]
+    text = page(Record(runs))
+    assert text.count("<h2>test-time") == 1
+    assert f"<h2>{TITLE} · speeds 1000, 2000</h2>" in text
+    assert "mean over 2 speeds" in text
+    assert "with every seed: bn." in text  # it was not run at 2000
+    (group,) = over_speeds(groups(Record(runs)))
+    table = tabulate(group)
+    assert [row.seeds for row in table.rows] == [2, 2, 2]  # and not four: runs of one seed are no replicates
+    assert table.cell("tent", "stream-accuracy", "mean").value == pytest.approx((0.45 + 0.9 + 0.525 + 0.9) / 4)
+
+
+def test_one_seed_at_several_speeds_has_no_interval(tmp_path: Path) -> None:
+    runs = [adapted(tmp_path, "tent", 0, TENT[0], options={"speed": speed}) for speed in (1000, 2000)]
+    table = tabulate(*over_speeds(groups(Record(runs))))
+    cell = table.cell("tent", "stream-accuracy", "mean")
+    assert math.isnan(cell.low)
+    assert math.isnan(cell.high)
+    assert "no interval" in notes(table)[0]
 
 
 def test_growth_is_of_images_seen(tmp_path: Path) -> None:

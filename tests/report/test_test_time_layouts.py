@@ -83,10 +83,19 @@ def test_columns_say_what_is_unusual(tmp_path: Path) -> None:
         *runs(tmp_path, {"bn": [0.5]}, options={"order": "gradual", "corruptions": "fog,snow"}),
     ]
     (grid,) = layout(Record(found), "test-time/table-1")
-    assert grid.columns == ("ccc, 60%", "gradual, fog,snow", "mixed, severity 3", "mean")
+    assert grid.columns == ("ccc medium, 60%", "gradual, fog,snow", "mixed, severity 3", "mean")
     again = runs(tmp_path, {"bn": [0.5]}, options={"target": 60, "calibration": "another"})
-    with pytest.raises(UserError, match="two kinds of runs for ccc, 60%: name the runs"):
+    with pytest.raises(UserError, match="two kinds of runs for ccc medium, 60%: name the runs"):
         layout(Record([*found, *again]), "test-time/table-1")
+
+
+def test_streams_with_targets_of_their_own_stand_beside_the_printed_ones(tmp_path: Path) -> None:
+    found = runs(tmp_path, {"frozen": [0.2]}, options={"difficulty": "hard", "target": 53})
+    found += runs(tmp_path, {"frozen": [0.5]}, options={"difficulty": "medium", "target": 53})
+    other = runs(tmp_path, {"frozen": [0.5]}, options={"corruptions": "fog,snow", "target": 53})
+    (grid,) = layout(Record([*found, *other]), "test-time/table-1")
+    assert grid.columns == ("ccc medium, 53%", "ccc hard, 53%", "ccc, 53%, fog,snow", "mean")
+    assert [entry and entry.value for entry in grid.lines[1].entries] == [0.173, 0.015, None, None]
 
 
 def test_table_1_at_full_scale(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def schedule(record: Record, *, where: Path | None = None, points: int = 100) ->
     left_out = []
     for group in groups(record):
         told = group.card["protocol"].get("schedule")
-        if group.card["run"]["benchmark"] != BENCHMARK or told["mixed"]:
+        if group.card["run"]["benchmark"] != BENCHMARK or not told or told["mixed"]:
             left_out.append(group.title)
             continue
         run = min(group.runs, key=lambda run: run.seed)

@@ -12,6 +12,7 @@ from driftline.report.against_frozen import STREAM, Number, Standing, standings
 from driftline.report.beside import full_scale
 from driftline.report.marks import BASELINE, FROZEN, ORACLE
 from driftline.report.results import NONE, Cell, Column, ResultTable, shown, shown_interval
+from driftline.report.speeds import OverSpeeds
 
 T_INTERVAL = "95% t-interval over seeds"
 BOOTSTRAP = "95% bootstrap interval over test examples (one seed)"
@@ -31,6 +32,7 @@ def caption(table: ResultTable) -> str:
 def notes(table: ResultTable) -> list[str]:
     """Which intervals, what the marks mean, and whatever else bears on the numbers."""
     lines = [_intervals(table), _marks(table)]
+    lines += table.group.said() if isinstance(table.group, OverSpeeds) else []
     lines += _selection(table)
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
@@ -184,7 +186,7 @@ def _censored(table: ResultTable, metric: str) -> str:
 
 
 def _intervals(table: ResultTable) -> str:
-    kinds = {cell.interval for cell in table.cells()}
+    kinds = {cell.interval for cell in table.cells() if not math.isnan(cell.low)}
     counts = "; ".join(f"{row.method} {row.seeds}" for row in table.rows)
     same = {row.seeds for row in table.rows}
     seeds = _seeds(same.pop()) if len(same) == 1 else f"seeds: {counts}"

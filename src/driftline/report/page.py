@@ -11,13 +11,13 @@ from driftline.atomic import write_bytes
 from driftline.record import Record
 from driftline.report import charts, composition, differences, series
 from driftline.report.against_frozen import standings
-from driftline.report.groups import Group
+from driftline.report.groups import Group, groups
 from driftline.report.growth import growth
 from driftline.report.marks import BASELINE, ORACLE
 from driftline.report.notes import FINAL, answer, caption, formulas, images, notes, points
-from driftline.report.results import ResultTable, shown, shown_gmac, shown_interval
+from driftline.report.results import ResultTable, shown, shown_gmac, shown_interval, tabulate
 from driftline.report.series import Series, plain
-from driftline.report.tables import result_table
+from driftline.report.speeds import over_speeds
 from driftline.report.tracks import page_track, room
 from driftline.version import __version__
 
@@ -55,9 +55,9 @@ def write_report(record: Record, output: Path) -> None:
 
 
 def page(record: Record) -> str:
-    """The page as text."""
+    """The page as text; streams that differ in their speed alone share a section."""
     figures = Figures()
-    sections = [_section(table, figures) for table in result_table(record)]
+    sections = [_section(tabulate(group), figures) for group in over_speeds(groups(record))]
     text: str = template().render(
         sections=sections,
         runs=len(record),

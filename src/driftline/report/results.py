@@ -114,7 +114,7 @@ def tabulate(group: Group) -> ResultTable:
             _cell(summary.get((method, column.metric, column.stat)), column, method in best)
             for column, best in zip(columns, leading, strict=True)
         )
-        rows.append(Row(method, tuple(cells), _gmac(group, method), len(group.runs_of(method))))
+        rows.append(Row(method, tuple(cells), _gmac(group, method), len({run.seed for run in group.runs_of(method)})))
     beside = {method: tuple(_published(group, method, columns)) for method in group.methods}
     return ResultTable(group, columns, tuple(rows), beside)
 
@@ -192,7 +192,7 @@ def _cell(row: dict[str, Any] | None, column: Column, leads: bool) -> Cell | Non
     if row is None or not math.isfinite(row["value"]):
         return None
     top = 1.0 if column.share else math.inf  # a t-interval does not know what is possible
-    ends = {"low": max(0.0, row["low"]), "high": min(top, row["high"])}
+    ends = {"low": float(np.clip(row["low"], 0.0, top)), "high": float(np.clip(row["high"], 0.0, top))}
     return Cell(**{**row, **ends, "seeds": int(row["seeds"]), "n": int(row["n"])}, leads=leads)
 
 

@@ -33,6 +33,15 @@ class OverSpeeds(Group):
         means = parts.agg(value=("value", "mean"), n=("n", "sum"), unit=("unit", "first"), run=("run", "first"))
         return means.assign(low=float("nan"), high=float("nan")).reset_index()
 
+    def said(self) -> list[str]:
+        """What a reader of its numbers must know."""
+        lines = [f"A seed's value is its mean over {len(self.members)} speeds, which share their order of corruptions."]
+        seeds = {method: [{run.seed for run in one.runs_of(method)} for one in self.members] for method in self.methods}
+        partly = [method for method, of_speeds in seeds.items() if any(of != of_speeds[0] for of in of_speeds)]
+        if partly:
+            lines.append(f"Caution: not run at every speed with every seed: {', '.join(partly)}.")
+        return lines
+
 
 def over_speeds(found: Iterable[Group]) -> list[Group]:
     """The groups, those that differ in speed alone as one; any other group is left as it is."""
