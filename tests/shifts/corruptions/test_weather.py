@@ -156,12 +156,9 @@ def test_made_up_textures_look_like_the_photographs_in_numbers(index: int) -> No
 
 
 def written(folder: Path, **other: np.ndarray) -> Path:
-    """A folder with pictures of the right names and sizes."""
-    rng = np.random.default_rng(0)
+    """A folder with pictures of the right names, sizes and mean colours."""
     for name, known in frost.TEXTURES.items():
-        picture = np.full((known.height, known.width, 3), 90, np.uint8)
-        if name not in ("frost2.png", "frost3.png"):
-            picture[:] = rng.integers(80, 100, 3)
+        picture = np.full((known.height, known.width, 3), known.mean[::-1], np.uint8)
         cv2.imwrite(str(folder / name), other.get(name.split(".")[0], picture))
     return folder
 
@@ -172,15 +169,28 @@ def test_frost_from_a_folder_of_the_users(tmp_path: Path, photos: np.ndarray, ke
     assert "not paper-comparable" in frost_source()
     second = keys[:40][np.array([frost.place(key, 5)[0] for key in keys_for(keys[:40], "frost")]) == 1][:1]
     found = corrupt(photos[:1], "frost", 3, second, frost=folder)[0]
-    np.testing.assert_array_equal(found, np.uint8(np.clip(0.7 * photos[0] + 0.7 * 90.0, 0, 255)))
+    ice = np.array(frost.TEXTURES["frost2.png"].mean)
+    np.testing.assert_array_equal(found, np.uint8(np.clip(0.7 * photos[0] + 0.7 * ice, 0, 255)))
 
 
-def test_a_folder_that_is_not_that_of_imagenet_c_is_refused(tmp_path: Path) -> None:
+def test_the_card_tells_one_set_of_photographs_from_another(tmp_path: Path) -> None:
+    known = frost.TEXTURES["frost1.png"]
+    other = np.full((known.height, known.width, 3), np.array(known.mean[::-1]) + 1, np.uint8)  # stored anew, say
+    folders = [tmp_path / name for name in ("one", "same", "other")]
+    for folder in folders:
+        folder.mkdir()
+    one, same = (frost_source(written(folder)) for folder in folders[:2])
+    assert one == same != frost_source(written(folders[2], frost1=other))
+
+
+def test_a_folder_that_is_not_that_of_imagenet_c_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UserError, match=r"has no frost1\.png"):
         frost_source(tmp_path)
+    assert capfd.readouterr().err == ""  # OpenCV says nothing of its own
     for name, picture, reason in (
         ("frost4", np.zeros((300, 500, 3), np.uint8), "is 300 x 500 pixels and not 350 x 527"),
-        ("frost3", np.zeros((315, 560, 3), np.uint8), r"frost2\.png and frost3\.png in .* differ"),
+        ("frost5", np.zeros((495, 660, 3), np.uint8), r"the mean colour \(0, 0, 0\) and not \(112, 123, 135\)"),
+        ("frost3", np.full((315, 560, 3), (215, 205, 202), np.uint8), r"frost2\.png and frost3\.png in .* differ"),
     ):
         folder = tmp_path / name
         folder.mkdir()

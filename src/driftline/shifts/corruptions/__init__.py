@@ -20,7 +20,7 @@ def frost_source(folder: Path | str | None = None) -> str:
     """
     if folder is None:
         return "procedural textures, not paper-comparable"
-    from driftline.shifts.corruptions.frost import textures_in
+    from driftline.shifts.corruptions.frost import hash_of, textures_in
 
-    textures_in(Path(folder))
-    return "photographs of ImageNet-C, checked by name, size and the equality of frost2 and frost3"
+    pixels = hash_of(textures_in(Path(folder)))
+    return f"photographs of ImageNet-C, checked by name, size, colour and the equality of frost2 and frost3; {pixels}"

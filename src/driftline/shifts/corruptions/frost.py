@@ -1,13 +1,15 @@
 """Frost: a photograph of frost laid over the image, or, if there is none, a texture that is made up.
 
 The six photographs of ImageNet-C have no stated origin and are not shipped. Whoever has them names their folder; the
-check is by name, by size in pixels, and by frost2 and frost3 being the same picture, as they are in the original.
+check is by name, by size in pixels, by mean colour (CCC keeps the JPEGs among them anew, so that their bytes differ),
+and by frost2 and frost3 being the same picture, as they are in the original. A hash of the pixels goes to the card.
 Without them the textures are made up, with the colours, spread and spectra of the photographs: results with these are
 not comparable with the paper, and `frost_source` says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +41,7 @@ TEXTURES = {
     "frost5.jpg": Texture(495, 660, (112, 123, 135), (44, 43, 42), -1.8),
 }
 """The sixth photograph, frost6.jpg, is never drawn; the second is drawn twice as often, since the third is the same."""
+CLOSE = 3  # levels by which a mean colour may be off
 
 
 def frost(images: np.ndarray, keys: np.ndarray, parameters: Parameters, folder: Path | None = None) -> np.ndarray:
@@ -80,16 +83,25 @@ def textures_in(folder: Path) -> list[np.ndarray]:
     """The photographs in a folder, in colour."""
     found = []
     for name, known in TEXTURES.items():
-        texture = cv2.imread(str(folder / name), cv2.IMREAD_COLOR)
+        file = folder / name
+        texture = cv2.imread(str(file), cv2.IMREAD_COLOR) if file.is_file() else None  # OpenCV would print a warning
         if texture is None:
             raise UserError(f"{folder} has no {name} that can be read; frost needs {', '.join(TEXTURES)} of ImageNet-C")
         if sorted(texture.shape[:2]) != sorted((known.height, known.width)):
             size = f"{texture.shape[0]} x {texture.shape[1]}"
-            raise UserError(f"{folder / name} is {size} pixels and not {known.height} x {known.width}: another picture")
+            raise UserError(f"{file} is {size} pixels and not {known.height} x {known.width}: another picture")
+        mean = texture.mean(axis=(0, 1))[::-1].round().astype(int)
+        if np.abs(mean - known.mean).max() > CLOSE:
+            raise UserError(f"{file} has the mean colour {tuple(mean.tolist())} and not {known.mean}: another picture")
         found.append(np.ascontiguousarray(texture[..., ::-1]))
     if not np.array_equal(found[1], found[2]):
         raise UserError(f"frost2.png and frost3.png in {folder} differ; those of ImageNet-C are the same picture")
     return found
+
+
+def hash_of(textures: list[np.ndarray]) -> str:
+    """A hash of their pixels."""
+    return hashlib.sha256(b"".join(texture.tobytes() for texture in textures)).hexdigest()[:16]
 
 
 @lru_cache(maxsize=1)
