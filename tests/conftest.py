@@ -16,6 +16,12 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def no_kept_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests leave nothing in the user's cache folder."""
+    monkeypatch.setenv("DRIFTLINE_FEATURES", "off")
+
+
 @pytest.fixture
 def real_data() -> list[Path]:
     """The folders with real data; the tests that need them say what is missing otherwise."""

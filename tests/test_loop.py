@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from driftline import loop
-from driftline.types import Answers, Probe, Samples, Step
+from driftline.learners.base import Learner
+from driftline.reveal import Revealing
+from driftline.seeds import Seed
+from driftline.tasks import Classification
+from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 STREAM = [Step(k, f"t{k}", Samples(np.full((2, 1), k), np.array([0, 1]))) for k in range(3)]
 PROBE = Probe("p", Samples(np.full((1, 1), 9), np.array([0])))
@@ -94,3 +99,30 @@ def test_a_run_goes_on_where_it_was_stopped(start: int) -> None:
 
 def test_no_probes_at_the_end_unless_due() -> None:
     assert pages(Diary(final=False))[-2:] == ["finish", ("due", None)]
+
+
+def test_samples_that_come_one_by_one_are_answered_before_their_label_is_told() -> None:
+    class Echo(Learner):
+        """Answers with the label it was told last."""
+
+        latest = 7
+
+        def predict(self, x: Any) -> Answers:
+            return Answers(np.full(len(x), self.latest))
+
+        def learn(self, x: Any, y: Any) -> None:
+            self.latest = int(y[-1])
+
+    task = Classification(tuple("abcdefgh"))
+    answered: list[list[int]] = []
+    record = SimpleNamespace(
+        answered=lambda step, answers: answered.append(answers.prediction.tolist()), gauged=lambda step, gauges: None
+    )
+    steps = [
+        Step(0, "0", Samples(np.zeros((3, 1)), np.array([1, 2, 3])), in_turn=True),
+        Step(1, "1", Samples(np.zeros((2, 1)), np.array([4, 5])), in_turn=True),
+        Step(2, "2", Samples(np.zeros((2, 1)), np.array([6, 7]))),
+    ]
+    reveal = Revealing(task, Reveal.LABELS, Seed(0))
+    loop.run(steps, Echo(), reveal, SimpleNamespace(due=lambda step: ()), record)
+    assert answered == [[7, 1, 2], [3, 4], [5, 5]]

@@ -146,3 +146,24 @@ def test_gauges_are_kept_by_step_and_name(tmp_path: Path) -> None:
         (3, "t3", "size", 1.5),
         (3, "t3", "distance", 0.25),
     ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.sampled_from([1, 6, 64, 65, 130]),
+    width=st.integers(1, 40),
+    levels=st.integers(1, 9),
+)
+def test_the_best_scores_are_those_that_sorting_finds(seed: int, n: int, width: int, levels: int) -> None:
+    scores = np.random.default_rng(seed).integers(0, levels, (n, width)) / levels  # ties are common
+    sorted_ = np.argsort(-scores, axis=1, kind="stable")[:, : record.TOP]
+    assert record._best(scores, record.TOP).tolist() == sorted_.tolist()
+
+
+def test_how_far_an_input_is_from_all_classes_is_kept(tmp_path: Path) -> None:
+    kept = recorder(tmp_path)
+    logits = np.array([[1.0, -2.0, 0.5, 0, 0, 0, 0], [-3.0, -1.5, -2, -4, -5, -6, -7]])
+    kept.answered(step(0, 2), TASK.decode(logits))
+    kept.finish(tmp_path)
+    assert pq.read_table(tmp_path / "answers.parquet")["distance"].to_pylist() == [-1.0, 1.5]

@@ -41,7 +41,7 @@ def test_errors_only() -> None:
 def test_inputs_only_means_no_label_ever() -> None:
     never = rule(Reveal.INPUTS)
     assert [never(step(k), ZEROS) for k in range(5)] == [None] * 5
-    assert never.state() == []
+    assert never.state() == {"waiting": [], "taken": 0}
 
 
 def test_late_labels_come_whole_and_in_order_and_the_last_never() -> None:
@@ -49,7 +49,7 @@ def test_late_labels_come_whole_and_in_order_and_the_last_never() -> None:
     shown = [late(step(k), ZEROS) for k in range(4)]
     assert shown[:2] == [None, None]
     assert [s.x[0, 0] for s in shown[2:]] == [0, 10]
-    assert [k for k, _, _ in late.state()] == [2, 3]
+    assert [k for k, _, _ in late.state()["waiting"]] == [2, 3]
 
 
 def test_late_errors_are_those_of_the_time_of_the_answer() -> None:
@@ -94,3 +94,61 @@ def test_labels_on_their_way_survive_a_restart(tmp_path: Path) -> None:
         shown = second(step(k), ZEROS)
         assert shown.x.tolist() == expected[k].x.tolist()
         assert shown.y.tolist() == expected[k].y.tolist()
+
+
+def told(reveal: Revealing, steps: int, says: int = 0, n: int = 6) -> list[list[int] | None]:
+    """Which samples became known after each one that came, if all are answered alike."""
+    found: list[list[int] | None] = []
+    for k in range(steps):
+        turns = reveal.turns(step(k, n))
+        assert turns.first == k * n
+        for _ in range(len(turns)):
+            shown = turns.tell(says)
+            found.append(None if shown is None else shown.turns.tolist())
+    return found
+
+
+def test_one_by_one_a_label_comes_after_its_own_answer() -> None:
+    turns = rule().turns(step(2))
+    for k in range(6):
+        shown = turns.tell(0)
+        assert (shown.x.tolist(), shown.y.tolist(), shown.turns.tolist()) == ([[20.0 + k]], [k % 2], [k])
+
+
+def test_one_by_one_errors_are_told_and_right_answers_are_not() -> None:
+    assert told(rule(Reveal.ERRORS), 1) == [None, [1], None, [3], None, [5]]
+    assert told(rule(Reveal.INPUTS), 1) == [None] * 6
+
+
+def test_one_by_one_a_delay_counts_samples_and_goes_on_across_steps() -> None:
+    assert told(rule(delay=4), 2) == [None] * 4 + [[k] for k in range(8)]
+
+
+def test_missing_labels_never_come_and_are_the_same_both_ways() -> None:
+    n = 400
+    known = [turn for turns in told(rule(missing=0.3), 1, n=n) if turns for turn in turns]
+    assert abs(len(known) / n - 0.7) < 0.07
+    shown = rule(missing=0.3)(step(0, n), Answers(np.zeros(n, int)))
+    assert shown.x.ravel().astype(int).tolist() == known
+    with_delay = [turn for turns in told(rule(missing=0.3, delay=3), 2, n=200) if turns for turn in turns]
+    assert with_delay == [turn for turns in told(rule(missing=0.3), 2, n=200) if turns for turn in turns if turn < 397]
+
+
+def test_one_by_one_goes_on_after_a_crash(tmp_path: Path) -> None:
+    whole = rule(delay=4, missing=0.3)
+    expected = told(whole, 2)[6:]
+    first, second = rule(delay=4, missing=0.3), rule(delay=4, missing=0.3)
+    told(first, 1)
+    state.save(first.state(), tmp_path / "state")
+    second.restore(state.load(tmp_path / "state"))
+    turns = second.turns(step(1))
+    shown = [turns.tell(0) for _ in range(6)]
+    assert [None if one is None else one.turns.tolist() for one in shown] == expected
+
+
+def test_a_learner_cannot_read_the_labels_of_samples_to_come() -> None:
+    samples = step(0).samples
+    turns = rule().turns(Step(0, "0", samples))
+    shown = turns.tell(0)
+    assert not leads_to(shown.y, samples.y)
+    assert not leads_to(shown.x, samples.x)

@@ -61,6 +61,8 @@ class Labels(Strict):
     """Steps between an answer and its label."""
     budget: int | None = Field(default=None, ge=1)
     """At most so many labels per step, drawn at random."""
+    missing: float = Field(default=0.0, ge=0, lt=1)
+    """The share of labels that never arrive, drawn at random."""
 
 
 Rule = Literal["validation-streams", "oracle"]
@@ -120,13 +122,21 @@ class Job(Strict):
         return hash_of({**parts, "fingerprint": fingerprint, "files": self._files()})
 
     def upstream_key(self, fingerprint: str) -> str:
-        """The hash of what the common starting model depends on; the method is not among it."""
+        """The hash of what the common starting model depends on; of the method, only its pretraining is among it."""
         parts = self.model_dump(mode="json", include={"benchmark", "data", "model", "seed"})
         decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
         options = {name: value for name, value in self.options.items() if decisive is None or name in decisive}
         files = _files((self.data, self.model), options)
         said = {"options": options, "fingerprint": fingerprint, "files": files, "stage": "upstream"}
-        return hash_of({**parts, **said})
+        return hash_of({**parts, **said, "pretraining": self.pretraining.model_dump(mode="json")})
+
+    @property
+    def pretraining(self) -> Choice:
+        """How the model is trained on upstream samples before the method takes it."""
+        said = self.method.settings.get("pretraining", "supervised")
+        if isinstance(said, dict) and not isinstance(said.get("name"), str):
+            raise UserError(f"pretraining {said} has no name: write {{name: prototypes, way: 20}}, for example")
+        return Choice.model_validate(said)
 
     def trial_key(self, fingerprint: str, trial: str, privileged: bool) -> str:
         """The hash of what a fit depends on; the method is not among it, so methods share their fits."""
@@ -202,7 +212,7 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
     for parameter in inspect.signature(thing).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             return None
-        if kind == "method" or parameter.kind is parameter.KEYWORD_ONLY:
+        if kind in ("method", "pretraining") or parameter.kind is parameter.KEYWORD_ONLY:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (types[parameter.name], default)
     return create_model(name, __config__=SETTINGS, **fields)

@@ -39,10 +39,13 @@ def run(
         record.probed(Step(-1, "0", probe.samples), probe, learner.predict(probe.samples.x))
     for index in range(start, len(stream)):
         step = stream[index]
-        answers = learner.answer(step.samples.x)
-        record.answered(step, answers)
-        if (shown := reveal(step, answers)) is not None:
-            learner.learn(shown.x, shown.y)
+        if step.in_turn:  # the same, sample by sample
+            record.answered(step, learner.in_turn(reveal.turns(step)))
+        else:
+            answers = learner.answer(step.samples.x)
+            record.answered(step, answers)
+            if (shown := reveal(step, answers)) is not None:
+                learner.learn(shown.x, shown.y)
         record.gauged(step, learner.gauges())
         for probe in probes.due(step):
             record.probed(step, probe, learner.predict(probe.samples.x))

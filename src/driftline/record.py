@@ -45,9 +45,11 @@ class Recorder:
         """The learner answered a step, before any of its labels were revealed."""
         columns = self._columns(step, step.samples, answers)
         if answers.scores is not None:
-            best = np.argsort(-answers.scores, axis=1, kind="stable")[:, :TOP]
+            best = _best(answers.scores, TOP)
             columns["top"] = _lists(best.astype(np.int32))
             columns["top_scores"] = _lists(np.take_along_axis(answers.scores, best, 1).astype(np.float32))
+        if answers.distance is not None:
+            columns["distance"] = answers.distance.astype(np.float32)
         self._rows["answers"].append(pa.table(columns))
 
     def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
@@ -115,6 +117,23 @@ class Recorder:
             "forward_macs": pa.repeat(pa.scalar(forward, pa.int64()), n),
             "backward_macs": pa.repeat(pa.scalar(backward, pa.int64()), n),
         }
+
+
+def _best(scores: np.ndarray, most: int) -> np.ndarray:
+    """The places of the highest scores of each row, best first; of equal ones the first.
+
+    >>> _best(np.array([[0.1, 0.4, 0.4, 0.1]]), 3).tolist()
+    [[1, 2, 0]]
+    """
+    found = np.empty((len(scores), min(most, scores.shape[1])), int)
+    for start in range(0, len(scores), 64):  # so many at a time stay in the cache
+        left = scores[start : start + 64].copy()
+        left[np.isnan(left)] = -np.inf
+        rows, best = np.arange(len(left)), found[start : start + 64]
+        for k in range(found.shape[1]):  # with a thousand classes, five looks are ten times faster than sorting
+            best[:, k] = left.argmax(axis=1)
+            left[rows, best[:, k]] = -np.inf
+    return found
 
 
 def _lists(rows: np.ndarray) -> pa.Array:

@@ -1,4 +1,4 @@
-"""What a learner is shown once it has answered: nothing, its errors or all labels; now or late; within a budget.
+"""What a learner is shown once it has answered: nothing, its errors or all labels; now or late; all or some.
 
 The contract is physical. What is shown are copies, so no array in a learner's hands has a base or a neighbour
 from which an unrevealed label could be read.
@@ -6,7 +6,9 @@ from which an unrevealed label could be read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +21,27 @@ from driftline.types import Answers, Reveal, Step, join, take
 class Shown:
     """Inputs with the labels that have become known."""
 
-    x: object
+    x: Any
     y: np.ndarray
+    turns: np.ndarray | None = None
+    """Of samples that come one by one: which they were, counted from the start of the stream."""
 
     def __len__(self) -> int:
         return len(self.y)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The inputs of samples that come one by one."""
+
+    x: Any
+    first: int
+    """How many there were before."""
+    tell: Callable[[Any], Shown | None]
+    """What becomes known once the next of them has been answered with this prediction."""
+
+    def __len__(self) -> int:
+        return self.x.shape[0] if hasattr(self.x, "shape") else len(self.x)
 
 
 @dataclass
@@ -32,6 +50,8 @@ class Revealing:
 
     `delay`: how many steps later they arrive; labels that would arrive after the stream's end never do.
     `budget`: at most so many labels per step, drawn at random from those that would be shown.
+    `missing`: the share of labels that never arrive, drawn at random before any other rule.
+    Where samples come one by one, each of them is a step to these rules.
     """
 
     task: Task
@@ -39,31 +59,75 @@ class Revealing:
     seed: Seed
     delay: int = 0
     budget: int | None = None
-    waiting: list[tuple[int, object, np.ndarray]] = field(default_factory=list)
+    missing: float = 0.0
+    waiting: list[tuple[int, Any, np.ndarray]] = field(default_factory=list)
+    taken: int = 0
+    """How many samples have come one by one."""
 
     def __call__(self, step: Step, answers: Answers) -> Shown | None:
         """What becomes known at the end of this step, or None."""
         rows = self._rows(step, answers)
         if len(rows):
             self.waiting.append((step.index, take(step.samples.x, rows), np.array(step.samples.y[rows])))
-        due = [entry for entry in self.waiting if entry[0] <= step.index - self.delay]
-        self.waiting = self.waiting[len(due) :]
+        due = self._due(step.index)
         return Shown(join([x for _, x, _ in due]), np.concatenate([y for _, _, y in due])) if due else None
+
+    def turns(self, step: Step) -> Turns:
+        """The samples of a step one by one; a label is told only after its sample has been answered."""
+        x, y, first = step.samples.x, step.samples.y, self.taken
+        arriving, always = self._arriving(step).tolist(), self.level is Reveal.LABELS
+
+        def tell(prediction: Any) -> Shown | None:
+            turn = self.taken
+            k, self.taken = turn - first, turn + 1
+            truth = y[k : k + 1].copy()
+            if arriving[k] and (always or self._counts(prediction, truth)):
+                copied = x[k : k + 1].copy() if isinstance(x, np.ndarray) else take(x, np.array([k]))
+                if self.delay == 0 and not self.waiting:  # the usual case, by the shortest way
+                    return Shown(copied, truth, np.array([turn]))
+                self.waiting.append((turn, copied, truth))
+            due = self._due(turn) if self.waiting else []
+            if not due:
+                return None
+            at = np.array([turn for turn, _, _ in due])
+            return Shown(join([x for _, x, _ in due]), join([y for _, _, y in due]), at)
+
+        return Turns(x, first, tell)
+
+    def _counts(self, prediction: Any, y: np.ndarray) -> bool:
+        """Whether the label of one sample is shown at all, given its answer."""
+        if self.level is Reveal.ERRORS:
+            return bool(self.task.correct(np.array([prediction]), y)[0] < 1)
+        return self.level is Reveal.LABELS
+
+    def _due(self, now: int) -> list[tuple[int, Any, np.ndarray]]:
+        """What has waited long enough; it waits no more."""
+        due = [entry for entry in self.waiting if entry[0] <= now - self.delay]
+        self.waiting = self.waiting[len(due) :]
+        return due
+
+    def _arriving(self, step: Step) -> np.ndarray:
+        """Of each sample whether its label ever arrives."""
+        n = len(step.samples)
+        if not self.missing:
+            return np.ones(n, bool)
+        drawn: np.ndarray = self.seed.child("missing", step.index).numpy().random(n) >= self.missing
+        return drawn
 
     def _rows(self, step: Step, answers: Answers) -> np.ndarray:
         if self.level is Reveal.INPUTS:
             return np.empty(0, int)
-        rows = np.arange(len(step.samples))
+        rows = np.flatnonzero(self._arriving(step))
         if self.level is Reveal.ERRORS:
-            rows = rows[self.task.correct(answers.prediction, step.samples.y) < 1]
+            rows = rows[self.task.correct(answers.prediction, step.samples.y)[rows] < 1]
         if self.budget is not None and len(rows) > self.budget:
             chosen = self.seed.child("budget", step.index).numpy().choice(len(rows), self.budget, replace=False)
             rows = rows[np.sort(chosen)]
         return rows
 
-    def state(self) -> list[tuple[int, object, np.ndarray]]:
+    def state(self) -> dict[str, Any]:
         """The labels on their way."""
-        return self.waiting
+        return {"waiting": self.waiting, "taken": self.taken}
 
-    def restore(self, state: list[tuple[int, object, np.ndarray]]) -> None:
-        self.waiting = list(state)
+    def restore(self, state: dict[str, Any]) -> None:
+        self.waiting, self.taken = list(state["waiting"]), int(state["taken"])

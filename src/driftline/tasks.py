@@ -57,12 +57,12 @@ class Classification:
         return cross_entropy(outputs, y.long(), reduction="none")
 
     def decode(self, outputs: np.ndarray) -> Answers:
-        """Softmax and arg max; a tie goes to the lower index.
+        """Softmax and arg max; a tie goes to the lower index. The distance is minus the largest raw output.
 
         >>> Classification(("cat", "dog")).decode(np.array([[0.0, np.log(3.0)]])).scores.round(2).tolist()
         [[0.25, 0.75]]
         """
-        return Answers(prediction=outputs.argmax(axis=1), scores=softmax(outputs, axis=1))
+        return Answers(outputs.argmax(axis=1), softmax(outputs, axis=1), distance=-outputs.max(axis=1))
 
     def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
         right: np.ndarray = np.equal(prediction, y)

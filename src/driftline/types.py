@@ -101,6 +101,8 @@ class Step:
     index: int
     time: str
     samples: Samples
+    in_turn: bool = False
+    """Whether its samples come one by one: each is answered, and its label told, before the next is asked about."""
 
 
 class Stream(Protocol):
@@ -117,9 +119,18 @@ class Answers:
 
     prediction: np.ndarray
     scores: np.ndarray | None = None
+    distance: np.ndarray | None = None
+    """How far each input is from every class it knows: the smallest distance, or minus the largest similarity."""
 
     def __len__(self) -> int:
         return len(self.prediction)
+
+    @staticmethod
+    def concat(parts: Sequence[Answers]) -> Answers:
+        """One after another; a column is kept only if every part has it."""
+        given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Answers)}
+        columns: dict[str, Any] = {k: None if any(v is None for v in vs) else join(vs) for k, vs in given.items()}
+        return Answers(**columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from driftline import models
 from driftline.seeds import Seed
 from driftline.testing import digest
 from driftline.training.fit import Update, descend, fit, outputs
-from driftline.training.meter import Meter
+from driftline.training.meter import Meter, meter_of
 
 # Per image of 32 x 32: output pixels x 9 weights x channels in x channels out, for each of four convolutions; a head.
 CONV = [32 * 32 * 9 * 3 * 32, 16 * 16 * 9 * 32 * 32, 8 * 8 * 9 * 32 * 32, 4 * 4 * 9 * 32 * 32]
@@ -123,8 +123,8 @@ def test_copies_report_to_the_same_meter() -> None:
 
 def test_counts_survive_a_restart() -> None:
     meter = Meter()
-    meter.restore({"forward": 3, "backward": 4, "examinations": 5})
-    assert meter.state() == {"forward": 3, "backward": 4, "examinations": 5}
+    meter.restore({"forward": 3, "backward": 4, "examinations": 5, "spared": 6})
+    assert meter.state() == {"forward": 3, "backward": 4, "examinations": 5, "spared": 6}
 
 
 def test_examinations_are_not_the_methods_cost() -> None:
@@ -157,3 +157,18 @@ def test_each_step_of_a_joint_network_costs_its_own() -> None:
     assert costs[1] == 2 * costs[0] > 0
     assert costs[2] == 3 * costs[0]
     assert costs[3] == costs[0]
+
+
+def test_a_method_says_what_no_pass_shows() -> None:
+    model = nn.Linear(5, 3)
+    meter = metered(model)
+    assert meter_of(model) is meter
+    assert meter_of(copy.deepcopy(model)) is meter
+    meter_of(model).charge(forward=7, backward=14, spared=100)
+    meter.examining = True
+    meter_of(model).charge(forward=5, spared=100)
+    assert meter.state() == {"forward": 7, "backward": 14, "examinations": 5, "spared": 100}
+    fresh = Meter()
+    fresh.restore(meter.state())
+    assert fresh.state() == meter.state()
+    meter_of(nn.Linear(1, 1)).charge(forward=1)  # a network without a meter: nobody reads it

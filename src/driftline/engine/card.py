@@ -50,6 +50,7 @@ def make(
             "revealed": benchmark.reveals.name.lower(),
             "label_delay_steps": job.reveal.delay,
             "labels_per_step": job.reveal.budget or "all",
+            "labels_missing": job.reveal.missing,
             "least_the_method_needs": learner_class(job.method.name).needs(job.method.settings).name.lower(),
             "reset_policy": "none",
             "normalisation": "inside the model; estimated from its own training data",
@@ -85,10 +86,12 @@ def compute(meter: Any, upstream_macs: int | None, verdict: Verdict | None = Non
     return {
         "forward_macs": meter.forward,
         "backward_macs": meter.backward,
+        "spared_macs": meter.spared,
         "examination_macs": meter.examinations,
         "upstream_macs": upstream_macs,
         **({} if verdict is None else {"selection_macs": verdict.macs}),
         "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
+        "spared are forward passes of frozen layers over inputs whose features were kept; "
         "examinations, the shared upstream model and the choice of settings are not part of forward and backward",
     }
 

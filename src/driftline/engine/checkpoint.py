@@ -11,6 +11,7 @@ from driftline import state
 from driftline.engine import card
 
 CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
+RARELY = 20  # a state that takes long to write is written less often: no more than a twentieth of the time goes there
 
 
 class Checkpoint:
@@ -20,6 +21,7 @@ class Checkpoint:
         self._path = path
         self._parts = parts
         self._last = time.monotonic()
+        self._took = 0.0
 
     def resume(self) -> int:
         """Put the parts back where an interrupted run left them; how many steps were done."""
@@ -33,7 +35,8 @@ class Checkpoint:
         return int(saved["done"])
 
     def save_if_due(self, done: int) -> None:
-        if time.monotonic() - self._last < CHECKPOINT_SECONDS:
+        started = time.monotonic()
+        if started - self._last < max(CHECKPOINT_SECONDS, RARELY * self._took):
             return
         self._parts["recorder"].flush()
         state.save(
@@ -41,3 +44,4 @@ class Checkpoint:
             self._path,
         )
         self._last = time.monotonic()
+        self._took = self._last - started

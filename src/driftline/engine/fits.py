@@ -53,7 +53,7 @@ def lessons(learner: Learner, job: Job, dataset: Dataset, layout: Layout) -> lis
 
 
 def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[tuple[Any, np.ndarray]]:
-    reveal = Revealing(dataset.task, Reveal.LABELS, Seed(job.seed), job.reveal.delay, job.reveal.budget)
+    reveal = Revealing(dataset.task, Reveal.LABELS, Seed(job.seed), **job.reveal.model_dump())
     unseen = Answers(np.empty(0))  # where all labels are revealed, the answers do not matter
     shown = [reveal(stream[t], unseen) for t in range(len(stream))]
     return [(each.x, each.y) for each in shown if each is not None]

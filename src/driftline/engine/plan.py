@@ -11,7 +11,7 @@ from typing import Any, Literal
 from driftline import registry
 from driftline.benchmarks.base import Layout
 from driftline.engine import fits
-from driftline.engine.stages import Stage, dataset_of, materials, new_model
+from driftline.engine.stages import Stage, dataset_of, materials, new_model, teacher_of
 from driftline.errors import UserError
 from driftline.jobs import Job, filled, learner_class
 from driftline.learners.pooled import Pooled
@@ -21,7 +21,7 @@ from driftline.seeds import Seed
 from driftline.spec import Spec
 from driftline.tasks import TextToText
 from driftline.training.trials import Trial
-from driftline.types import Reveal
+from driftline.types import Reveal, Stream
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,7 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
             )
         learner = registry.get("method", job.method.name)(**job.method.settings)
         stream = fits.stream_for(learner, layout)
-        if job.reveal.delay >= len(stream):
-            raise UserError(f"labels that come {job.reveal.delay} steps late never come in {len(stream)} steps")
+        _must_come(job.reveal.delay, stream)
         if isinstance(model, Estimator):
             idle = sorted(set(given[job.method.name]) & set(Pooled.__dataclass_fields__))
             if idle:
@@ -106,6 +105,8 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
                     f"{job.method.name}.{idle[0]} means nothing to {job.model.name}: it is not trained by gradients"
                 )
         _must_be_trained(job, model, layout)
+        if layout.upstream is not None:
+            teacher_of(job, layout)
         learner.seed = Seed(job.seed)
         if isinstance(learner, Staged) and layout.selection is not None:
             learner.choose_by(layout.selection)
@@ -113,6 +114,14 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Tr
         trials[job.label] = fits.ahead(learner, job, layout)
         _check_rivals([of_point[0] for of_point in job.trials()], model, where)
     return trials
+
+
+def _must_come(delay: int, stream: Stream) -> None:
+    """Refuse labels that would come after the stream's end; where samples come one by one, each is a step."""
+    last = stream[len(stream) - 1]
+    steps = int(last.samples.time[-1]) + 1 if last.in_turn and last.samples.time is not None else len(stream)
+    if delay >= steps:
+        raise UserError(f"labels that come {delay} steps late never come in {steps} steps")
 
 
 def _must_be_trained(job: Job, model: Any, layout: Layout) -> None:

@@ -21,7 +21,7 @@ from driftline.data import Dataset
 from driftline.engine import card, contests, fits
 from driftline.engine.checkpoint import Checkpoint
 from driftline.errors import UserError
-from driftline.jobs import Job, learner_class
+from driftline.jobs import Choice, Job, filled, learner_class
 from driftline.learners.base import Learner
 from driftline.learners.staged import Staged
 from driftline.learners.trained import Trained
@@ -123,7 +123,7 @@ def new_model(job: Job, dataset: Dataset) -> Any:
 
 
 def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
-    """Train the model that every method of this seed starts from, by plain risk minimisation."""
+    """Train the model that all methods of this seed with the same pretraining start from."""
     dataset, layout = materials(job, where)
     model = new_model(job, dataset)
     meter = metered(model)
@@ -131,12 +131,19 @@ def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, rep
     if isinstance(model, Estimator):
         model.fit(layout.upstream.x, dataset.task.targets(layout.upstream.y))
     else:
-        teacher = Trained(**layout.schooling)
+        teacher = teacher_of(job, layout)
         teacher.seed = Seed(job.seed).child("upstream")
         teacher.prepare(model, dataset.task)
         teacher.train(layout.upstream.x, layout.upstream.y)
     macs = meter.forward + meter.backward if meter else None
     state.save({"model": state.capture(model), "macs": macs}, store.stage_path(stage.key))
+
+
+def teacher_of(job: Job, layout: Layout) -> Trained:
+    """Who trains the model on upstream samples: the benchmark's settings, and those that the method asks for."""
+    said = Choice(name=job.pretraining.name, settings={**layout.schooling, **job.pretraining.settings})
+    made: Trained = registry.get("pretraining", said.name)(**filled("pretraining", said).settings)
+    return made
 
 
 def fit(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
@@ -167,7 +174,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     work, final = store.work_folder(stage.key), store.work_folder(stage.key) / "final"
     recorder = Recorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
     benchmark = registry.get("benchmark", job.benchmark)()
-    reveal = Revealing(dataset.task, benchmark.reveals, Seed(job.seed), job.reveal.delay, job.reveal.budget)
+    reveal = Revealing(dataset.task, benchmark.reveals, Seed(job.seed), **job.reveal.model_dump())
     parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}
     checkpoint = Checkpoint(work / "checkpoint.safetensors", parts)
     try:

@@ -1,4 +1,4 @@
-"""What a method is: a dataclass whose fields are its hyper-parameters, and at most six verbs."""
+"""What a method is: a dataclass whose fields are its hyper-parameters, and at most seven verbs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 from driftline import state
 from driftline.errors import UserError
 from driftline.models.estimator import Estimator
+from driftline.reveal import Turns
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.types import Answers, Reveal, Samples
+from driftline.types import Answers, Reveal, Samples, take
 
 
 class Learner:
@@ -79,6 +80,18 @@ class Learner:
 
     def learn(self, x: Any, y: Any) -> None:
         """Labels arrived, perhaps late, perhaps only some."""
+
+    def in_turn(self, turns: Turns) -> Answers:
+        """Answer samples that come one by one, and learn from each label before the next answer.
+
+        A method that can answer several of them at once without using more than it knew overrides this.
+        """
+        given = []
+        for k in range(len(turns)):
+            given.append(self.answer(take(turns.x, slice(k, k + 1))))
+            if (shown := turns.tell(given[-1].prediction[0])) is not None:
+                self.learn(shown.x, shown.y)
+        return Answers.concat(given)
 
     def gauges(self) -> Mapping[str, float]:
         """Numbers about its inside that are worth a curve, by name; asked for after each step."""

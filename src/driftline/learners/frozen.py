@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from driftline.learners.base import Learner
 from driftline.registry import register
-from driftline.types import Reveal
+from driftline.reveal import Turns
+from driftline.types import Answers, Reveal
 
 
 @register("method", "frozen")
@@ -16,3 +17,10 @@ class Frozen(Learner):
     """Never changes."""
 
     sees: ClassVar[Reveal] = Reveal.INPUTS
+
+    def in_turn(self, turns: Turns) -> Answers:
+        """All at once: no label changes anything."""
+        answers = self.predict(turns.x)
+        for prediction in answers.prediction:
+            turns.tell(prediction)
+        return answers

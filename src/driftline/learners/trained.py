@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from driftline.learners.base import Learner
 from driftline.models.estimator import Estimator
+from driftline.registry import register
 from driftline.tasks import Task, mean_loss, outputs_of
 from driftline.types import Samples
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+@register("pretraining", "supervised")
 @dataclass
 class Trained(Learner):
     """A learner with an optimiser. The defaults are Wild-Time's for Yearbook under Eval-Stream.

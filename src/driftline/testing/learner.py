@@ -18,8 +18,10 @@ from driftline.learners.base import Learner
 from driftline.models.estimator import logistic, naive_bayes
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
+from driftline.testing.answers import check_answers
 from driftline.testing.examples import SHAPE, STEPS, TASK, samples, small_blocks, small_network
 from driftline.testing.looking import columns, digest, global_seed, leads_to, name_of, watched_randomness
+from driftline.testing.turns import check_in_turn
 from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 Make = Callable[[], Learner]
@@ -40,7 +42,8 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
     Predicting changes nothing. The same seed and data give the same learner, whatever the global random numbers are,
     and those are left alone. Saved after any step and loaded into a fresh learner, it goes on as if never
     interrupted. What it is handed it does not modify. Labels may come late, be few, or never come. It answers
-    `min_batch` inputs at once. Nothing it is handed leads to labels that were not revealed.
+    `min_batch` inputs at once. Nothing it is handed leads to labels that were not revealed. Samples that come one by
+    one it answers as if it had been asked about one at a time.
 
     `models`: functions `(shape, outputs, seed)`. By default a network with batch norm and dropout, one that
     standardises its inputs or, if the method refuses both, one of named blocks; and, unless the method is for networks
@@ -126,7 +129,7 @@ class _Watched:
             result = getattr(self.learner, verb)(*given)
         self.check_handed()
         if verb != "learn":
-            _check_answers(result, len(given[0]), f"{self.name}: {verb}")
+            check_answers(result, len(given[0]), f"{self.name}: {verb}")
         return result
 
     def _hand(self, thing: Any, verb: str) -> None:
@@ -172,6 +175,7 @@ class _Trial:
         self._smallest_batch()
         self._answer_is_predict()
         self._probes_do_not_matter()
+        check_in_turn(self.learner, self.steps[0].samples, self.name)
         for delivery, rule in DELIVERIES.items():
             trial = _Trial(self.make, self.make_model, name_of(self.make))
             trial.name = f"{self.name}, shown {delivery}"
@@ -203,7 +207,7 @@ class _Trial:
             except Exception as error:
                 said = f"and min_batch = {least} says it can; declare what it needs"
                 raise AssertionError(f"{self.name} cannot answer {n} input(s) at once, {said}: {error!r}") from error
-            _check_answers(answers, n, f"{self.name}: answer")
+            check_answers(answers, n, f"{self.name}: answer")
 
     def _answer_is_predict(self) -> None:
         learner, x = self.learner(), self.steps[0].samples.x
@@ -270,19 +274,6 @@ def _accepts(learner: Learner, make_model: MakeModel) -> bool:
     except UserError:
         return False
     return True
-
-
-def _check_answers(answers: Answers, n: int, what: str) -> None:
-    assert isinstance(answers, Answers), f"{what} must return Answers, not {type(answers).__name__}"
-    prediction = np.asarray(answers.prediction)
-    assert prediction.shape == (n,), f"{what} gives predictions of shape {prediction.shape} for {n} inputs"
-    known = prediction.dtype.kind in "iu" and bool(((prediction >= 0) & (prediction < TASK.width)).all())
-    assert known, f"{what} predicts something that is no class index from 0 to {TASK.width - 1}"
-    if answers.scores is not None:
-        shape = answers.scores.shape
-        assert shape == (n, TASK.width), f"{what} gives scores of shape {shape}, not {(n, TASK.width)}"
-        proper = np.all(answers.scores >= 0) and np.allclose(answers.scores.sum(axis=1), 1, atol=1e-3)
-        assert proper, f"{what} gives scores that are no probabilities"
 
 
 def _picture(learner: Learner) -> dict[str, str]:

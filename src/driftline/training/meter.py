@@ -5,7 +5,8 @@ the network, and from then on looked up, so that counting costs a dictionary acc
 network report to the same meter. The backward pass counts when it really happens.
 
 Element-wise operations and normalisation count as zero, as is usual. Estimators without tensors are not counted, nor
-are layers that a method calls by themselves, past the network that holds them.
+are layers that a method calls by themselves, past the network that holds them, unless it says what they cost: `charge`.
+A method that keeps features instead of computing them again says what that spared, so that both bills can be shown.
 """
 
 from __future__ import annotations
@@ -28,21 +29,34 @@ class Meter:
         self.examinations = 0
         """Forward passes that examiners asked for; they are not the method's own cost."""
         self.examining = False
+        self.spared = 0
+        """Forward passes that were not made because their features were kept."""
         self._known: dict[Hashable, tuple[int, int]] = {}
 
     def attach(self, model: nn.Module) -> None:
         """Count every pass of this network and of its copies from now on."""
         model.register_forward_hook(self._passed, with_kwargs=True)
+        vars(model)["meter"] = self
+
+    def charge(self, forward: int = 0, backward: int = 0, spared: int = 0) -> None:
+        """Count work that no pass of the network shows."""
+        if self.examining:
+            self.examinations += forward
+            return
+        self.forward += forward
+        self.backward += backward
+        self.spared += spared
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Meter:
         return self
 
     def state(self) -> dict[str, int]:
-        return {"forward": self.forward, "backward": self.backward, "examinations": self.examinations}
+        names = ("forward", "backward", "examinations", "spared")
+        return {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, int]) -> None:
         self.forward, self.backward = state["forward"], state["backward"]
-        self.examinations = state["examinations"]
+        self.examinations, self.spared = state["examinations"], state["spared"]
 
     def _passed(self, model: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         graph = torch.is_grad_enabled() and isinstance(output, Tensor) and output.requires_grad
@@ -63,6 +77,12 @@ class Meter:
 
     def _went_back(self, macs: int) -> None:
         self.backward += macs
+
+
+def meter_of(model: nn.Module) -> Meter:
+    """The meter that is attached to a network, or one that nobody reads."""
+    found: Meter = vars(model).get("meter") or Meter()
+    return found
 
 
 def count(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], backward: bool) -> tuple[int, int]:
