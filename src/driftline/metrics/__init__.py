@@ -24,7 +24,7 @@ class Metric:
     compute: Callable[..., Any]
     formula: str
     better: Literal["higher", "lower"]
-    unit: Literal["share", "steps"]
+    unit: Literal["share", "steps", "macs"]
     paper: str
     example: Callable[[np.random.Generator], dict[str, Any]]
 
@@ -34,7 +34,7 @@ def metric(
     *,
     formula: str,
     better: Literal["higher", "lower"],
-    unit: Literal["share", "steps"],
+    unit: Literal["share", "steps", "macs"],
     paper: str,
     example: Callable[[np.random.Generator], dict[str, Any]],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

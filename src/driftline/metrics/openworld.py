@@ -1,0 +1,258 @@
+"""One sample at a time, new classes among them: accuracy by class and by section of classes, over time, and its price.
+
+Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). All answers count, also those to
+the first sample of a class. How well new classes are noticed is in `metrics.unseen`; its main functions have their
+names here too.
+
+Head and tail: the paper's text has a class with exactly 50 samples in the tail (the default here), a caption has it in
+the head, and its printed tables fit only if it is in neither. A section without classes is NaN, not 0.
+
+What it costs is counted in `metrics.macs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftline.errors import UserError, unknown
+from driftline.metrics import metric
+from driftline.metrics.macs import macs, sample_passes, spent
+from driftline.metrics.steps import positive
+from driftline.metrics.unseen import (
+    NED,
+    Chosen,
+    best_f1,
+    clock,
+    clock_baseline,
+    roc,
+    threshold_curves,
+    time_matched_auroc,
+    unseen_auroc,
+    unseen_flags,
+)
+
+__all__ = [
+    "Chosen",
+    "Rolling",
+    "Section",
+    "best_f1",
+    "best_k_plus_one",
+    "classes_met",
+    "clock",
+    "clock_baseline",
+    "cross_sections",
+    "episodic",
+    "k_plus_one",
+    "macs",
+    "mean_class",
+    "overall",
+    "per_class",
+    "roc",
+    "rolling",
+    "sample_passes",
+    "spent",
+    "threshold_curves",
+    "time_matched_auroc",
+    "unseen_auroc",
+    "unseen_flags",
+]
+
+HEAD = 50
+SECTIONS = ("novel-head", "pretrain-head", "novel-tail", "pretrain-tail")
+Boundary = Literal["tail", "head", "neither"]
+
+
+class Rolling(NamedTuple):
+    """Accuracy in consecutive windows, where each ends, and of how many samples it is; the last may be shorter."""
+
+    value: np.ndarray
+    end: np.ndarray
+    n: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Some of the classes, and the accuracy in each of them."""
+
+    classes: np.ndarray
+    accuracy: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """Each class counts alike; NaN without classes."""
+        return float(self.accuracy.mean()) if len(self.accuracy) else float("nan")
+
+
+def _example(rng: np.random.Generator) -> dict[str, Any]:
+    return {"correct": rng.integers(0, 2, 40), "labels": rng.integers(0, 5, 40)}
+
+
+@metric(
+    "overall",
+    formula="mean over samples of [prediction = label]",
+    better="higher",
+    unit="share",
+    paper=NED,
+    example=lambda rng: {"correct": rng.integers(0, 2, 20)},
+)
+def overall(correct: ArrayLike) -> Any:
+    """How often it is right, over the whole stream. Higher is better."""
+    return np.asarray(correct, float).mean(axis=-1)
+
+
+@metric(
+    "mean-class",
+    formula="mean over classes of (right answers / samples of the class)",
+    better="higher",
+    unit="share",
+    paper=NED,
+    example=_example,
+)
+def mean_class(correct: ArrayLike, labels: ArrayLike) -> float:
+    """How often it is right, each class counting alike. Higher is better.
+
+    >>> round(mean_class([1, 0, 1, 1, 0, 0, 1, 1], list("ABABCBAC")), 6)
+    0.611111
+    """
+    return float(per_class(correct, labels)[1].mean())
+
+
+def per_class(correct: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The classes that came, the accuracy in each, and how many samples it had."""
+    right, truth = np.asarray(correct, float), np.asarray(labels)
+    if right.ndim != 1 or right.shape != truth.shape or not len(right):
+        raise UserError(f"give right or wrong and a label for each sample, not {right.shape} and {truth.shape}")
+    classes, inverse, counts = np.unique(truth, return_inverse=True, return_counts=True)
+    return classes, np.bincount(inverse, right) / counts, counts
+
+
+def cross_sections(
+    correct: ArrayLike, labels: ArrayLike, pretrain: ArrayLike, head: int = HEAD, at_boundary: Boundary = "tail"
+) -> dict[str, Section]:
+    """Novel and pretrain classes, those with more than `head` samples in the stream (head) and the others (tail).
+
+    `at_boundary` says where a class with exactly `head` samples belongs. Higher is better.
+
+    >>> found = cross_sections([1, 0, 1, 1, 0, 0, 1, 1], list("ABABCBAC"), pretrain=["A"], head=2)
+    >>> {name: round(section.mean, 6) for name, section in found.items()}
+    {'novel-head': 0.333333, 'pretrain-head': 1.0, 'novel-tail': 0.5, 'pretrain-tail': nan}
+    """
+    if at_boundary not in get_args(Boundary):
+        raise unknown("at_boundary", at_boundary, get_args(Boundary))
+    classes, accuracy, counts = per_class(correct, labels)
+    trained = np.asarray(pretrain)
+    old = np.isin(classes, trained) if trained.size else np.zeros(len(classes), bool)
+    many = counts >= head if at_boundary == "head" else counts > head
+    few = counts <= head if at_boundary == "tail" else counts < head
+    parts = zip(SECTIONS, (~old & many, old & many, ~old & few, old & few), strict=True)
+    return {name: Section(classes[mask], accuracy[mask]) for name, mask in parts}
+
+
+@metric(
+    "rolling",
+    formula="mean of [prediction = label] over consecutive windows; a shorter last window counts with its own n",
+    better="higher",
+    unit="share",
+    paper=NED,
+    example=lambda rng: {"correct": rng.integers(0, 2, 20), "window": 8},
+)
+def rolling(correct: ArrayLike, window: int = 5000) -> Rolling:
+    """Accuracy over time. Higher is better.
+
+    >>> found = rolling([1, 0, 1, 1, 0, 0, 1, 1, 1], window=4)
+    >>> found.value.tolist(), found.end.tolist(), found.n.tolist()
+    ([0.75, 0.5, 1.0], [4, 8, 9], [4, 4, 1])
+    """
+    positive("window", window)
+    right = np.asarray(correct, float)
+    if right.ndim != 1 or not len(right):
+        raise UserError(f"give right or wrong for each sample, not {right.shape}")
+    starts = np.arange(0, len(right), window)
+    ends = np.append(starts[1:], len(right))
+    return Rolling(np.add.reduceat(right, starts) / (ends - starts), ends, ends - starts)
+
+
+def classes_met(labels: ArrayLike) -> np.ndarray:
+    """How many different classes have come up to each sample.
+
+    >>> classes_met(list("ABABC")).tolist()
+    [1, 2, 2, 2, 3]
+    """
+    return np.cumsum(unseen_flags(labels))
+
+
+def k_plus_one(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLike) -> float:
+    """Accuracy if "unseen" is an answer too: it is right for unseen samples alone. Higher is better.
+
+    >>> correct, unseen = [1, 0, 1, 1, 0, 0, 1, 1], [0, 1, 0, 0, 1, 0, 0, 0]
+    >>> k_plus_one(correct, unseen, flagged=[0, 1, 0, 0, 0, 1, 0, 0])
+    0.75
+    """
+    right, new, said = np.asarray(correct, float), np.asarray(unseen, bool), np.asarray(flagged, bool)
+    return float(np.where(said, new, right).mean())
+
+
+@metric(
+    "k+1",
+    formula="max over thresholds of the mean of [answer = label], where the answer is 'unseen' if the score is as high "
+    "as the threshold, and right if the sample is unseen; an oracle's choice",
+    better="higher",
+    unit="share",
+    paper=NED,
+    example=lambda rng: {
+        "correct": rng.integers(0, 2, 20),
+        "unseen": rng.random(20) < 0.3,
+        "score": rng.random(20).round(1),
+    },
+)
+def best_k_plus_one(correct: ArrayLike, unseen: ArrayLike, score: ArrayLike) -> Chosen:
+    """The same for the best threshold on a score, which may be to flag nothing (inf). Higher is better.
+
+    >>> best_k_plus_one([1, 0, 1, 0], [0, 1, 0, 0], score=[0.1, 0.9, 0.2, 0.3])
+    Chosen(value=0.75, threshold=0.9, flagged=1)
+    """
+    right, new, strange = np.asarray(correct, float), np.asarray(unseen, float), np.asarray(score, float)
+    if not right.shape == new.shape == strange.shape or right.ndim != 1 or not len(right) or np.isnan(strange).any():
+        raise UserError("give right or wrong, a flag and a score, which is a number, for each sample")
+    order = np.argsort(-strange, kind="stable")
+    ranked = strange[order]
+    changed = np.append(0, np.cumsum((new - right)[order]))
+    whole = np.concatenate([[True], ranked[1:] != ranked[:-1], [True]])  # equal scores are flagged together
+    best = int(np.where(whole, changed, -np.inf).argmax())
+    threshold = float(ranked[best - 1]) if best else float("inf")
+    return Chosen(float((right.sum() + changed[best]) / len(right)), threshold, best)
+
+
+@metric(
+    "episodic",
+    formula="mean over n-shot k-way episodes of the share of their queries that is answered right",
+    better="higher",
+    unit="share",
+    paper=NED,
+    example=lambda rng: {"correct": rng.integers(0, 2, (6, 10))},
+)
+def episodic(correct: ArrayLike) -> float:
+    """Accuracy over episodes x queries. Higher is better."""
+    return float(np.asarray(correct, float).mean(axis=-1).mean())
+
+
+def _section(name: str) -> Callable[..., float]:
+    return lambda correct, labels, pretrain, head: cross_sections(correct, labels, pretrain, head)[name].mean
+
+
+for _name in SECTIONS:
+    _kind, _size = _name.split("-")
+    metric(
+        _name,
+        formula=f"mean over {_kind} classes with {'more than' if _size == 'head' else 'at most'} `head` samples of "
+        "(right answers / samples of the class); NaN if there are none",
+        better="higher",
+        unit="share",
+        paper=NED,
+        example=lambda rng: {**_example(rng), "pretrain": np.array([0, 1]), "head": 8},
+    )(_section(_name))
