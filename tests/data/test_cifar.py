@@ -120,6 +120,13 @@ def test_a_missing_batch_and_a_missing_folder(ten, tmp_path):
         load("cifar100", where=[tmp_path / "nowhere"])
 
 
+def test_a_part_of_the_images_is_called_so(ten, tmp_path):
+    hundred(tmp_path / "cifar-100-python-subset")
+    for name, folder, n in (("cifar10", ten[0], "20 training and 3"), ("cifar100", tmp_path, "10 training and 10")):
+        said = f"{n} test images in the official order; this is a part of the 60,000 images"
+        assert load(name, where=[folder]).notes == (said,)
+
+
 def real(*names) -> Path:
     try:
         return find(folders(), names, "cifar", "").parent

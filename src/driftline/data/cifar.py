@@ -21,6 +21,7 @@ from driftline.tasks import Classification
 from driftline.types import Samples
 
 SHAPE = (3, 32, 32)
+IMAGES = 60_000
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 ENTRY = (
     "otter seal beaver dolphin whale",
@@ -108,4 +109,5 @@ def _samples(x: np.ndarray, y: np.ndarray, tests: int, group: np.ndarray | None 
 
 
 def _note(test: np.ndarray) -> str:
-    return f"{int((~test).sum()):,} training and {int(test.sum()):,} test images in the official order"
+    part = "" if len(test) == IMAGES else f"; this is a part of the {IMAGES:,} images"
+    return f"{int((~test).sum()):,} training and {int(test.sum()):,} test images in the official order{part}"

@@ -14,7 +14,6 @@ A text that occurs a second time is left out, so that none is in two sets, or bo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +22,7 @@ import numpy as np
 
 from driftline.data import Dataset, find, reading
 from driftline.data.huffpost import huffpost
+from driftline.data.intents import ADVICE, EXPECTED, FILES, Query, queries
 from driftline.errors import UserError, unknown
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -55,12 +55,6 @@ DOMAINS = {
     "sync_device change_user_name change_ai_name reset_settings maybe",
 }
 DOMAIN_OF = {intent: k for k, intents in enumerate(DOMAINS.values()) for intent in intents.split()}
-PARTS = ("train", "val", "test")
-INTENTS = "CLINC150: a JSON object with lists of [query, intent] under train, val and test"
-FILES = [f"{place}{name}" for place in ("intents/", "") for name in ("clinc150_data_full.json", "data_full.json")]
-ADVICE = "Get data_full.json from github.com/clinc/oos-eval (folder data) and put it there"
-Rows = list[tuple[str, str, str]]
-"""Of each query its text, its intent and its id."""
 
 SECTIONS = {
     "affairs": (("POLITICS",), ("U.S. NEWS",), ("WORLD NEWS", "WORLDPOST", "THE WORLDPOST"), ("CRIME",)),
@@ -92,21 +86,21 @@ def intent_clusters(where: Sequence[Path], *, upstream: int = 5, clusters: int =
     has for validation and test are never trained on.
     """
     path = find(where, FILES, "intent-clusters", ADVICE)
-    rows, again = _queries(path)
-    sets = division(sorted({intent for _, intent, _ in rows}), upstream, clusters, seed)
+    found, again = queries(path)
+    _must_have_domains(path, found)
+    sets = division(sorted({query.intent for query in found}), upstream, clusters, seed)
     place = {intent: k for k, intents in enumerate(sets) for intent in intents}
-    group = np.array([place[intent] for _, intent, _ in rows], np.int64)
-    ids = [name for *_, name in rows]
+    group = np.array([place[query.intent] for query in found], np.int64)
     samples = Samples(
-        x=[text for text, *_ in rows],
-        y=np.array([DOMAIN_OF[intent] for _, intent, _ in rows], np.int64),
-        id=np.array(ids, dtype=object),
-        time=np.zeros(len(rows), np.int64),
+        x=[query.text for query in found],
+        y=np.array([DOMAIN_OF[query.intent] for query in found], np.int64),
+        id=np.array([query.id for query in found], dtype=object),
+        time=np.zeros(len(found), np.int64),
         group=group,
     )
-    test = (group == 0) & np.array([not name.startswith("train") for name in ids])
+    test = (group == 0) & np.array([query.part != "train" for query in found])
     names = ("upstream intents", *(f"intents {k + 1}" for k in range(clusters)))
-    notes = [f"{len(rows):,} queries of {len(place)} intents in {path.name}; the answer is the domain, one of 10"]
+    notes = [f"{len(found):,} queries of {len(place)} intents in {path.name}; the answer is the domain, one of 10"]
     notes += [f"{name}: {', '.join(intents)}" for name, intents in zip(names, sets, strict=True)]
     notes += [f"{again:,} queries that came before are left out"] if again else []
     task = Classification(tuple(DOMAINS))
@@ -136,27 +130,12 @@ def division(intents: Sequence[str], upstream: int, clusters: int, seed: int = 0
     return sets
 
 
-def _queries(path: Path) -> tuple[Rows, int]:
-    """The queries of all parts, and how many are left out because they came before."""
-    rows: dict[str, tuple[str, str, str]] = {}
-    total = 0
-    with reading(path, INTENTS):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        for part in PARTS:
-            for k, (text, intent) in enumerate(content[part]):
-                _refuse(text, intent, f"entry {k + 1} of {part}")
-                rows.setdefault(text, (text, intent, f"{part}-{k + 1}"))
-            total += len(content[part])
-    if not rows:
-        raise UserError(f"{path} has no queries")
-    return list(rows.values()), total - len(rows)
-
-
-def _refuse(text: Any, intent: Any, entry: str) -> None:
-    if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{text!r} as the query in {entry}, not a text")
-    if not isinstance(intent, str) or intent not in DOMAIN_OF:
-        raise ValueError(f"{intent!r} as the intent in {entry}, which is in none of the 10 domains")
+def _must_have_domains(path: Path, found: Sequence[Query]) -> None:
+    with reading(path, EXPECTED):
+        for query in found:
+            if query.intent not in DOMAIN_OF:
+                entry = f"entry {query.place} of {query.part}"
+                raise ValueError(f"{query.intent!r} as the intent in {entry}, which is in none of the 10 domains")
 
 
 @register("dataset", "news-clusters")

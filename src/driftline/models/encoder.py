@@ -4,8 +4,8 @@ Wang et al., "MiniLM", NeurIPS 2020; Reimers & Gurevych, "Sentence-BERT", EMNLP 
 the tokens of a text, scaled to one length, here the root of its width so that its numbers are about 1. A head sees it.
 
 With train="head" the encoder never changes. It is no part of the network then: `encode` turns texts into features, each
-text once in a process, and only the head is trained, stored and counted by the meter. With train="all" the inputs are
-tokens, and everything is trained.
+text once in a process and kept on disk for the next (see `kept`), and only the head is trained, stored and counted by
+the meter. With train="all" the inputs are tokens, and everything is trained.
 
 A run that is resumed meets texts in other company than before, and must end the same. Features are therefore computed
 in batches of one size, each text padded to a length that depends on it alone: its place and its neighbours in the batch
@@ -27,6 +27,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from driftline.errors import UserError, unknown
 from driftline.models.inputs import initialised
+from driftline.models.kept import Kept, kept
 from driftline.models.pretrained import HOW, how_to_get, must_be_loaded, quietly, reason
 from driftline.models.text import must_be_texts
 from driftline.models.words import Words, package
@@ -44,9 +45,10 @@ MOST = 1 << 18  # features of so many texts are kept, 400 MB with MiniLM
 class Encoder:
     """A frozen encoder with the features of the texts it has met; it never changes, so copies share it."""
 
-    def __init__(self, network: nn.Module, words: Words, longest: int) -> None:
+    def __init__(self, network: nn.Module, words: Words, longest: int, kept: Kept | None = None) -> None:
         self.network, self.words, self.longest = network.requires_grad_(False).eval(), words, longest
         self.known: dict[str, Tensor] = {}
+        self.kept = kept
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Encoder:
         return self
@@ -60,7 +62,9 @@ class Encoder:
         """One row per text."""
         if len(self.known) > MOST:
             self.known.clear()
-        unknown = list(dict.fromkeys(text for text in texts if text not in self.known))
+            if self.kept is not None:
+                self.kept.forget()
+        unknown = self._unknown(texts)
         by_length: dict[int, list[tuple[str, list[int]]]] = {}
         for text, row in zip(unknown, cut(self.words, unknown, self.longest), strict=True):
             by_length.setdefault(_rounded(len(row), self.longest), []).append((text, row))
@@ -68,6 +72,13 @@ class Encoder:
             for start in range(0, len(found), ROWS):
                 self._meet(found[start : start + ROWS], length)
         return torch.stack([self.known[text] for text in texts]) if len(texts) else torch.zeros(0, self.width)
+
+    def _unknown(self, texts: Sequence[str]) -> list[str]:
+        """The texts whose features are neither in memory nor on disk, each once."""
+        new = list(dict.fromkeys(text for text in texts if text not in self.known))
+        if self.kept is not None and new:
+            self.known |= self.kept.find(new)
+        return [text for text in new if text not in self.known]
 
     def _meet(self, found: list[tuple[str, list[int]]], length: int) -> None:
         """Compute and keep the features of at most one batch of texts, which is filled up with its last one."""
@@ -77,7 +88,10 @@ class Encoder:
             tokens[k, : len(row)] = torch.tensor(row)
         with torch.no_grad():
             rows = pooled(self.network, tokens, self.words.pad)
-        self.known.update((text, row.clone()) for (text, _), row in zip(found, rows, strict=False))
+        met = {text: row.clone() for (text, _), row in zip(found, rows, strict=False)}
+        self.known |= met
+        if self.kept is not None:
+            self.kept.add(met)
 
 
 class OnFeatures(nn.Module):
@@ -199,7 +213,8 @@ def _head(features: int, width: int | None, outputs: int) -> nn.Module:
 @functools.lru_cache(maxsize=2)
 def _shared(folder: Path, changed: int, longest: int) -> Encoder:
     """One encoder for all models of a process, so that each text is read once; a folder that changed is another."""
-    return Encoder(*_load(folder, longest))
+    network, words, longest = _load(folder, longest)
+    return Encoder(network, words, longest, kept(folder, f"{longest} tokens, {ROWS} rows, steps of {STEP}"))
 
 
 def _folder(weights: str) -> Path:

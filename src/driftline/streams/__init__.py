@@ -2,8 +2,10 @@
 
 from driftline.streams.ahead import Ahead, ahead
 from driftline.streams.corrupted import Corrupted, corrupted
+from driftline.streams.heavy_tails import Law
 from driftline.streams.in_time import sequence_in_time
 from driftline.streams.matrices import Matrices, read_matrices, write_matrices
+from driftline.streams.open_world import OpenWorld, open_world
 from driftline.streams.paths import corruption_path
 from driftline.streams.periods import Deployment, Periods, periods
 from driftline.streams.queries import Pools, Queries, Sources, pools, queries
@@ -14,7 +16,9 @@ __all__ = [
     "Ahead",
     "Corrupted",
     "Deployment",
+    "Law",
     "Matrices",
+    "OpenWorld",
     "Periods",
     "Pools",
     "Queries",
@@ -24,6 +28,7 @@ __all__ = [
     "ahead",
     "corrupted",
     "corruption_path",
+    "open_world",
     "periods",
     "pools",
     "queries",
