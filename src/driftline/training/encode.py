@@ -7,9 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from driftline.errors import UserError
 from driftline.models.inputs import as_input, as_tensor
 from driftline.training.features import linear_layers, with_features
 from driftline.training.fit import evaluating
+from driftline.training.meter import count
+
+TOGETHER = 32
+"""How many samples `embed_in_blocks` asks about at once, always: the digits of a network's features depend on it."""
 
 
 def last_linear(model: nn.Module) -> nn.Linear:
@@ -41,6 +46,48 @@ def embed(model: nn.Module, x: Any, batch: int = 128) -> Tensor:
     starts = range(0, max(len(inputs), 1), batch)
     with evaluating(model), torch.no_grad():
         return torch.cat([with_features(model, as_input(inputs[i : i + batch]))[1] for i in starts])
+
+
+def embed_in_blocks(model: nn.Module, inputs: Tensor) -> list[Tensor]:
+    """Features in blocks of `TOGETHER` rows, the last filled up: a sample's are the same whatever is asked beside it.
+
+    A pass ends at the last linear layer, the input of which they are: with many classes that layer is a large part.
+    """
+
+    def stop(layer: nn.Module, args: Any) -> None:
+        raise _ReachedError(args[0])
+
+    found = []
+    hook = last_linear(model).register_forward_pre_hook(stop)
+    try:
+        with evaluating(model), torch.no_grad():
+            for start in range(0, len(inputs), TOGETHER):
+                block = inputs[start : start + TOGETHER]
+                if len(block) < TOGETHER:
+                    block = block[torch.arange(TOGETHER).clamp(max=len(block) - 1)]
+                found.append(_caught(model, as_input(block)).flatten(1))
+    finally:
+        hook.remove()
+    return found
+
+
+def cost_of_one(model: nn.Module, inputs: Tensor) -> int:
+    """Multiply-accumulates of a whole pass of one sample, last layer included; 0 without any input to try it with."""
+    with evaluating(model):
+        return count(model, (as_input(inputs[:1]),), {}, backward=False)[0] if len(inputs) else 0
+
+
+class _ReachedError(Exception):
+    """The pass has come to the last layer; what it would have been given."""
+
+
+def _caught(model: nn.Module, x: Tensor) -> Tensor:
+    try:
+        model(x)
+    except _ReachedError as reached:
+        features: Tensor = reached.args[0]
+        return features
+    raise UserError(f"{type(model).__name__} does not use its last linear layer, whose inputs are the features")
 
 
 class _Attached(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Memories of past samples, for methods that rehearse.
+"""Memories of past samples, for methods that rehearse: a fair draw of them, or all.
 
 Vitter, "Random Sampling with a Reservoir", ACM Transactions on Mathematical Software 11 (1985), algorithm R.
 """
@@ -61,3 +61,43 @@ class Reservoir:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         state.revive(self, saved)
+
+
+class Archive:
+    """Everything that was told, in order.
+
+    >>> memory = Archive()
+    >>> memory.add(np.array([[1.0]]), np.array([0])); memory.add(np.array([[2.0]]), np.array([1]))
+    >>> memory.x.tolist(), memory.y.tolist(), len(memory)
+    ([[1.0], [2.0]], [0, 1], 2)
+    """
+
+    def __init__(self) -> None:
+        self._x: list[Any] = []
+        self._y: list[np.ndarray] = []
+
+    def __len__(self) -> int:
+        return sum(len(y) for y in self._y)
+
+    def add(self, x: Any, y: np.ndarray) -> None:
+        """Keep samples with their labels."""
+        self._x.append(x)
+        self._y.append(y)
+
+    @property
+    def x(self) -> Any:
+        """All inputs, joined once and kept so."""
+        self._x = [join(self._x)]
+        return self._x[0]
+
+    @property
+    def y(self) -> np.ndarray:
+        """All labels."""
+        self._y = [np.concatenate(self._y)]
+        return self._y[0]
+
+    def state(self) -> dict[str, Any]:
+        return {"x": self.x, "y": self.y} if self._y else {}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        self._x, self._y = ([saved["x"]], [saved["y"]]) if saved else ([], [])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.shifts.corruptions.randomness import compiled
+from driftline.compiled import compiled
 from driftline.shifts.corruptions.severity import Parameters
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from driftline.shifts.corruptions.randomness import NUDGE, compiled
+from driftline.compiled import compiled
+from driftline.shifts.corruptions.randomness import NUDGE
 from driftline.shifts.corruptions.severity import Parameters
 from driftline.shifts.corruptions.taps import add_taps, in_fours
 

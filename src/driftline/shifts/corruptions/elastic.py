@@ -12,8 +12,9 @@ from typing import Any
 import cv2
 import numpy as np
 
+from driftline.compiled import compiled
 from driftline.shifts.corruptions.gaussian import weights
-from driftline.shifts.corruptions.randomness import NUDGE, bits, compiled, stream, uniform
+from driftline.shifts.corruptions.randomness import NUDGE, bits, stream, uniform
 from driftline.shifts.corruptions.severity import Parameters
 
 PRECISION = 0.01  # pixels, root mean square: what a wide field of displacements may be off by

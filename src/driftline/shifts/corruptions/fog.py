@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from driftline.shifts.corruptions.randomness import bits, compiled, stream
+from driftline.compiled import compiled
+from driftline.shifts.corruptions.randomness import bits, stream
 from driftline.shifts.corruptions.severity import Parameters
 
 START = 100.0  # the first amplitude; the noise has its square

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
+from driftline.compiled import compiled
 from driftline.errors import UserError
 from driftline.seeds import Seed
-from driftline.shifts.corruptions.randomness import U64, bits, compiled, stream
+from driftline.shifts.corruptions.randomness import U64, bits, stream
 from driftline.shifts.corruptions.severity import Parameters
 
 

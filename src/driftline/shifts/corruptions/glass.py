@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from driftline.compiled import compiled
 from driftline.shifts.corruptions.gaussian import blurred
-from driftline.shifts.corruptions.randomness import U32, bits, compiled, stream
+from driftline.shifts.corruptions.randomness import U32, bits, stream
 from driftline.shifts.corruptions.severity import Parameters
 
 

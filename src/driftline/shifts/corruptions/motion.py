@@ -12,7 +12,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from driftline.shifts.corruptions.randomness import compiled, stream, uniform
+from driftline.compiled import compiled
+from driftline.shifts.corruptions.randomness import stream, uniform
 from driftline.shifts.corruptions.severity import Parameters
 from driftline.shifts.corruptions.taps import in_fours, sum_taps
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaincc, ndtr
 
-from driftline.shifts.corruptions.randomness import U32, bits, compiled, stream
+from driftline.compiled import compiled
+from driftline.shifts.corruptions.randomness import U32, bits, stream
 from driftline.shifts.corruptions.severity import Parameters
 
 CHUNK = 1024  # elements for which bits are made at a time, so that they stay close to the processor

@@ -1,4 +1,4 @@
-"""Random numbers of one image at a time, and how the loops that use them are compiled.
+"""Random numbers of one image at a time.
 
 Every image has a key of its own, and a number is a function of (key, corruption, purpose, position): nothing is carried
 from one image to the next, so an image is corrupted alike alone, in a batch, in any order and by any worker.
@@ -6,33 +6,15 @@ from one image to the next, so an image is corrupted alike alone, in a batch, in
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
+from driftline.compiled import compiled
 from driftline.seeds import Seed
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 NUDGE = np.float32(2**-10)
 """Added to a filtered value before it is cut to a whole number, so that what is whole but for rounding error stays."""
-
-
-def compiled(**options: Any) -> Callable[[F], F]:
-    """Compile a loop, and keep the result on disk if there is a folder for it that may be written to.
-
-    It lets other threads run, so that images are made while a model works.
-    """
-
-    def compile_it(loop: F) -> F:
-        try:
-            return cast(F, numba.njit(cache=True, nogil=True, **options)(loop))
-        except RuntimeError:  # a read-only install without a home: compiled anew in every process
-            return cast(F, numba.njit(nogil=True, **options)(loop))
-
-    return compile_it
 
 
 def keys_for(keys: np.ndarray, name: str) -> np.ndarray:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from driftline.compiled import compiled
 from driftline.shifts.corruptions.motion import directions, smear, tap_weights
-from driftline.shifts.corruptions.randomness import NUDGE, compiled, normals, stream
+from driftline.shifts.corruptions.randomness import NUDGE, normals, stream
 from driftline.shifts.corruptions.severity import Parameters
 from driftline.shifts.corruptions.zoom import lattice, visible
 

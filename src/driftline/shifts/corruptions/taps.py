@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from driftline.shifts.corruptions.randomness import NUDGE, compiled
+from driftline.compiled import compiled
+from driftline.shifts.corruptions.randomness import NUDGE
 
 
 def in_fours(starts: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from driftline.shifts.corruptions.randomness import NUDGE, U64, compiled
+from driftline.compiled import compiled
+from driftline.shifts.corruptions.randomness import NUDGE, U64
 from driftline.shifts.corruptions.severity import Parameters
 
 

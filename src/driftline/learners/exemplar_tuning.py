@@ -1,0 +1,74 @@
+"""Exemplar tuning: a class is the mean of its features at length one, plus a residual that lessons train.
+
+Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED):
+
+    C_i = 1/n sum f(x) / |f(x)| + r_i,    logit_i = C_i . f(x)
+
+with f(x) at its own length. The mean follows every label; the residual starts at zero and is trained by cross-entropy
+on the schedule of fine-tuning. The printed probability leaves class i out of its denominator; this is a softmax.
+
+Other similarities, of which the paper only gives the names: "cosine", s cos(C_i, f), with a scale that lessons train as
+in weight imprinting; "euclidean", -|C_i - f|^2, with f at its own length as in the linear form. The recorded distance
+is minus the largest logit: for "euclidean", the smallest squared distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from driftline.errors import UserError
+from driftline.learners.on_features import OnFeatures, Similarity, cosines, unit
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.types import Samples
+
+
+@register("method", "exemplar-tuning")
+@dataclass
+class ExemplarTuning(OnFeatures):
+    """Class means that follow every label, with residuals trained now and then."""
+
+    similarity: Similarity = "linear"
+    scale: float = 4.0  # of cosines, before the first lesson
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        residual = {"residual": torch.zeros(self.sums.shape)}
+        scale = {"scale": torch.tensor(self.scale)} if self.similarity == "cosine" else {}
+        self.train_in_lessons({**residual, **scale})
+
+    def must_make_sense(self, task: Task) -> None:
+        super().must_make_sense(task)
+        if self.scale <= 0:
+            raise UserError(f"scale={self.scale:g}: cosines are multiplied by it, give a number above 0")
+
+    @property
+    def apart(self) -> bool:
+        return self.similarity == "euclidean"
+
+    def kept(self, features: np.ndarray) -> np.ndarray:
+        return unit(features)
+
+    def asked(self, features: np.ndarray) -> np.ndarray:
+        return unit(features) * np.float32(self.head["scale"].item()) if self.similarity == "cosine" else features
+
+    def vectors(self, which: slice) -> np.ndarray:
+        found = self.means(which) + self.lessons_made("residual", which)
+        return unit(found) if self.similarity == "cosine" else found
+
+    def compared(self, features: Tensor) -> Tensor:
+        vectors: Tensor = self._means + self.head["residual"]
+        if self.similarity == "cosine":
+            return cosines(features, vectors, self.head["scale"])
+        if self.similarity == "linear":
+            return features @ vectors.T
+        return 2 * features @ vectors.T - vectors.square().sum(dim=1) - features.square().sum(dim=1, keepdim=True)
+
+    def lesson(self) -> None:
+        self._means = torch.tensor(self.means(slice(None)))  # no label comes during a lesson
+        super().lesson()

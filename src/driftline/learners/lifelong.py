@@ -1,0 +1,154 @@
+"""The common part of methods that are told one label after another, keep all of them, and train now and then.
+
+Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): every 5,000 labels the network is
+trained for 4 epochs on all that were told so far, by SGD with momentum, whose state is kept from lesson to lesson. A
+left-over batch is trained on too, and layers that are not trained stay in evaluation mode.
+
+The label space grows: a class enters the answers with the first lesson that has it. Until then its row of the last
+layer is zero and takes part neither in the answers nor in the loss.
+
+When to train is the method's own decision: `wants_lesson`. Three rhythms are ready-made. A method that overrides it
+says with `rest` how many labels it will surely let pass, so that inputs can be answered together until then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.reveal import Turns
+from driftline.tasks import Classification, Task
+from driftline.training.encode import last_linear
+from driftline.training.fit import outputs
+from driftline.training.memory import Archive
+from driftline.types import Answers, Samples, take
+
+Rhythm = Literal["every", "doubling", "new-classes"]
+
+
+@dataclass
+class Lifelong(Learner):
+    """Told labels one by one; trains on all of them when it wants to. The defaults are NED's for fine-tuning.
+
+    `rhythm`: a lesson every so many labels; or after so many, twice as many, four times as many; or whenever so many
+    labels of classes have come that it has never been trained on. With every=0 it never trains, and keeps nothing.
+    """
+
+    every: int = 5000
+    epochs: int = 4
+    lr: float = 0.1
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    batch: int = 256
+    rhythm: Rhythm = "every"
+    pretraining: str | dict[str, Any] = "supervised"  # how its model was trained on upstream samples
+
+    networks_only: ClassVar[bool] = True
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.must_make_sense(task)
+        self.memory = Archive()
+        self.heard = 0  # labels so far
+        self.last = 0  # labels at the latest lesson
+        self.strangers = 0  # labels since then of classes that were never trained on
+        self.lessons = 0
+        self.trained = np.zeros(task.width, bool)  # the classes that its last layer knows
+        if upstream is not None:
+            self.trained[np.unique(upstream.y)] = True
+        elif getattr(model, "pretrained", False):
+            self.trained[:] = True
+        clear_rows(last_linear(model), ~self.trained)
+
+    def must_make_sense(self, task: Task) -> None:
+        """Refuse, in words, a task or settings that it can do nothing with."""
+        name = type(self).__name__
+        if not isinstance(task, Classification):
+            raise UserError(f"{name} answers with one of several classes, and this task does not ask for one")
+        for field, least in (("every", 0), ("epochs", 1), ("batch", 1)):
+            if getattr(self, field) < least:
+                raise UserError(f"{field}={getattr(self, field)}: {name} needs {least} or more")
+
+    def wants_lesson(self) -> bool:
+        """Whether it is time to train on all that was told."""
+        return self.every > 0 and self.rest() <= 0
+
+    def rest(self) -> int:
+        """For how many more labels it will surely not train; 1 if it can never tell."""
+        if self.every == 0:
+            return 1 << 62
+        if self.rhythm == "new-classes":
+            return self.every - self.strangers
+        return (self.last + self.every if self.rhythm == "every" else max(self.every, 2 * self.last)) - self.heard
+
+    def learn(self, x: Any, y: Any) -> None:
+        for k in range(len(y)):  # labels that come together are told one after another
+            self.hear(take(x, slice(k, k + 1)), y[k : k + 1])
+
+    def hear(self, x: Any, y: np.ndarray) -> None:
+        """Keep one sample with its label; train if it is time."""
+        self.heard += 1
+        if self.every == 0:
+            return
+        self.memory.add(x, y)
+        self.strangers += int(not self.trained[y[0]])
+        if self.wants_lesson():
+            self.trained[self.memory.y] = True
+            self.lesson()
+            self.lessons += 1
+            self.last, self.strangers = self.heard, 0
+
+    def lesson(self) -> None:
+        """Train on the memory."""
+        raise NotImplementedError
+
+    def raw(self, x: Any) -> np.ndarray:
+        """Raw outputs for all classes, known or not."""
+        return outputs(self.model, x)
+
+    def predict(self, x: Any) -> Answers:
+        return self._task.decode(known_only(self.raw(x), self.trained))
+
+    def in_turn(self, turns: Turns) -> Answers:
+        """As many answers at once as there are until the next lesson: nothing that it is told changes them before."""
+        given: list[Answers] = []
+        at = 0
+        while at < len(turns):
+            ahead = min(max(self.rest(), 1), len(turns) - at)
+            given.append(self.predict(take(turns.x, slice(at, at + ahead))))
+            for prediction in given[-1].prediction:
+                if (shown := turns.tell(prediction)) is not None:
+                    self.learn(shown.x, shown.y)
+            at += ahead
+        return Answers.concat(given)
+
+    def loss(self, logits: Tensor, y: Tensor) -> Tensor:
+        """The mean cross-entropy over the classes that it knows."""
+        unknown = torch.from_numpy(~self.trained)
+        return cross_entropy(logits.masked_fill(unknown, -torch.inf), y.long())
+
+
+def known_only(logits: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Raw outputs in which classes that are not known cannot win; all alike while none is.
+
+    >>> known_only(np.array([[1.0, 2.0]]), np.array([True, False])).tolist()
+    [[1.0, -inf]]
+    """
+    if not known.any():
+        return np.zeros_like(logits)
+    return np.where(known, logits, -np.inf)
+
+
+def clear_rows(layer: nn.Linear, rows: np.ndarray) -> None:
+    """Set the rows of a linear layer for these classes to zero."""
+    with torch.no_grad():
+        layer.weight[torch.from_numpy(rows)] = 0
+        if layer.bias is not None:
+            layer.bias[torch.from_numpy(rows)] = 0

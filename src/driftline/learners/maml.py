@@ -1,0 +1,22 @@
+"""MAML in a stream: a network that was meta-trained to be fine-tuned, then fine-tuned.
+
+Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017; in a stream: Wallingford
+et al., 2020 (NED), whose bill for it (the cached and uncached cells of its Table 1) is that of fine-tuning the last
+layer. How the network is meta-trained: `pretraining_maml`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.learners.fine_tune import FineTuneLast
+from driftline.registry import register
+
+
+@register("method", "maml")
+@dataclass
+class MAML(FineTuneLast):
+    """Fine-tune the last layers of a network that was meta-trained for it."""
+
+    pretraining: str | dict[str, Any] = "maml"

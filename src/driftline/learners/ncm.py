@@ -1,0 +1,48 @@
+"""Nearest class mean, and the two methods that are nearest class mean on other features.
+
+As in Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): the answer is the class
+with the nearest mean, right after every label. Raw outputs are minus squared Euclidean distances, and so the recorded
+distance is the smallest squared distance. Departs from the reference code, which lets classes without data compete as
+zero vectors and takes means over augmented images, and from the printed formula, which lacks 1/n.
+
+Prototypical networks (Snell et al., NeurIPS 2017) and Meta-Baseline (Chen et al., ICCV 2021) differ in how the network
+is trained before the stream starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from driftline.errors import UserError
+from driftline.learners.on_features import OnFeatures
+from driftline.registry import register
+from driftline.tasks import Task
+
+
+@register("method", "ncm")
+@dataclass
+class NearestClassMean(OnFeatures):
+    """The class whose mean is nearest. It never trains, so the settings of lessons mean nothing to it."""
+
+    every: int = 0
+
+    def must_make_sense(self, task: Task) -> None:
+        super().must_make_sense(task)
+        if self.every:
+            raise UserError(f"every={self.every}: nearest class mean has nothing to train, leave it at 0")
+
+    @property
+    def apart(self) -> bool:
+        return True
+
+    def hear(self, x: np.ndarray, y: np.ndarray) -> None:
+        """A mean is all it keeps: no memory is needed."""
+        self.absorb(x, int(y[0]))
+        self.heard += 1
+
+
+register("method", "prototypical")(partial(NearestClassMean, pretraining="prototypes"))
+register("method", "meta-baseline")(partial(NearestClassMean, pretraining="meta-baseline"))

@@ -1,0 +1,196 @@
+"""The common part of methods on frozen features: one vector per class, set right after every single label.
+
+Features are the input of the network's last linear layer, in evaluation mode and without augmentation, so that they may
+be kept: the memory holds features, not inputs. The classes of the pretraining have no vector before their first label
+in the stream, and a class without one is never answered. While there is none at all the answer is class 0, with even
+scores, infinitely far from every class.
+
+Samples that come one by one are answered in blocks: all of a block are compared with the classes at its start, and
+those not answered yet again with each class that changes. This equals asking one by one to the last digit, given the
+same features. These do not depend on what is computed beside a sample, because the network is always asked about
+equally many. That its place among them does not matter either was measured, not proven: it changed no digit in linear
+layers of 12 to 2,048 outputs nor in convolutions of 4 to 64 channels; in a linear layer of 8 outputs or fewer it can.
+
+Compute: the only pass of a sample through the network is counted whole, with its last layer, which costs as much as
+comparing with all classes. A lesson costs that once forward and twice backward per sample, and spares the rest of the
+pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from driftline.learners.lifelong import Lifelong
+from driftline.models.inputs import as_tensor
+from driftline.reveal import Shown, Turns
+from driftline.tasks import Task
+from driftline.training.encode import cost_of_one, embed_in_blocks, last_linear
+from driftline.training.exemplars import BLOCK, Exemplars, take_in
+from driftline.training.fit import descend
+from driftline.training.meter import meter_of
+from driftline.types import Answers, Samples, take
+
+Similarity = Literal["linear", "cosine", "euclidean"]
+
+
+@dataclass
+class OnFeatures(Lifelong):
+    """Classes are the means of their features, and what a method makes of these."""
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.trained[:] = False
+        width = last_linear(model).in_features
+        self.sums = np.zeros((task.width, width))
+        self.counts = np.zeros(task.width, int)
+        self.untold = np.zeros((0, width), np.float32)  # features of the latest samples whose labels are not known
+        self.oldest = 0  # whose turn the first of them was
+        self._per_sample = 0  # what a pass of the network costs
+        self._means_now = np.zeros(self.sums.shape, np.float32)
+        self._exemplars = Exemplars(task.width, width, apart=self.apart)
+
+    @property
+    def apart(self) -> bool:
+        """Whether raw outputs are minus squared distances; otherwise they are dot products."""
+        raise NotImplementedError
+
+    def kept(self, features: np.ndarray) -> np.ndarray:
+        """Features as they enter the mean of their class."""
+        return features
+
+    def asked(self, features: np.ndarray) -> np.ndarray:
+        """Features as they are compared with the vectors of classes."""
+        return features
+
+    def vectors(self, which: slice) -> np.ndarray:
+        """The vectors of these classes, as samples are compared with them."""
+        return self.means(which)
+
+    def compared(self, features: Tensor) -> Tensor:
+        """Raw outputs for all classes, as a function of what lessons train."""
+        raise NotImplementedError
+
+    def means(self, which: slice) -> np.ndarray:
+        """The mean of each of these classes; zero for one without data."""
+        found: np.ndarray = self._means_now[which]
+        return found
+
+    def train_in_lessons(self, weights: dict[str, Tensor]) -> None:
+        """Let lessons train these, by SGD whose momentum is kept from lesson to lesson."""
+        self.head = nn.ParameterDict({name: nn.Parameter(start) for name, start in weights.items()})
+        self.descent = torch.optim.SGD(
+            self.head.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
+        )
+
+    def lessons_made(self, name: str, which: slice) -> np.ndarray:
+        """What lessons have made of the rows of these classes."""
+        rows: np.ndarray = self.head[name].detach().numpy()[which]
+        return rows
+
+    def features(self, x: Any) -> np.ndarray:
+        """The features of samples as they are stored."""
+        inputs = as_tensor(x, self.model)
+        self._per_sample = self._per_sample or cost_of_one(self.model, inputs)
+        meter_of(self.model).charge(forward=len(inputs) * self._per_sample)
+        found = [torch.zeros(0, self.sums.shape[1]), *embed_in_blocks(self.model, inputs)]
+        together: np.ndarray = torch.cat(found)[: len(inputs)].numpy()
+        return together
+
+    def predict(self, x: Any) -> Answers:
+        return self.decoded(self._exemplars.outputs(self.asked(self.features(x))))
+
+    def decoded(self, outputs: np.ndarray) -> Answers:
+        """Raw outputs, which are used up, to answers."""
+        distance = -outputs.max(axis=1)
+        outputs[np.isposinf(distance)] = 0  # no class was known
+        return replace(self._task.decode(outputs), distance=distance)
+
+    def learn(self, x: Any, y: Any) -> None:
+        super().learn(self.features(x), y)
+
+    def hear(self, x: np.ndarray, y: np.ndarray) -> None:
+        """Take in the features of one sample with its label; train if it is time."""
+        self.absorb(x, int(y[0]))
+        super().hear(x, y)
+
+    def absorb(self, x: np.ndarray, label: int) -> None:
+        """Set one class right."""
+        take_in(self.kept(x)[0], label, self.sums, self.counts, self._means_now)
+        self._exemplars.put(label, self.vectors(slice(label, label + 1))[0])
+
+    def in_turn(self, turns: Turns) -> Answers:
+        """Block by block; a lesson ends a block, because it changes all classes."""
+        fresh = self.features(turns.x)
+        self.untold = np.concatenate([self.untold, fresh]) if len(self.untold) else fresh
+        exemplars, given = self._exemplars, []
+        at = latest = 0
+        while at < len(fresh):
+            outputs = exemplars.open(self.asked(fresh[at : at + BLOCK]))
+            lessons, done = self.lessons, 0
+            while done < len(outputs) and self.lessons == lessons:
+                prediction = outputs[done].argmax()
+                exemplars.answered = done = done + 1
+                if (shown := turns.tell(prediction)) is not None:
+                    latest = self.hear_late(shown)
+            given.append(outputs[:done])
+            at += done
+        if latest > self.oldest:  # labels come in the order of their samples: those left out so far never come
+            self.untold, self.oldest = self.untold[latest - self.oldest :].copy(), latest
+        return self.decoded(np.concatenate(given))
+
+    def hear_late(self, shown: Shown) -> int:
+        """Labels of samples that were answered now or long ago, whose features are still there; the turn after them."""
+        assert shown.turns is not None
+        turn = -1
+        for k, turn in enumerate(shown.turns.tolist()):
+            place = turn - self.oldest
+            if place >= 0:
+                features = self.untold[place : place + 1].copy()
+            else:  # out of order
+                features = self.features(take(shown.x, slice(k, k + 1)))
+            self.hear(features, shown.y[k : k + 1])
+        return turn + 1
+
+    def lesson(self) -> None:
+        """Some epochs over the whole memory, each in another order."""
+        x, y = torch.from_numpy(self.memory.x), torch.from_numpy(self.memory.y).long()
+        for epoch in range(self.epochs):
+            draws = self.seed.child("lesson", self.lessons, epoch).torch()
+            for rows in torch.randperm(len(y), generator=draws).split(self.batch):
+                descend(self.descent, self.loss(self.compared(x[rows]), y[rows]))
+        passes, head = self.epochs * len(y), self.sums.size
+        spared = passes * (self._per_sample - head)
+        meter_of(self.model).charge(forward=passes * head, backward=2 * passes * head, spared=spared)
+        self.set_right()
+
+    def set_right(self) -> None:
+        """Make the vectors of all classes again."""
+        self._exemplars.put_all(self.vectors(slice(None)), self.counts > 0)
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        super().restore(saved)
+        self._means_now[:] = self.sums / np.maximum(self.counts, 1)[:, None]
+        self.set_right()
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Each row at length one; a row of zeros stays.
+
+    >>> unit(np.float32([[0, 3], [0, 0]])).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+    length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    found: np.ndarray = rows / np.where(length > 0, length, 1)
+    return found
+
+
+def cosines(x: Tensor, vectors: Tensor, scale: Tensor) -> Tensor:
+    """The cosine of each row with each vector, times a scale, as part of the graph."""
+    return scale * (normalize(x, dim=1) @ normalize(vectors, dim=1).T)

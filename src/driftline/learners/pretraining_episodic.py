@@ -1,0 +1,121 @@
+"""Pretraining by episodes: features in which the mean of a few samples stands for their class.
+
+    prototypes      Snell et al., "Prototypical Networks for Few-shot Learning", NeurIPS 2017
+    meta-baseline   Chen et al., "Meta-Baseline: Exploring Simple Meta-Learning for Few-Shot Learning", ICCV 2021
+
+Wallingford et al., 2020 (NED), meta-train with 30 classes and 5 samples of each for 100 epochs at a learning rate of
+0.01, which halves after 40 and 80. Here `updates` counts episodes and the rate halves after 40 and 80 % of them; where
+there are fewer classes, an episode has them all. Departs from NED in the optimiser: Adam at 0.001, as Snell et al.,
+because small networks learn little in the few episodes that a CPU has time for. `optimizer: sgd` and `lr` change it.
+`batch` is of supervised training alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from driftline.learners.lifelong import clear_rows
+from driftline.learners.trained import Trained
+from driftline.models.inputs import as_input
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.tasks import Task
+from driftline.training.encode import last_linear, only_features
+from driftline.training.episodes import Episode, cosine_logits, episodes, large_classes, squared_distance_logits
+from driftline.training.fit import descend, lesson, training
+from driftline.types import Samples
+
+
+@dataclass
+class Episodic(Trained):
+    """What pretraining by episodes has in common: how they are drawn, and how the learning rate falls."""
+
+    way: int = 30
+    shot: int = 5
+    query: int = 15
+
+    networks_only: ClassVar[bool] = True
+
+    def over_episodes(self, x: Any, y: Any, n: int, update: Callable[[Tensor, Episode], None], seed: Seed) -> None:
+        """Update on n episodes of as many classes as are asked for, or as there are."""
+        inputs, _ = lesson(self.model, x, y)
+        samples = Samples(inputs, y)
+        way = min(self.way, max(len(large_classes(y, self.shot + self.query)), 2))
+        rates = [group["lr"] for group in self.descent.param_groups]
+        with training(self.model, seed.child("noise")):
+            for k, episode in enumerate(episodes(samples, way, self.shot, self.query, n, seed)):
+                for group, rate in zip(self.descent.param_groups, rates, strict=True):
+                    group["lr"] = rate * halved(k, n)
+                update(as_input(inputs[episode.rows]), episode)
+
+
+def halved(k: int, n: int) -> float:
+    """What is left of the learning rate at update k of n.
+
+    >>> [halved(k, 5) for k in range(5)]
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+    return 0.5 ** ((k >= 0.4 * n) + (k >= 0.8 * n))
+
+
+def forget_head(model: nn.Module) -> None:
+    """Set the last layer to zero, if training gave it no meaning: the network then answers all classes alike."""
+    head = last_linear(model)
+    clear_rows(head, torch.ones(head.out_features, dtype=torch.bool).numpy())
+
+
+@register("pretraining", "prototypes")
+@dataclass
+class Prototypes(Episodic):
+    """Soft nearest-mean classification by squared distance; the last layer is not trained and ends as zero."""
+
+    def train(self, x: Any, y: Any) -> None:
+        self.over_episodes(x, y, self.updates, self.compare, self.seed.child("lesson", self.lessons))
+        if self.updates:  # a network that comes trained is left as it is
+            forget_head(self.model)
+        self.lessons += 1
+
+    def compare(self, x: Tensor, episode: Episode) -> None:
+        """One step down the cross-entropy of the queries, means and queries coming from the same pass."""
+        descend(self.descent, self.episode_loss(only_features(self.model, x), episode))
+
+    def episode_loss(self, features: Tensor, episode: Episode) -> Tensor:
+        """-log softmax(-|f - mean_c|^2) at the true class, averaged over the queries."""
+        support, query = features.split([episode.support.size, episode.query.size])
+        return cross_entropy(squared_distance_logits(support, query, len(episode.classes)), episode.truth)
+
+
+@register("pretraining", "meta-baseline")
+@dataclass
+class MetaBaseline(Prototypes):
+    """Supervised training, then episodes with the cosine to the class means, times a scale that is learnt.
+
+    The scale starts at 10 as in Chen et al. and is not part of the network; the last layer stays as supervised
+    training left it.
+    """
+
+    meta_updates: int = 300
+    meta_lr: float = 1e-3
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        self.scale = nn.Parameter(torch.tensor(10.0))
+        super().prepare(model, task, upstream)
+
+    def train(self, x: Any, y: Any) -> None:
+        seed = self.seed.child("meta", self.lessons)
+        Trained.train(self, x, y)
+        self.new_optimizer()
+        self.descent.add_param_group({"params": [self.scale]})
+        for group in self.descent.param_groups:
+            group["lr"] = self.meta_lr
+        self.over_episodes(x, y, self.meta_updates, self.compare, seed)
+
+    def episode_loss(self, features: Tensor, episode: Episode) -> Tensor:
+        support, query = features.split([episode.support.size, episode.query.size])
+        return cross_entropy(self.scale * cosine_logits(support, query, len(episode.classes)), episode.truth)

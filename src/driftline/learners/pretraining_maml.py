@@ -1,0 +1,74 @@
+"""Meta-training by MAML: weights from which a few steps of gradient descent learn new classes.
+
+Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017: the loss on an episode's
+queries after `steps` steps on its support, differentiated by the weights before them, second order included. Episodes
+of 5 classes with 5 samples each, as in Wallingford et al., 2020 (NED).
+
+What stands in the last layer is `training.inner_loop`'s: zero at the start of each episode, and zero in the end. Batch
+norm goes by the batch at hand; its running statistics take note of every pass. One episode per update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.utils.flop_counter import FlopCounterMode
+
+from driftline.learners.pretraining_episodic import Episodic, forget_head
+from driftline.registry import register
+from driftline.training.episodes import Episode
+from driftline.training.fit import descend, evaluating
+from driftline.training.inner_loop import Adapting
+from driftline.training.meter import meter_of
+
+
+@register("pretraining", "maml")
+@dataclass
+class MAMLTraining(Episodic):
+    """Make a network easy to fine-tune."""
+
+    way: int = 5
+    steps: int = 5
+    inner_lr: float = 0.1
+
+    def train(self, x: Any, y: Any) -> None:
+        self._adapting = Adapting(self.model, steps=self.steps, lr=self.inner_lr)
+        self._adapting.bare.train()
+        self._cost: tuple[int, int] | None = None
+        self.over_episodes(x, y, self.updates, self.look_ahead, self.seed.child("lesson", self.lessons))
+        if self.updates:  # a network that comes trained is left as it is
+            forget_head(self.model)
+        self.lessons += 1
+
+    def look_ahead(self, x: Tensor, episode: Episode) -> None:
+        """One step of the outer loop. It is counted once; every episode costs the same."""
+        if self._cost is None:
+            with FlopCounterMode(display=False) as counted:
+                descend(self.descent, self.outer_loss(x, episode))
+            self._cost = self._bill(x, episode, counted.get_total_flops() // 2)
+        else:
+            descend(self.descent, self.outer_loss(x, episode))
+        forward, backward = self._cost
+        meter_of(self.model).charge(forward=forward, backward=backward)
+
+    def outer_loss(self, x: Tensor, episode: Episode) -> Tensor:
+        """The mean cross-entropy of the queries once the network has adapted to the support."""
+        support, query = x.split([episode.support.size, episode.query.size])
+        weights = self._adapting.adapted(support, episode.told, len(episode.classes), for_outer=True)
+        return cross_entropy(self._adapting.outputs(weights, query), episode.truth)
+
+    def _bill(self, x: Tensor, episode: Episode, total: int) -> tuple[int, int]:
+        """Forward passes, and all that gradients and their gradients took."""
+        weights = self._adapting.start(len(episode.classes))
+        passes = []
+        with evaluating(self._adapting.bare), torch.no_grad():  # so that running statistics do not notice
+            for part in x.split([episode.support.size, episode.query.size]):
+                with FlopCounterMode(display=False) as counted:
+                    self._adapting.outputs(weights, part)
+                passes.append(counted.get_total_flops() // 2)
+        forward = self.steps * passes[0] + passes[1]
+        return forward, total - forward

@@ -1,0 +1,127 @@
+"""One vector per class, and samples compared with all of them, alike to the last digit alone and in a block.
+
+A sum over features is always made feature by feature, one after another, whatever is computed beside it. A library for
+linear algebra chooses its order by the shape of the block, so none is used here.
+
+A block is compared once, with the vectors as they are at its start. When a class gets another vector, those rows of the
+block that were not answered yet are compared with it at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftline.compiled import compiled
+from driftline.training.totals import WIDE, totals
+
+ROWS, LANES = 4, 2 * WIDE
+"""How many rows are compared with how many classes at a time: as many sums as a processor has registers for."""
+ABREAST, BLOCK = 4 * WIDE, 128
+"""How many rows of a block are compared with a new vector at a time, and the most rows in a block."""
+products, distances = totals(ROWS, LANES // WIDE, apart=False), totals(ROWS, LANES // WIDE, apart=True)
+products_with_one, distances_to_one = totals(1, ABREAST // WIDE, apart=False), totals(1, ABREAST // WIDE, apart=True)
+
+
+@compiled()
+def compare(
+    rows: np.ndarray, vectors: np.ndarray, changed: np.ndarray, tiles: np.ndarray, known: np.ndarray, apart: bool
+) -> np.ndarray:
+    """Each row with each class: the dot product or, `apart`, minus the squared distance; minus infinity if not known.
+
+    `tiles[t, k, j]` is feature k of class 16 t + j, once those that have changed have been copied there.
+    """
+    filled = np.zeros((-(-len(rows) // ROWS) * ROWS, rows.shape[1]), np.float32)
+    filled[: len(rows)] = rows
+    found = np.empty((len(filled), LANES), np.float32)
+    outputs = np.empty((len(rows), len(known)), np.float32)
+    for t in range(len(tiles)):
+        for label in range(t * LANES, min((t + 1) * LANES, len(known))):
+            if changed[label]:  # copied only now, because the tile is fetched from memory now in any case
+                tiles[t, :, label % LANES] = vectors[label]
+                changed[label] = False
+        for i in range(0, len(filled), ROWS):
+            if apart:
+                distances(filled[i : i + ROWS], tiles[t], found[i : i + ROWS])
+            else:
+                products(filled[i : i + ROWS], tiles[t], found[i : i + ROWS])
+        for i in range(len(rows)):
+            for label in range(t * LANES, min((t + 1) * LANES, len(known))):
+                outputs[i, label] = found[i, label % LANES] if known[label] else -np.inf
+    return outputs
+
+
+@compiled()
+def lay_abreast(rows: np.ndarray, lanes: np.ndarray) -> None:
+    """Set `lanes[t, k, i]` to feature k of row 32 t + i."""
+    for t in range(-(-len(rows) // ABREAST)):
+        for k in range(rows.shape[1]):
+            for i in range(min(ABREAST, len(rows) - t * ABREAST)):
+                lanes[t, k, i] = rows[t * ABREAST + i, k]
+
+
+@compiled()
+def replace(
+    label: int, vector: np.ndarray, vectors: np.ndarray, changed: np.ndarray, known: np.ndarray,
+    lanes: np.ndarray, outputs: np.ndarray, answered: int, apart: bool,
+) -> None:  # fmt: skip
+    """Another vector for one class, and the rows of a block from `answered` on compared with it."""
+    vectors[label] = vector
+    changed[label] = known[label] = True
+    found = np.empty((1, ABREAST), np.float32)
+    for t in range(answered // ABREAST, -(-len(outputs) // ABREAST)):
+        if apart:
+            distances_to_one(vector.reshape(1, -1), lanes[t], found)
+        else:
+            products_with_one(vector.reshape(1, -1), lanes[t], found)
+        for i in range(max(answered, t * ABREAST), min(len(outputs), (t + 1) * ABREAST)):
+            outputs[i, label] = found[0, i - t * ABREAST]
+
+
+@compiled()
+def take_in(row: np.ndarray, label: int, sums: np.ndarray, counts: np.ndarray, means: np.ndarray) -> None:
+    """One more row of a class."""
+    counts[label] += 1
+    for k in range(len(row)):
+        sums[label, k] += row[k]
+        means[label, k] = sums[label, k] / counts[label]
+
+
+class Exemplars:
+    """A vector for each class that has one; a class that has none can never be the best.
+
+    >>> classes = Exemplars(classes=3, features=2, apart=False)
+    >>> classes.put(1, np.float32([2, 0]))
+    >>> classes.outputs(np.float32([[1, 5]])).tolist()
+    [[-inf, 2.0, -inf]]
+    """
+
+    def __init__(self, classes: int, features: int, apart: bool) -> None:
+        self.apart = apart
+        self._vectors = np.zeros((classes, features), np.float32)
+        self._changed = np.zeros(classes, bool)
+        self._tiles = np.zeros((-(-classes // LANES), features, LANES), np.float32)
+        self._known = np.zeros(classes, bool)
+        self._lanes = np.zeros((BLOCK // ABREAST, features, ABREAST), np.float32)
+        self._block = np.zeros((0, classes), np.float32)
+        self.answered = 0
+        """So many rows of the block have been answered: their outputs stay as they are."""
+
+    def put(self, label: int, vector: np.ndarray) -> None:
+        """From now on this is the vector of one class, also for those rows of the block that were not answered yet."""
+        classes = self._vectors, self._changed, self._known
+        replace(label, vector, *classes, self._lanes, self._block, self.answered, self.apart)
+
+    def put_all(self, vectors: np.ndarray, known: np.ndarray) -> None:
+        """From now on these are the vectors of all classes, of which these are known; the block is over."""
+        self._vectors[:], self._changed[:], self._known[:] = vectors, True, known
+        self._block = self._block[:0]
+
+    def outputs(self, rows: np.ndarray) -> np.ndarray:
+        """Each row compared with each class; minus infinity where a class is not known."""
+        return compare(rows, self._vectors, self._changed, self._tiles, self._known, self.apart)
+
+    def open(self, rows: np.ndarray) -> np.ndarray:
+        """The same for a block: its outputs are kept up to date until another is opened."""
+        lay_abreast(rows, self._lanes)
+        self._block, self.answered = self.outputs(rows), 0
+        return self._block

@@ -1,0 +1,51 @@
+"""Training only the last layers of a network, counted as layers: a weight and its bias are one."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from driftline.errors import UserError
+from driftline.training.encode import last_linear
+from driftline.training.norms import KINDS
+
+
+def last_layers(model: nn.Module, n: int) -> list[nn.Module]:
+    """The last n layers that have weights, in the order in which the network names them; 1 is the last linear layer.
+
+    Normalisation is no layer of its own: what stands between two of these layers goes with them.
+
+    >>> net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(8, 2))
+    >>> [type(layer).__name__ for layer in last_layers(net, 2)]
+    ['Conv2d', 'BatchNorm2d', 'Linear']
+    """
+    weighted = [layer for layer in model.modules() if list(layer.parameters(recurse=False))]
+    end = next(k for k, layer in enumerate(weighted) if layer is last_linear(model))
+    counted = [k for k in range(end + 1) if not isinstance(weighted[k], KINDS)]
+    if not 1 <= n <= len(counted):
+        raise UserError(f"layers={n}: this network has {len(counted)} layers with weights, so give from 1 to that many")
+    return weighted[counted[-n] : end + 1]
+
+
+def train_only(model: nn.Module, layers: list[nn.Module]) -> list[nn.Parameter]:
+    """Freeze everything but the weights of these layers, which are returned."""
+    model.requires_grad_(False)
+    weights = [weight for layer in layers for weight in layer.parameters(recurse=False)]
+    for weight in weights:
+        weight.requires_grad_(True)
+    return weights
+
+
+def rest_frozen(model: nn.Module) -> None:
+    """Put what is frozen into evaluation mode: its features must be the same in lessons and in answers.
+
+    That is every module with a frozen weight in it, and every one without weights in front of the first trained layer.
+    """
+    parts = list(model.modules())
+    own = [[weight.requires_grad for weight in part.parameters(recurse=False)] for part in parts]
+    if all(all(trained) for trained in own):
+        return
+    first = next((k for k, trained in enumerate(own) if any(trained)), len(parts))
+    for k, part in enumerate(parts):
+        inside = [weight.requires_grad for weight in part.parameters()]
+        if not all(inside) or (not inside and k < first):
+            part.training = False

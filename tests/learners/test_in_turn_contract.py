@@ -1,0 +1,70 @@
+"""Answering several samples together must not use labels that come later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+
+from driftline import registry
+from driftline.learners.frozen import Frozen
+from driftline.learners.ncm import NearestClassMean
+from driftline.reveal import Turns
+from driftline.testing import check_learner
+from driftline.types import Answers
+
+
+@dataclass
+class Peeking(NearestClassMean):
+    """Hears a block's labels before it answers it."""
+
+    def in_turn(self, turns: Turns) -> Answers:
+        for _ in range(len(turns)):
+            if (shown := turns.tell(0)) is not None:
+                self.learn(shown.x, shown.y)
+        return self.predict(turns.x)
+
+
+@dataclass
+class Slow(NearestClassMean):
+    """Answers a whole block with what it knew at its start."""
+
+    def in_turn(self, turns: Turns) -> Answers:
+        answers = self.predict(turns.x)
+        for prediction in answers.prediction:
+            if (shown := turns.tell(prediction)) is not None:
+                self.learn(shown.x, shown.y)
+        return answers
+
+
+@dataclass
+class Deaf(Frozen):
+    """Does not ask for labels."""
+
+    def in_turn(self, turns: Turns) -> Answers:
+        return self.predict(turns.x)
+
+
+@pytest.mark.parametrize("wrong", [Peeking, Slow, Deaf])
+def test_the_contract_catches(wrong: type) -> None:
+    with pytest.raises(AssertionError, match="in_turn"):
+        check_learner(wrong)
+
+
+LESSONS = {"every": 7, "epochs": 1, "batch": 4, "lr": 0.01}
+
+
+@pytest.mark.parametrize("name", ["fine-tune", "standard-training", "lwf", "exemplar-tuning", "weight-imprinting"])
+def test_the_contract_holds_with_lessons_in_the_middle_of_a_block(name: str) -> None:
+    more = {"switch": 9} if name == "weight-imprinting" else {}
+    check_learner(partial(registry.get("method", name), **LESSONS, **more))
+
+
+def test_a_frozen_model_hears_every_label() -> None:
+    told = []
+    frozen = Frozen()
+    frozen.predict = lambda x: Answers(np.zeros(len(x), int))  # type: ignore[method-assign]
+    frozen.in_turn(Turns(np.zeros((3, 1)), 0, told.append))
+    assert told == [0, 0, 0]
