@@ -17,7 +17,8 @@ def figure(
         str,
         typer.Argument(
             help="examples, path, weights, svcca, adjacent or models-over-time (seq-to-final); curves; composition, "
-            "differences or gains (refinement); collapse, growth, severities, schedule or sweep (test-time).",
+            "differences or gains (refinement); collapse, growth, severities, schedule or sweep (test-time); "
+            "rolling, roc, thresholds or classes (open-world); pareto.",
             metavar="NAME",
         ),
     ],
@@ -39,7 +40,10 @@ def figure(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="Of gains: which one, else oec. Of differences: one to compare instead of answers."),
+        typer.Option(
+            help="Of gains: which one, else oec. Of differences: one to compare instead of answers. "
+            "Of pareto: the one against compute."
+        ),
     ] = None,
     over: Annotated[str | None, typer.Option(help="Of gains: the method they are over. [default: frozen]")] = None,
     stream: Annotated[

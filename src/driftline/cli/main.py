@@ -19,6 +19,7 @@ from driftline.cli import show as show_
 from driftline.cli.audit import audit
 from driftline.cli.calibrate import calibrate
 from driftline.cli.collapse_2d import collapse_2d
+from driftline.cli.episodes import episodes
 from driftline.cli.figure import figure
 from driftline.errors import UserError, unknown
 from driftline.version import __version__
@@ -216,6 +217,7 @@ def quickstart(
 app.command()(audit)
 app.command()(calibrate)
 app.command("collapse-2d")(collapse_2d)
+app.command()(episodes)
 app.command()(figure)
 
 

@@ -210,8 +210,11 @@ def _marks(table: ResultTable) -> str:
 def _revealed(table: ResultTable) -> str:
     protocol = table.group.card["protocol"]
     delay, budget = protocol["label_delay_steps"], protocol["labels_per_step"]
-    when = "at the end of each step" if not delay else f"{delay} step(s) late"
+    singly, missing = protocol.get("one_by_one", False), protocol.get("labels_missing", 0)
+    at_once = "after each answer" if singly else "at the end of each step"
+    when = f"{delay} {'sample' if singly else 'step'}(s) late" if delay else at_once
     amount = "" if budget == "all" else f", at most {budget} per step"
+    amount += f", {missing:.0%} of them never" if missing else ""
     return f"Revealed to the methods: {protocol['revealed']}, {when}{amount}."
 
 

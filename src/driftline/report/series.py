@@ -90,12 +90,12 @@ def sample_counts(group: Group) -> Series:
 
 def projection(group: Group, method: str, chunks: int = 8) -> tuple[Series, str]:
     """The features of a method's first seed in two dimensions, by stretches of time, and how they were projected."""
-    columns = ["stretch", "class", "x", "y"]
+    columns, names = ["stretch", "class", "x", "y"], times(group)
     frame = group.runs_of(method)[0].table("features")
+    frame = frame[frame["time"].isin(names)] if len(frame) else frame  # those of few-shot episodes have no time
     if frame.empty:
         return Series(columns, []), ""
     places, how = project(np.stack(frame["features"].to_list()))
-    names = times(group)
     parts = np.array_split(np.array(names), min(chunks, len(names)))
     stretch = {name: part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts for name in part}
     rows = zip(frame["time"].map(stretch), frame["truth"].astype(str), *places.round(3).T.tolist(), strict=True)
@@ -125,7 +125,7 @@ def times(group: Group) -> list[str]:
 
 def unit(group: Group) -> str:
     """What the times of a group are, as an axis is called."""
-    return "images seen" if group.card["run"]["benchmark"] == "test-time" else "t"
+    return {"test-time": "images seen", "open-world": "samples seen"}.get(group.card["run"]["benchmark"], "t")
 
 
 def over_time(group: Group, headline: tuple[tuple[str, str], ...]) -> dict[str, Series]:

@@ -18,8 +18,8 @@ import pandas as pd
 from driftline.atomic import write_bytes
 from driftline.errors import UserError, unknown
 from driftline.record import Record
-from driftline.report import adapting, courses, landscape
-from driftline.report.figures import adaptation, sequence, stream
+from driftline.report import adapting, courses, landscape, newcomers
+from driftline.report.figures import adaptation, open_world, sequence, stream
 from driftline.report.figures.panels import PALE, TEXT, Chart
 
 FORMATS = (".svg", ".pdf", ".png", ".html")
@@ -103,4 +103,9 @@ FIGURES = {
     "severities": Figure(adapting.severities, adaptation.severities),
     "schedule": Figure(adapting.schedule, adaptation.schedule),
     "sweep": Figure(adapting.sweep, adaptation.sweep),
+    "rolling": Figure(newcomers.rolling, open_world.rolling),
+    "roc": Figure(newcomers.roc, open_world.roc),
+    "thresholds": Figure(newcomers.thresholds, open_world.thresholds),
+    "classes": Figure(newcomers.classes, open_world.classes),
+    "pareto": Figure(newcomers.pareto, open_world.pareto),
 }

@@ -10,13 +10,18 @@ from driftline.errors import unknown
 from driftline.record import Record
 from driftline.report.grids import Grid
 from driftline.report.groups import groups
-from driftline.report.layouts import refinement, seq_to_final, test_time
+from driftline.report.layouts import open_world, refinement, seq_to_final, test_time
 from driftline.report.layouts.parts import Layout
 from driftline.report.layouts.seq_to_final import BOTTOM, TOP, VARIANTS
 
 __all__ = ["BOTTOM", "LAYOUTS", "TOP", "VARIANTS", "layout"]
 
-LAYOUTS: dict[str, Layout] = {**seq_to_final.LAYOUTS, **refinement.LAYOUTS, **test_time.LAYOUTS}
+LAYOUTS: dict[str, Layout] = {
+    **seq_to_final.LAYOUTS,
+    **refinement.LAYOUTS,
+    **test_time.LAYOUTS,
+    **open_world.LAYOUTS,
+}
 
 
 def layout(record: Record, name: str) -> tuple[Grid, ...]:

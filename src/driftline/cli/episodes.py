@@ -1,0 +1,115 @@
+"""`driftline episodes`: few-shot accuracy of a network on classes it was never trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from driftline.data import Dataset
+    from driftline.types import Samples
+
+
+def episodes(
+    data: Annotated[str, typer.Option(help="A dataset's name.")],
+    model: Annotated[str | None, typer.Option(help="A network's name. [default: the one that suits the data]")] = None,
+    pretraining: Annotated[
+        str, typer.Option(help="How it is trained: supervised, prototypes, meta-baseline, maml or moco.")
+    ] = "prototypes",
+    way: Annotated[int, typer.Option(help="Classes in an episode.", min=2)] = 5,
+    shot: Annotated[int, typer.Option(help="Samples of each to learn from.", min=1)] = 5,
+    query: Annotated[int, typer.Option(help="Samples of each to be asked about.", min=1)] = 15,
+    number: Annotated[int, typer.Option("-n", "--number", help="Episodes.", min=2)] = 600,
+    novel: Annotated[int | None, typer.Option(help="Classes kept for the episodes. [default: half]", min=2)] = None,
+    steps: Annotated[int, typer.Option(help="Steps of gradient descent on each episode; 0: none.", min=0)] = 0,
+    step_size: Annotated[float, typer.Option("--lr", help="The learning rate of these steps.")] = 0.1,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="part.key=value, e.g. pretraining.updates=500 or model.width=32")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the network, the classes and the episodes.", min=0)] = 0,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Where data are. [default: as for `driftline run`]")
+    ] = None,
+) -> None:
+    """Train a network on some classes, then measure it in n-shot k-way episodes of all the others.
+
+    `--set pretraining.updates=0` measures a network as it comes, for example with weights from a file.
+    """
+    from driftline.seeds import Seed
+    from driftline.training import episodes as few
+
+    parts = _parts(data, model, pretraining, set_ or [])
+    dataset, training, kept = _divided(parts["data"], novel, Seed(seed), data_dir)
+    network = _trained(parts, dataset, training, Seed(seed))
+    drawn = list(few.episodes(kept, way, shot, query, number, Seed(seed).child("episodes")))
+    typer.echo(f"{way}-way {shot}-shot on {len(set(kept.y.tolist()))} novel classes, {number} episodes, 95 % interval")
+    typer.echo(f"nearest class mean        {few.nearest_mean_accuracy(network, kept, drawn)}")
+    typer.echo(f"nearest by cosine         {few.nearest_mean_accuracy(network, kept, drawn, cosine=True)}")
+    if steps:
+        reached = few.adapting_accuracy(network, kept, drawn, steps=steps, lr=step_size)
+        typer.echo(f"after {steps:3d} gradient steps  {reached}")
+
+
+def _parts(data: str, model: str | None, pretraining: str, assignments: list[str]) -> dict[str, dict[str, Any]]:
+    """What was said of the data, the model and its training, as mappings with a name each."""
+    from driftline import spec
+
+    said = {"data": {"name": data}, "model": {"name": model}, "pretraining": {"name": pretraining}}
+    # A spec's own part is its benchmark; here that is the training.
+    content = spec.with_settings({"benchmark": "pretraining", **said}, assignments)
+    return {name: content[name] for name in said}
+
+
+def _divided(
+    said: dict[str, Any], novel: int | None, seed: Any, where: Path | None
+) -> tuple[Dataset, Samples, Samples]:
+    """The data, the samples to train on, and all samples of the classes that are kept for the episodes."""
+    import numpy as np
+
+    from driftline import data
+    from driftline.errors import UserError
+    from driftline.tasks import Classification
+
+    options = {key: value for key, value in said.items() if key != "name"}
+    dataset = data.load(said["name"], options, data.folders(where))
+    if not isinstance(dataset.task, Classification):
+        raise UserError(f"episodes are made of classes, and {said['name']} has none")
+    classes = seed.child("classes").numpy().permutation(np.unique(dataset.samples.y))
+    kept = len(classes) // 2 if novel is None else novel
+    if not 2 <= kept <= len(classes) - 2:
+        raise UserError(f"novel={kept}: {said['name']} has {len(classes)} classes; two or more must be left for each")
+    episodic = np.flatnonzero(np.isin(dataset.samples.y, classes[:kept]))
+    return dataset, dataset.samples[_to_train(dataset, classes[kept:])], dataset.samples[episodic]
+
+
+def _to_train(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
+    """The rows of these classes that are not in an official test set."""
+    import numpy as np
+
+    tests = np.zeros(len(dataset.samples), bool) if dataset.test is None else dataset.test
+    return np.flatnonzero(np.isin(dataset.samples.y, classes) & ~tests)
+
+
+def _trained(parts: dict[str, dict[str, Any]], dataset: Dataset, samples: Samples, seed: Any) -> Any:
+    """A network trained on these samples."""
+    from driftline import models, registry
+    from driftline.errors import UserError
+    from driftline.jobs import Choice, filled
+    from driftline.models.estimator import Estimator
+
+    said = {**parts["model"], "name": parts["model"]["name"] or dataset.model}
+    choice = filled("model", Choice.model_validate(said))
+    shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
+    network = models.build(choice.name, shape, dataset.task.width, seed.child("init"), **choice.settings)
+    if isinstance(network, Estimator):
+        raise UserError(f"episodes need the features of a network, and {choice.name} is none: try --model mlp")
+    how = filled("pretraining", Choice.model_validate(parts["pretraining"]))
+    teacher = registry.get("pretraining", how.name)(**how.settings)
+    teacher.seed = seed.child("upstream")
+    teacher.prepare(network, dataset.task)
+    teacher.train(samples.x, samples.y)
+    return network
