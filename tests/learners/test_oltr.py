@@ -71,7 +71,7 @@ def test_what_is_near_the_memory_is_answered_with_more_certainty() -> None:
 
 def test_the_rhythm_of_the_paper() -> None:
     """4 epochs every 200 of the first 10,000 labels, then every 5,000: 65 lessons on 1,005,000 samples in all."""
-    learner, at = OLTR(), []
+    learner, at = OLTR(every=5000, early=10_000, early_every=200), []
     learner.heard = learner.last = 0
     for learner.heard in range(1, 89_922):
         if learner.wants_lesson():

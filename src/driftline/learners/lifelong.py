@@ -35,13 +35,15 @@ Rhythm = Literal["every", "doubling", "new-classes"]
 
 @dataclass
 class Lifelong(Learner):
-    """Told labels one by one; trains on all of them when it wants to. The defaults are NED's for fine-tuning.
+    """Told labels one by one; trains on all of them when it wants to.
+
+    The defaults are NED's for fine-tuning, but for `every`: its 5,000 are for streams of 90,000 samples.
 
     `rhythm`: a lesson every so many labels; or after so many, twice as many, four times as many; or whenever so many
     labels of classes have come that it has never been trained on. With every=0 it never trains, and keeps nothing.
     """
 
-    every: int = 5000
+    every: int = 250
     epochs: int = 4
     lr: float = 0.1
     momentum: float = 0.9

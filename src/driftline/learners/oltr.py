@@ -50,8 +50,8 @@ class OLTR(StandardTraining):
 
     lr: float = 0.1  # of the classifier and of what recalls
     feature_lr: float = 0.01
-    early: int = 10_000  # so many labels in the beginning
-    early_every: int = 200  # have a lesson every so many
+    early: int = 500  # so many labels in the beginning; NED: 10,000 of 90,000
+    early_every: int = 50  # have a lesson every so many; NED: 200
     scale: float = 16.0
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:

@@ -31,7 +31,7 @@ from driftline.types import Samples
 class WeightImprinting(OnFeatures):
     """Class means for the first labels; then their place is taken by weights that are trained."""
 
-    switch: int = 10_000  # so many labels pass before the first lesson
+    switch: int = 500  # so many labels pass before the first lesson; NED: 10,000 of 90,000
     scale: float = 4.0  # of cosines, before the first lesson
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
