@@ -87,7 +87,6 @@ def test_killed_in_the_middle_of_the_stream_and_resumed_it_ends_the_same(
     record: driftline.Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(checkpoint, "RARELY", 0)
     planned, store = plan(parse(SPEC), None), Store.create(tmp_path)
     advanced = []
 

@@ -24,13 +24,16 @@ from driftline.benchmarks import base
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.metrics import adaptation
-from driftline.metrics.intervals import percentile_interval, wilson
+from driftline.metrics.blocks import resample_blocks
+from driftline.metrics.intervals import Interval, percentile_interval, wilson
 from driftline.record import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import Shards, ahead, corrupted, orders, read_matrices, shards
 from driftline.streams.corrupted import Corrupted, pool
 from driftline.types import Probe, Reveal, Samples, Step
+
+LEAST_BATCHES = 10
 
 
 class Options(base.Options):
@@ -205,7 +208,7 @@ def protocol(options: Options, stream: Corrupted | Shards) -> dict[str, Any]:
 
 
 def rows(answers: pd.DataFrame, draws: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """The scores of one run: windows of time with Wilson intervals, means with windows drawn anew."""
+    """The scores of one run: windows of time with Wilson intervals, means with blocks of batches drawn anew."""
     correct, batch = answers["correct"].to_numpy(float), answers["step"].to_numpy()
     parts = adaptation.windows(correct)
     ends = np.cumsum([len(part) for part in parts])
@@ -213,11 +216,21 @@ def rows(answers: pd.DataFrame, draws: int, rng: np.random.Generator) -> Iterato
     for end, part, below, above in zip(ends, parts, low, high, strict=True):
         row = {"value": part.mean(), "low": below, "high": above, "n": len(part), "unit": "examples"}
         yield {"metric": "stream-accuracy", "stat": "each", "time": str(end), **row}
-    whole = percentile_interval(adaptation.resample_windows(parts, draws, rng))
-    tail = correct[-max(1, len(correct) // adaptation.TENTH) :]
+    whole = _over_blocks(correct, batch, draws, rng)
+    last = slice(-max(1, len(correct) // adaptation.TENTH), None)
+    tail = _over_blocks(correct[last], batch[last], draws, rng)
     yield _mean("stream-accuracy", adaptation.accuracy(correct), whole, len(correct))
     yield _mean("batch-accuracy", adaptation.batch_accuracy(correct, batch), whole, len(correct))
-    yield _mean("last-tenth", adaptation.last_tenth(correct), wilson(tail.sum(), len(tail)), len(tail))
+    yield _mean("last-tenth", adaptation.last_tenth(correct), tail, len(correct[last]))
+
+
+def _over_blocks(correct: np.ndarray, batch: np.ndarray, draws: int, rng: np.random.Generator) -> Interval:
+    """Of a mean over time: neighbouring batches are alike. Too few batches count as if images were independent."""
+    inverse = np.unique(batch, return_inverse=True)[1]
+    by_batch = np.bincount(inverse, correct) / np.bincount(inverse)
+    if len(by_batch) < LEAST_BATCHES:
+        return wilson(correct.sum(), len(correct))
+    return percentile_interval(resample_blocks(by_batch, draws, rng))
 
 
 def _mean(metric: str, value: Any, interval: Any, n: int) -> dict[str, Any]:

@@ -121,15 +121,3 @@ def windows(correct: ArrayLike) -> list[np.ndarray]:
     values = np.asarray(correct, float)
     count = min(MOST, max(FEW, len(values) // LEAST))
     return [part for part in np.array_split(values, count) if len(part)]
-
-
-def resample_windows(parts: list[np.ndarray], draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Means (draws,) over the stream with whole windows drawn anew: neighbours in time are alike, windows less so.
-
-    >>> resample_windows([np.ones(3), np.ones(2)], 2, np.random.default_rng(0)).tolist()
-    [1.0, 1.0]
-    """
-    sums, sizes = np.array([part.sum() for part in parts]), np.array([len(part) for part in parts])
-    picks = rng.integers(len(parts), size=(draws, len(parts)))
-    means: np.ndarray = sums[picks].sum(axis=1) / sizes[picks].sum(axis=1)
-    return means
