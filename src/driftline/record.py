@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from driftline.atomic import replacing
-from driftline.errors import UserError
+from driftline.errors import MissingExtra, UserError, unknown
 from driftline.tasks import Task
 from driftline.types import Answers, Probe, Samples, Step
+
+if TYPE_CHECKING:
+    import polars as pl
 
 TOP = 5  # how many of the best scores an answer keeps
 GROUP = 1 << 17  # rows per Parquet row group: fixed, so that files do not depend on how a run was interrupted
 TABLES = ("answers", "probes", "gauges")
+FRAMES = (*TABLES, "scores")
 
 
 class Recorder:
@@ -232,6 +236,28 @@ class Record:
     def scores(self) -> pd.DataFrame:
         """One row per (run, metric, time): value, interval, n."""
         return self._frame("scores")
+
+    def polars(self, name: str) -> pl.DataFrame:
+        """`answers`, `probes`, `gauges` or `scores` of all runs as a polars frame, with the same columns in front.
+
+        A column that one run lacks is null there; one that is numbers here and text there becomes text.
+        """
+        if name not in FRAMES:
+            raise unknown("frame", name, FRAMES)
+        try:
+            import polars as pl
+        except ModuleNotFoundError as error:
+            if error.name != "polars":
+                raise
+            raise MissingExtra("a polars frame", "polars") from None
+        frames = []
+        for run in self.runs:
+            path = run.folder / f"{name}.parquet"
+            if path.exists():
+                front = [pl.lit(run.key).alias("run"), pl.lit(run.method).alias("method")]
+                seed = pl.lit(run.seed, pl.Int64).alias("seed")
+                frames.append(pl.read_parquet(path).select(*front, seed, pl.all()))
+        return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
 
     def _frame(self, name: str) -> pd.DataFrame:
         frames = []

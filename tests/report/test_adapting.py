@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,7 @@ def test_the_page_has_one_section_for_all_speeds(tmp_path: Path) -> None:
     slow += [adapted(tmp_path, "frozen", seed, [0.1] * 4, options=options) for seed in (0, 1)]
     runs = [*made(tmp_path), *slow]
     text = page(Record(runs))
-    assert text.count("<h2>test-time") == 1
-    assert f"<h2>{TITLE} · speeds 1000, 2000</h2>" in text
+    assert re.findall(r"<h2[^>]*>(test-time.*?)</h2>", text) == [f"{TITLE} · speeds 1000, 2000"]
     assert "mean over 2 speeds" in text
     assert "with every seed: bn." in text  # it was not run at 2000
     (group,) = over_speeds(groups(Record(runs)))

@@ -220,7 +220,7 @@ def test_as_text(make: Make) -> None:
     assert r"\textbf{\textit{60.0}}" in latex
     assert "Seq-to-Final" not in latex  # it printed nothing for these data
     rows = {row["column"]: row for row in csv.DictReader(io.StringIO(render(grids, "csv")))}
-    assert (rows["lp-ft"]["mean"], rows["lp-ft"]["bold"], rows["lp-ft"]["italic"]) == ("0.6", "1", "1")
+    assert (rows["lp-ft"]["value"], rows["lp-ft"]["bold"], rows["lp-ft"]["italic"]) == ("0.6", "1", "1")
     assert (rows["baseline"]["bold"], rows["baseline"]["italic"], rows["baseline"]["seeds"]) == ("1", "0", "1")
 
 

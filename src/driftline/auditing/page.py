@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.auditing.words import interval, points
 from driftline.report import charts
-from driftline.report.page import Figures, bundle, safe_json, template
+from driftline.report.embedding import Figures, bundle, template
 from driftline.report.series import Series
 from driftline.version import __version__
 
@@ -37,7 +37,7 @@ def page(audit: Audit) -> str:
         points=points,
         interval=interval,
         version=__version__,
-        figures=safe_json({"data": figures.data, "charts": figures.specs}),
+        figures=figures.content(),
         bundle=bundle(),
     )
     return text
@@ -101,6 +101,7 @@ def _legend(spec: dict[str, Any]) -> dict[str, Any]:
     for layer in spec.get("layer", [spec]):
         if layer.get("encoding", {}).get("color"):
             layer["encoding"]["color"]["legend"] = {"title": None, "orient": "top", "columns": 5, "symbolOpacity": 1}
+            layer["encoding"].get("strokeDash", {}).pop("legend", None)  # the two make one legend
     return spec
 
 

@@ -75,7 +75,7 @@ def sweep(record: Record, *, where: Path | None = None, setting: str | None = No
         found = [(name, one) for name in names for one in sweeps.swept(group, name)]
         for name, one in found:
             cell = one.cell
-            number = {"value": cell.value, "low": cell.low, "high": cell.high, "seeds": len(cell.by_seed)}
+            number = {"value": cell.value, "low": cell.low, "high": cell.high, "seeds": len(cell.by_seed), "n": cell.n}
             rows.append({"panel": group.title, "setting": name, "method": one.method, "at": one.at, **number})
         left_out += [] if found else [group.title]
     return framed(rows, f"no methods that differ in {setting or 'a setting'}", left_out)

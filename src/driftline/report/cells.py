@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from driftline.report.grids import Entry
 from driftline.report.groups import Group
 from driftline.report.marks import PLAIN, Mark
 from driftline.report.notes import FINAL
-from driftline.report.spread import over_seeds
+from driftline.report.spread import cut, over_seeds
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,13 @@ class Measured:
     low: float = math.nan
     high: float = math.nan
     by_seed: Mapping[int, float] = field(default_factory=dict)
+    n: int = 0
+    """What each seed's number rests on, the least of them; 0 if that is not known."""
+    unit: str = ""
 
     def entry(self, mark: Mark = PLAIN) -> Entry:
-        return Entry(self.value, self.low, self.high, len(self.by_seed), 1, mark)
+        seeds = len(self.by_seed)
+        return Entry(self.value, self.low, self.high, seeds, mark=mark, n=self.n, unit=self.unit)
 
 
 def measured(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str, Measured]:
@@ -35,23 +40,29 @@ def measured(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str,
     if scores.empty:
         return {}
     seeds = {str(name): dict(zip(rows["seed"], rows["value"], strict=True)) for name, rows in scores.groupby("method")}
+    summary: dict[Any, Any] = over_seeds(scores, ["method"]).to_dict("index")
     return {
-        str(method): Measured(row["value"], max(0.0, row["low"]), min(1.0, row["high"]), seeds[str(method)])
-        for method, row in over_seeds(scores, ["method"]).to_dict("index").items()
+        method: Measured(row["value"], *cut(row["low"], row["high"]), seeds[method], int(row["n"]), row["unit"])
+        for method, row in summary.items()
     }
 
 
 def over(cells: Sequence[Measured], mark: Mark = PLAIN) -> Entry | None:
-    """The mean of several; its interval is over the seeds, if all have the same two or more."""
+    """The mean of several; its interval is over the seeds, if all have the same two or more.
+
+    Where cells differ in their seeds or in their n, the least of them is said.
+    """
     if not cells:
         return None
     value = float(np.mean([cell.value for cell in cells]))
-    seeds = {tuple(sorted(cell.by_seed)) for cell in cells}
-    common = seeds.pop() if len(seeds) == 1 else ()
-    if len(common) < 2:
-        return Entry(value, seeds=len(common), of=len(cells), mark=mark)
-    low, high = seed_interval([float(np.mean([cell.by_seed[seed] for cell in cells])) for seed in common])
-    return Entry(value, max(0.0, float(low)), min(1.0, float(high)), len(common), len(cells), mark)
+    seeds, n = min(len(cell.by_seed) for cell in cells), min(cell.n for cell in cells)
+    made = Entry(value, seeds=seeds, of=len(cells), mark=mark, n=n, unit=cells[0].unit)
+    known = {tuple(sorted(cell.by_seed)) for cell in cells}
+    if seeds < 2 or len(known) > 1:
+        return made
+    by_seed = [float(np.mean([cell.by_seed[seed] for cell in cells])) for seed in known.pop()]
+    low, high = cut(*seed_interval(by_seed))
+    return replace(made, low=low, high=high)
 
 
 def spread(cells: Sequence[Measured], mark: Mark = PLAIN) -> Entry | None:

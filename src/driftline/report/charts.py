@@ -16,6 +16,7 @@ from driftline.report.series import Series
 # Okabe and Ito's colours, told apart by colour-blind eyes; black is left to the text, yellow comes late.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#A6761D", "#8C8C8C")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
+SHAPES = ("circle", "triangle-up", "square", "diamond")  # for marks, what dashes are for lines
 RED, WHITE, BLUE = "#B2182B", "#FFFFFF", "#2166AC"
 EMPTY = "rgba(128, 128, 128, 0.22)"  # not evaluated
 NEUTRAL = "#A9B2BD"
@@ -88,7 +89,7 @@ def trend(
         y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=legend)
     )
     points = base.mark_point(filled=True, size=max(8, 400 // max(1, len(times))), opacity=1, clip=True).encode(
-        y=y, tooltip=[alt.Tooltip("method:N"), *_tooltips(name, ("time", unit))]
+        y=y, tooltip=[alt.Tooltip("method:N"), *tooltips(name, ("time", unit))]
     )
     together: alt.LayerChart = (band + line + points).properties(description=f"{name} over time, by method")
     return together
@@ -98,7 +99,7 @@ def dots(data: str, methods: Sequence[str], order: Sequence[str], name: str, lin
     """One number per method with its interval; a dashed line at the methods `lines`, which all are compared with."""
     colours = alt.Scale(domain=list(methods), range=[colour(k) for k in range(len(methods))])
     base = alt.Chart(alt.NamedData(name=data), width=WIDTH, height=alt.Step(20)).encode(
-        color=alt.Color("method:N", scale=colours, legend=None), tooltip=[alt.Tooltip("method:N"), *_tooltips(name)]
+        color=alt.Color("method:N", scale=colours, legend=None), tooltip=[alt.Tooltip("method:N"), *tooltips(name)]
     )
     x = alt.X("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=name, format=".0%", tickCount=6))
     compared = base.transform_filter(alt.FieldOneOfPredicate(field="method", oneOf=list(lines)))
@@ -227,7 +228,7 @@ def _heat_map(data: str, times: Sequence[str], scale: alt.Scale, name: str, tick
             x=alt.X("tau:N", scale=sort, axis=_axis(times, "tested at τ")),
             y=alt.Y("time:N", scale=sort, axis=_axis(times, "trained at t")),
             color=alt.Color("value:Q", scale=scale, legend=legend),
-            tooltip=_tooltips(name, ("time", "trained at t"), ("tau", "tested at τ")),
+            tooltip=tooltips(name, ("time", "trained at t"), ("tau", "tested at τ")),
         )
     )
     return styled(chart.properties(description=f"{name} by training period t and test period τ"), fill=EMPTY)
@@ -241,12 +242,14 @@ def _axis(times: Sequence[str], title: str) -> alt.Axis:
     return alt.Axis(title=title, values=list(times[::every]), labelAngle=angle, labelLimit=90, ticks=False, grid=False)
 
 
-def _tooltips(name: str, *places: tuple[str, str]) -> list[alt.Tooltip]:
+def tooltips(name: str, *places: tuple[str, str], share: bool = True) -> list[alt.Tooltip]:
+    """What pointing at a mark tells: its place, and the number with all that is needed to believe it."""
+    form = ".1%" if share else ".3~f"
     return [
         *(alt.Tooltip(f"{field}:N", title=title) for field, title in places),
-        alt.Tooltip("value:Q", title=name, format=".1%"),
-        alt.Tooltip("low:Q", title="95% interval from", format=".1%"),
-        alt.Tooltip("high:Q", title="to", format=".1%"),
+        alt.Tooltip("value:Q", title=name, format=form),
+        alt.Tooltip("low:Q", title="95% interval from", format=form),
+        alt.Tooltip("high:Q", title="to", format=form),
         alt.Tooltip("interval:N", title="interval over"),
         alt.Tooltip("n:Q", title="test answers per seed", format=","),
         alt.Tooltip("seeds:Q", title="seeds"),
@@ -261,6 +264,6 @@ def styled(chart: alt.TopLevelMixin, fill: str = "transparent") -> dict[str, Any
         **text, titleFontWeight="normal", domainColor=EMPTY, gridColor=EMPTY, tickColor=EMPTY
     )
     themed = themed.configure_legend(**text, titleFontWeight="normal").configure_view(stroke=None, fill=fill)
-    spec: dict[str, Any] = themed.to_dict()
+    spec: dict[str, Any] = themed.to_dict(validate=False)  # that takes longer than all the rest, and tests draw them
     spec.pop("$schema", None)  # an address that nobody needs to follow
     return spec

@@ -95,7 +95,13 @@ def gains(record: Record, *, where: Path | None = None, over: str = FROZEN, metr
             cells = gained(group, over, metric)
             stream = str(group.card["protocol"].get("protocol", ""))
             for method, cell in cells.items():
-                number = {"value": cell.value, "low": cell.low, "high": cell.high, "seeds": len(cell.by_seed)}
+                number = {
+                    "value": cell.value,
+                    "low": cell.low,
+                    "high": cell.high,
+                    "seeds": len(cell.by_seed),
+                    "n": cell.n,
+                }
                 what = {"panel": told or _head(group), "stream": stream, "metric": metric, "over": over}
                 rows.append({**what, "method": method, **number})
             left_out += [] if cells else [group.title]

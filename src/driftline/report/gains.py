@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,9 +26,13 @@ def gains(group: Group, over: str = FROZEN, metric: str = "oec", stat: str = "fi
         raise UserError(f"'{over}' may be any of {', '.join(base)}: say which, with its settings")
     if not base:
         return {}
-    under = cells[base[0]].by_seed
-    found = {method: _minus(cell.by_seed, under) for method, cell in cells.items() if method not in base}
-    return {method: mean_of(by_seed) for method, by_seed in found.items() if by_seed}
+    under = cells[base[0]]
+    found = {method: _minus(cell.by_seed, under.by_seed) for method, cell in cells.items() if method not in base}
+    return {
+        method: replace(mean_of(by_seed), n=min(cells[method].n, under.n), unit=under.unit)
+        for method, by_seed in found.items()
+        if by_seed
+    }
 
 
 def mean_of(by_seed: Mapping[int, float]) -> Measured:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from driftline.errors import unknown
 from driftline.report.marks import PLAIN, Mark
 from driftline.report.results import NONE, shown
-from driftline.report.tables import piped, plain_md, tex, tiny
+from driftline.report.tables import label, piped, plain_md, span, tex, tiny
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,10 @@ class Entry:
     of: int = 1
     """Over how many runs of different networks or sequences it is a mean."""
     mark: Mark = PLAIN
+    n: int = 0
+    """What each seed's number rests on; 0 if that is not known."""
+    unit: str = ""
+    """What n counts: examples, times."""
 
     @property
     def interval(self) -> str:
@@ -60,6 +64,16 @@ class Grid:
         """Whether entries rest on different numbers of runs, so that each must say on how many."""
         return len({entry.of for line in self.lines for entry in line.entries if entry and entry.of > 1}) > 1
 
+    @property
+    def rests_on(self) -> str:
+        """How many seeds, examples or times, and runs there are behind our numbers."""
+        ours = [entry for line in self.lines if not line.source for entry in line.entries if entry]
+        units = dict.fromkeys(entry.unit for entry in ours if entry.n)
+        each = " or ".join(f"{span([e.n for e in ours if e.n and e.unit == unit])} {unit}" for unit in units)
+        seeds, of = [entry.seeds for entry in ours if entry.seeds], [entry.of for entry in ours if entry.of > 1]
+        said = {"Seeds of our numbers": span(seeds), "n of each seed": each, "Cells behind a mean": span(of)}
+        return " ".join(f"{what}: {count}." for what, count in said.items() if count)
+
 
 def render(grids: Sequence[Grid], format: str) -> str:
     """The grids as text: `md`, `latex` or `csv`."""
@@ -81,13 +95,14 @@ def _markdown_grid(grid: Grid) -> str:
             part for part in (f"{stars}{_value(grid, entry)}{stars}", entry.interval, _count(grid, entry)) if part
         )
 
+    under = [note for note in (grid.rests_on, *grid.notes) if note]
     lines = [
         f"### {plain_md(grid.title)}",
         "",
         piped([grid.corner, *map(plain_md, grid.columns)]),
         piped([":--", *(["--:"] * len(grid.columns))]),
         *(piped([plain_md(line.title), *map(cell, line.entries)]) for line in grid.lines),
-        *(["", *map(plain_md, grid.notes)] if grid.notes else []),
+        *(["", *map(plain_md, under)] if under else []),
     ]
     return "\n".join(lines) + "\n"
 
@@ -97,12 +112,13 @@ def _latex(grids: Sequence[Grid]) -> str:
 
 
 def _latex_grid(grid: Grid) -> str:
+    caption = " ".join(filter(None, [f"{grid.title}.", grid.rests_on, *grid.notes]))
     lines = [
         r"\begin{table}",
         r"\centering",
         r"\small",
         r"\setlength{\tabcolsep}{4pt}",
-        f"\\caption{{{tex(' '.join([f'{grid.title}.', *grid.notes]))}}}",
+        f"\\caption{{{tex(caption)}}}{label(grid.title)}",
         f"\\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
         r"\toprule",
         f"{' & '.join(map(tex, (grid.corner, *grid.columns)))} \\\\",
@@ -130,15 +146,16 @@ def _latex_rows(grid: Grid, line: Line) -> list[str]:
 def _csv(grids: Sequence[Grid]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    header = "table row column mean low high seeds of bold italic source"
+    header = "table row column value low high seeds n unit of bold italic source"
     writer.writerow(header.split())
     for grid in grids:
         for line in grid.lines:
             for column, entry in zip(grid.columns, line.entries, strict=True):
                 if entry:
-                    numbers = (repr(entry.value), repr(entry.low), repr(entry.high), entry.seeds, entry.of)
+                    numbers = (repr(entry.value), repr(entry.low), repr(entry.high))
+                    counts = (entry.seeds, entry.n, entry.unit, entry.of)
                     marked = (int(entry.mark.bold), int(entry.mark.italic))
-                    writer.writerow([grid.title, line.name, column, *numbers, *marked, line.source])
+                    writer.writerow([grid.title, line.name, column, *numbers, *counts, *marked, line.source])
     return out.getvalue()
 
 

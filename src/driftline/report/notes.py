@@ -199,8 +199,8 @@ def _marks(table: ResultTable) -> str:
     if any(cell.leads for cell in table.cells()):
         aside = "; the oracle, which is shown more, does not compete" if ORACLE in table.group.methods else ""
         return (
-            "Bold: the best of a column and all that cannot be told from it (the 95% paired t-interval of their "
-            f"differences on common seeds contains 0){aside}."
+            "Bold: the best of a column and all that cannot be told from it (paired t test on common seeds at 5%, "
+            f"Holm-corrected for the methods of the column){aside}."
         )
     if len(table.rows) < 2:
         return "Nothing is marked best: there is one method."

@@ -14,7 +14,7 @@ from driftline import registry
 from driftline.report.beside import cited, printed
 from driftline.report.groups import Group
 from driftline.report.marks import ORACLE
-from driftline.report.spread import leaders, over_seeds
+from driftline.report.spread import cut, leaders, over_seeds
 
 NONE = "–"
 
@@ -101,13 +101,10 @@ class ResultTable:
 
 def tabulate(group: Group) -> ResultTable:
     """The headline metrics of the group's benchmark, by method."""
-    benchmark = registry.get("benchmark", group.card["run"]["benchmark"])
-    scores = group.scores[group.scores["stat"] != "each"]
-    known = set(zip(scores["metric"], scores["stat"], strict=True))  # a benchmark's protocols have different ones
-    columns = tuple(_column(metric, stat, group.card) for metric, stat in benchmark.headline if (metric, stat) in known)
+    scores, columns = group.scores[group.scores["stat"] != "each"], headline(group)
     summary: dict[Any, Any] = over_seeds(scores, ["method", "metric", "stat"]).to_dict("index")
     fair = scores[scores["method"] != ORACLE]  # what is shown more than the others cannot lead them
-    leading = [leaders(_by_seed(fair, column), column.better) for column in columns]
+    leading = [leaders(by_seed(fair, column), column.better) for column in columns]
     rows = []
     for method in group.methods:
         cells = (
@@ -117,6 +114,22 @@ def tabulate(group: Group) -> ResultTable:
         rows.append(Row(method, tuple(cells), _gmac(group, method), len({run.seed for run in group.runs_of(method)})))
     beside = {method: tuple(_published(group, method, columns)) for method in group.methods}
     return ResultTable(group, columns, tuple(rows), beside)
+
+
+def headline(group: Group) -> tuple[Column, ...]:
+    """The headline metrics of the group's benchmark that its runs know: protocols have different ones."""
+    benchmark = registry.get("benchmark", group.card["run"]["benchmark"])
+    known = set(zip(group.scores["metric"], group.scores["stat"], strict=True))
+    return tuple(_column(metric, stat, group.card) for metric, stat in benchmark.headline if (metric, stat) in known)
+
+
+def by_seed(scores: pd.DataFrame, column: Column) -> dict[str, dict[int, float]]:
+    """The numbers of a column, by method and by seed."""
+    rows = scores[(scores["metric"] == column.metric) & (scores["stat"] == column.stat)]
+    found: dict[str, dict[int, float]] = defaultdict(dict)
+    for method, seed, value in zip(rows["method"], rows["seed"], rows["value"], strict=True):
+        found[method][seed] = value
+    return found
 
 
 def _published(group: Group, method: str, columns: tuple[Column, ...]) -> list[Row]:
@@ -180,19 +193,10 @@ def _column(metric: str, stat: str, card: dict[str, Any]) -> Column:
     return Column(metric, stat, registered.formula, registered.better, given)
 
 
-def _by_seed(scores: pd.DataFrame, column: Column) -> dict[str, dict[int, float]]:
-    rows = scores[(scores["metric"] == column.metric) & (scores["stat"] == column.stat)]
-    found: dict[str, dict[int, float]] = defaultdict(dict)
-    for method, seed, value in zip(rows["method"], rows["seed"], rows["value"], strict=True):
-        found[method][seed] = value
-    return found
-
-
 def _cell(row: dict[str, Any] | None, column: Column, leads: bool) -> Cell | None:
     if row is None or not math.isfinite(row["value"]):
         return None
-    top = 1.0 if column.share else math.inf  # a t-interval does not know what is possible
-    ends = {"low": float(np.clip(row["low"], 0.0, top)), "high": float(np.clip(row["high"], 0.0, top))}
+    ends = cut(row["low"], row["high"], top=1.0 if column.share else math.inf)._asdict()
     return Cell(**{**row, **ends, "seeds": int(row["seeds"]), "n": int(row["n"])}, leads=leads)
 
 

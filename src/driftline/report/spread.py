@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from driftline.metrics.intervals import seed_interval
+from driftline.metrics.comparisons import holm, paired
+from driftline.metrics.intervals import Interval, seed_interval
 
-SLACK = 1e-12  # two seeds that give the same number may differ in its last bit
+ALPHA = 0.05
 
 
 def over_seeds(scores: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -32,11 +33,22 @@ def over_seeds(scores: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return cells
 
 
+def cut(low: float, high: float, bottom: float = 0.0, top: float = 1.0) -> Interval:
+    """The ends of an interval, cut at what is possible: a t-interval does not know that; an unknown end stays so.
+
+    >>> cut(-0.25, 0.5), cut(float("nan"), float("nan"))
+    (Interval(low=0.0, high=0.5), Interval(low=nan, high=nan))
+    """
+    return Interval(float(np.maximum(low, bottom)), float(np.minimum(high, top)))
+
+
 def leaders(values: Mapping[str, Mapping[int, float]], better: str) -> set[str]:
     """The best method of a column and those that cannot be told from it, from their values by seed.
 
-    Two methods are told apart by the 95% t-interval of their differences on common seeds. Nothing leads if there is
-    no other method, or if the best was run with fewer than three seeds: two differences tell next to nothing.
+    A method is told from the best if it is worse by a paired t test on common seeds, at 5% after Holm's correction
+    for all methods of the column. Nothing leads if there is no other method, or if the best was run with fewer than
+    three seeds: two differences tell next to nothing. A method without two seeds in common cannot be judged, and does
+    not lead.
 
     >>> erm, ft, frozen = {0: 0.5, 1: 0.7, 2: 0.6}, {0: 0.6, 1: 0.59, 2: 0.58}, {0: 0.3, 1: 0.51, 2: 0.4}
     >>> sorted(leaders({"erm": erm, "ft": ft, "frozen": frozen}, "higher"))
@@ -49,9 +61,15 @@ def leaders(values: Mapping[str, Mapping[int, float]], better: str) -> set[str]:
     best = (max if better == "higher" else min)(means, key=lambda method: means[method])
     if len(known[best]) < 3:
         return set()
-    return {method for method in means if _tied(known[best], known[method])}
+    others = [method for method in means if method != best]
+    found = [paired(differences(known[best], known[method])) for method in others]
+    sign = 1 if better == "higher" else -1
+    corrected = zip(others, found, holm([one.p for one in found]), strict=True)
+    # on common seeds the best may be the worse one: being better on these tells nobody apart
+    level = {method for method, one, p in corrected if p > ALPHA or (p <= ALPHA and sign * one.value < 0)}
+    return {best, *level}
 
 
-def _tied(one: Mapping[int, float], other: Mapping[int, float]) -> bool:
-    low, high = seed_interval([one[seed] - other[seed] for seed in one if seed in other])
-    return bool(low <= SLACK and high >= -SLACK)
+def differences(one: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
+    """Of two methods on each seed that both have, in the order of seeds."""
+    return [one[seed] - other[seed] for seed in sorted(one) if seed in other]

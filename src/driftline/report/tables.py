@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 
 from driftline.errors import unknown
@@ -32,6 +33,7 @@ LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "·": r"\textperiodcentered{}",
+    "×": r"\texttimes{}",
     "–": "--",
     "↑": r"$\uparrow$",
     "↓": r"$\downarrow$",
@@ -51,6 +53,22 @@ def render(tables: Sequence[ResultTable], format: str) -> str:
     return FORMATS[format](tables)
 
 
+def _caption(table: ResultTable) -> str:
+    """What was run on what under which protocol, with how many seeds; the rest of the card is in the notes."""
+    protocol = table.group.card["protocol"].get("protocol")
+    said = [f"Protocol: {protocol}."] if protocol else []
+    return " ".join([caption(table), *said, f"Seeds per method: {span([row.seeds for row in table.rows])}."])
+
+
+def span(counts: Sequence[int]) -> str:
+    """The least and the greatest of several counts.
+
+    >>> span([3, 3]), span([1000, 2000]), span([])
+    ('3', '1,000–2,000', '')
+    """
+    return "–".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) if counts else ""
+
+
 def _markdown(tables: Sequence[ResultTable]) -> str:
     return "\n".join(_markdown_table(table) for table in tables)
 
@@ -64,7 +82,7 @@ def _markdown_table(table: ResultTable) -> str:
         piped([":--", *(["--:"] * (len(names) - 1))]),
         *(piped(_markdown_row(table, row)) for row in table.lines()),
         "",
-        plain_md(caption(table)),
+        plain_md(_caption(table)),
         *map(plain_md, notes(table)),
         "",
         *(f"- {name}: {plain_md(formula)}" for name, formula in formulas(table)),
@@ -107,7 +125,7 @@ def _latex_table(table: ResultTable) -> str:
         r"\centering",
         r"\small",
         r"\setlength{\tabcolsep}{4pt}",
-        f"\\caption{{{tex(caption(table))}}}",
+        f"\\caption{{{tex(_caption(table))}}}{label(table.group.title)}",
         f"\\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}",
         r"\toprule",
         f"{' & '.join(map(tex, names))} \\\\",
@@ -139,6 +157,15 @@ def tiny(text: str) -> str:
     return f"\\scriptsize {tex(text)}" if text else ""
 
 
+def label(title: str) -> str:
+    r"""A name to refer to a table by, from its title.
+
+    >>> print(label("Table 1: refinement · qa_2"))
+    \label{tab:table-1-refinement-qa-2}
+    """
+    return f"\\label{{tab:{'-'.join(re.findall('[a-z0-9]+', title.lower()))}}}"
+
+
 def tex(text: str) -> str:
     """Text that LaTeX shows as it is."""
     return "".join(LATEX.get(character, character) for character in text)
@@ -147,7 +174,7 @@ def tex(text: str) -> str:
 def _csv(tables: Sequence[ResultTable]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    header = "group method metric stat mean low high interval seeds n unit"
+    header = "group method metric stat value low high interval seeds n unit best"
     writer.writerow(header.split())
     for table in tables:
         for row in table.lines():
@@ -155,10 +182,10 @@ def _csv(tables: Sequence[ResultTable]) -> str:
                 if cell:
                     numbers = (repr(cell.value), repr(cell.low), repr(cell.high), cell.interval)
                     what = (table.group.title, row.method, column.metric, column.stat)
-                    writer.writerow([*what, *numbers, cell.seeds, cell.n, cell.unit])
+                    writer.writerow([*what, *numbers, cell.seeds, cell.n, cell.unit, int(cell.leads)])
             if row.gmac is not None:
                 what = (table.group.title, row.method, "gmac", "mean")
-                writer.writerow([*what, repr(row.gmac), "", "", "", row.seeds, row.seeds, "runs"])
+                writer.writerow([*what, repr(row.gmac), "", "", "", row.seeds, row.seeds, "runs", 0])
     return out.getvalue()
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from driftline.report.charts import COLOURS, colour, dash
+from driftline.report.charts import COLOURS, SHAPES, colour, dash
 
 SIZE = 230  # of a panel
-SHAPES = ("circle", "triangle-up", "square", "diamond")
 TEXT, PALE = "#222222", "#DDDDDD"
 Chart = Any  # altair has a class for every way of putting charts together
 

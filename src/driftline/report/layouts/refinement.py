@@ -40,8 +40,8 @@ INTERVALS = (
 )
 GAINS = "In points: means over seeds of OEC(T) less frozen's on the same seed; 95% t-intervals, which take two seeds."
 BOLD = (
-    "Bold: the best of a {line} and all that cannot be told from it (the 95% paired t-interval of their differences on "
-    "common seeds contains 0); it takes three seeds."
+    "Bold: the best of a {line} and all that cannot be told from it (paired t test on common seeds at 5%, "
+    "Holm-corrected for the methods of the {line}); it takes three seeds."
 )
 PRINTED = (
     "Rows with a source are as printed there: one run on one stream of its own data, scored by the model that enters a "

@@ -35,11 +35,11 @@ WORLDS = ("order", "calibration", "difficulty", "target", "corruptions", "severi
 FREE = tuple(f"{BENCHMARK}.{name}" for name in WORLDS)
 INTERVALS = (
     "Accuracy in percent: means over seeds, each a mean over speeds where there are several, with 95% t-intervals, "
-    "or with one seed and speed bootstrap intervals over windows of time."
+    "or with one seed and speed block bootstrap intervals over time."
 )
 MARKS = (
-    "Bold: the best of a column and all that cannot be told from it (the 95% paired t-interval of their differences on "
-    "common seeds contains 0); it takes three seeds. Italic: collapsed, that is, below frozen."
+    "Bold: the best of a column and all that cannot be told from it (paired t test on common seeds at 5%, "
+    "Holm-corrected for the methods of the column); it takes three seeds. Italic: collapsed, that is, below frozen."
 )
 PRINTED = (
     "Rows with a source are as printed there, for ResNet-50 on ImageNet and streams of 7.5 million images (cin-c and "

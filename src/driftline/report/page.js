@@ -1,0 +1,150 @@
+// Draws the charts, links them with the tables of their section, and sorts tables. Nothing is fetched.
+(function () {
+  "use strict";
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const all = (selector, within) => Array.from((within || document).querySelectorAll(selector));
+
+  // Data come by column: {all: x} is x in every row, {words, at} names words by place, {of, at} counts parts of one.
+  const columnOf = (packed, count) =>
+    Array.isArray(packed) ? packed
+      : "all" in packed ? new Array(count).fill(packed.all)
+      : packed.words ? packed.at.map(place => packed.words[place])
+      : packed.at.map(whole => whole === null ? null : whole / packed.of);
+  const columnsOf = name => {
+    const data = figures.data[name];
+    return Object.entries(data.columns).map(([key, packed]) => [key, columnOf(packed, data.rows)]);
+  };
+  const recordsOf = name => {
+    const columns = columnsOf(name);
+    return Array.from({length: figures.data[name].rows}, (_, row) =>
+      Object.fromEntries(columns.map(([key, values]) => [key, values[row]])));
+  };
+  const namesOf = spec => {
+    const parts = [spec, ...(spec.layer || [])];
+    return Array.from(new Set(parts.filter(part => part.data && part.data.name).map(part => part.data.name)));
+  };
+
+  // Each section remembers which methods are hidden and which one is in front.
+  const states = new Map();
+  const stateOf = element => {
+    const section = element.closest("section") || document.body;
+    if (!states.has(section)) states.set(section, {section, hidden: new Set(), focus: "", views: []});
+    return states.get(section);
+  };
+  const tell = (view, state) =>
+    view.signal("hidden", Array.from(state.hidden)).signal("focus", state.focus).runAsync();
+  const apply = state => {
+    const {section, hidden, focus} = state;
+    state.views.forEach(view => tell(view, state));
+    all("[data-toggle]", section).forEach(button =>
+      button.setAttribute("aria-pressed", String(!hidden.has(button.dataset.toggle))));
+    all("tr[data-method]", section).forEach(row => {
+      const chosen = row.dataset.method === focus;
+      row.classList.toggle("chosen", chosen);
+      all("th > button", row).forEach(button => button.setAttribute("aria-pressed", String(chosen)));
+    });
+    all("[data-map]", section).forEach(map => {
+      map.hidden = hidden.has(map.dataset.map);
+      map.classList.toggle("dimmed", focus !== "" && map.dataset.map !== focus);
+    });
+  };
+  const choose = (state, method) => {
+    state.focus = state.focus === method ? "" : method;
+    state.hidden.delete(method);
+    apply(state);
+  };
+  all("tr[data-method]").forEach(row =>
+    row.addEventListener("click", () => choose(stateOf(row), row.dataset.method)));
+  all("[data-toggle]").forEach(button => button.addEventListener("click", () => {
+    const state = stateOf(button), method = button.dataset.toggle;
+    if (!state.hidden.delete(method)) state.hidden.add(method);
+    if (state.focus === method) state.focus = "";
+    apply(state);
+  }));
+
+  // Charts are drawn one after the other so that the page can be read meanwhile; what is in view comes first.
+  const waiting = new Set(Object.keys(figures.charts)), urgent = [];
+  const draw = async id => {
+    const spec = figures.charts[id], place = document.getElementById(id);
+    spec.datasets = Object.fromEntries(namesOf(spec).map(name => [name, recordsOf(name)]));
+    spec.config = Object.assign({aria: false}, figures.styles[spec.config]);  // the element around it speaks for the whole chart
+    const {view} = await window.vegaEmbed(place, spec, {mode: "vega-lite", actions: false, renderer: "svg"});
+    place.setAttribute("role", "img");  // Vega has made it a document of its own
+    place.setAttribute("aria-label", spec.description);
+    place.style.minHeight = "";
+    if (!spec.params) return;
+    const state = stateOf(place);
+    state.views.push(view);
+    tell(view, state);
+    view.addEventListener("click", (event, item) => {
+      if (item && item.datum && item.datum.method) choose(state, item.datum.method);
+    });
+  };
+  const drawAll = async () => {
+    while (waiting.size) {
+      const id = urgent.find(one => waiting.has(one)) || waiting.values().next().value;
+      waiting.delete(id);
+      await draw(id);
+      await new Promise(resolve => setTimeout(resolve));
+    }
+    document.documentElement.dataset.charts = "drawn";
+  };
+  const watcher = new IntersectionObserver(entries =>
+    entries.filter(entry => entry.isIntersecting).forEach(entry => urgent.unshift(entry.target.id)));
+  waiting.forEach(id => {
+    const place = document.getElementById(id), height = figures.charts[id].height;
+    place.style.minHeight = (typeof height === "number" ? height : 200) + "px";
+    watcher.observe(place);
+  });
+
+  // The numbers of a chart become a table when they are asked for.
+  const element = (name, text, attributes) => {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text === null ? "–" : String(text);
+    Object.entries(attributes || {}).forEach(([key, value]) => made.setAttribute(key, value));
+    return made;
+  };
+  const tableOf = (name, title) => {
+    const columns = columnsOf(name), table = element("table"), head = element("tr"), body = element("tbody");
+    columns.forEach(([key]) => head.append(element("th", key, {scope: "col"})));
+    for (let row = 0; row < figures.data[name].rows; row++) {
+      const line = element("tr");
+      columns.forEach(([, values], k) =>
+        line.append(k ? element("td", values[row]) : element("th", values[row], {scope: "row"})));
+      body.append(line);
+    }
+    const top = element("thead");
+    top.append(head);
+    table.append(element("caption", title, {class: "unseen"}), top, body);
+    const box = element("div", undefined, {class: "wide", tabindex: "0", role: "region", "aria-label": "Numbers: " + title});
+    box.append(table);
+    return box;
+  };
+  all("details.numbers").forEach(details => details.addEventListener("toggle", () => {
+    if (!details.open || details.querySelector("table")) return;
+    const title = details.closest("figure").querySelector("figcaption").textContent;
+    namesOf(figures.charts[details.dataset.chart]).forEach(name => details.append(tableOf(name, title)));
+  }));
+
+  // Sorting moves whole bodies of a table: a method stays with what papers printed for it. Gaps stay last.
+  const keyOf = (body, column) => {
+    const cell = body.rows[0].cells[column], text = cell.dataset.value || cell.textContent.trim();
+    const number = parseFloat(text.replaceAll(",", ""));
+    return column === 0 ? text : Number.isNaN(number) ? null : number;
+  };
+  const compare = (a, b) => typeof a === "string" ? a.localeCompare(b, "en", {numeric: true}) : a - b;
+  const sort = (table, head) => {
+    const column = head.cellIndex, now = head.getAttribute("aria-sort");
+    const descending = now === "none" ? column > 0 : now === "ascending";
+    const keyed = Array.from(table.tBodies).map(body => ({body, key: keyOf(body, column)}));
+    keyed.sort((a, b) => a.key === null || b.key === null
+      ? (a.key === null) - (b.key === null) : (descending ? -1 : 1) * compare(a.key, b.key));
+    keyed.forEach(({body}) => table.append(body));
+    all("th[aria-sort]", table.tHead).forEach(other => other.setAttribute("aria-sort", "none"));
+    head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+  };
+  all("table.sortable thead button").forEach(button =>
+    button.addEventListener("click", () => sort(button.closest("table"), button.closest("th"))));
+
+  drawAll();
+})();

@@ -1,0 +1,93 @@
+"""Tables of words and numbers, one thing per line, as text: Markdown, LaTeX or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.errors import unknown
+from driftline.report.tables import label, piped, plain_md, tex
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Lines to read, and the same as rows to compute with; all sheets of a kind have rows with the same keys."""
+
+    title: str
+    head: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    rows: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...]
+
+
+def render(sheets: Sequence[Sheet], format: str) -> str:
+    """The sheets as text: `md`, `latex` or `csv`."""
+    if format not in FORMATS:
+        raise unknown("format", format, FORMATS)
+    return FORMATS[format](sheets)
+
+
+def shown_p(p: float) -> str:
+    """A p-value as tables print it.
+
+    >>> shown_p(0.0312), shown_p(0.00002), shown_p(float("nan"))
+    ('0.031', '<0.001', '–')
+    """
+    if p != p:
+        return "–"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _markdown(sheets: Sequence[Sheet]) -> str:
+    return "\n".join(_markdown_sheet(sheet) for sheet in sheets)
+
+
+def _markdown_sheet(sheet: Sheet) -> str:
+    lines = [
+        f"### {plain_md(sheet.title)}",
+        "",
+        piped(sheet.head),
+        piped([":--", *(["--:"] * (len(sheet.head) - 1))]),
+        *(piped([*map(plain_md, line)]) for line in sheet.lines),
+        "",
+        *map(plain_md, sheet.notes),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _latex(sheets: Sequence[Sheet]) -> str:
+    return "% needs \\usepackage{booktabs}\n" + "\n".join(_latex_sheet(sheet) for sheet in sheets)
+
+
+def _latex_sheet(sheet: Sheet) -> str:
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        r"\small",
+        r"\setlength{\tabcolsep}{4pt}",
+        f"\\caption{{{tex(' '.join([f'{sheet.title}.', *sheet.notes]))}}}{label(sheet.title)}",
+        f"\\begin{{tabular}}{{l{'r' * (len(sheet.head) - 1)}}}",
+        r"\toprule",
+        f"{' & '.join(map(tex, sheet.head))} \\\\",
+        r"\midrule",
+        *(f"{{}}{' & '.join(map(tex, line))} \\\\" for line in sheet.lines),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _csv(sheets: Sequence[Sheet]) -> str:
+    out = io.StringIO()
+    rows = [row for sheet in sheets for row in sheet.rows]
+    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+FORMATS: dict[str, Callable[[Sequence[Sheet]], str]] = {"md": _markdown, "latex": _latex, "csv": _csv}
