@@ -29,6 +29,7 @@ ROOMS = {
     "model": "driftline.models",
     "benchmark": "driftline.benchmarks",
     "metric": "driftline.metrics",
+    "sink": "driftline.exports",
     "pretraining": "driftline.learners",
 }
 # Packages that a module may lack in a base install, and the extra that brings them.

@@ -4,6 +4,8 @@ runs/KEY/          a finished run, moved into place in one step and never change
 failed/KEY.json    why a run failed; removed when it later succeeds
 stages/KEY         results that several runs share
 work/KEY/          a run on its way: checkpoint and parts, from which it resumes
+matrices/NAME.json the cells of a matrix and why some are empty
+sweeps/NAME.json   how far a sweep is, for `driftline watch`; lost without harm
 locks/KEY          held while a run or stage is being made; the system frees it if the process dies
 """
 

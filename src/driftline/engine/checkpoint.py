@@ -36,7 +36,8 @@ class Checkpoint:
 
     def save_if_due(self, done: int) -> None:
         started = time.monotonic()
-        if started - self._last < max(CHECKPOINT_SECONDS, RARELY * self._took):
+        pause = max(CHECKPOINT_SECONDS, RARELY * self._took) if CHECKPOINT_SECONDS else 0  # 0: after every step
+        if started - self._last < pause:
             return
         self._parts["recorder"].flush()
         state.save(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from driftline.engine.logbook import Logbook
 from driftline.engine.stages import Report, Stage, perform
 from driftline.errors import DiskError, UserError
 from driftline.store import Store
@@ -64,10 +65,11 @@ def execute(
     threads = [threading.Thread(target=board.work, args=(executor,), daemon=True) for executor in executors[1:]]
     for thread in threads:
         thread.start()
-    board.work(executors[0])
-    while board.error is None and any(thread.is_alive() for thread in threads):
-        threads[0].join(0.05)
-        threads = [thread for thread in threads if thread.is_alive()] or threads
+    with board.logbook:
+        board.work(executors[0])
+        while board.error is None and any(thread.is_alive() for thread in threads):
+            threads[0].join(0.05)
+            threads = [thread for thread in threads if thread.is_alive()] or threads
     if board.error is not None:
         raise board.error
     return board.summary
@@ -93,6 +95,7 @@ class _Board:
             else:
                 self._waiting.append(stage)
         self._waiting = _wanted(self._waiting)
+        self.logbook = Logbook(store, stages, self._waiting, len(self.summary.reused))
 
     def work(self, executor: Executor) -> None:
         try:
@@ -141,17 +144,21 @@ class _Board:
         if reason is None:
             self._done.add(stage.key)
             self.summary.computed.append(stage)
-            self._watch(Event("finished", stage))
+            self._show(Event("finished", stage))
         else:
             self.summary.failed[stage.key] = reason
-            self._watch(Event("failed", stage, reason=reason))
+            self._show(Event("failed", stage, reason=reason))
 
     def _reporter(self, stage: Stage) -> Report:
         return lambda done, of: self._tell(Event("advanced", stage, done, of))
 
     def _tell(self, event: Event) -> None:
         with self._changed:
-            self._watch(event)
+            self._show(event)
+
+    def _show(self, event: Event) -> None:
+        self.logbook.note(event)
+        self._watch(event)
 
 
 def _wanted(stages: list[Stage]) -> list[Stage]:

@@ -1,0 +1,225 @@
+"""Methods by benchmarks: each method is run wherever a benchmark shows it enough.
+
+    matrix:
+      methods: [frozen, tent, ewc, {name: resetting, method: ewc}]
+      seeds: 3
+      benchmarks: [timeline, open-world]
+
+A benchmark may also have a column of its own: a spec without methods and seeds, as in
+`benchmarks: {timeline: {timeline: {upstream: 2}}}`. What it does not say is as in `engine.columns`; one that names its
+data stands alone. `settings` are by method and hold in that column alone.
+
+A cell that cannot be run says why, and takes nothing from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from driftline import registry
+from driftline.atomic import write_json
+from driftline.engine.columns import COLUMNS
+from driftline.engine.execute import Executor, Here
+from driftline.engine.local import Worker
+from driftline.engine.plan import Plan, plan
+from driftline.engine.stages import Stage
+from driftline.errors import UserError, unknown
+from driftline.jobs import Choice, Strict, filled, hash_of, label_of, learner_class, validated
+from driftline.spec import Spec, parse
+from driftline.store import Store
+
+FOLDER = "matrices"
+ABOUT = ("data", "model", "reveal", "settings")
+"""What a column may say besides its benchmark's own options."""
+
+
+class Matrix(Strict):
+    """Which methods meet which benchmarks."""
+
+    methods: tuple[Choice, ...] = Field(min_length=1)
+    seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
+    benchmarks: dict[str, dict[str, Any]] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            raise UserError("a matrix is a mapping with the keys methods and benchmarks")
+        columns = given.get("benchmarks", registry.names("benchmark"))
+        if not isinstance(columns, dict):
+            columns = dict.fromkeys(listed(columns))
+        seeds = given.get("seeds", 3)
+        return {
+            **given,
+            "methods": listed(given.get("methods")),
+            "seeds": tuple(range(seeds)) if isinstance(seeds, int) else seeds,
+            "benchmarks": {str(name): column_of(str(name), said or {}) for name, said in columns.items()},
+        }
+
+    def spec(self, benchmark: str, method: Choice) -> Spec:
+        """What one cell runs."""
+        column = self.benchmarks[benchmark]
+        suited = suit(method, column.get("settings", {}))
+        said = {name: value for name, value in column.items() if name != "settings"}
+        return parse({**said, "benchmark": benchmark, "methods": [suited.short()], "seeds": list(self.seeds)})
+
+    def must_make_sense(self) -> None:
+        """Refuse names and settings that do not exist, before anything is planned."""
+        labels = [label_of(method) for method in self.methods]
+        for method in self.methods:
+            filled("method", method)
+        if len(set(labels)) < len(labels):
+            raise UserError(f"methods named twice: {', '.join(labels)}")
+        for benchmark, column in self.benchmarks.items():
+            options = registry.get("benchmark", benchmark).options
+            validated(options, column.get(benchmark, {}), benchmark)
+            for name in column.get("settings", {}):
+                registry.get("method", name)
+
+    @property
+    def name(self) -> str:
+        return hash_of(self.model_dump(mode="json"))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method in a benchmark: the runs it consists of, or why there are none."""
+
+    benchmark: str
+    method: str
+    """As the table calls it, whatever settings the column gives it."""
+    keys: tuple[str, ...] = ()
+    reason: str = ""
+    label: str = ""
+    """The method with the settings it has in this column."""
+    uses: str = ""
+    """The least it must be shown: inputs, errors or labels."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A matrix with its cells, and a plan for each benchmark."""
+
+    matrix: Matrix
+    cells: tuple[Cell, ...]
+    plans: dict[str, Plan]
+
+    def after(self, failed: Mapping[str, str]) -> Outline:
+        """The same once it has been run; a cell that lost a run says why."""
+        cells = tuple(
+            replace(cell, reason=next((failed[key] for key in cell.keys if key in failed), cell.reason))
+            for cell in self.cells
+        )
+        return replace(self, cells=cells)
+
+    def keep(self, store: Store) -> Path:
+        """Write the cells beside the runs, for whoever lays them out."""
+        said = {"methods": [label_of(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
+        path = store.folder / FOLDER / f"{self.matrix.name}.json"
+        columns = [{"name": name, "reveals": revealed(name)} for name in self.matrix.benchmarks]
+        write_json(path, {**said, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
+        return path
+
+
+def read(content: Mapping[str, Any]) -> Matrix:
+    """A matrix from a mapping with the key `matrix`; what is wrong with it is said in a sentence."""
+    extra = sorted(set(content) - {"matrix"})
+    if extra:
+        raise unknown("key", extra[0], ["matrix"], " (a recipe of a matrix has nothing else beside it)")
+    made: Matrix = validated(Matrix, content["matrix"], "the matrix", keys=list(Matrix.model_fields))
+    made.must_make_sense()
+    return made
+
+
+def listed(given: Any) -> list[Any]:
+    """Names with commas between, or a list of them."""
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return list(given or [])
+
+
+def column_of(benchmark: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """A column with its defaults; one that names its data stands alone, and other defaults are merged by key."""
+    registry.get("benchmark", benchmark)
+    for key in said:
+        if key not in (*ABOUT, benchmark):
+            raise unknown("setting", key, [*ABOUT, benchmark], f" (in the column {benchmark})")
+    if "data" in said:
+        return dict(said)
+    if benchmark not in COLUMNS:
+        raise UserError(f"the column {benchmark} has no data of its own: give some, as `{benchmark}: {{data: NAME}}`")
+    usual = COLUMNS[benchmark]
+    merged = {key: {**usual.get(key, {}), **said.get(key, {})} for key in (benchmark, "settings")}
+    return {**usual, **said, **merged}
+
+
+def suit(method: Choice, settings: Mapping[str, Mapping[str, Any]]) -> Choice:
+    """A method with a column's settings, where it has none of its own; a method around another hands them on."""
+    made = {**settings.get(method.name, {}), **method.settings}
+    if method.name == "resetting":
+        inner = made.get("method", "tent")
+        options = {**settings.get(inner, {}), **(made.get("options") or {})}
+        made = {**made, "options": options} if options else made
+    return Choice(name=method.name, settings=made)
+
+
+def revealed(benchmark: str) -> str:
+    """What a benchmark shows: inputs, errors or labels."""
+    return str(registry.get("benchmark", benchmark).reveals.name).lower()
+
+
+def outline(matrix: Matrix, where: Path | None) -> Outline:
+    """Plan every cell by itself; one that cannot be planned has a reason instead of runs."""
+    cells, plans = [], {}
+    for benchmark in matrix.benchmarks:
+        parts = []
+        for method in matrix.methods:
+            cell, planned = _planned(matrix, benchmark, method, where)
+            cells.append(cell)
+            parts += [planned] if planned else []
+        plans[benchmark] = together(parts)
+    return Outline(matrix, tuple(cells), plans)
+
+
+def _planned(matrix: Matrix, benchmark: str, method: Choice, where: Path | None) -> tuple[Cell, Plan | None]:
+    spec = matrix.spec(benchmark, method)
+    suited = spec.methods[0]
+    needs = learner_class(suited.name).needs(suited.settings)
+    cell = Cell(benchmark, label_of(method), label=label_of(suited), uses=str(needs.name).lower())
+    try:
+        planned = plan(spec, where)
+    except UserError as error:
+        return replace(cell, reason=str(error)), None
+    except Exception as error:  # a method that breaks here must not take the others down
+        return replace(cell, reason=f"{type(error).__name__}: {error}"), None
+    return replace(cell, keys=tuple(planned.run_keys)), planned
+
+
+def together(plans: Iterable[Plan]) -> Plan:
+    """Several plans as one: stages that they share are computed once."""
+    plans = list(plans)
+    stages: dict[str, Stage] = {}
+    for planned in plans:
+        for stage in planned.stages:
+            stages.setdefault(stage.key, stage)
+    return Plan(tuple(stages.values()), tuple(dict.fromkeys(note for planned in plans for note in planned.notes)))
+
+
+@contextmanager
+def executors(store: Store, where: Path | None, jobs: int) -> Iterator[list[Executor]]:
+    """This process, or so many workers, which stay for several plans: to start one costs seconds."""
+    if jobs == 1:
+        yield [Here(store, where)]
+        return
+    workers = [Worker(store, where) for _ in range(jobs)]
+    try:
+        yield list(workers)
+    finally:
+        for worker in workers:
+            worker.close()

@@ -1,0 +1,60 @@
+"""Rows as files: one CSV or Parquet file per run, named by its key, so that exporting twice writes the same file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+
+from driftline.atomic import replacing
+from driftline.record import Run
+from driftline.registry import register
+
+
+class _Files:
+    can_send: ClassVar[bool] = False
+    ending: ClassVar[str]
+
+    def __init__(self, folder: Path, online: bool = False) -> None:
+        self._folder = folder
+
+    def begin(self, run: Run) -> bool:
+        self._run = run
+        self._parts: list[pd.DataFrame] = []
+        return True
+
+    def log(self, rows: pd.DataFrame) -> None:
+        job = self._run.card["run"]
+        about = {"run": self._run.key, "benchmark": job["benchmark"], "data": job["data"]["name"]}
+        about |= {"model": job["model"]["name"], "method": self._run.method, "seed": self._run.seed}
+        self._parts.append(pd.DataFrame(about, index=rows.index).join(rows))
+
+    def end(self) -> None:
+        with replacing(self._folder / f"{self._run.key}.{self.ending}") as path:
+            self._write(pd.concat(self._parts, ignore_index=True), path)
+
+    def _write(self, frame: pd.DataFrame, path: Path) -> None:
+        raise NotImplementedError
+
+
+@register("sink", "csv")
+class Csv(_Files):
+    """One CSV file per run; all of them have the same columns."""
+
+    ending = "csv"
+    look = "duckdb -c \"select * from '{folder}/*.csv'\""
+
+    def _write(self, frame: pd.DataFrame, path: Path) -> None:
+        frame.to_csv(path, index=False)
+
+
+@register("sink", "parquet")
+class Parquet(_Files):
+    """One Parquet file per run; all of them have the same columns."""
+
+    ending = "parquet"
+    look = "duckdb -c \"select * from '{folder}/*.parquet'\""
+
+    def _write(self, frame: pd.DataFrame, path: Path) -> None:
+        frame.to_parquet(path, index=False)
