@@ -90,6 +90,23 @@ def test_run_then_everything_that_reads_runs(driftline: Command, tmp_path: Path)
     assert "<html" in (tmp_path / "r.html").read_text()
 
 
+def test_tables_of_pairs_and_of_ranks(driftline: Command) -> None:
+    both = (*RUN, "--methods", "erm,erm-all", "--seeds", "2")
+    driftline(*both)
+    code, out, _ = driftline("table", "--compare", "--format", "csv")
+    rows = pd.read_csv(StringIO(out))
+    assert (code, set(rows["n"]), set(rows["unit"])) == (0, {2}, {"seeds"})
+    code, _, err = driftline("table", "--ranks")
+    assert code == 2
+    assert "run in two settings or more" in err
+    driftline(*both, "--set", "data.periods=5")
+    code, out, _ = driftline("table", "--ranks", "--format", "csv")
+    assert (code, set(pd.read_csv(StringIO(out))["n"])) == (0, {2})
+    code, _, err = driftline("table", "--ranks", "--compare")
+    assert code == 2
+    assert "give one of them" in err
+
+
 def test_diff_says_why_two_numbers_differ(driftline: Command, tmp_path: Path) -> None:
     driftline(*RUN)
     driftline(*RUN, "--set", "timeline.holdout=0.2")

@@ -59,9 +59,11 @@ def figure(
 
 OF_STREAMS = ("curves", "composition", "differences", "gains")  # drawn in tests/report/test_courses.py
 OF_ADAPTATION = ("collapse", "growth", "severities", "schedule", "sweep")  # drawn in tests/report/test_adapting.py
+OF_NEWCOMERS = ("rolling", "roc", "thresholds", "classes")  # drawn in tests/report/test_newcomers.py
+ELSEWHERE = OF_STREAMS + OF_ADAPTATION + OF_NEWCOMERS
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in OF_STREAMS + OF_ADAPTATION])
+@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ELSEWHERE])
 def test_every_figure_can_be_drawn(figure: Command, tmp_path: Path, name: str) -> None:
     code, out, _ = figure(name, *(["--points", "3"] if name == "path" else []))
     assert code == 0
@@ -156,7 +158,7 @@ def refined(tmp_path_factory: pytest.TempPathFactory) -> Record:
         (("composition",), ["stream", "time", "part", "place", "count"]),
         (("differences", "--spans", "2-3"), ["of", "span", "method", "other", "value", "low", "high", "seeds"]),
         (("differences", "--metric", "csr"), ["of", "span", "method", "other", "value", "low", "high", "seeds"]),
-        (("gains", "--metric", "kg"), ["stream", "metric", "over", "method", "value", "low", "high", "seeds"]),
+        (("gains", "--metric", "kg"), ["stream", "metric", "over", "method", "value", "low", "high", "seeds", "n"]),
     ],
 )
 def test_figures_of_a_stream(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from driftline.record import Record
-    from driftline.store import Store
+from driftline.cli.finished import finished
 
 
 def figure(
@@ -23,7 +21,7 @@ def figure(
         ),
     ],
     runs_given: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs. [default: all]")
+        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help=".svg, .pdf, .png or .html. [default: NAME.svg]")
@@ -71,11 +69,10 @@ def figure(
     """Draw a figure of finished runs; its table is written beside it as CSV. Nothing is trained."""
     from driftline.record import Record
     from driftline.report.figures import check_format, draw, save
-    from driftline.store import Store
 
     output = output or Path(f"{name}.svg")
     check_format(output)
-    record = Record([]) if stream or calibration else _record(Store.open(runs), runs_given)
+    record = Record([]) if stream or calibration else finished(runs_given, runs)
     options: dict[str, Any] = {
         "points": points,
         "statistics": statistics,
@@ -89,13 +86,3 @@ def figure(
     for note in frame.attrs.get("notes", []):
         typer.echo(note, err=True)
     typer.echo(f"{output}, and its numbers in {table}")
-
-
-def _record(store: Store, keys: list[str] | None) -> Record:
-    from driftline.errors import UserError
-    from driftline.record import Record
-
-    record = Record([store.find(key) for key in keys]) if keys else store.record()
-    if not len(record):
-        raise UserError(f"no finished run in {store.folder}: make one, or name the folder with --runs")
-    return record

@@ -20,7 +20,11 @@ from driftline.cli.audit import audit
 from driftline.cli.calibrate import calibrate
 from driftline.cli.collapse_2d import collapse_2d
 from driftline.cli.episodes import episodes
+from driftline.cli.export import export
 from driftline.cli.figure import figure
+from driftline.cli.finished import finished
+from driftline.cli.mistaken import refuse_files
+from driftline.cli.watch import watch
 from driftline.errors import UserError, unknown
 from driftline.version import __version__
 
@@ -47,7 +51,8 @@ DataFolder = Annotated[
 def run(
     context: typer.Context,
     what: Annotated[
-        str, typer.Argument(help="A benchmark's name, or a recipe: a YAML file.", metavar="BENCHMARK|RECIPE")
+        str,
+        typer.Argument(help="A benchmark's name, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
     ],
     data: Annotated[str | None, typer.Option(help="A dataset's name.")] = None,
     model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
@@ -64,12 +69,22 @@ def run(
 ) -> None:
     """Run a benchmark or a recipe, and record what happened.
 
-    Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`.
+    Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
+    `--methods` in all of `--benchmarks` that show them enough.
     """
     from driftline import spec as spec_
+    from driftline.cli import matrix
     from driftline.cli.running import carry_out_spec
     from driftline.store import Store
 
+    if matrix.asked_for(what):
+        if data or model:
+            raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
+        said = matrix.content(what, context.args, methods, seeds, set_ or [])
+        if print_spec:
+            typer.echo(matrix.as_yaml(said), nl=False)
+            return
+        raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, jobs, quiet))
     content = _content(what, data, model, methods, seeds)
     own = _own_options(context.args, str(content.get("benchmark")))
     spec = spec_.parse(spec_.with_settings(content, [*own, *(set_ or [])]))
@@ -85,6 +100,7 @@ def _content(what: str, data: str | None, model: str | None, methods: str | None
     """What the flags and, if there is one, the recipe say; flags win."""
     from driftline import spec as spec_
 
+    refuse_files(data, methods)
     flags = {"data": data, "model": model, "methods": methods, "seeds": seeds}
     given = {key: value for key, value in flags.items() if value is not None}
     if not what.endswith((".yaml", ".yml")):
@@ -121,7 +137,7 @@ def _own_options(given: list[str], benchmark: str) -> list[str]:
 
 @app.command("list")
 def list_(
-    kind: Annotated[str, typer.Argument(help="methods, benchmarks, datasets, models, metrics, shifts, or runs")],
+    kind: Annotated[str, typer.Argument(help="methods, benchmarks, datasets, models, metrics, shifts, sinks, or runs")],
     runs: RunsFolder = None,
 ) -> None:
     """What can be named, or what has been run."""
@@ -167,30 +183,41 @@ def query(
 @app.command()
 def table(
     runs_given: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs. [default: all]")
+        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
     ] = None,
     format: Annotated[str, typer.Option(help="md, latex or csv")] = "md",
     layout: Annotated[
         str | None, typer.Option(help="A paper's table, such as seq-to-final/table-9. [default: one per kind of run]")
     ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Each two methods instead: paired difference, interval, corrected p.")
+    ] = False,
+    ranks: Annotated[
+        bool, typer.Option("--ranks", help="Average ranks of methods instead, over data, models and sequences.")
+    ] = False,
     runs: RunsFolder = None,
 ) -> None:
     """The result table: methods by metrics, mean and interval over seeds; or a paper's table with our numbers."""
-    from driftline.report import grids, layouts, tables
+    from driftline.report import comparing, grids, layouts, matrix, matrix_text, ranking, sheets, tables
 
-    record = _record(runs_given, runs)
-    text = (
-        grids.render(layouts.layout(record, layout), format)
-        if layout
-        else tables.render(tables.result_table(record), format)
-    )
+    if bool(layout) + compare + ranks > 1:
+        raise UserError("--layout, --compare and --ranks each make a table of their own: give one of them")
+    record = finished(runs_given, runs)
+    if compare or ranks:
+        text = sheets.render(comparing.comparisons(record) if compare else ranking.ranks(record), format)
+    elif layout == "matrix":
+        text = matrix_text.render(matrix.needed(record), format)
+    elif layout:
+        text = grids.render(layouts.layout(record, layout), format)
+    else:
+        text = tables.render(tables.result_table(record), format)
     typer.echo(text, nl=False)
 
 
 @app.command()
 def report(
     runs_given: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs. [default: all]")
+        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("report.html"),
     runs: RunsFolder = None,
@@ -198,7 +225,7 @@ def report(
     """Draw one self-contained HTML page."""
     from driftline.report.page import write_report
 
-    write_report(_record(runs_given, runs), output)
+    write_report(finished(runs_given, runs), output)
     typer.echo(f"report: {output}")
 
 
@@ -208,7 +235,7 @@ def quickstart(
     runs: RunsFolder = None,
     jobs: Annotated[int, typer.Option(min=1)] = 2,
 ) -> None:
-    """A whole benchmark in miniature on embedded data, then the report."""
+    """All benchmarks and an audit in miniature on embedded data, then the report."""
     from driftline.cli.quickstart import quickstart as go
 
     raise typer.Exit(go(output, runs, jobs))
@@ -218,20 +245,9 @@ app.command()(audit)
 app.command()(calibrate)
 app.command("collapse-2d")(collapse_2d)
 app.command()(episodes)
+app.command()(export)
 app.command()(figure)
-
-
-def _record(keys: list[str] | None, runs: Path | None) -> Any:
-    from driftline.record import Record
-    from driftline.store import Store
-
-    store = Store.open(runs)
-    record = Record([store.find(key) for key in keys]) if keys else store.record()
-    if not len(record):
-        raise UserError(
-            f"no finished run in {store.folder}: make one with `driftline run`, or name the folder with --runs"
-        )
-    return record
+app.command()(watch)
 
 
 def main() -> NoReturn:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-
-import numpy as np
+from typing import ClassVar
 
 from driftline.errors import UserError
 from driftline.learners.on_features import OnFeatures
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.types import Reveal
 
 
 @register("method", "ncm")
@@ -29,6 +29,8 @@ class NearestClassMean(OnFeatures):
 
     every: int = 0
 
+    sees: ClassVar[Reveal] = Reveal.ERRORS  # each label sets one mean right, whichever labels come
+
     def must_make_sense(self, task: Task) -> None:
         super().must_make_sense(task)
         if self.every:
@@ -37,11 +39,6 @@ class NearestClassMean(OnFeatures):
     @property
     def apart(self) -> bool:
         return True
-
-    def hear(self, x: np.ndarray, y: np.ndarray) -> None:
-        """A mean is all it keeps: no memory is needed."""
-        self.absorb(x, int(y[0]))
-        self.heard += 1
 
 
 register("method", "prototypical")(partial(NearestClassMean, pretraining="prototypes"))

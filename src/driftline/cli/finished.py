@@ -1,0 +1,28 @@
+"""Which finished runs a command is about: keys, folders of runs, or all of the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driftline.errors import UserError
+
+if TYPE_CHECKING:
+    from driftline.record import Record
+
+
+def finished(given: list[str] | None, runs: Path | None) -> Record:
+    """The runs with these keys in the store; a folder that is a store itself stands for all runs in it."""
+    from driftline.record import Record
+    from driftline.store import Store
+
+    stores = [name for name in given or [] if (Path(name) / "store.json").exists()]
+    keys = [name for name in given or [] if name not in stores]
+    found = [run for name in stores for run in Store.open(name).record().runs]
+    store = Store.open(runs or (stores[0] if stores else None))
+    found += [store.find(key) for key in keys] if given else store.record().runs
+    if not found:
+        raise UserError(
+            f"no finished run in {store.folder}: make one with `driftline run`, or name the folder with --runs"
+        )
+    return Record(found)

@@ -1,0 +1,122 @@
+"""`driftline run matrix`: methods by benchmarks, each wherever enough is revealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+
+from driftline import registry
+from driftline import spec as spec_
+from driftline.cli.progress import Progress
+from driftline.data import looking_in
+from driftline.engine import matrix
+from driftline.engine.execute import execute
+from driftline.engine.plan import Plan
+from driftline.engine.worker import keep_memory
+from driftline.errors import UserError, unknown
+from driftline.report.matrix import needed
+from driftline.report.matrix_text import render
+from driftline.store import Store
+
+NAME = "matrix"
+FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--jobs", "--runs", "--data-dir", "--quiet", "--print-spec")
+
+
+def asked_for(what: str) -> bool:
+    """Whether `driftline run` was given the matrix, or a recipe of one."""
+    return what == NAME or (what.endswith((".yaml", ".yml")) and NAME in spec_.mapping(Path(what)))
+
+
+def content(
+    what: str, given: list[str], methods: str | None, seeds: int | None, assignments: list[str]
+) -> dict[str, Any]:
+    """What flags and, if there is one, the recipe say; flags win."""
+    said = {} if what == NAME else dict(spec_.mapping(Path(what))[NAME] or {})
+    if methods is not None:
+        said["methods"] = methods
+    if seeds is not None:
+        said["seeds"] = seeds
+    if not said.get("methods"):
+        raise UserError("driftline run matrix needs --methods, names with commas between; see `driftline list methods`")
+    columns = _columns(said.get("benchmarks"))
+    if (wanted := _benchmarks(given)) is not None:
+        columns = {name: columns.get(name) for name in wanted}
+    return {NAME: {**said, **_assigned(matrix.listed(said["methods"]), columns, assignments)}}
+
+
+def _columns(given: Any) -> dict[str, Any]:
+    if given is None:
+        return dict.fromkeys(registry.names("benchmark"))
+    return dict(given) if isinstance(given, dict) else dict.fromkeys(matrix.listed(given))
+
+
+def _benchmarks(given: list[str]) -> list[str] | None:
+    """The names behind `--benchmarks`, if it was given."""
+    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    if not words:
+        return None
+    if words[0] != "--benchmarks":
+        raise unknown("flag", words[0], FLAGS, " (for matrix)")
+    if len(words) != 2:
+        raise UserError("--benchmarks takes names with commas between, for example timeline,test-time")
+    return matrix.listed(words[1])
+
+
+def _assigned(methods: list[Any], columns: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """Methods and columns with `method.key=value` and `benchmark.key=value` applied."""
+    made: dict[str, Any] = {}
+    for name, column in columns.items():
+        own = [one for one in assignments if one.startswith(f"{name}.")]
+        column = column or {}
+        start: dict[str, Any] = {"benchmark": name, "methods": [], name: column.get(name) or {}}
+        options = spec_.with_settings(start, own)[name]
+        made[name] = {**column, name: {k: v for k, v in options.items() if k != "name"}} if own else column
+    rest = [one for one in assignments if not any(one.startswith(f"{name}.") for name in columns)]
+    changed = spec_.with_settings({"methods": methods}, rest)
+    if extra := sorted(set(changed) - {"methods"}):
+        raise UserError(f"--set {extra[0]}.…: a matrix has {extra[0]} in each of its columns; say it in a recipe")
+    return {"methods": changed["methods"], "benchmarks": made}
+
+
+def run(said: Mapping[str, Any], store: Store, where: Path | None, jobs: int, quiet: bool) -> int:
+    """Run a matrix and print its table; the exit code."""
+    keep_memory()
+    with looking_in(where):
+        outlined = matrix.outline(matrix.read(said), where)
+        outlined.keep(store)  # an interrupted matrix can be looked at as well
+        failed = in_turn(outlined.plans, store, where, jobs, quiet)
+    after = outlined.after(failed)
+    path = after.keep(store)
+    keys = [key for cell in after.cells for key in cell.keys if key not in failed]
+    if not quiet:
+        if keys:
+            typer.echo(render(needed(store.record(keys)), "md"))
+        else:
+            typer.echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
+        typer.echo(f"kept in {path}. Next: driftline report --runs {store.folder}")
+    for reason in dict.fromkeys(failed.values()):
+        typer.echo(f"failed: {reason}", err=True)
+    return 1 if failed else 0
+
+
+def in_turn(plans: Mapping[str, Plan], store: Store, where: Path | None, jobs: int, quiet: bool) -> dict[str, str]:
+    """Carry out one benchmark's plan after another with the same workers; why stages failed, by their keys."""
+    failed: dict[str, str] = {}
+    with matrix.executors(store, where, jobs) as hands:
+        for benchmark, planned in plans.items():
+            if not quiet and planned.stages:
+                typer.echo(f"\n{benchmark}: {registry.get('benchmark', benchmark).question}", err=True)
+            with Progress(planned, quiet=quiet) as progress:
+                failed |= execute(planned.stages, store, hands, progress.watch).failed
+    return failed
+
+
+def as_yaml(said: Mapping[str, Any]) -> str:
+    """The matrix as a recipe, every column written out."""
+    made = matrix.read(said)
+    columns = {NAME: {"methods": [method.short() for method in made.methods], "seeds": list(made.seeds)}}
+    return str(yaml.safe_dump({NAME: {**columns[NAME], "benchmarks": made.benchmarks}}, sort_keys=False))

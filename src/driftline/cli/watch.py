@@ -1,0 +1,78 @@
+"""`driftline watch`: how far a sweep is, from another terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from driftline.store import Store
+
+EVERY = 1.0  # seconds between two looks
+REPEAT = 30.0  # seconds after which a log is told the same again
+
+
+def watch(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[RUNS]", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
+    ] = None,
+    runs: Annotated[Path | None, typer.Option("--runs", help="The same, as for other commands.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
+) -> None:
+    """Progress and curves of a sweep that runs in another process; ends when nothing runs any more."""
+    from rich.console import Console
+
+    from driftline.errors import UserError
+    from driftline.store import Store
+
+    store = Store.open(folder or runs)
+    if not store.folder.exists():
+        raise UserError(f"there is no {store.folder}: name the folder that `driftline run` keeps its runs in")
+    console = Console(highlight=False, markup=False, emoji=False)
+    plain = not _drawable(console)
+    if once or not console.is_terminal or console.is_dumb_terminal:
+        _in_lines(store, plain, once)
+    else:
+        _live(store, console, plain)
+
+
+def _drawable(console: Console) -> bool:
+    """Whether blocks can be written: not to a terminal that knows no more than ASCII."""
+    return console.encoding.startswith("utf") and not console.is_dumb_terminal
+
+
+def _live(store: Store, console: Console, plain: bool) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    from driftline.report.watching import picture
+
+    with Live(console=console, auto_refresh=False) as screen:
+        while True:
+            seen = picture(store, time.time(), console.height, plain)
+            text = Text("\n".join(seen.lines), no_wrap=True, overflow="ellipsis")
+            screen.update(text, refresh=True)
+            if not seen.running:
+                return
+            time.sleep(EVERY)
+
+
+def _in_lines(store: Store, plain: bool, once: bool) -> None:
+    """For a log, or a terminal that cannot go back: a line when something changed, the whole picture at the end."""
+    from driftline.report.watching import picture
+
+    said, when = "", 0.0
+    while (seen := picture(store, time.time(), plain=plain)).running and not once:
+        counts, _, left = seen.lines[0].partition(";")
+        if counts != said or time.monotonic() - when >= REPEAT:
+            print(f"{counts};{left}", flush=True)
+            said, when = counts, time.monotonic()
+        time.sleep(EVERY)
+    sys.stdout.write("\n".join(seen.lines) + "\n")

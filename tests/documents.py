@@ -1,0 +1,81 @@
+"""Carrying out what a document shows: files are written, Python is run, commands go through the real command line.
+
+A fence says what its block is: `bash` and `python` are carried out, `title=NAME` makes the block a file, `exit=1`
+expects that exit code, `extra=NAME` needs that package; blocks in other languages or in none only show something. RUN1
+and RUN2 stand for keys of runs in the folder that `--runs` names.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from driftline.cli.main import main
+from driftline.store import Store
+
+FENCE = re.compile(r"^```(\S+)?([^\n]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands between two fences."""
+
+    language: str
+    marks: dict[str, str]
+    text: str
+
+
+def blocks(document: Path) -> list[Block]:
+    """All blocks, in order."""
+    found = FENCE.findall(document.read_text())
+    return [Block(one, dict(word.split("=", 1) for word in rest.split()), text) for one, rest, text in found]
+
+
+@dataclass
+class Reader:
+    """Does what a document says, in the present folder, and keeps what was printed."""
+
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+    said: str = ""
+
+    def follow(self, block: Block) -> None:
+        if "title" in block.marks:
+            Path(block.marks["title"]).write_text(block.text)
+        elif block.language == "python" and ">>>" not in block.text:
+            exec(compile(block.text, "<document>", "exec"), {"__name__": "document"})
+        elif block.language == "bash" and self._can(block):
+            for line in block.text.replace("\\\n", " ").splitlines():
+                if words := shlex.split(line, comments=True):
+                    code = self.command(words)
+                    assert code == int(block.marks.get("exit", 0)), f"{line}\nexits with {code}: {self.said[-2000:]}"
+
+    def _can(self, block: Block) -> bool:
+        return "extra" not in block.marks or importlib.util.find_spec(block.marks["extra"]) is not None
+
+    def command(self, words: list[str]) -> int:
+        """The exit code of one command, in this process: starting Python takes longer than most of them."""
+        assert words[0] == "driftline", f"only driftline is run here, not {words[0]}"
+        words, output = (words[:-2], words[-1]) if ">" in words else (words, None)
+        words = self._with_keys(words)
+        one_process = ["--jobs", "1"] if words[1] == "audit" else []
+        self.monkeypatch.setattr(sys, "argv", [*words, *one_process])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = self.capsys.readouterr()
+        self.said += printed.out + printed.err
+        if output:
+            Path(output).write_text(printed.out)
+        return int(ended.value.code or 0)
+
+    def _with_keys(self, words: list[str]) -> list[str]:
+        if not {"RUN1", "RUN2"} & set(words):
+            return words
+        first, second, *_ = (run.key for run in Store.open(words[words.index("--runs") + 1]).record().runs)
+        return [{"RUN1": first, "RUN2": second}.get(word, word) for word in words]
