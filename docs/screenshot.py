@@ -1,0 +1,50 @@
+"""Make docs/report.png, the picture of a report in the README: `python docs/screenshot.py [RUNS]`.
+
+RUNS is a folder of finished runs; without it the quickstart makes some first. Needs Chromium and playwright.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from driftline.cli.quickstart import quickstart
+from driftline.record import load
+from driftline.report.page import write_report
+
+PICTURE = Path(__file__).parent / "report.png"
+WIDTH, HEIGHT = 1200, 1000
+
+
+def report(folder: Path, runs: Path | None) -> Path:
+    """A report on these runs, or on those of the quickstart."""
+    page = folder / "report.html"
+    if runs is not None:
+        write_report(load(runs), page)
+    elif quickstart(page, folder / "runs", jobs=2):
+        sys.exit("the quickstart failed: no picture was made")
+    return page
+
+
+def picture(page: Path, output: Path) -> None:
+    """The first screen of the page, in light mode."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        sys.exit("chromium is not installed: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        tab.goto(page.as_uri())
+        tab.wait_for_selector("html[data-charts=drawn]", state="attached", timeout=120_000)
+        tab.screenshot(path=output)
+        browser.close()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        picture(report(Path(folder), Path(sys.argv[1]) if len(sys.argv) > 1 else None), PICTURE)
+    print(f"{PICTURE}: {PICTURE.stat().st_size:,} bytes")
