@@ -15,6 +15,9 @@ from driftline.engine import checkpoint
 from driftline.engine.plan import plan
 from driftline.engine.run import carry_out
 from driftline.errors import UserError
+from driftline.report.groups import groups
+from driftline.report.notes import answer
+from driftline.report.results import tabulate
 from driftline.seeds import Seed
 from driftline.spec import parse
 from driftline.store import Store
@@ -154,6 +157,17 @@ def test_seeds_take_the_test_sequences_in_turn_and_choosing_has_its_own() -> Non
 def test_what_cannot_be_is_refused_in_words(given: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=said):
         driftline.run({**SPEC, "open-world": given}, runs=tmp_path)
+
+
+def test_the_answer_in_a_sentence(record: driftline.Record) -> None:
+    (group,) = groups(record)
+    said = answer(tabulate(group))
+    values = record.scores.query("stat == 'mean'").pivot_table(index="method", columns="metric", values="value")
+    best = values["overall"].idxmax()
+    assert said.startswith(f"With {best}, the best of 4 methods, {100 * values['overall'].max():.1f}% [")
+    assert f"right one by one: {100 * values['novel-head'][best]:.1f}% [" in said
+    assert f"an AUROC of {100 * values['matched-auroc-mdt'][best]:.1f}% [" in said
+    assert "(1 seed, n = " in said
 
 
 def test_every_metric_on_the_card_is_registered(record: driftline.Record) -> None:

@@ -17,6 +17,26 @@ from driftline.report.speeds import OverSpeeds
 T_INTERVAL = "95% t-interval over seeds"
 BOOTSTRAP = "95% bootstrap interval over test examples (one seed)"
 FINAL = "final-accuracy"
+TOLD = {
+    "oec": (
+        "a model that is shown its errors reaches {} overall",
+        {
+            "efr": "{} of the errors are fixed at once",
+            "ukr": "{} right on what it was trained for",
+            "kg": "{} right on unseen queries of the new kinds",
+        },
+    ),
+    "overall": (
+        "{} of samples are answered right one by one",
+        {
+            "novel-head": "{} of those of new classes with many samples",
+            "novel-tail": "{} with few",
+            "pretrain-head": "{} of known classes with many",
+            "matched-auroc-mdt": "an AUROC of {} for noticing a new class, samples of the same time apart",
+        },
+    ),
+}
+"""For benchmarks whose first column says only part of it: what it is, and what others add."""
 
 
 def caption(table: ResultTable) -> str:
@@ -69,6 +89,8 @@ def answer(table: ResultTable) -> str:
         return _at_the_end(table)
     if any(column.metric == STREAM for column in table.columns):
         return _along_the_stream(table)
+    if table.columns[0].metric in TOLD:
+        return _in_parts(table, *TOLD[table.columns[0].metric])
     method = ranked[0].method
     parts = {name: table.cell(method, name, "mean") for name in ("id", "ood", "tas", "sh")}
     found = {name: cell for name, cell in parts.items() if cell}
@@ -82,6 +104,24 @@ def answer(table: ResultTable) -> str:
         f"{which}a model is right in {text['id']} of cases in its own period and in {text['ood']} later on, which is "
         f"{text['tas']} of what models trained then reach; it keeps {100 * delta:g}% of their accuracy for "
         f"{text['sh']} periods (means over {over}; 95% intervals)."
+    )
+
+
+def _in_parts(table: ResultTable, whole: str, parts: dict[str, str]) -> str:
+    """The best method by the first column, and what the other columns say of it."""
+    first = table.columns[0]
+    cells = {row.method: cell for row in table.rows if (cell := table.cell(row.method, first.metric, first.stat))}
+    method, best = max(cells.items(), key=lambda pair: pair[1].value)
+    stats = {column.metric: column.stat for column in table.columns}
+    found = {name: table.cell(method, name, stats[name]) for name in parts if name in stats}
+    said = [
+        parts[name].format(f"{_said(cell, True)} {shown_interval(cell, True)}") for name, cell in found.items() if cell
+    ]
+    which = f"With {method}" + (f", the best of {len(cells)} methods, " if len(cells) > 1 else ", ")
+    number = f"{_said(best, True)} {shown_interval(best, True)}"
+    return (
+        f"{which}{whole.format(number)}{': ' if said else ''}{', '.join(said)} "
+        f"({_seeds(best.seeds)}, n = {best.n:,} {best.unit}; 95% intervals)."
     )
 
 
