@@ -196,6 +196,11 @@ class Run:
         return str(self.card["label"])
 
     @property
+    def is_result(self) -> bool:
+        """Whether it was made for its own sake, and not to choose settings by."""
+        return bool(self.card["run"].get("purpose") != "trial")
+
+    @property
     def seed(self) -> int:
         return int(self.card["run"]["seed"])
 
@@ -270,11 +275,11 @@ class Record:
 
 
 def load(path: str | Path) -> Record:
-    """The record in a folder: one run, or all finished runs of a store."""
+    """The record in a folder: one run, or all finished runs of a store but those that were made to choose settings."""
     folder = Path(path)
     if (folder / "card.json").exists():
         return Record([Run(folder)])
     cards = sorted((folder / "runs").glob("*/card.json"))
     if not cards:
         raise UserError(f"no finished run in {folder}: expected a run's folder or a store made by `driftline run`")
-    return Record(Run(card.parent) for card in cards)
+    return Record(run for run in (Run(card.parent) for card in cards) if run.is_result)

@@ -127,7 +127,7 @@ class Store:
         if keys is not None:
             return Record(Run(self.run_folder(key)) for key in keys)
         found = Record(Run(path.parent) for path in sorted((self.folder / "runs").glob("*/card.json")))
-        return Record(run for run in found.runs if run.card["run"].get("purpose") != "trial")
+        return Record(run for run in found.runs if run.is_result)
 
     def find(self, name: str) -> Run:
         """The run whose key starts with `name`, or the run in that folder."""

@@ -7,7 +7,7 @@ import driftline
 from driftline.engine import contests
 from driftline.engine.plan import plan
 from driftline.engine.run import carry_out
-from driftline.record import Run
+from driftline.record import Run, load
 from driftline.spec import parse
 from driftline.store import Store
 
@@ -68,6 +68,7 @@ def test_trials_are_kept_but_are_no_results(store):
     assert len(trials) == 4
     assert all(store.finished(stage.key) for stage in trials)
     assert not {stage.key for stage in trials} & {run.key for run in store.record().runs}
+    assert not {stage.key for stage in trials} & {run.key for run in load(store.folder).runs}
     assert len(planned.run_keys) == 2
     frozen = next(run for run in store.record().runs if run.method == "frozen")
     assert frozen.card["protocol"]["selection"].startswith("none")
