@@ -109,3 +109,9 @@ def test_files_that_are_no_spec(tmp_path: Path) -> None:
         spec.read(tmp_path / "c.yaml")
     with pytest.raises(UserError, match="cannot read"):
         spec.read(tmp_path / "none.yaml")
+
+
+def test_settings_that_must_be_given_are_named_with_the_way_to_give_them() -> None:
+    given = spec.parse({"benchmark": "timeline", "data": {"name": "table", "path": "x.csv"}, "methods": "erm"})
+    with pytest.raises(UserError, match=r"needs time, target: --set data\.time=\.\.\. --set data\.target=\.\.\."):
+        given.jobs(default_model="logistic")

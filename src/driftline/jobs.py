@@ -250,6 +250,12 @@ def filled(kind: str, choice: Choice) -> Choice:
     schema = settings_model(kind, choice.name)
     if schema is None:
         return choice
+    lacking = [name for name, field in schema.model_fields.items() if field.is_required()]
+    lacking = [name for name in lacking if name not in choice.settings]
+    if lacking:
+        part = {"dataset": "data", "model": "model"}.get(kind, choice.name)
+        ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
+        raise UserError(f"{kind} '{choice.name}' needs {', '.join(lacking)}: {ways}")
     return Choice(name=choice.name, settings=validated(schema, choice.settings, choice.name).model_dump(mode="json"))
 
 
