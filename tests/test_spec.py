@@ -115,3 +115,11 @@ def test_settings_that_must_be_given_are_named_with_the_way_to_give_them() -> No
     given = spec.parse({"benchmark": "timeline", "data": {"name": "table", "path": "x.csv"}, "methods": "erm"})
     with pytest.raises(UserError, match=r"needs time, target: --set data\.time=\.\.\. --set data\.target=\.\.\."):
         given.jobs(default_model="logistic")
+
+
+@pytest.mark.parametrize(("setting", "said"), [("lr=-1", "ft.lr is 0 or more, not -1"), ("batch=0", "ft.batch is 1")])
+def test_settings_out_of_range_are_refused_before_an_optimiser_sees_them(setting: str, said: str) -> None:
+    content = {"benchmark": "timeline", "data": "digits", "methods": "ft"}
+    given = spec.parse(spec.with_settings(content, [f"ft.{setting}"]))
+    with pytest.raises(UserError, match=said):
+        given.jobs(default_model="mlp")

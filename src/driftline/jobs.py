@@ -13,6 +13,7 @@ import re
 import typing
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
@@ -21,6 +22,7 @@ from driftline import models, registry
 from driftline.data import weights_file
 from driftline.errors import UserError, unknown
 from driftline.learners.base import Learner
+from driftline.learners.limits import USUAL, must_keep
 from driftline.types import Reveal
 from driftline.version import __version__
 
@@ -256,7 +258,11 @@ def filled(kind: str, choice: Choice) -> Choice:
         part = {"dataset": "data", "model": "model"}.get(kind, choice.name)
         ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
         raise UserError(f"{kind} '{choice.name}' needs {', '.join(lacking)}: {ways}")
-    return Choice(name=choice.name, settings=validated(schema, choice.settings, choice.name).model_dump(mode="json"))
+    settings = validated(schema, choice.settings, choice.name).model_dump(mode="json")
+    if kind in ("method", "pretraining"):
+        usual = {name: limit for name, limit in USUAL.items() if name in settings}
+        must_keep(choice.name, SimpleNamespace(**settings), usual)
+    return Choice(name=choice.name, settings=settings)
 
 
 def label_of(method: Choice) -> str:

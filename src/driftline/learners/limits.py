@@ -17,6 +17,9 @@ POSITIVE: Limit = (lambda value: 0 < value < math.inf, "more than 0")
 SHARE: Limit = (lambda value: 0 <= value <= 1, "from 0 to 1")
 MOMENTUM: Limit = (lambda value: 0 <= value < 1, "0 or more, and less than 1")
 
+USUAL: dict[str, Limit] = {"lr": RATE, "weight_decay": RATE, "momentum": MOMENTUM, "batch": COUNT, "updates": RATE}
+"""Of settings that mean the same wherever they occur."""
+
 
 def must_keep(name: str, method: Any, limits: Mapping[str, Limit]) -> None:
     """Refuse a method whose settings lie outside of their limits; None stands for a default of its own."""
