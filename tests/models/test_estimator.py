@@ -98,3 +98,8 @@ def test_wrong_names_and_options_are_sentences() -> None:
         models.build("sklearn.nothing.Here")
     with pytest.raises(UserError, match="does not take these options"):
         models.build("sklearn.naive_bayes.GaussianNB", (4,), 3, depth=3)
+
+
+def test_it_is_called_by_the_name_of_what_answers() -> None:
+    assert repr(models.build("logistic", (2,), 3)) == "LogisticRegression"
+    assert repr(models.build("naive-bayes", (2,), 3)) == "GaussianNB"

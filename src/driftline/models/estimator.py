@@ -33,7 +33,9 @@ class Estimator:
         self._fitted: Any = None
 
     def __repr__(self) -> str:
-        return repr(self.unfitted)
+        """The name of the estimator itself, without what prepares its inputs."""
+        *_, (_, last) = getattr(self.unfitted, "steps", [("", self.unfitted)])
+        return type(last).__name__
 
     @property
     def _regresses(self) -> bool:
