@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from driftline import data, loop, models, registry
-from driftline.benchmarks.test_time import NoExams, Options, laid
+from driftline.benchmarks.base import NoExams
+from driftline.benchmarks.test_time import Options, laid
 from driftline.engine.worker import keep_memory
 from driftline.learners.base import Learner
 from driftline.record import Recorder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -14,7 +14,7 @@ from driftline.loop import Probes
 from driftline.record import Run
 from driftline.seeds import Seed
 from driftline.training.trials import Selection
-from driftline.types import Probe, Reveal, Samples, Stream
+from driftline.types import Probe, Reveal, Samples, Step, Stream
 
 SCORES = {
     "metric": "str",
@@ -79,6 +79,13 @@ class Layout:
     """Samples by time whose features, as the finished learner's network sees them, are kept for a picture."""
     protocol: dict[str, Any] = field(default_factory=dict)
     """What a reader must know about the layout; printed on the card."""
+
+
+class NoExams:
+    """The answers are the score: nothing is asked besides."""
+
+    def due(self, step: Step | None) -> Iterator[Probe]:
+        return iter(())
 
 
 class Benchmark(Protocol):

@@ -12,7 +12,6 @@ samples of the same time beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
@@ -25,7 +24,7 @@ from driftline.record import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import OpenWorld, open_world
-from driftline.types import Probe, Reveal, Step
+from driftline.types import Reveal
 
 
 class Options(base.Options):
@@ -104,13 +103,6 @@ class Options(base.Options):
         return self.sequences - self.validation
 
 
-class NoExams:
-    """The answers are the score: nothing is asked besides."""
-
-    def due(self, step: Step | None) -> Iterator[Probe]:
-        return iter(())
-
-
 @register("benchmark", "open-world")
 class OpenWorldBenchmark:
     """One by one, with classes that nobody announced."""
@@ -150,7 +142,7 @@ class OpenWorldBenchmark:
         )
         return base.Layout(
             stream,
-            NoExams(),
+            base.NoExams(),
             stream.upstream,
             schooling={
                 "updates": options.upstream_updates,

@@ -31,7 +31,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import Shards, ahead, corrupted, orders, read_matrices, shards
 from driftline.streams.corrupted import Corrupted, pool
-from driftline.types import Probe, Reveal, Samples, Step
+from driftline.types import Reveal, Samples
 
 LEAST_BATCHES = 10
 
@@ -79,13 +79,6 @@ class Options(base.Options):
     """Bootstrap resamples of windows of time behind each interval."""
 
 
-class NoExams:
-    """The answers are the score: nothing is asked besides."""
-
-    def due(self, step: Step | None) -> Iterator[Probe]:
-        return iter(())
-
-
 @register("benchmark", "test-time")
 class TestTime:
     """Adaptation without labels along a stream that keeps changing."""
@@ -122,7 +115,7 @@ class TestTime:
             )
         return base.Layout(
             ahead(stream),
-            NoExams(),
+            base.NoExams(),
             clean(dataset, options.upstream_updates),
             schooling={
                 "updates": options.upstream_updates,
