@@ -1,12 +1,12 @@
 """What a learner is shown once it has answered: nothing, its errors or all labels; now or late; all or some.
 
-The contract is physical. What is shown are copies, so no array in a learner's hands has a base or a neighbour
-from which an unrevealed label could be read.
+The contract is physical. The labels that are shown are copies, so no array in a learner's hands has a base or a
+neighbour from which an unrevealed label could be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ class Shown:
 
     x: Any
     y: np.ndarray
-    turns: np.ndarray | None = None
+    turns: Sequence[int] = ()
     """Of samples that come one by one: which they were, counted from the start of the stream."""
 
     def __len__(self) -> int:
@@ -76,21 +76,19 @@ class Revealing:
         """The samples of a step one by one; a label is told only after its sample has been answered."""
         x, y, first = step.samples.x, step.samples.y, self.taken
         arriving, always = self._arriving(step).tolist(), self.level is Reveal.LABELS
+        at_once = always and self.delay == 0 and not self.waiting
 
         def tell(prediction: Any) -> Shown | None:
             turn = self.taken
             k, self.taken = turn - first, turn + 1
+            if at_once:  # the usual case, by the shortest way
+                return Shown(take(x, slice(k, k + 1)), y[k : k + 1].copy(), (turn,)) if arriving[k] else None
             truth = y[k : k + 1].copy()
             if arriving[k] and (always or self._counts(prediction, truth)):
-                copied = x[k : k + 1].copy() if isinstance(x, np.ndarray) else take(x, np.array([k]))
-                if self.delay == 0 and not self.waiting:  # the usual case, by the shortest way
-                    return Shown(copied, truth, np.array([turn]))
-                self.waiting.append((turn, copied, truth))
-            due = self._due(turn) if self.waiting else []
-            if not due:
+                self.waiting.append((turn, take(x, np.array([k])), truth))
+            if not self.waiting or not (due := self._due(turn)):
                 return None
-            at = np.array([turn for turn, _, _ in due])
-            return Shown(join([x for _, x, _ in due]), join([y for _, _, y in due]), at)
+            return Shown(join([x for _, x, _ in due]), join([y for _, _, y in due]), [turn for turn, _, _ in due])
 
         return Turns(x, first, tell)
 

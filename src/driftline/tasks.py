@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from scipy.special import softmax
 
 from driftline.texts import accepted, matches
 from driftline.types import Answers
@@ -62,7 +61,10 @@ class Classification:
         >>> Classification(("cat", "dog")).decode(np.array([[0.0, np.log(3.0)]])).scores.round(2).tolist()
         [[0.25, 0.75]]
         """
-        return Answers(outputs.argmax(axis=1), softmax(outputs, axis=1), distance=-outputs.max(axis=1))
+        largest = outputs.max(axis=1, keepdims=True)
+        scores = np.exp(outputs - largest)
+        scores /= scores.sum(axis=1, keepdims=True)
+        return Answers(outputs.argmax(axis=1), scores, distance=-largest[:, 0])
 
     def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
         right: np.ndarray = np.equal(prediction, y)

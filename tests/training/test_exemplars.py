@@ -101,3 +101,20 @@ def test_a_mean_is_its_sum_by_its_count_not_a_moving_one() -> None:
         take_in(row, 1, sums, counts, means)
     assert (counts.tolist(), sums[1, 0]) == ([0, 3], rows.astype(float).sum())
     assert means.tolist() == [[first], [np.float32(rows.astype(float).sum() / 3)]]
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_mean_that_moves_is_a_mean_and_then_its_vector(apart: bool) -> None:
+    block, rows, sums, counts = drawn(7, BLOCK, 40), drawn(8, 50, 40), np.zeros((9, 40)), np.zeros(9, int)
+    by_one_call, by_two = Exemplars(9, 40, apart), Exemplars(9, 40, apart)
+    outputs, expected = by_one_call.open(block), by_two.open(block)
+    again, told, means = sums.copy(), counts.copy(), np.zeros((9, 40), np.float32)
+    for k, row in enumerate(rows):
+        label = k * k % 9
+        by_one_call.answered = by_two.answered = k
+        by_one_call.put_mean(label, row, sums, counts)
+        take_in(row, label, again, told, means)
+        by_two.put(label, means[label])
+    np.testing.assert_array_equal(outputs, expected)
+    np.testing.assert_array_equal(by_one_call.outputs(block), by_two.outputs(block))
+    np.testing.assert_array_equal(counts, told)

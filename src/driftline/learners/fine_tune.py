@@ -89,9 +89,8 @@ class FineTuneLast(StandardTraining):
 
     def recognise(self, shown: Shown) -> None:
         """Learn labels of samples that were answered before, from the features they had then."""
-        assert shown.turns is not None
-        rows = np.stack([self.pending.pop(int(turn)) for turn in shown.turns])
-        self.latest = int(shown.turns[-1])
+        rows = np.stack([self.pending.pop(turn) for turn in shown.turns])
+        self.latest = shown.turns[-1]
         Lifelong.learn(self, rows, shown.y)
 
     def lesson(self) -> None:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from driftline.errors import UserError
 from driftline.learners.on_features import OnFeatures
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Reveal
+from driftline.types import Reveal, Samples
 
 
 @register("method", "ncm")
@@ -39,6 +41,13 @@ class NearestClassMean(OnFeatures):
     @property
     def apart(self) -> bool:
         return True
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self._means_now = self._exemplars.vectors  # the means are what samples are compared with
+
+    def absorb(self, x: np.ndarray, label: int) -> None:
+        self._exemplars.put_mean(label, x[0], self.sums, self.counts)
 
 
 register("method", "prototypical")(partial(NearestClassMean, pretraining="prototypes"))

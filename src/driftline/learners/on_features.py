@@ -19,7 +19,7 @@ pass.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -108,9 +108,12 @@ class OnFeatures(Lifelong):
 
     def decoded(self, outputs: np.ndarray) -> Answers:
         """Raw outputs, which are used up, to answers."""
-        distance = -outputs.max(axis=1)
-        outputs[np.isposinf(distance)] = 0  # no class was known
-        return replace(self._task.decode(outputs), distance=distance)
+        stranded = np.isneginf(outputs.max(axis=1))  # no class was known
+        outputs[stranded] = 0
+        answers = self._task.decode(outputs)
+        assert answers.distance is not None
+        answers.distance[stranded] = np.inf
+        return answers
 
     def learn(self, x: Any, y: Any) -> None:
         super().learn(self.features(x), y)
@@ -129,34 +132,36 @@ class OnFeatures(Lifelong):
         """Block by block; a lesson ends a block, because it changes all classes."""
         fresh = self.features(turns.x)
         self.untold = np.concatenate([self.untold, fresh]) if len(self.untold) else fresh
-        exemplars, given = self._exemplars, []
+        given = [self.decoded(np.empty((0, self._task.width), np.float32))]
         at = latest = 0
         while at < len(fresh):
-            outputs = exemplars.open(self.asked(fresh[at : at + BLOCK]))
-            lessons, done = self.lessons, 0
-            while done < len(outputs) and self.lessons == lessons:
-                prediction = outputs[done].argmax()
-                exemplars.answered = done = done + 1
-                if (shown := turns.tell(prediction)) is not None:
-                    latest = self.hear_late(shown)
-            given.append(outputs[:done])
+            outputs = self._exemplars.open(self.asked(fresh[at : at + BLOCK]))
+            done, latest = self.answer_up_to_lesson(outputs, turns, latest)
+            given.append(self.decoded(outputs[:done]))
             at += done
         if latest > self.oldest:  # labels come in the order of their samples: those left out so far never come
             self.untold, self.oldest = self.untold[latest - self.oldest :].copy(), latest
-        return self.decoded(np.concatenate(given))
+        return Answers.concat(given)
+
+    def answer_up_to_lesson(self, outputs: np.ndarray, turns: Turns, latest: int) -> tuple[int, int]:
+        """One sample of a block after another; how many were answered, and the turn after the latest with a label."""
+        exemplars, lessons, done = self._exemplars, self.lessons, 0
+        for done, row in enumerate(outputs, start=1):
+            exemplars.answered = done
+            if (shown := turns.tell(row.argmax())) is not None:
+                latest = self.hear_late(shown)
+                if self.lessons != lessons:
+                    break
+        return done, latest
 
     def hear_late(self, shown: Shown) -> int:
         """Labels of samples that were answered now or long ago, whose features are still there; the turn after them."""
-        assert shown.turns is not None
-        turn = -1
-        for k, turn in enumerate(shown.turns.tolist()):
+        for k, turn in enumerate(shown.turns):
             place = turn - self.oldest
-            if place >= 0:
-                features = self.untold[place : place + 1].copy()
-            else:  # out of order
-                features = self.features(take(shown.x, slice(k, k + 1)))
+            out_of_order = place < 0
+            features = self.features(take(shown.x, slice(k, k + 1))) if out_of_order else self.untold[place : place + 1]
             self.hear(features, shown.y[k : k + 1])
-        return turn + 1
+        return shown.turns[-1] + 1
 
     def lesson(self) -> None:
         """Some epochs over the whole memory, each in another order."""

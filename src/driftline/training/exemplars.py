@@ -9,45 +9,48 @@ block that were not answered yet are compared with it at once.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from driftline.compiled import compiled
 from driftline.training.totals import WIDE, totals
 
-ROWS, LANES = 4, 2 * WIDE
+ROWS, LANES = 6, 2 * WIDE
 """How many rows are compared with how many classes at a time: as many sums as a processor has registers for."""
-ABREAST, BLOCK = 4 * WIDE, 128
+ABREAST, BLOCK = 4 * WIDE, 96
 """How many rows of a block are compared with a new vector at a time, and the most rows in a block."""
+MUCH = 1 << 20
+"""From so many products of a feature with a tile of classes on, a second thread takes half of the tiles."""
+SECOND_THREAD = ThreadPoolExecutor(1, "comparing")
 products, distances = totals(ROWS, LANES // WIDE, apart=False), totals(ROWS, LANES // WIDE, apart=True)
 products_with_one, distances_to_one = totals(1, ABREAST // WIDE, apart=False), totals(1, ABREAST // WIDE, apart=True)
 
 
 @compiled()
 def compare(
-    rows: np.ndarray, vectors: np.ndarray, changed: np.ndarray, tiles: np.ndarray, known: np.ndarray, apart: bool
-) -> np.ndarray:
-    """Each row with each class: the dot product or, `apart`, minus the squared distance; minus infinity if not known.
+    rows: np.ndarray, vectors: np.ndarray, changed: np.ndarray, known: np.ndarray, tiles: np.ndarray,
+    outputs: np.ndarray, first: int, end: int, apart: bool,
+) -> None:  # fmt: skip
+    """Each row with the classes of some tiles: the dot product or, `apart`, minus the squared distance.
 
     `tiles[t, k, j]` is feature k of class 16 t + j, once those that have changed have been copied there.
     """
-    filled = np.zeros((-(-len(rows) // ROWS) * ROWS, rows.shape[1]), np.float32)
-    filled[: len(rows)] = rows
-    found = np.empty((len(filled), LANES), np.float32)
-    outputs = np.empty((len(rows), len(known)), np.float32)
-    for t in range(len(tiles)):
-        for label in range(t * LANES, min((t + 1) * LANES, len(known))):
+    for t in range(first, end):
+        labels = range(t * LANES, min((t + 1) * LANES, len(known)))
+        for label in labels:
             if changed[label]:  # copied only now, because the tile is fetched from memory now in any case
                 tiles[t, :, label % LANES] = vectors[label]
                 changed[label] = False
-        for i in range(0, len(filled), ROWS):
+        for i in range(0, len(rows), ROWS):
+            found = outputs[i : i + ROWS, t * LANES : (t + 1) * LANES]
             if apart:
-                distances(filled[i : i + ROWS], tiles[t], found[i : i + ROWS])
+                distances(rows[i : i + ROWS], tiles[t], found)
             else:
-                products(filled[i : i + ROWS], tiles[t], found[i : i + ROWS])
-        for i in range(len(rows)):
-            for label in range(t * LANES, min((t + 1) * LANES, len(known))):
-                outputs[i, label] = found[i, label % LANES] if known[label] else -np.inf
-    return outputs
+                products(rows[i : i + ROWS], tiles[t], found)
+        for label in labels:
+            if not known[label]:
+                outputs[:, label] = -np.inf
 
 
 @compiled()
@@ -60,13 +63,8 @@ def lay_abreast(rows: np.ndarray, lanes: np.ndarray) -> None:
 
 
 @compiled()
-def replace(
-    label: int, vector: np.ndarray, vectors: np.ndarray, changed: np.ndarray, known: np.ndarray,
-    lanes: np.ndarray, outputs: np.ndarray, answered: int, apart: bool,
-) -> None:  # fmt: skip
-    """Another vector for one class, and the rows of a block from `answered` on compared with it."""
-    vectors[label] = vector
-    changed[label] = known[label] = True
+def renew(label: int, vector: np.ndarray, lanes: np.ndarray, outputs: np.ndarray, answered: int, apart: bool) -> None:
+    """Compare the rows of a block from `answered` on with the vector of one class."""
     found = np.empty((1, ABREAST), np.float32)
     for t in range(answered // ABREAST, -(-len(outputs) // ABREAST)):
         if apart:
@@ -78,12 +76,34 @@ def replace(
 
 
 @compiled()
+def replace(
+    label: int, vector: np.ndarray, vectors: np.ndarray, changed: np.ndarray, known: np.ndarray,
+    lanes: np.ndarray, outputs: np.ndarray, answered: int, apart: bool,
+) -> None:  # fmt: skip
+    """Another vector for one class."""
+    vectors[label] = vector
+    changed[label] = known[label] = True
+    renew(label, vector, lanes, outputs, answered, apart)
+
+
+@compiled()
 def take_in(row: np.ndarray, label: int, sums: np.ndarray, counts: np.ndarray, means: np.ndarray) -> None:
     """One more row of a class."""
     counts[label] += 1
     for k in range(len(row)):
         sums[label, k] += row[k]
         means[label, k] = sums[label, k] / counts[label]
+
+
+@compiled()
+def move(
+    label: int, row: np.ndarray, sums: np.ndarray, counts: np.ndarray, vectors: np.ndarray, changed: np.ndarray,
+    known: np.ndarray, lanes: np.ndarray, outputs: np.ndarray, answered: int, apart: bool,
+) -> None:  # fmt: skip
+    """One more row of a class whose vector is the mean of its rows."""
+    take_in(row, label, sums, counts, vectors)
+    changed[label] = known[label] = True
+    renew(label, vectors[label], lanes, outputs, answered, apart)
 
 
 class Exemplars:
@@ -97,7 +117,7 @@ class Exemplars:
 
     def __init__(self, classes: int, features: int, apart: bool) -> None:
         self.apart = apart
-        self._vectors = np.zeros((classes, features), np.float32)
+        self.vectors = np.zeros((classes, features), np.float32)
         self._changed = np.zeros(classes, bool)
         self._tiles = np.zeros((-(-classes // LANES), features, LANES), np.float32)
         self._known = np.zeros(classes, bool)
@@ -108,17 +128,32 @@ class Exemplars:
 
     def put(self, label: int, vector: np.ndarray) -> None:
         """From now on this is the vector of one class, also for those rows of the block that were not answered yet."""
-        classes = self._vectors, self._changed, self._known
+        classes = self.vectors, self._changed, self._known
         replace(label, vector, *classes, self._lanes, self._block, self.answered, self.apart)
+
+    def put_mean(self, label: int, row: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> None:
+        """The same with the mean of a class as its vector, after one more row; given the sums and counts of rows."""
+        classes = self.vectors, self._changed, self._known
+        move(label, row, sums, counts, *classes, self._lanes, self._block, self.answered, self.apart)
 
     def put_all(self, vectors: np.ndarray, known: np.ndarray) -> None:
         """From now on these are the vectors of all classes, of which these are known; the block is over."""
-        self._vectors[:], self._changed[:], self._known[:] = vectors, True, known
+        self.vectors[:], self._changed[:], self._known[:] = vectors, True, known
         self._block = self._block[:0]
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
         """Each row compared with each class; minus infinity where a class is not known."""
-        return compare(rows, self._vectors, self._changed, self._tiles, self._known, self.apart)
+        filled = np.zeros((-(-len(rows) // ROWS) * ROWS, rows.shape[1]), np.float32)
+        filled[: len(rows)] = rows
+        outputs = np.empty((len(filled), len(self._tiles) * LANES), np.float32)
+        given = filled, self.vectors, self._changed, self._known, self._tiles, outputs
+        end = len(self._tiles)
+        half = end // 2 if filled.size * end >= MUCH else 0
+        other = SECOND_THREAD.submit(compare, *given, 0, half, self.apart) if half else None
+        compare(*given, half, end, self.apart)
+        if other:
+            other.result()
+        return outputs[: len(rows), : len(self._known)]
 
     def open(self, rows: np.ndarray) -> np.ndarray:
         """The same for a block: its outputs are kept up to date until another is opened."""

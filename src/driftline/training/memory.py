@@ -80,8 +80,8 @@ class Archive:
         return sum(len(y) for y in self._y)
 
     def add(self, x: Any, y: np.ndarray) -> None:
-        """Keep samples with their labels."""
-        self._x.append(x)
+        """Keep samples with their labels; of an array that is part of a larger one, a copy, so that the rest may go."""
+        self._x.append(x.copy() if isinstance(x, np.ndarray) and x.base is not None else x)
         self._y.append(y)
 
     @property
