@@ -302,3 +302,11 @@ def test_rhythms(rhythm: Any, expected: list[int]) -> None:
 def test_numbers_are_refused() -> None:
     with pytest.raises(UserError, match="one of several classes"):
         ready(StandardTraining(), task=Regression())
+
+
+def test_before_it_knows_any_class_a_sample_is_infinitely_far_from_all() -> None:
+    answers = ready(StandardTraining(every=4)).predict(some(3, (0, 1)).x)
+    assert answers.distance.tolist() == [np.inf] * 3
+    assert answers.scores.tolist() == [[0.25] * 4] * 3
+    known = ready(StandardTraining(every=4), upstream=UPSTREAM).predict(some(3, (0, 1)).x)
+    assert np.isfinite(known.distance).all()

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from driftline.learners.lifelong import Lifelong, known_only
+from driftline.learners.lifelong import Lifelong
 from driftline.learners.standard_training import StandardTraining
 from driftline.models.inputs import as_tensor
 from driftline.registry import register
@@ -80,7 +80,7 @@ class FineTuneLast(StandardTraining):
             ahead = min(max(self.rest(), 1), len(turns) - at)
             features, logits = self.see(take(turns.x, slice(at, at + ahead)))
             self.pending.update(zip(range(turns.first + at, turns.first + at + ahead), features, strict=True))
-            given.append(self._task.decode(known_only(logits, self.trained)))
+            given.append(self.decoded(logits))
             for prediction in given[-1].prediction:
                 if (shown := turns.tell(prediction)) is not None:
                     self.recognise(shown)

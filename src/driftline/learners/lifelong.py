@@ -13,7 +13,7 @@ says with `rest` how many labels it will surely let pass, so that inputs can be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -116,7 +116,12 @@ class Lifelong(Learner):
         return outputs(self.model, x)
 
     def predict(self, x: Any) -> Answers:
-        return self._task.decode(known_only(self.raw(x), self.trained))
+        return self.decoded(self.raw(x))
+
+    def decoded(self, logits: np.ndarray) -> Answers:
+        """Raw outputs to answers among the classes that it knows; while there is none, infinitely far from all."""
+        answers = self._task.decode(known_only(logits, self.trained))
+        return answers if self.trained.any() else replace(answers, distance=np.full(len(answers), np.inf))
 
     def in_turn(self, turns: Turns) -> Answers:
         """As many answers at once as there are until the next lesson: nothing that it is told changes them before."""
