@@ -1,8 +1,7 @@
 """Carrying out what a document shows: files are written, Python is run, commands go through the real command line.
 
 A fence says what its block is: `bash` and `python` are carried out, `title=NAME` makes the block a file, `exit=1`
-expects that exit code, `extra=NAME` needs that package; blocks in other languages or in none only show something. RUN1
-and RUN2 stand for keys of runs in the folder that `--runs` names.
+expects that exit code, `extra=NAME` needs that package; blocks in other languages or in none only show something.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from driftline.cli.main import main
-from driftline.store import Store
 
 FENCE = re.compile(r"^```(\S+)?([^\n]*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 
@@ -63,7 +61,6 @@ class Reader:
         """The exit code of one command, in this process: starting Python takes longer than most of them."""
         assert words[0] == "driftline", f"only driftline is run here, not {words[0]}"
         words, output = (words[:-2], words[-1]) if ">" in words else (words, None)
-        words = self._with_keys(words)
         one_process = ["--jobs", "1"] if words[1] == "audit" else []
         self.monkeypatch.setattr(sys, "argv", [*words, *one_process])
         with pytest.raises(SystemExit) as ended:
@@ -73,9 +70,3 @@ class Reader:
         if output:
             Path(output).write_text(printed.out)
         return int(ended.value.code or 0)
-
-    def _with_keys(self, words: list[str]) -> list[str]:
-        if not {"RUN1", "RUN2"} & set(words):
-            return words
-        first, second, *_ = (run.key for run in Store.open(words[words.index("--runs") + 1]).record().runs)
-        return [{"RUN1": first, "RUN2": second}.get(word, word) for word in words]

@@ -57,6 +57,15 @@ def test_other_errors_are_not_hidden(tmp_path: Path) -> None:
         pass  # nothing was written
 
 
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any, **more: Any) -> None:
+        raise FileNotFoundError(errno.ENOENT, "as below /proc")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(UserError, match="its folder cannot be made"):
+        write_bytes(tmp_path / "deep" / "file", b"new")
+
+
 def test_json_is_canonical(tmp_path: Path) -> None:
     write_json(tmp_path / "a", {"b": 1, "a": "ä"})
     assert (tmp_path / "a").read_text(encoding="utf-8") == '{\n "a": "ä",\n "b": 1\n}\n'

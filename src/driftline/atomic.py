@@ -19,7 +19,10 @@ REASONS = {
     errno.EROFS: "the disk is read-only",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
+    errno.ENOENT: "there is no such folder, and none can be made there",
     errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EEXIST: "a part of this path is a file, not a folder",
+    errno.EISDIR: "it is a folder; name a file in it",
     errno.ENAMETOOLONG: "the name is too long",
 }
 

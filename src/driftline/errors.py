@@ -26,6 +26,9 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
     no method 'emr'. Did you mean 'erm'? Known: erm, ft
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    guess = f" Did you mean '{near[0]}'?" if near else ""
+    lower = {one.lower(): one for one in reversed(names)}
+    near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
+    near = near or [one for one in lower if name and name.lower() in one.split()]  # date, in "order date"
+    near = near or difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    guess = f" Did you mean '{lower[near[0]]}'?" if near else ""
     return UserError(f"no {kind} '{name}'.{guess} Known: {', '.join(names) or 'none'}{hint}")

@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from importlib.metadata import entry_points
@@ -104,6 +105,10 @@ def _from_source(kind: str, name: str) -> Any:
         module = _module_of_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
     except (ImportError, OSError) as error:
         raise UserError(f"{kind} '{name}': cannot import {source}: {error}") from error
+    except Exception as error:
+        line = getattr(error, "lineno", None) or traceback.extract_tb(error.__traceback__)[-1].lineno
+        said = getattr(error, "msg", error)
+        raise UserError(f"{kind} '{name}': line {line}, {type(error).__name__}: {said}; {source} must load") from error
     if not hasattr(module, attribute):
         raise UserError(f"{kind} '{name}': {source} has no '{attribute}'")
     return getattr(module, attribute)

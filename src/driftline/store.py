@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from driftline.errors import UserError
 from driftline.record import TABLES, Record, Run
 
 FORMAT = 1
+SHOWN = 10  # candidates that an error lists
 
 
 class Store:
@@ -130,19 +131,21 @@ class Store:
         return Record(run for run in found.runs if run.is_result)
 
     def find(self, name: str) -> Run:
-        """The run whose key starts with `name`, or the run in that folder."""
+        """The run in that folder, or the one that `name` fits: its key's first letters, METHOD, or METHOD:SEED."""
         if (Path(name) / "card.json").exists():
             return Run(Path(name))
-        runs = [run for run in self.record().runs if run.key.startswith(name)]
-        if len(runs) != 1:
-            what = "no finished run" if not runs else f"{len(runs)} runs"
-            raise UserError(f"{what} in {self.folder} with a key that starts with '{name}': see `driftline list runs`")
-        return runs[0]
+        runs = self.record().runs
+        found = [run for run in runs if fits(name, run.key, run.card["run"], run.card["label"])]
+        if len(found) != 1:
+            raise UserError(_undecided(name, self.folder, runs, found))
+        return found[0]
 
     def query(self, sql: str) -> pd.DataFrame:
         """SQL over all runs: the tables are runs, failures, answers, probes and scores."""
         import duckdb
 
+        if not sql.strip():
+            raise UserError('there is no query; try "select method, count(*) from runs group by all"')
         database = duckdb.connect()
         tables = {"runs": _overview(self.record()), "failures": _failures(self.failures())}
         for name, frame in tables.items():
@@ -159,6 +162,30 @@ class Store:
             return database.execute(sql).df()
         except duckdb.Error as error:
             raise UserError(f"{str(error).splitlines()[0]}. Tables: runs, failures, answers, probes, scores") from error
+
+
+def fits(name: str, key: str, job: Mapping[str, Any], label: str) -> bool:
+    """Whether a run can be called by this name.
+
+    >>> fits("er:0", "5d1f", {"method": {"name": "er"}, "seed": 0}, "er(lr=0.01)")
+    True
+    """
+    methods = (label, job["method"]["name"])
+    return key.startswith(name) or any(name in (method, f"{method}:{job['seed']}") for method in methods)
+
+
+def _undecided(name: str, folder: Path, runs: Sequence[Run], found: Sequence[Run]) -> str:
+    """Why a name does not say which run is meant, and which there are."""
+    what = f"{len(found)} runs in {folder} can be called" if found else f"no finished run in {folder} is called"
+    among = sorted(found or runs, key=lambda run: (run.card["label"], run.card["run"]["seed"]))
+    named = [
+        f"{run.key[:12]} ({run.card['label']}:{run.card['run']['seed']} in {run.card['run']['benchmark']}, "
+        f"{run.card['run']['data']['name']}, {run.card['run']['model']['name']})"
+        for run in among[:SHOWN]
+    ]
+    more = f" and {len(among) - SHOWN} more, see `driftline list runs`" if len(among) > SHOWN else ""
+    which = f": {'; '.join(named)}{more}" if named else ""
+    return f"{what} '{name}'; give a key, its first letters, METHOD or METHOD:SEED{which}"
 
 
 def _overview(record: Record) -> pd.DataFrame:

@@ -63,7 +63,7 @@ def test_the_answers_come_in_order_with_numbers(small: Audit) -> None:
     assert [q.split()[0] for q in questions] == ["How", "How", "What", "When"]
     assert "TAS = " in small.answers[0].text
     assert "SH; n = " in small.answers[1].text
-    assert f"Recommended: {small.numbers['recommendation']['policy']}." in small.answers[3].text
+    assert f"Recommended: {small.numbers['recommendation']['policy']} (" in small.answers[3].text
 
 
 def test_the_report_opens_and_escapes(tmp_path: Path) -> None:

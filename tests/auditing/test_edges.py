@@ -121,3 +121,22 @@ def test_harm_prevented_is_what_the_replay_gained() -> None:
         assert gained["low"] == judged["harm_prevented_low"] <= judged["harm_prevented"]
         assert judged["harm_prevented"] <= judged["harm_prevented_high"]
         assert judged["found"] == 0 or judged["delay"] >= 0
+
+
+def test_a_short_table_is_cut_by_itself_into_periods_that_are_long_enough() -> None:
+    frame = table(rows=100)
+    found = driftline.audit(frame, time="when", target="y", model="logistic")
+    assert min(found.numbers["data"]["rows_per_period"]) >= 10
+    assert sum(found.numbers["data"]["rows_per_period"]) == 100
+
+
+def test_a_column_that_says_when_is_named_with_the_way_to_leave_it_out() -> None:
+    frame = table(rows=600)
+    frame = frame.assign(number=range(600), name=[f"row {k}" for k in range(600)])
+    found = driftline.audit(frame, **QUICK)
+    assert found.numbers["data"]["says_when"] == ["number", "name"]
+    others = ",".join(name for name in found.numbers["data"]["features"] if name not in ("number", "name"))
+    assert f'--features "{others}"' in found.answers[2].text
+    again = driftline.audit(frame, **QUICK, features=others.split(","))
+    assert again.numbers["data"]["says_when"] == []
+    assert "--features" not in again.answers[2].text

@@ -72,19 +72,27 @@ GOOD = ("t.csv", "--time", "when", "--target", "y", "--model", "logistic", "--pe
 def test_the_gate_is_an_exit_code(driftline: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     code, out, err = driftline(*GOOD, "--fail-if", "tas<0.99", "-o", "a.html", "--json", "a.json", "--quiet")
     assert code == 1
-    assert err.strip() == "gate failed: tas<0.99"
+    found = json.loads((tmp_path / "a.json").read_text())["headline"]
+    ends = f"[{found['tas_low']:.4g}, {found['tas_high']:.4g}]"
+    assert err.strip() == f"gate failed: tas<0.99 holds, for tas = {found['tas']:.6g} {ends}"
     assert out.startswith("How fast does quality decay")
     assert "Recommended" in (tmp_path / "a.html").read_text()
-    assert json.loads((tmp_path / "a.json").read_text())["headline"]["tas"] < 0.99
+    assert found["tas"] < 0.99
 
 
 def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str]]) -> None:
     code, out, err = driftline(*GOOD, "--fail-if", "tas<0.01", "--features", "a,b")
     assert code == 0
-    assert "report: audit.html" in out
-    assert "numbers: audit.json" in out
+    assert "page with charts: audit.html" in out
+    assert "all numbers: audit.json" in out
+    assert "gate passed: tas<0.01 does not hold, for tas = 0." in out
     assert json.loads(Path("audit.json").read_text())["headline"]["periods"] > 1
-    assert "policy never" in err
+    assert "retraining policy replayed: never" in err
+    lines = err.strip().splitlines()
+    assert lines[0].startswith("t.csv: ")
+    assert "model logistic" in lines[0]
+    count = len(lines) - 1
+    assert lines[-1].startswith(f"[{count}/{count}] "), "the last line says that all is done"
 
 
 @pytest.mark.parametrize(

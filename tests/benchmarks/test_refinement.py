@@ -298,7 +298,7 @@ def stop_after(steps: int) -> Callable[[Event], None]:
 
 def test_the_report_shows_curves_and_what_the_stream_is_made_of(small: Record) -> None:
     (results,) = result_table(small)
-    assert [column.name for column in results.columns][:2] == ["OEC final", "EFR mean"]
+    assert [(column.metric, column.stat) for column in results.columns][:2] == [("oec", "final"), ("efr", "mean")]
     (_, queries), (_, errors) = of_group(results.group)
     assert sum(queries.values("count")) == 120
     frozen = by_method(small)["frozen"].table("answers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from driftline.record import Record
+from driftline.record import Record, Run
 from driftline.report.page import write_report
 
 from ..report.conftest import adapted, at, cell_rows, final, summary_rows, write_run
@@ -48,10 +49,30 @@ def finals(folder: Path) -> Iterator[Any]:
             yield write_run(folder, label, seed, rows, run__benchmark="seq-to-final", run__options=settings, metrics={})
 
 
+def crossed(runs: list[Run], folder: Path) -> None:
+    """A matrix of the methods of two benchmarks, beside their runs: one cell cannot run, one name is hostile."""
+    methods, names = [HOSTILE, "frozen", "tent", "erm"], ("timeline", "test-time")
+    keys = {(b, m): [run.key for run in runs if _is(run, b, m)] for b in names for m in methods}
+    cells = [
+        {"benchmark": benchmark, "method": method, "keys": found, "label": method, "uses": "inputs"}
+        | {"reason": "" if found else f"{method} needs all labels, and {benchmark} reveals inputs only. More."}
+        for (benchmark, method), found in keys.items()
+    ]
+    columns = [{"name": "timeline", "reveals": "labels"}, {"name": "test-time", "reveals": "inputs"}]
+    folder.mkdir()
+    content = {"methods": methods, "seeds": [0, 1, 2], "benchmarks": columns, "cells": cells}
+    (folder / "m.json").write_text(json.dumps(content))
+
+
+def _is(run: Run, benchmark: str, method: str) -> bool:
+    return (run.card["run"]["benchmark"], run.method) == (benchmark, method)
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs")
-    runs = [run for make in (timeline, streams, finals) for run in make(folder)]
+    store = tmp_path_factory.mktemp("store")
+    runs = [run for make in (timeline, streams, finals) for run in make(store / "runs")]
+    crossed(runs, store / "matrices")
     output = tmp_path_factory.mktemp("page") / "report.html"
     write_report(Record(runs), output)
     return output

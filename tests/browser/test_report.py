@@ -55,7 +55,11 @@ def test_every_chart_is_drawn_and_says_what_it_shows(page: Any) -> None:
         assert chart.locator("svg path").count() > 3
         assert chart.get_attribute("role") == "img"
         assert len(chart.get_attribute("aria-label")) > 20
-    assert page.locator(f"{LINES} div.chart").get_attribute("aria-label").startswith("ID over time, by method. ")
+    assert (
+        page.locator(f"{LINES} div.chart")
+        .get_attribute("aria-label")
+        .startswith("accuracy now (ID) over time, by method. ")
+    )
     assert page.locator("figure:has(figcaption:text-matches('against compute'))").count() == 3
 
 
@@ -84,7 +88,7 @@ def test_pointing_at_a_mark_shows_its_numbers(page: Any) -> None:
         tooltip = page.locator("#vg-tooltip-element.visible")
         tooltip.wait_for()
         text = tooltip.inner_text()
-        assert re.search(r"ID\s*\d+\.\d%", text)
+        assert re.search(r"accuracy now \(ID\)\s*\d+\.\d%", text)
         assert re.search(r"seeds\s*3", text)
         assert tooltip.locator("script").count() == 0
         shown |= {method for method in METHODS if method in text}
@@ -178,7 +182,7 @@ def test_headings_come_in_order(page: Any) -> None:
 
 
 def test_contents_lead_to_sections(page: Any) -> None:
-    assert page.locator("nav a").count() == 3
+    assert page.locator("nav a").count() == 4  # three sections and the matrix
     page.locator("nav a", has_text="timeline").click()
     assert page.evaluate("document.querySelector(':target h2').textContent").startswith("timeline")
 
@@ -199,6 +203,60 @@ def test_no_view_is_wider_than_the_window(page: Any, width: int, scheme: str) ->
     assert (light > 600 > 200 > ink) if scheme == "light" else (light < 200 < 600 < ink)
     assert axis == text
     page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1200, "height": 900})
+
+
+def contrast(page: Any, element: Any) -> float:
+    """How well the words of an element stand out, as WCAG has it: with its own colour on what is really behind it."""
+    found: list[str] = element.evaluate(
+        """element => {
+            const back = [];
+            for (let at = element; at; at = at.parentElement) back.unshift(getComputedStyle(at).backgroundColor);
+            const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+            const read = colours => {
+                for (const colour of colours) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
+                return Array.from(pen.getImageData(0, 0, 1, 1).data).slice(0, 3).join(" ");
+            };
+            return [read(["white", ...back]), read(["white", ...back, getComputedStyle(element).color])];
+        }"""
+    )
+    bright = []
+    for colour in found:
+        parts = [int(part) / 255 for part in colour.split()]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        bright.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+    return (max(bright) + 0.05) / (min(bright) + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_the_matrix_can_be_read_everywhere(page: Any, width: int, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 800})
+    matrix = page.locator("section.matrix")
+    assert matrix.locator("td").count() == 8
+    assert matrix.locator("td.up, td.down").count() >= 1
+    assert all(contrast(page, element) >= 4.5 for element in matrix.locator("td, td small, th, th small").all())
+    texts = matrix.locator("td").all_inner_texts()
+    assert all("n = " in text or "reveals inputs only" in text for text in texts)
+    box = matrix.locator(".wide")
+    box.evaluate("box => box.scrollTo(9999, 0)")
+    name, edge = matrix.locator("tbody th").first.bounding_box(), box.bounding_box()
+    assert name["x"] == pytest.approx(edge["x"], abs=1)  # names stay in sight
+    assert name["width"] < 0.5 * edge["width"]
+    box.evaluate("box => box.scrollTo(0, 0)")
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1200, "height": 900})
+
+
+def test_the_matrix_prints_with_whole_names(page: Any) -> None:
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 718, "height": 1000})
+    frozen = page.locator("section.matrix tbody th", has_text="frozen")
+    lines = "r => th => { r.selectNodeContents(th.firstChild); return r.getClientRects().length; }"
+    assert frozen.evaluate(f"th => ({lines})(document.createRange())(th)") == 1
+    assert page.evaluate(OVERFLOW) <= 0
+    page.emulate_media(media="screen")
     page.set_viewport_size({"width": 1200, "height": 900})
 
 

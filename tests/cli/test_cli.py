@@ -107,6 +107,46 @@ def test_tables_of_pairs_and_of_ranks(driftline: Command) -> None:
     assert "give one of them" in err
 
 
+def test_a_run_is_called_by_its_method_and_seed(driftline: Command, tmp_path: Path) -> None:
+    driftline(*RUN, "--seeds", "2")
+    keys = {run.card["run"]["seed"]: run.key for run in Store.open(tmp_path / "driftline-runs").record().runs}
+    code, out, _ = driftline("show", "erm:1")
+    assert code == 0
+    assert keys[1] in out
+    assert keys[0] not in out
+    code, out, _ = driftline("diff", "erm:0", "erm:1")
+    assert code == 0
+    assert out.index(keys[0]) < out.index(keys[1])
+    code, _, err = driftline("show", "erm")
+    assert code == 2
+    assert "2 runs in driftline-runs can be called 'erm'" in err
+    assert f"{keys[0][:12]} (erm:0 in timeline, digits, logistic)" in err
+    assert keys[1][:12] in err
+    code, _, err = driftline("show", "erm:2")
+    assert code == 2
+    assert "erm:0 in timeline" in err, "what there is, if it is not that"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("class:\n", "line 1, SyntaxError: "), ("x = 1\n1 / 0\n", "line 2, ZeroDivisionError: division by zero")],
+)
+def test_a_mistake_in_a_users_own_file_is_told_with_its_line(
+    driftline: Command, tmp_path: Path, source: str, said: str
+) -> None:
+    (tmp_path / "mine.py").write_text(source)
+    code, _, err = driftline("run", "timeline", "--data", "digits", "--methods", "mine.py:Mine")
+    assert code == 2
+    assert said in err
+
+
+def test_help_keeps_what_stands_in_brackets(driftline: Command) -> None:
+    code, out, _ = driftline("table", "--help")
+    assert code == 0
+    assert "$DRIFTLINE_RUNS, else ./driftline-runs]" in out
+    assert "[default: all]" in out
+
+
 def test_diff_says_why_two_numbers_differ(driftline: Command, tmp_path: Path) -> None:
     driftline(*RUN)
     driftline(*RUN, "--set", "timeline.holdout=0.2")
@@ -194,6 +234,8 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         ),
         ((*SEQUENCE, "--methods", "oracle", "--oracle", "0"), "leave it out"),
         (("show", "abc"), "no finished run"),
+        (("query", " "), "there is no query"),
+        (("run", "timeline", "--data", "digits", "--model", "mlp", "--methods", "ncm"), "timeline.upstream=1"),
         (("report",), "no finished run in driftline-runs"),
         (("list", "methds"), "no list 'methds'. Did you mean 'methods'?"),
         (("query", "selct 1"), "Tables: runs, failures, answers, probes, scores"),

@@ -84,7 +84,7 @@ def test_a_path_is_also_looked_for_in_the_data_folders(tmp_path):
         (["0.3", "0.1", "0.2"], "f", [1, 2, 0]),
         (["2020-01-03T10:00:00", "2020-01-03", "2020-01-03 09:00"], "M", [1, 2, 0]),
         (["2020-01-01T03:00+03:00", "2020-01-01T00:30Z", "2019-12-31T22:00-03:00"], "M", [0, 1, 2]),
-        (["03/04/2020", "02/05/2020", "03/01/2020"], "M", [1, 2, 0]),
+        (["03/14/2020", "02/15/2020", "03/01/2020"], "M", [1, 2, 0]),
         (["Mar 2020", "Jan 2020", "Feb 2020"], "M", [1, 2, 0]),
     ],
 )
@@ -169,14 +169,8 @@ ROWS = "t,a,y\n1,1,0\n2,2,1\n"
         (ROWS, {"time": "y"}, "must be different columns"),
         ("t,a,y\n1,1,0\n2,2,1,9\n", {}, "expected a CSV file"),
         ("t,a,y\n1,1,0,5\n2,2,1,9\n", {}, "expected a CSV file"),
-        (
-            "t,a,y\n1,,0\n2,,1\n3,3,1\n",
-            {},
-            "feature column 'a' has 2 missing or infinite values; fill them in",
-        ),
         ("t,a,y\n1,inf,0\n2,2,1\n", {}, "feature column 'a' has 1 missing or infinite"),
         ("t,a,y\n1,1e300,0\n2,2,1\n", {}, "feature column 'a' has 1 missing or infinite"),
-        ("t,a,y\n1,x,0\n2,,1\n", {}, "feature column 'a' has 1 missing"),
         ("t,a,y\n1,1,\n2,2,1\n", {}, "target column 'y' has 1 missing"),
         ("t,a,y\n,1,0\n2,2,1\n", {}, "time column 't' has 1 missing"),
         ("t,a,y\ninf,1,0\n2,2,1\n", {}, "time column 't' has 1 missing or infinite"),
@@ -185,7 +179,8 @@ ROWS = "t,a,y\n1,1,0\n2,2,1\n"
         ("t,a,y\n1,1,0\n2,2,1\n", {"id": "a", "features": ["a"]}, None),
         ("t,a,y\n2020-01-01,1,0\n2020-13-01,2,1\n2020-01-02,2,1\n", {}, "has '2020-13-01' in row 2"),
         ("t,a,y\n1,1,0\n2,2,1\n3x,2,1\n", {}, "has '3x' in row 3"),
-        ("t,a,y\n03/04/2020,1,0\n02/04/2020,1,0\n13/04/2020,2,1\n", {}, "has '13/04/2020' in row 3"),
+        ("t,a,y\n01/04/2020,1,0\n13/04/2020,2,1\n04/13/2020,2,1\n", {}, "has '13/04/2020' in row 2"),
+        ("t,a,y\n01/01/2020,1,0\n01/02/2020,2,1\n", {}, "'01/02/2020' in row 2 .* is 2020-01-02 or 2020-02-01"),
         ("t,a,y\nsoon,1,0\nlater,2,1\n", {}, "has 'soon' in row 1"),
         ("t,a,k,y\n1,1,q,0\n2,2,q,1\n", {"id": "k"}, "id column 'k' has 'q' more than once"),
         ("t,a,k,y\n1,1,q,0\n2,2,,1\n", {"id": "k"}, "id column 'k' has 1 missing"),
@@ -234,8 +229,28 @@ def test_nullable_and_categorical_columns(tmp_path):
     assert s.x.tolist() == [[1, 1], [0, 2]]
     assert s.y.tolist() == [0, 1]
     frame["n"] = pd.array([1, None], dtype="Int64")
-    with pytest.raises(UserError, match="feature column 'n' has 1 missing"):
-        table([], path=save(frame, tmp_path / "t.parquet"), time="t", target="y")
+    s = table([], path=save(frame, tmp_path / "t.parquet"), time="t", target="y").samples
+    assert s.x.tolist() == [[1, 1], [0, 1]], "the median of the earliest tenth"
+
+
+def test_gaps_are_filled_from_the_earliest_tenth_alone(tmp_path):
+    numbers = ["", 4, 2, *range(100, 117)]  # the earliest tenth are the first two: one gap, and a 4
+    texts = ["", "p", "", *["q"] * 17]
+    rows = "".join(f"{t},{a},{b},{t % 2}\n" for t, (a, b) in enumerate(zip(numbers, texts, strict=True)))
+    data = csv(tmp_path, "t,a,b,y\n" + rows)
+    assert data.samples.x[:4].tolist() == [[4, 1, 1, 0], [4, 0, 0, 1], [2, 0, 1, 0], [100, 0, 0, 0]]
+    assert "1 rows have no 'a' and get the earliest tenth's median" in data.notes
+
+
+def test_a_gap_that_comes_later_makes_no_column(tmp_path):
+    rows = "".join(f"{t},{'' if t == 15 else 3},{t % 2}\n" for t in range(20))
+    assert csv(tmp_path, "t,a,y\n" + rows).samples.x.tolist() == [[3]] * 20
+
+
+@pytest.mark.parametrize("dates", [("03/04/2020", "02/05/2020", "13/06/2020"), ("03.04.2020", "2.5.2020", "13.6.2020")])
+def test_days_that_cannot_be_months_say_which_comes_first(tmp_path, dates):
+    data = csv(tmp_path, "t,a,y\n" + "".join(f"{date},{k},{k % 2}\n" for k, date in enumerate(dates)))
+    assert data.samples.time.astype("datetime64[D]").astype(str).tolist() == ["2020-04-03", "2020-05-02", "2020-06-13"]
 
 
 def test_every_cut_of_a_compressed_file_is_a_user_error(tmp_path):

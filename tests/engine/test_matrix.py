@@ -87,7 +87,7 @@ def test_every_method_runs_where_enough_is_revealed(view: View) -> None:
     assert empty == {
         *(("frozen", "seq-to-final"), ("tent", "seq-to-final"), ("tent", "open-world")),
         *(("ncm", "test-time"), ("er", "test-time"), ("ewc", "test-time"), (label, "test-time")),
-        *(("ewc", "refinement"), (label, "refinement")),
+        *(("ewc", "refinement"), (label, "refinement"), ("ncm", "seq-to-final")),
     }
     assert ("ncm", "refinement") in filled
     assert ("tent", "timeline") in filled

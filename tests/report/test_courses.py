@@ -160,7 +160,7 @@ def test_gains_are_paired_by_seed(record: Record, tmp_path: Path) -> None:
 def test_what_gains_are_over(record: Record, tmp_path: Path) -> None:
     over = courses.gains(record, over="cft").set_index("method")
     assert over["value"].round(6).to_dict() == {"er": 0.05, "frozen": -0.15}
-    with pytest.raises(UserError, match=r"nothing to draw. left out \(no final OEC of mir and another method"):
+    with pytest.raises(UserError, match=r"nothing to draw. left out \(no final overall \(OEC\) of mir"):
         courses.gains(record, over="mir")
     kinds = [
         refined(tmp_path, f"mir(every={k})", 0, [final("oec", 0.5)], SAID["er"], settings={"every": k}) for k in "23"

@@ -88,7 +88,7 @@ def test_a_cell_that_cannot_run_says_why(view: View) -> None:
     assert square.cell is None
     assert square.why == "ewc needs all labels, and test-time reveals inputs only"
     text = render([view], "md")
-    assert "| ewc | 80.0 [55.2, 100.0] · +30.0 · rank 1 · all labels | – (1) |" in text.replace("**", "")
+    assert "| ewc | 80.0 [55.2, 100.0] · +30.0 [5.2, 54.8] · rank 1 · all labels | – (1) |" in text.replace("**", "")
     assert "1. ewc needs all labels, and test-time reveals inputs only\n" in text
 
 
@@ -96,9 +96,9 @@ def test_markdown_says_what_is_shown_and_marks_the_best_by_test(view: View) -> N
     (line,) = [line for line in render([view], "md").splitlines() if line.startswith("| tent")]
     timeline, stream = line.split(" | ")[1:]
     assert "all labels, needs inputs only" in timeline
-    assert "+5.0 · rank 2" in timeline
+    assert "+5.0 [5.0, 5.0] · rank 2" in timeline
     assert stream.startswith("30.0 [")
-    assert "-20.0 · rank 2 · inputs only" in stream
+    assert "-20.0 [-22.5, -17.5] · rank 2 · inputs only" in stream
     assert "**80.0**" in render([view], "md"), "tent is worse than ewc by 0.35, 0.15 and 0.25"
 
 

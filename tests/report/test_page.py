@@ -9,9 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from driftline.errors import UserError
 from driftline.record import Record
 from driftline.report import charts, pareto
 from driftline.report.cards import beyond, cards, shared
@@ -91,7 +92,7 @@ def test_nothing_is_fetched(text: str) -> None:
 def test_hostile_labels_are_text(text: str, figures: dict[str, Any]) -> None:
     assert HOSTILE not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    (spec,) = described(figures, "ID")
+    (spec,) = described(figures, "accuracy now (ID)")
     assert {row["method"] for row in records(figures, spec)} == {"erm", HOSTILE}
     assert text.count("<script") == text.count("</script>") == 3
 
@@ -131,7 +132,7 @@ def test_transfer_keeps_both_sides_at_extreme_deltas(delta: float) -> None:
 def test_a_method_has_one_colour_everywhere(text: str, figures: dict[str, Any]) -> None:
     scales = [
         layer["encoding"]["color"]["scale"]
-        for name in ("ID", "OOD", "TAS")
+        for name in ("accuracy now (ID)", "accuracy later (OOD)", "relative to fresh (TAS)")
         for layer in described(figures, name)[0]["layer"]
     ]
     assert len(scales) == 9
@@ -169,7 +170,7 @@ def test_the_page_answers_and_confesses(text: str) -> None:
 
 def test_runs_without_cells_still_make_a_page(make_record: Any) -> None:
     text = page(make_record({"erm": [0.5]}))
-    assert "By OOD mean, erm is best: 50.0% [40.0, 70.0]" in text
+    assert "By the mean of accuracy later (OOD), erm is best: 50.0% [40.0, 70.0]" in text
     assert "tested at τ" not in text
 
 
@@ -182,6 +183,21 @@ def test_looks_are_shared_only_when_all_are_taken(sections: list[list[str]]) -> 
     methods = {name for methods in sections for name in methods}
     assert set(found) == methods
     assert len(set(found.values())) == min(len(methods), len(LOOKS))
+
+
+def test_a_hundred_methods_look_different_and_more_are_owned_up_to(make_record: Any) -> None:
+    assert len(set(LOOKS)) == len(LOOKS) == 128
+    many = make_record({f"m{k:03d}": [0.5] for k in range(130)})
+    assert "some look the same" in page(many)
+    assert "some look the same" not in page(Record(many.runs[:128]))
+
+
+def test_a_page_that_cannot_be_written_says_so(full_record: Record, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot write .*: it is a folder; name a file in it"):
+        write_report(full_record, tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"a part of this path is a file"):
+        write_report(full_record, tmp_path / "file" / "report.html")
 
 
 def test_colours_differ_within_a_section_though_other_sections_come_first() -> None:
@@ -214,7 +230,7 @@ def test_the_frontier_by_hand(make_record: Any) -> None:
     (table,) = result_table(Record(runs))
     column = pareto.headline(table)
     assert column
-    assert column.name == "OOD mean"
+    assert column.name == "accuracy later (OOD), mean"
     found = pareto.prices(table, column)
     assert [(one.method, one.gmac, one.worth) for one in found] == [
         ("poor", 1.0, False),
@@ -284,6 +300,7 @@ values = st.none() | st.integers(0, 3) | st.sampled_from(["x", "y"])
 shares = st.none() | st.floats(-2, 2).map(plain) | st.just(1e-5)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is not a mistake
 @given(st.lists(st.tuples(values, st.sampled_from(["x", "y"]), st.just(0.5), shares).map(list), min_size=1))
 def test_packed_data_come_back(rows: list[list[Any]]) -> None:
     columns = ["a", "b", "c", "d"]

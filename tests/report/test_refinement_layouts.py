@@ -67,18 +67,18 @@ def test_table_1_in_markdown(tmp_path: Path) -> None:
 def test_table_1_in_latex(tmp_path: Path) -> None:
     record = Record(runs(tmp_path, {"frozen": [0.40, 0.41, 0.42], "cft": [0.50, 0.51, 0.52]}))
     lines = render(layout(record, "refinement/table-1"), "latex").splitlines()
-    empty = " & --" * 9
-    assert lines[6:] == [
+    empty = r" & \textendash{}" * 9
+    assert lines[lines.index(r"\begin{tabular}{lrrrrrrrrrrr}") :] == [
         r"\begin{tabular}{lrrrrrrrrrrr}",
         r"\toprule",
-        r"method & EFR & UKR & OKR & CSR & KG & OEC & UKR(T) & OKR(T) & CSR(T) & KG(T) & OEC(T) \\",
+        r"{}method & EFR & UKR & OKR & CSR & KG & OEC & UKR(T) & OKR(T) & CSR(T) & KG(T) & OEC(T) \\",
         r"\midrule",
         rf"{{}}frozen & \textbf{{90.0}}{empty} & 41.0 \\",
         r" & \scriptsize [90.0, 90.0]" + " & " * 10 + r"\scriptsize [38.5, 43.5] \\",
         rf"{{}}cft & \textbf{{90.0}}{empty} & \textbf{{51.0}} \\",
         r" & \scriptsize [90.0, 90.0]" + " & " * 10 + r"\scriptsize [48.5, 53.5] \\",
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
         r"\end{table}",
     ]
     assert "CMR" not in lines[5]  # nothing was printed for these data
@@ -141,14 +141,14 @@ def test_table_2_as_csv_and_its_marks(tmp_path: Path) -> None:
 
 def test_table_2_in_latex(tmp_path: Path) -> None:
     lines = render(layout(Record(runs(tmp_path, {"frozen": [0.40], "er": [0.35]})), "refinement/table-2"), "latex")
-    assert lines.splitlines()[6:] == [
+    assert lines.splitlines()[8:] == [
         r"\begin{tabular}{lr}",
         r"\toprule",
-        r"stream & er \\",
+        r"{}stream & er \\",
         r"\midrule",
         r"{}alpha=0.9, beta=0.5, gamma=0.8 & -5.0 \\",
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
         r"\end{table}",
     ]
 

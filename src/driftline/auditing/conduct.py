@@ -37,6 +37,10 @@ class Audit:
         """Whether a condition such as "tas<0.9" holds."""
         return gate.fails(condition, self.headline)
 
+    def told(self, condition: str) -> str:
+        """The numbers that a condition is about."""
+        return gate.told(condition, self.headline)
+
     def html(self) -> str:
         """The report as one self-contained page."""
         from driftline.auditing.page import page
@@ -107,9 +111,33 @@ def _computed(set_: Setting, jobs: int, told: Callable[[str, int, int], None]) -
 
     def heard(name: str) -> None:
         counted.append(name)
-        told(name, len(counted), len(pieces))
+        told(_in_words(name, set_), len(counted), len(pieces))
+
+    told(_begins(set_), 0, len(pieces))
 
     return carry_out(pieces, jobs, heard) if pieces else {}
+
+
+def _begins(set_: Setting) -> str:
+    """What is about to be audited, for somebody who waits."""
+    by = "the logged predictions" if set_.frame.logged is not None else f"model {_model(set_)}"
+    rows, names = len(set_.frame.samples), set_.names
+    return f"{set_.frame.name}: {rows:,} rows in {len(names)} periods, {names[0]} to {names[-1]}; {by}"
+
+
+def _in_words(piece: str, set_: Setting) -> str:
+    """What a finished piece of work was."""
+    kind, _, which = piece.partition(" ")
+    return {
+        "models": "a model of each period, examined in all later ones",
+        "policy": f"retraining policy replayed: {which}",
+        "change": f"inputs compared with the first period: {set_.names[int(which)] if kind == 'change' else ''}",
+        "distances": "how far each feature moved",
+    }[kind]
+
+
+def _model(set_: Setting) -> str:
+    return set_.model if isinstance(set_.model, str) else type(set_.model).__name__
 
 
 def _numbers(set_: Setting, done: dict[str, Any], delta: float) -> dict[str, Any]:
@@ -190,7 +218,8 @@ def _data(set_: Setting) -> dict[str, Any]:
         "task": "classes" if set_.classifies else "number",
         "classes": len(frame.labels) if frame.labels is not None else None,
         "features": list(frame.features),
-        "model": set_.model if isinstance(set_.model, str) else type(set_.model).__name__,
+        "model": _model(set_),
+        "says_when": list(set_.frame.says_when),
         "label_delay": set_.delay,
         "seed": set_.seed.value,
         "fingerprint": frame.fingerprint,

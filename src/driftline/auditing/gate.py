@@ -33,12 +33,32 @@ def fails(condition: str, numbers: Mapping[str, float | None]) -> bool:
     return any(all(terms) for terms in found)
 
 
+def told(condition: str, numbers: Mapping[str, float | None]) -> str:
+    """The numbers that a condition is about, with the ends of their intervals where there are any.
+
+    >>> told("tas<0.9 or rows<100", {"tas": 0.8899, "tas_low": 0.861, "tas_high": 0.92, "rows": 4000})
+    'tas = 0.8899 [0.861, 0.92], rows = 4000'
+    """
+    names = [_read(part, condition)[1].lower() for part in _parts(condition)]
+    return ", ".join(_told(name, numbers) for name in dict.fromkeys(names))
+
+
 def check(condition: str) -> None:
     """Refuse what is not a condition on known numbers, before any work is done."""
-    for part in re.split(r"\s+(?:or|and)\s+", condition.strip(), flags=re.IGNORECASE):
+    for part in _parts(condition):
         name = _read(part, condition)[1].lower()
         if name not in NAMES:
             raise unknown("number", name, NAMES, f' (in --fail-if "{condition}")')
+
+
+def _told(name: str, numbers: Mapping[str, float | None]) -> str:
+    low, high = (numbers.get(f"{name}_{end}") for end in ("low", "high"))
+    interval = "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
+    return f"{name} = {numbers[name]:.6g}{interval}"
+
+
+def _parts(condition: str) -> list[str]:
+    return re.split(r"\s+(?:or|and)\s+", condition.strip(), flags=re.IGNORECASE)
 
 
 def _read(part: str, condition: str) -> re.Match[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from driftline.auditing.words import interval, points
+from driftline.auditing.words import interval, plain, points
 from driftline.report import charts
 from driftline.report.embedding import Figures, bundle, template
 from driftline.report.series import Series
@@ -35,6 +35,7 @@ def page(audit: Audit) -> str:
         parts=numbers.get("shift", {}).get("periods", {}),
         card=_card(numbers),
         points=points,
+        plain=plain,
         interval=interval,
         version=__version__,
         figures=figures.content(),

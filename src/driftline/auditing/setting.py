@@ -18,6 +18,7 @@ from driftline.streams.periods import Periods, period_labels, periods
 from driftline.tasks import Classification
 from driftline.types import Samples, Step
 
+SMALLEST = 10  # rows in a period, on average
 FEWEST, MOST = 4, 36  # "auto" takes the finest calendar cut with so many periods
 BLOCKS = 20  # or else so many periods with the same number of rows
 HOLDOUT = 0.2
@@ -166,9 +167,11 @@ def last_aside(cut: Periods) -> Periods:
 
 
 def choose_period(time: np.ndarray) -> str:
-    """The finest cut by the calendar, or by the values of the time column, into 4 to 36 periods; else 20 equal blocks.
+    """The finest cut by the calendar, or by the values of the time column, into 4 to 36 periods; else equal blocks.
 
-    >>> choose_period(np.repeat([2015, 2016, 2017, 2018], 5)), choose_period(np.arange(1000))
+    These are 20, or fewer: periods have 10 rows or more on average.
+
+    >>> choose_period(np.repeat([2015, 2016, 2017, 2018], 10)), choose_period(np.arange(1000))
     ('each', '50 rows')
     """
     cuts = ["each", *(["day", "week", "month", "quarter", "year", "decade"] if time.dtype.kind == "M" else [])]
@@ -176,9 +179,10 @@ def choose_period(time: np.ndarray) -> str:
     for cut in cuts:
         if cut == "each" and len(distinct) > MOST:
             continue
-        if FEWEST <= len(np.unique(period_labels(distinct, cut))) <= MOST:
+        count = len(np.unique(period_labels(distinct, cut)))
+        if FEWEST <= count <= MOST and len(time) >= SMALLEST * count:
             return cut
-    return f"{-(-len(time) // BLOCKS)} rows"
+    return f"{max(SMALLEST, -(-len(time) // BLOCKS))} rows"
 
 
 def thinned(cut: Periods, most: int, holdout: float, seed: Seed) -> Periods:

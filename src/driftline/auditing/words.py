@@ -179,16 +179,43 @@ def _shift(numbers: Mapping[str, Any]) -> str:
         return "No features were given, so nothing can be said about the inputs."
     shift = numbers["shift"]
     rows, overall = shift["features"], shift["overall"]
+    clocks = _clocks(numbers["data"])
     changed = [row for row in rows if row["changed"]]
     aucs = {name: part["auc"] for name, part in shift["periods"].items()}
     far = max(aucs, key=lambda name: aucs[name]["value"])
     named = "; ".join(f"'{row['feature']}' by {row['largest']:.2f} at {row['largest_at']}" for row in changed[:3])
     text = (
-        f"Inputs: {len(changed)} of {len(rows)} features moved by 0.1 or more from the first period (distance from 0 "
-        f"to 1, adjusted p < 0.05){f': {named}' if named else ''}. A classifier tells the first period from {far} "
-        f"with AUC {aucs[far]['value']:.2f} [{aucs[far]['low']:.2f}, {aucs[far]['high']:.2f}] (0.5 is chance). "
+        f"{clocks}Inputs: {len(changed)} of {len(rows)} features moved by 0.1 or more from the first period (distance "
+        f"from 0 to 1, adjusted p < 0.05){f': {named}' if named else ''}. A classifier tells the first period from "
+        f"{far} with AUC {aucs[far]['value']:.2f} [{aucs[far]['low']:.2f}, {aucs[far]['high']:.2f}] (0.5 is chance). "
     )
     return text + _conditional(numbers, overall, shift["where"])
+
+
+def _clocks(data: Mapping[str, Any]) -> str:
+    """A warning about features by which a model knows the time or the row."""
+    if not (clocks := data["says_when"]):
+        return ""
+    named, others = ", ".join(f"'{name}'" for name in clocks), [one for one in data["features"] if one not in clocks]
+    way = f'leave out what a model should not go by: --features "{",".join(others)}"' if others else "is that meant?"
+    return f"Mind {named}: it tells when a row was made, or which row it is, so that all later rows look new; {way}. "
+
+
+def plain(policy: str) -> str:
+    """What a policy does, by its name.
+
+    >>> plain("every-4")
+    'retrain every 4 periods, on all rows so far'
+    """
+    kind, _, rest = policy.partition("-")
+    said = {
+        "never": "train once, never again",
+        "all": "retrain each period, on all rows so far",
+        "window": f"retrain each period, on the last {rest}",
+        "every": f"retrain every {rest} periods, on all rows so far",
+    }
+    fires = "the online TAS falls below 0.95" if rest == "online-tas" else f"the detector {rest} fires"
+    return said.get(kind, f"retrain when {fires}, on the latest periods")
 
 
 def _conditional(numbers: Mapping[str, Any], overall: Mapping[str, Any], where: list[Any]) -> str:
@@ -235,7 +262,8 @@ def _policy(numbers: Mapping[str, Any]) -> str:
     )
     skipped = f" {'. '.join(numbers['skipped'])}." if numbers.get("skipped") else ""
     return (
-        f"Recommended: {advice['policy']}. In the replay it reaches {points(quality['value'])}% {_measure(numbers)} "
+        f"Recommended: {advice['policy']} ({plain(advice['policy'])}). In the replay it reaches "
+        f"{points(quality['value'])}% {_measure(numbers)} "
         f"{interval(quality)} (n = {quality['n']:,}) with {_times(chosen['retrainings'])}, {points(gain, True)} "
         f"points {interval(chosen['gained'])} against never retraining ({points(never['quality']['value'])}%): "
         f"{reason}. The rule: {advice['rule']}.{skipped}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from driftline.auditing import Audit
 
 
 def audit(
@@ -28,47 +30,49 @@ def audit(
         Path | None, typer.Option(help="The JSON file for all numbers. [default: beside the HTML file]")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 2,
-    quiet: Annotated[bool, typer.Option(help="Print the answers only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answers only.")] = False,
 ) -> None:
     """How long does a model of your table stay good, and when must it be retrained?"""
     from driftline.auditing import audit as run
     from driftline.auditing import gate
     from driftline.auditing.setting import Limits
+    from driftline.cli.progress import Pieces
     from driftline.errors import UserError
 
     if model is not None and predictions is not None:
         raise UserError("give a model to train with --model, or logged predictions with --predictions, not both")
     for condition in fail_if or []:
         gate.check(condition)
-    found = run(
-        file,
-        time=time,
-        target=target,
-        model=model or "boosting",
-        prediction=predictions,
-        period=period,
-        features=[name.strip() for name in features.split(",")] if features else None,
-        task=task,
-        delay=delay,
-        limits=Limits(rows=rows),
-        jobs=jobs,
-        told=(lambda name, done, of: None) if quiet else _say,
-    )
+    with Pieces(quiet) as pieces:
+        found = run(
+            file,
+            time=time,
+            target=target,
+            model=model or "boosting",
+            prediction=predictions,
+            period=period,
+            features=[name.strip() for name in features.split(",")] if features else None,
+            task=task,
+            delay=delay,
+            limits=Limits(rows=rows),
+            jobs=jobs,
+            told=pieces.told,
+        )
     json = json or output.with_suffix(".json")
     found.write(output, json)
     typer.echo(str(found))
     if not quiet:
-        typer.echo(f"\nreport: {output}\nnumbers: {json}")
-    _judge(found, fail_if or [])
+        typer.echo(f"\npage with charts: {output}\nall numbers: {json}")
+    _judge(found, fail_if or [], quiet)
 
 
-def _judge(found: Any, conditions: list[str]) -> None:
+def _judge(found: Audit, conditions: list[str], quiet: bool) -> None:
+    """Say of each condition whether it holds and by which numbers; leave with 1 if one does."""
     held = [condition for condition in conditions if found.fails(condition)]
-    for condition in held:
-        typer.echo(f"gate failed: {condition}", err=True)
+    for condition in conditions:
+        if condition in held:
+            typer.echo(f"gate failed: {condition} holds, for {found.told(condition)}", err=True)
+        elif not quiet:
+            typer.echo(f"gate passed: {condition} does not hold, for {found.told(condition)}")
     if held:
         raise typer.Exit(1)
-
-
-def _say(name: str, done: int, of: int) -> None:
-    print(f"[{done}/{of}] {name}", file=sys.stderr, flush=True)

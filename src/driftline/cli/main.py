@@ -32,10 +32,14 @@ INTERRUPTED = 130
 BUG = 70
 FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--jobs", "--runs", "--data-dir", "--quiet")
 
+RUN = "A run: METHOD:SEED such as er:0, its key or the first letters of it, or its folder."
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 110},
+    rich_markup_mode=None,  # which would take "[default: all]" for markup and swallow it
     help="Measure learners in a world that changes over time.",
 )
 
@@ -151,7 +155,7 @@ def list_(
 
 @app.command()
 def show(
-    run: Annotated[str, typer.Argument(help="A run's key, or its first letters, or its folder.")],
+    run: Annotated[str, typer.Argument(help=RUN)],
     runs: RunsFolder = None,
 ) -> None:
     """One run: its scores and its protocol card."""
@@ -161,7 +165,11 @@ def show(
 
 
 @app.command()
-def diff(first: str, second: str, runs: RunsFolder = None) -> None:
+def diff(
+    first: Annotated[str, typer.Argument(help=RUN)],
+    second: Annotated[str, typer.Argument(help="The other, in the same way.")],
+    runs: RunsFolder = None,
+) -> None:
     """Why the numbers of two runs differ: what is not the same on their cards, then the scores."""
     from driftline.store import Store
 
@@ -232,8 +240,11 @@ def report(
 @app.command()
 def quickstart(
     output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("quickstart.html"),
-    runs: RunsFolder = None,
-    jobs: Annotated[int, typer.Option(min=1)] = 2,
+    runs: Annotated[
+        Path | None,
+        typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./quickstart-runs]"),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 2,
 ) -> None:
     """All benchmarks and an audit in miniature on embedded data, then the report."""
     from driftline.cli.quickstart import quickstart as go

@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
@@ -72,3 +73,33 @@ class Progress:
         took = time.monotonic() - self._began.get(event.stage.key, time.monotonic())
         what = {"reused": "reused", "finished": f"finished in {took:.1f} s", "failed": f"failed: {event.reason}"}
         print(f"[{self._settled}/{self._total}] {event.stage.name}: {what[event.kind]}", file=sys.stderr, flush=True)
+
+
+class Pieces:
+    """Hears of pieces of work as they are done: a bar on a terminal, a line for each in a log, or nothing."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._console = Console(stderr=True)
+        columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+        self._bars = Bars(*columns, console=self._console, transient=True) if self._console.is_terminal else None
+
+    def __enter__(self) -> Pieces:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._bars:
+            self._bars.stop()
+
+    def told(self, what: str, done: int, of: int) -> None:
+        """So many of so many are done, the last of them `what`; with none done, `what` is about to begin."""
+        if self._quiet:
+            return
+        if not done or not self._bars:
+            before = f"[{done}/{of}] " if done else ""
+            self._console.print(f"{before}{what}", highlight=False, markup=False, soft_wrap=True)
+        if self._bars and not done:
+            self._task = self._bars.add_task("", total=of)
+            self._bars.start()
+        elif self._bars:
+            self._bars.update(self._task, completed=done, description=escape(what))

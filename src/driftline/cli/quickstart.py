@@ -12,6 +12,7 @@ import typer
 from driftline.auditing import audit
 from driftline.auditing.examples import table
 from driftline.cli.matrix import in_turn
+from driftline.cli.progress import Pieces
 from driftline.engine.plan import Plan, plan
 from driftline.engine.worker import keep_memory
 from driftline.errors import UserError
@@ -104,8 +105,10 @@ def audited(output: Path, jobs: int, lost: dict[str, str]) -> Path | None:
     """Audit a table whose rule turns around half-way; where its page is."""
     typer.echo("\naudit: When did a model of this table stop being good, and when should it be retrained?", err=True)
     page = output.with_name(f"{output.stem}-audit.html")
+    made = table(**AUDITED)  # type: ignore[arg-type]
     try:
-        audit(table(**AUDITED), time="when", target="y", model="logistic", jobs=jobs, told=_say).write(page)  # type: ignore[arg-type]
+        with Pieces() as pieces:
+            audit(made, time="when", target="y", model="logistic", jobs=jobs, told=pieces.told).write(page)
     except UserError as error:
         lost["audit"] = str(error)
         return None
@@ -123,7 +126,3 @@ def sign_off(report: Path | None, page: Path | None, store: Store) -> None:
     typer.echo("next:   driftline audit YOURS.csv --time DATE --target LABEL    # your own table and model")
     typer.echo("        driftline run matrix --methods frozen,tent,er,ncm       # methods by benchmarks")
     typer.echo("        driftline list methods                                  # what else there is")
-
-
-def _say(name: str, done: int, of: int) -> None:
-    typer.echo(f"[{done}/{of}] {name}", err=True)

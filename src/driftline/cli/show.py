@@ -17,7 +17,7 @@ from driftline.engine.sharing import Sharing
 from driftline.errors import unknown
 from driftline.record import Record, Run
 from driftline.report.tables import render, result_table
-from driftline.store import Store
+from driftline.store import Store, fits
 
 KINDS = {f"{kind}s": kind for kind in registry.ROOMS}
 console = Console(highlight=False)
@@ -51,8 +51,8 @@ def runs(store: Store) -> None:
 
 def run(store: Store, name: str) -> None:
     """A run's summary scores, then its card; for a failed run, why."""
-    failed = [failure for failure in store.failures() if failure["key"].startswith(name)]
-    if failed and not any(found.key.startswith(name) for found in store.record().runs):
+    failed = [one for one in store.failures() if fits(name, one["key"], one["run"], one["run"]["label"])]
+    if failed and not any(fits(name, one.key, one.card["run"], one.card["label"]) for one in store.record().runs):
         console.print(f"failed: {failed[0]['reason']}\n\n{failed[0]['traceback']}", markup=False)
         return
     found = store.find(name)

@@ -21,6 +21,7 @@ from driftline.errors import UserError, unknown
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
+CLOCK = 20  # different values; a number that has fewer says little about when
 FEWEST = 40  # rows; fewer cannot be cut into periods that say anything
 
 
@@ -44,6 +45,11 @@ class Frame:
     def inputs(self) -> pd.DataFrame:
         """The feature columns of all rows."""
         return self.table[list(self.features)]
+
+    @cached_property
+    def says_when(self) -> tuple[str, ...]:
+        """Features that say when, or which row, and not what a row is like: row numbers, identifiers, other clocks."""
+        return tuple(name for name in self.features if _says_when(self.table[name].iloc[self.samples.x]))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -130,6 +136,14 @@ def _times(column: pd.Series) -> np.ndarray:
     return tables.times_of(column)
 
 
+def _says_when(column: pd.Series) -> bool:
+    """Whether numbers keep to the order of time, or texts are all different."""
+    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+        return bool(column.astype(str).is_unique)
+    ranks = column.rank().reset_index(drop=True)
+    return bool(column.nunique() > CLOCK and abs(ranks.corr(pd.Series(np.arange(len(ranks), dtype=float)))) > 0.99)
+
+
 def _labels(column: pd.Series, y: np.ndarray, task: Task) -> np.ndarray | None:
     """The column's own value of each class."""
     if not isinstance(task, Classification):
@@ -150,7 +164,7 @@ def _logged(column: pd.Series, labels: np.ndarray | None, task: Task) -> np.ndar
     if (at < 0).mean() > 0.5:  # a class that has not occurred yet is simply wrong; mostly such is another column
         wrong = column.iloc[int(np.flatnonzero(at < 0)[0])]
         raise UserError(
-            f"prediction column '{column.name}' holds {wrong!r}, which the target never does. It must hold the "
+            f"prediction column '{column.name}' holds '{wrong}', which the target never does. It must hold the "
             "predicted class, not a score"
         )
     return np.asarray(at)

@@ -1,7 +1,9 @@
 """A table of your own: rows with a time, a class or number to predict, and columns of numbers or categories.
 
 Nothing about the future reaches the encoding: a category column becomes one 0/1 column per category that
-occurs in the earliest tenth of the rows, and one that appears later is all zeros, as for a model in use.
+occurs in the earliest tenth of the rows, and one that appears later is all zeros, as for a model in use. A missing text
+is a category like others. A missing number is the earliest tenth's median, and a 0/1 column says where, if the earliest
+tenth has any.
 """
 
 from __future__ import annotations
@@ -99,14 +101,7 @@ def times_of(column: pd.Series) -> np.ndarray:
         raise UserError(f"time column '{column.name}' is true or false; expected numbers or dates")
     if kinds.is_numeric_dtype(column):
         return column.to_numpy(np.int64 if kinds.is_integer_dtype(column) else np.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that no single format was found: the worst rows are reported
-        readings = [
-            pd.to_numeric(column.astype(str), errors="coerce").replace([np.inf, -np.inf], np.nan),
-            pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601"),
-            pd.to_datetime(column, errors="coerce", utc=True),
-        ]
-    best = max(readings, key=lambda read: read.notna().sum())
+    best = _moments(column)
     if best.isna().any():
         row = int(np.flatnonzero(best.isna())[0])
         raise UserError(
@@ -114,6 +109,26 @@ def times_of(column: pd.Series) -> np.ndarray:
             "numbers, or dates written in one way such as 2020-01-31"
         )
     return best.to_numpy() if kinds.is_numeric_dtype(best) else best.dt.tz_localize(None).to_numpy("datetime64[us]")
+
+
+def _moments(column: pd.Series) -> pd.Series:
+    """Texts as numbers or moments, in the way that suits most rows; missing where a row cannot be read so."""
+    numbers = pd.to_numeric(column.astype(str), errors="coerce").replace([np.inf, -np.inf], np.nan)
+    iso = pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
+    if not numbers.isna().any() or not iso.isna().any():
+        return iso if numbers.isna().any() else numbers
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that no single format was found: the worst rows are reported
+        month = pd.to_datetime(column, errors="coerce", utc=True)
+        day = pd.to_datetime(column, errors="coerce", utc=True, dayfirst=True) if iso.isna().all() else iso
+    if not month.isna().any() and not day.isna().any() and not month.equals(day):
+        row = int(np.flatnonzero(month != day)[0])
+        raise UserError(
+            f"time column '{column.name}' can be read with the month or the day first: {column.iloc[row]!r} in row "
+            f"{row + 1} under the header is {month.iloc[row]:%Y-%m-%d} or {day.iloc[row]:%Y-%m-%d}; write dates such "
+            "as 2020-01-31"
+        )
+    return max((numbers, iso, month, day), key=lambda read: read.notna().sum())
 
 
 def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
@@ -149,10 +164,15 @@ def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     early = -(-len(frame) // 10)
     blocks, notes = [], []
     for name in frame.columns:
-        column = frame[name]
-        _refuse_gaps(column, "feature", "fill them in, or leave the column out by listing the others as features")
+        gaps = frame[name].isna().to_numpy()
+        column = _filled(frame[name], gaps, early) if gaps.any() else frame[name]
+        _refuse_gaps(column, "feature", "leave the column out by listing the others as features")
         if kinds.is_numeric_dtype(column):
             blocks.append(column.to_numpy(np.float32)[:, np.newaxis])
+            if gaps[:early].any():
+                blocks.append(gaps.astype(np.float32)[:, np.newaxis])
+            if gaps.any():
+                notes.append(f"{int(gaps.sum()):,} rows have no '{name}' and get the earliest tenth's median")
             continue
         if pd.api.types.infer_dtype(column) not in ("string", "categorical", "boolean"):
             raise UserError(f"feature column '{name}' holds neither numbers nor texts; list others as features")
@@ -167,6 +187,14 @@ def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
         new = int((~np.isin(texts, vocabulary)).sum())
         notes += [f"{new:,} rows have a '{name}' that the earliest tenth does not; it is all zeros"] if new else []
     return np.concatenate(blocks, axis=1), notes
+
+
+def _filled(column: pd.Series, gaps: np.ndarray, early: int) -> pd.Series:
+    """Missing numbers become the early rows' median, 0 if they have none; missing texts a category of their own."""
+    if not kinds.is_numeric_dtype(column):
+        return column.astype(object).where(~gaps, "")
+    middle = column.iloc[:early].median()
+    return column.astype(float).where(~gaps, 0.0 if pd.isna(middle) else float(middle))
 
 
 def _ids(column: pd.Series) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -125,17 +125,28 @@ def _must_come(delay: int, stream: Stream) -> None:
 
 
 def _must_be_trained(job: Job, model: Any, layout: Layout) -> None:
-    """Refuse a method that never sees a label and would start from random weights."""
-    if learner_class(job.method.name).needs(job.method.settings) is not Reveal.INPUTS:
+    """Refuse a method that would stay with random weights: it never sees a label, or never trains the features."""
+    method = learner_class(job.method.name)
+    unlabelled = method.needs(job.method.settings) is Reveal.INPUTS
+    if not (unlabelled or method.keeps_features):
         return
     fitted = isinstance(model, Estimator)
     untaught = job.options.get("upstream_updates") == 0 and not fitted  # which says that the network comes trained
     if getattr(model, "pretrained", untaught) or (layout.upstream is not None and not untaught):
         return
-    own = f"--set {job.benchmark}.upstream=1 (or more)"
-    other = "give weights (--set model.weights=FILE), or upstream_updates above 0 and data with images to train on"
-    way = own if "upstream" in job.options else other
-    raise UserError(f"{job.method.name} is never shown a label, so it needs a trained model to start from: {way}")
+    why = "is never shown a label" if unlabelled else "answers by a network's features and never trains them"
+    way = _way_to_train(job.benchmark, job.options)
+    raise UserError(f"{job.method.name} {why}, so it needs a trained model to start from: {way}")
+
+
+def _way_to_train(benchmark: str, options: Mapping[str, Any]) -> str:
+    """How a benchmark comes by a trained model."""
+    if "upstream" in options:
+        return f"--set {benchmark}.upstream=1 (or more)"
+    weights = "give weights (--set model.weights=FILE)"
+    if "upstream_updates" in options:
+        return f"{weights}, or upstream_updates above 0 and data with images to train on"
+    return f"{benchmark} trains none before its first step, so {weights} to a model that takes them"
 
 
 def _check_rivals(rivals: list[Job], model: Any, where: Path | None) -> None:

@@ -27,6 +27,8 @@ class Learner:
     """The least it must be shown to be useful."""
     networks_only: ClassVar[bool] = False
     """Whether it reaches into the weights of a network, so that an estimator will not do."""
+    keeps_features: ClassVar[bool] = False
+    """Whether it answers by a network's features and never trains them, so that random ones stay random."""
     min_batch: ClassVar[int] = 1
     """The smallest number of inputs it can answer at once."""
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -43,6 +43,8 @@ Similarity = Literal["linear", "cosine", "euclidean"]
 @dataclass
 class OnFeatures(Lifelong):
     """Classes are the means of their features, and what a method makes of these."""
+
+    keeps_features: ClassVar[bool] = True
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

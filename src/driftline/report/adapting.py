@@ -60,7 +60,7 @@ def growth(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     for group in over_speeds(groups(record)):
         found = grown(group)
         left_out += [group.title] if found.empty else []
-        kept = [] if found.empty else _rows(found, ["gauge", "method", "time", *NUMBERS])
+        kept = [] if found.empty else _rows(found, ["gauge", "method", "time", *NUMBERS, "n"])
         rows += [{"panel": group.title, **row} for row in kept]
     return framed(rows, "no method that shows anything of its inside", left_out)
 
@@ -76,7 +76,8 @@ def sweep(record: Record, *, where: Path | None = None, setting: str | None = No
         for name, one in found:
             cell = one.cell
             number = {"value": cell.value, "low": cell.low, "high": cell.high, "seeds": len(cell.by_seed), "n": cell.n}
-            rows.append({"panel": group.title, "setting": name, "method": one.method, "at": one.at, **number})
+            what = {"panel": group.title, "setting": name, "method": one.method, "at": one.at}
+            rows.append({**what, **number, "interval": cell.interval})
         left_out += [] if found else [group.title]
     return framed(rows, f"no methods that differ in {setting or 'a setting'}", left_out)
 

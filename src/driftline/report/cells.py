@@ -29,6 +29,11 @@ class Measured:
     """What each seed's number rests on, the least of them; 0 if that is not known."""
     unit: str = ""
 
+    @property
+    def interval(self) -> str:
+        """What the interval is over, if there is one."""
+        return "" if math.isnan(self.low) else "seeds" if len(self.by_seed) > 1 else "examples"
+
     def entry(self, mark: Mark = PLAIN) -> Entry:
         seeds = len(self.by_seed)
         return Entry(self.value, self.low, self.high, seeds, mark=mark, n=self.n, unit=self.unit)

@@ -37,6 +37,16 @@ def dash(index: int) -> list[int]:
     return DASHES[index // len(COLOURS) % len(DASHES)]
 
 
+def shape(index: int) -> str:
+    """The shape of its marks: one for each dash, and another one once colours and dashes are used up together.
+
+    >>> shape(0), shape(8), shape(32)
+    ('circle', 'triangle-up', 'triangle-up')
+    """
+    round_, dashed = divmod(index // len(COLOURS), len(DASHES))
+    return SHAPES[(dashed + round_) % len(SHAPES)]
+
+
 def accuracy_map(data: str, times: Sequence[str], domain: tuple[float, float]) -> dict[str, Any]:
     """A(t, tau): the model of t examined at tau; one scale for all methods of a group."""
     return _heat_map(data, times, alt.Scale(domain=list(domain), scheme="viridis"), "A(t, τ)", [])
@@ -81,6 +91,7 @@ def trend(
     y = alt.Y("value:Q", scale=scale, axis=alt.Axis(title=name, format=".0%", tickCount=5))
     colours = alt.Scale(domain=list(methods), range=[colour(k) for k in range(len(methods))])
     dashes = alt.Scale(domain=list(methods), range=[dash(k) for k in range(len(methods))])
+    shapes = alt.Scale(domain=list(methods), range=[shape(k) for k in range(len(methods))])
     base = alt.Chart(data, width=WIDTH, height=HEIGHT).encode(
         x=x, color=alt.Color("method:N", scale=colours, legend=legend)
     )
@@ -89,7 +100,9 @@ def trend(
         y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=legend)
     )
     points = base.mark_point(filled=True, size=max(8, 400 // max(1, len(times))), opacity=1, clip=True).encode(
-        y=y, tooltip=[alt.Tooltip("method:N"), *tooltips(name, ("time", unit))]
+        y=y,
+        shape=alt.Shape("method:N", scale=shapes, legend=None),
+        tooltip=[alt.Tooltip("method:N"), *tooltips(name, ("time", unit))],
     )
     together: alt.LayerChart = (band + line + points).properties(description=f"{name} over time, by method")
     return together
@@ -106,8 +119,8 @@ def dots(data: str, methods: Sequence[str], order: Sequence[str], name: str, lin
     rows = base.encode(
         y=alt.Y("method:N", sort=list(reversed(order)), axis=alt.Axis(title=None, labelLimit=260, ticks=False))
     )
-    layers = [
-        compared.mark_rule(strokeDash=[4, 3], strokeWidth=1.2).encode(x=x),
+    layers = [compared.mark_rule(strokeDash=[4, 3], strokeWidth=1.2).encode(x=x)] if set(lines) & set(order) else []
+    layers += [
         rows.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q"),
         rows.mark_point(filled=True, size=70, opacity=1).encode(x=x),
     ]
@@ -177,10 +190,11 @@ def squares(
     sort = list(methods)
     axis: dict[str, Any] = {"title": None, "ticks": False, "domain": False, "labelLimit": 220}
     side = alt.Step(max(34, 260 // max(1, len(methods))))
+    told: list[Any] = ["low:Q", "high:Q", "seeds:Q", alt.Tooltip("n:Q", title="queries or steps per seed", format=",")]
     base = alt.Chart(data, width=side, height=side).encode(
         x=alt.X("other:N", sort=sort, scale=alt.Scale(domain=sort), axis=alt.Axis(**axis, labelAngle=-45)),
         y=alt.Y("method:N", sort=sort, scale=alt.Scale(domain=sort), axis=alt.Axis(**axis)),
-        tooltip=["method:N", "other:N", alt.Tooltip("value:Q", title=name, format=".1%"), "low:Q", "high:Q", "seeds:Q"],
+        tooltip=["method:N", "other:N", alt.Tooltip("value:Q", title=name, format=".1%"), *told],
     )
     dark = f"abs(datum.value) > {0.7 * far}" if signed else f"datum.value > {(low + far) / 2}"
     cells = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, legend=None))

@@ -22,6 +22,7 @@ from driftline.report.gains import gains as gained
 from driftline.report.groups import Group, groups, together
 from driftline.report.marks import FROZEN
 from driftline.report.speeds import over_speeds
+from driftline.report.words import word
 
 DYNAMICS = ("alpha", "beta", "gamma")
 
@@ -89,10 +90,10 @@ def gains(record: Record, *, where: Path | None = None, over: str = FROZEN, metr
     """What each method's final value gains over another method's on the same seeds, by what the stream is like."""
     free = [f"refinement.{name}" for name in DYNAMICS]
     rows: list[dict[str, Any]] = []
-    left_out = []
-    for told, members in together(groups(record), free):
+    found = {group.title: (group, gained(group, over, metric)) for group in groups(record)}
+    for told, members in together((group for group, cells in found.values() if cells), free):
         for group in sorted(members, key=lambda group: tuple(_options(group).get(name, 0) for name in DYNAMICS)):
-            cells = gained(group, over, metric)
+            cells = found[group.title][1]
             stream = str(group.card["protocol"].get("protocol", ""))
             for method, cell in cells.items():
                 number = {
@@ -101,11 +102,12 @@ def gains(record: Record, *, where: Path | None = None, over: str = FROZEN, metr
                     "high": cell.high,
                     "seeds": len(cell.by_seed),
                     "n": cell.n,
+                    "interval": cell.interval,
                 }
                 what = {"panel": told or _head(group), "stream": stream, "metric": metric, "over": over}
                 rows.append({**what, "method": method, **number})
-            left_out += [] if cells else [group.title]
-    return framed(rows, f"no final {metric.upper()} of {over} and another method on the same seed", left_out)
+    left_out = [title for title, (_, cells) in found.items() if not cells]
+    return framed(rows, f"no final {word(metric)} of {over} and another method on the same seed", left_out)
 
 
 def _head(group: Group) -> str:
@@ -133,7 +135,8 @@ def _counts(one: Composition, of: str = "") -> list[dict[str, Any]]:
 
 def framed(rows: list[dict[str, Any]], reason: str, left_out: Iterable[str]) -> pd.DataFrame:
     """Rows as a figure's table, with a note on what was left out for a reason; there must be some."""
-    notes = [f"left out ({reason}): {title}" for title in left_out]
+    titles = "; ".join(left_out)
+    notes = [f"left out ({reason}): {titles}"] if titles else []
     if not rows:
         raise UserError(f"there is nothing to draw. {'; '.join(notes)}")
     frame = pd.DataFrame(rows)

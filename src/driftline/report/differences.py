@@ -20,8 +20,8 @@ SPANS = ((10, 20), (30, 40))  # of the paper's Figure 6
 
 Span = tuple[int, int]
 """The first and the last step, from 1."""
-Matrix = Mapping[tuple[str, str], float]
-"""A number for each two methods."""
+Matrix = Mapping[tuple[str, str], tuple[float, int]]
+"""A number for each two methods, and how many queries or steps it rests on."""
 
 
 def spans_of(text: str | None, steps: int) -> tuple[Span, ...]:
@@ -51,8 +51,9 @@ def rows(group: Group, spans: Sequence[Span], metric: str | None = None) -> Iter
         for one, other in permutations(group.methods, 2):
             known = {seed: found[span][one, other] for seed, found in by_seed.items() if (one, other) in found[span]}
             if known:
-                cell = mean_of(known)
-                number = {"value": cell.value, "low": cell.low, "high": cell.high, "seeds": len(known)}
+                cell = mean_of({seed: value for seed, (value, _) in known.items()})
+                counts = {"seeds": len(known), "n": min(n for _, n in known.values())}
+                number = {"value": cell.value, "low": cell.low, "high": cell.high, **counts}
                 yield {"span": f"t = {span[0]} to {span[1]}", "method": one, "other": other, **number}
 
 
@@ -70,7 +71,8 @@ def _answered(group: Group, spans: Sequence[Span]) -> dict[int, dict[Span, Matri
 def _matrix(said: Mapping[str, list[np.ndarray]], span: Span) -> Matrix:
     differing = refinement.differences(said, span[0] - 1, span[1] - 1)
     places = permutations(enumerate(said), 2)
-    return {(one, other): float(differing[i, j]) for (i, one), (j, other) in places}
+    counts = {method: sum(map(len, steps[span[0] - 1 : span[1]])) for method, steps in said.items()}
+    return {(one, other): (float(differing[i, j]), counts[one]) for (i, one), (j, other) in places}
 
 
 def _scored(group: Group, spans: Sequence[Span], metric: str) -> dict[int, dict[Span, Matrix]]:
@@ -85,7 +87,11 @@ def _scored(group: Group, spans: Sequence[Span], metric: str) -> dict[int, dict[
     for span in spans:
         within = scores[scores["step"].between(*span)]
         for seed in scores["seed"].unique():
-            means = within[within["seed"] == seed].groupby("method")["value"].mean().to_dict()
-            pairs = {(one, other): means[one] - means[other] for one, other in permutations(means, 2)}
+            known = within[within["seed"] == seed].groupby("method")["value"].agg(["mean", "size"])
+            means, counts = known["mean"].to_dict(), known["size"].to_dict()
+            pairs = {
+                (one, other): (means[one] - means[other], int(min(counts[one], counts[other])))
+                for one, other in permutations(means, 2)
+            }
             found.setdefault(int(seed), {})[span] = pairs
     return found

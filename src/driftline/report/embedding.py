@@ -9,7 +9,7 @@ from typing import Any
 
 from driftline.report.notes import images, points
 from driftline.report.palette import Look, link, paint, units
-from driftline.report.results import shown, shown_gmac, shown_interval
+from driftline.report.results import shown, shown_amount, shown_interval
 from driftline.report.series import DIGITS, Series
 from driftline.report.spoken import spoken
 
@@ -110,7 +110,7 @@ def template(name: str = "page.html.j2", package: str = "driftline.report") -> A
         lstrip_blocks=True,
     )
     rules.globals.update(
-        shown=shown, shown_interval=shown_interval, shown_gmac=shown_gmac, points=points, images=images, zip=zip
+        shown=shown, shown_interval=shown_interval, shown_amount=shown_amount, points=points, images=images, zip=zip
     )
     return rules.get_template(name)
 

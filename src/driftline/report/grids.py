@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from driftline.errors import unknown
+from driftline.report import latex
 from driftline.report.marks import PLAIN, Mark
-from driftline.report.results import NONE, shown
-from driftline.report.tables import label, piped, plain_md, span, tex, tiny
+from driftline.report.results import NONE, shown, shown_amount
+from driftline.report.tables import piped, plain_md, span
 
 
 @dataclass(frozen=True)
@@ -108,39 +109,25 @@ def _markdown_grid(grid: Grid) -> str:
 
 
 def _latex(grids: Sequence[Grid]) -> str:
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(_latex_grid(grid) for grid in grids)
+    return latex.NEEDS + "\n".join(_latex_grid(grid) for grid in grids)
 
 
 def _latex_grid(grid: Grid) -> str:
     caption = " ".join(filter(None, [f"{grid.title}.", grid.rests_on, *grid.notes]))
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        r"\small",
-        r"\setlength{\tabcolsep}{4pt}",
-        f"\\caption{{{tex(caption)}}}{label(grid.title)}",
-        f"\\begin{{tabular}}{{l{'r' * len(grid.columns)}}}",
-        r"\toprule",
-        f"{' & '.join(map(tex, (grid.corner, *grid.columns)))} \\\\",
-        r"\midrule",
-        *(row for line in grid.lines for row in _latex_rows(grid, line)),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    rows = [row for line in grid.lines for row in _latex_rows(grid, line)]
+    return latex.environment(grid.title, caption, [latex.heading((grid.corner, *grid.columns))], rows)
 
 
-def _latex_rows(grid: Grid, line: Line) -> list[str]:
+def _latex_rows(grid: Grid, line: Line) -> list[list[str]]:
     """The numbers and, where there are intervals, under them those."""
-    values, under = [f"{{}}{tex(line.title)}"], [""]
+    values, under = [latex.named(line.title)], [""]
     for entry in line.entries:
-        text = tex(_value(grid, entry) if entry else NONE)
+        text = latex.tex(_value(grid, entry) if entry else NONE)
         for command, wanted in (("textit", entry and entry.mark.italic), ("textbf", entry and entry.mark.bold)):
             text = f"\\{command}{{{text}}}" if wanted else text
         values.append(text)
-        under.append(tiny(" ".join(filter(None, (entry.interval, _count(grid, entry)))) if entry else ""))
-    return [f"{' & '.join(cells)} \\\\" for cells in (values, under) if any(cells)]
+        under.append(latex.tiny(" ".join(filter(None, (entry.interval, _count(grid, entry)))) if entry else ""))
+    return [cells for cells in (values, under) if any(cells)]
 
 
 def _csv(grids: Sequence[Grid]) -> str:
@@ -160,7 +147,7 @@ def _csv(grids: Sequence[Grid]) -> str:
 
 
 def _value(grid: Grid, entry: Entry) -> str:
-    return shown(entry.value, grid.share)
+    return shown(entry.value, True) if grid.share else shown_amount(entry.value)
 
 
 def _count(grid: Grid, entry: Entry) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 
 from driftline.errors import unknown
 from driftline.record import Record
+from driftline.report import latex
 from driftline.report.marks import BASELINE, FROZEN
 from driftline.report.matrix import SHOWN, Head, Square, View, views
 from driftline.report.results import NONE, shown, shown_interval
-from driftline.report.tables import label, piped, plain_md, tex, tiny
+from driftline.report.tables import piped, plain_md
 
 READING = (
     "A cell: the benchmark's headline number with its 95% interval, the difference from {still} (paired by seed), the "
@@ -21,6 +22,7 @@ READING = (
     "cannot be told from it (paired t test on common seeds at 5%, Holm-corrected; it takes three seeds). Columns are "
     "not comparable with one another."
 )
+SAID = 20  # letters in a line that says what is shown
 HEADER = (
     "matrix benchmark method label metric stat value low high interval seeds n unit best rank reference gain gain_low "
     "gain_high revealed uses reason"
@@ -108,7 +110,7 @@ def _markdown_view(view: View) -> str:
         value, gain, place = shown(square.cell.value, head.column.share), shown_gain(head, square), shown_rank(square)
         number = f"**{value}**" if square.cell.leads else value
         said = [f"{number} {shown_interval(square.cell, head.column.share)}".rstrip()]
-        said += [gain] if gain else []
+        said += [f"{gain} {shown_gain_interval(head, square)}".rstrip()] if gain else []
         said += [f"rank {place}"] if place else []
         lost = [f"({view.reasons.index(square.why) + 1})"] if square.reason else []
         return " · ".join([*said, shown_labels(head, square), *lost])
@@ -132,50 +134,36 @@ def _head(head: Head) -> str:
 
 
 def _latex(found: Sequence[View]) -> str:
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(_latex_view(view) for view in found)
+    return latex.NEEDS + "\n".join(_latex_view(view) for view in found)
 
 
 def _latex_view(view: View) -> str:
-    why = [f"({k}) {reason}" for k, reason in enumerate(view.reasons, start=1)]
+    why = [f"({k}) {reason}." for k, reason in enumerate(view.reasons, start=1)]
     names = ["method", *(head.benchmark for head in view.heads)]
     under = ["", *(head.column.title if head.column else "" for head in view.heads)]
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        r"\small",
-        r"\setlength{\tabcolsep}{4pt}",
-        f"\\caption{{{tex(view.title)}: what each method reaches in each benchmark.}}{label(view.title)}",
-        f"\\begin{{tabular}}{{l{'r' * len(view.heads)}}}",
-        r"\toprule",
-        f"{' & '.join(map(tex, names))} \\\\",
-        f"{' & '.join(map(tiny, under))} \\\\",
-        r"\midrule",
-        *(line for method in view.methods for line in _latex_rows(view, method)),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\par\medskip",
-        f"\\begin{{minipage}}{{\\linewidth}}\\footnotesize {tex(' '.join([*notes(view), *why]))}\\end{{minipage}}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    heads = [[*map(latex.tex, names)], [latex.tiny(text, latex.HEAD) for text in under]]
+    rows = [line for method in view.methods for line in _latex_rows(view, method)]
+    caption = f"{view.title}: what each method reaches in each benchmark."
+    return latex.environment(view.title, caption, heads, rows, " ".join([*notes(view), *why]))
 
 
-def _latex_rows(view: View, method: str) -> list[str]:
+def _latex_rows(view: View, method: str) -> list[list[str]]:
     """The numbers, under them their intervals, then differences and ranks, then what is shown."""
-    rows = [[f"{{}}{tex(method)}"], [""], [""], [""]]
+    rows = [[latex.named(method)], [""], [""], [""]]
     for head, square in view.row(method):
         if square.cell is None or head.column is None:
-            parts = (tex(f"{NONE} ({view.reasons.index(square.why) + 1})"), "", "", "")
+            parts = (latex.tex(f"{NONE} ({view.reasons.index(square.why) + 1})"), "", "", "")
         else:
-            value = tex(shown(square.cell.value, head.column.share))
+            value = latex.tex(shown(square.cell.value, head.column.share))
             place = f"rank {shown_rank(square)}" if square.rank is not None else ""
-            gain = ", ".join(filter(None, (shown_gain(head, square), place)))
+            apart = f"{shown_gain(head, square)} {shown_gain_interval(head, square)}".strip()
+            gain = ", ".join(filter(None, (apart, place)))
             number = f"\\textbf{{{value}}}" if square.cell.leads else value
             interval = shown_interval(square.cell, head.column.share)
-            parts = (number, tiny(interval), tiny(gain), tiny(shown_labels(head, square)))
+            parts = (number, latex.tiny(interval), latex.tiny(gain), latex.tiny(shown_labels(head, square), SAID))
         for row, part in zip(rows, parts, strict=True):
             row.append(part)
-    return [f"{' & '.join(row)} \\\\" for row in rows if any(row)]
+    return [row for row in rows if any(row)]
 
 
 def _csv(found: Sequence[View]) -> str:

@@ -45,7 +45,7 @@ def rolling(record: Record, *, where: Path | None = None) -> pd.DataFrame:
             continue
         found = over_seeds(each, ["method", "time"]).reset_index().assign(panel=group.title)
         found["time"] = found["time"].astype(int)
-        columns = ["panel", "method", "time", "value", "low", "high", "n", "seeds"]
+        columns = ["panel", "method", "time", "value", "low", "high", "n", "seeds", "interval"]
         rows += found.sort_values(["method", "time"])[columns].to_dict("records")  # type: ignore[arg-type]
     return framed(rows, "no accuracy in windows", left_out)
 
@@ -73,8 +73,9 @@ def _curves(group: Group) -> Iterator[dict[str, Any]]:
             true = np.array([np.interp(FALSE, curve.false, curve.true) for curve in curves])
             auroc = float(np.mean([unseen.unseen_auroc(score, new) for score, new in pairs]))
             low, high = (np.clip(end, 0, 1) for end in seed_interval(true))
+            counts = {"n": min(len(new) for _, new in pairs), "unseen": min(int(new.sum()) for _, new in pairs)}
             for k, at in enumerate(FALSE):
-                ends = {"low": low[k], "high": high[k], "seeds": len(pairs), "auroc": auroc}
+                ends = {"low": low[k], "high": high[k], "seeds": len(pairs), **counts, "auroc": auroc}
                 yield {"score": called, "method": method, "false": at, "true": float(true[:, k].mean()), **ends}
 
 
@@ -114,7 +115,8 @@ def _by_threshold(group: Group, method: str) -> Iterator[dict[str, Any]]:
         curves = [unseen.threshold_curves(score, new, at) for score, new in pairs]
         for side in ("seen", "unseen"):
             shares = np.mean([getattr(curve, side) for curve in curves], axis=0)
-            told = {"method": method, "score": called, "samples": side, "seeds": len(pairs)}
+            n = min(int((new == (side == "unseen")).sum()) for _, new in pairs)
+            told = {"method": method, "score": called, "samples": side, "seeds": len(pairs), "n": n}
             yield from ({**told, "threshold": x, "value": y} for x, y in zip(at, shares, strict=True))
 
 
@@ -173,8 +175,9 @@ def _priced(group: Group, metric: str, stat: str, kind: str) -> Rows:
         spared = [bill.get("spared_macs", 0) if kind != "as it happened" else 0 for bill in bills]
         spent = [bill["forward_macs"] + (bill["backward_macs"] or 0) for bill in bills]
         gmac = float(np.mean(np.add(spent, spared))) / GIGA
-        number = {"value": cell.value, "low": cell.low, "high": cell.high, "seeds": len(cell.by_seed)}
-        rows.append({"compute": kind, "method": method, "gmac": gmac, **number})
+        number = {"value": cell.value, "low": cell.low, "high": cell.high, "interval": cell.interval}
+        counts = {"seeds": len(cell.by_seed), "n": cell.n, "unit": cell.unit}
+        rows.append({"compute": kind, "method": method, "gmac": gmac, **number, **counts})
     return [{**row, "unbeaten": _unbeaten(row, rows)} for row in rows]
 
 

@@ -196,7 +196,8 @@ def _best_of_first(table: ResultTable) -> str:
     method, cell = max(((m, c) for m, c in cells.items() if c), key=lambda pair: sign * pair[1].value)
     number = f"{_said(cell, column.share)} {shown_interval(cell, column.share)}"
     return (
-        f"By {column.name}, {method} is best: {number} (n = {cell.n} {cell.unit}, {_seeds(cell.seeds)}; 95% interval)."
+        f"By the {column.stat} of {column.word}, {method} is best: {number} (n = {cell.n:,} {cell.unit}, "
+        f"{_seeds(cell.seeds)}; 95% interval)."
     )
 
 

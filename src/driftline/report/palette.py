@@ -22,9 +22,14 @@ class Look:
     shape: str
 
 
+TURNS = len(SHAPES)
 LOOKS = tuple(
-    Look(colour, tuple(dash), shape) for dash, shape in zip(DASHES, SHAPES, strict=True) for colour in COLOURS
+    Look(colour, tuple(dash), SHAPES[(place + turn) % TURNS])
+    for turn in range(TURNS)
+    for place, dash in enumerate(DASHES)
+    for colour in COLOURS
 )
+"""First every colour, then every dash with a shape of its own, then the same dashes with other shapes."""
 
 
 def looks(sections: Iterable[Sequence[str]]) -> dict[str, Look]:
@@ -48,6 +53,11 @@ def looks(sections: Iterable[Sequence[str]]) -> dict[str, Look]:
                 used[best] += 1
                 near[best.colour] += 1
     return found
+
+
+def shared(looks: Mapping[str, Look]) -> bool:
+    """Whether methods are so many that some look the same."""
+    return len(looks) > len(LOOKS)
 
 
 def paint(spec: dict[str, Any], looks: Mapping[str, Look]) -> None:

@@ -15,6 +15,7 @@ from driftline.report.beside import cited, printed
 from driftline.report.groups import Group
 from driftline.report.marks import ORACLE
 from driftline.report.spread import cut, leaders, over_seeds
+from driftline.report.words import word
 
 NONE = "–"
 
@@ -34,8 +35,12 @@ class Column:
         return is_share(self.metric)
 
     @property
+    def word(self) -> str:
+        return word(self.metric)
+
+    @property
     def name(self) -> str:
-        return f"{self.metric.upper()} {self.stat}"
+        return f"{self.word}, {self.stat}"
 
     @property
     def arrow(self) -> str:
@@ -175,15 +180,15 @@ def shown_seeds(seeds: int) -> str:
     return str(seeds) if seeds else NONE
 
 
-def shown_gmac(gmac: float | None) -> str:
-    """Compute with three digits that count.
+def shown_amount(amount: float | None) -> str:
+    """Compute, or any other amount, with three digits that count.
 
-    >>> shown_gmac(28.2944), shown_gmac(0.01234), shown_gmac(123456.7), shown_gmac(None)
+    >>> shown_amount(28.2944), shown_amount(0.01234), shown_amount(123456.7), shown_amount(None)
     ('28.3', '0.0123', '123,457', '–')
     """
-    if gmac is None:
+    if amount is None or not math.isfinite(amount):
         return NONE
-    return f"{gmac:,.0f}" if gmac >= 100 else f"{gmac:.3g}"
+    return f"{amount:,.0f}" if abs(amount) >= 100 else f"{amount:.3g}"
 
 
 def _column(metric: str, stat: str, card: dict[str, Any]) -> Column:

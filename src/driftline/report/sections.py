@@ -12,13 +12,15 @@ from driftline.report.groups import Group
 from driftline.report.growth import growth
 from driftline.report.marks import BASELINE, ORACLE
 from driftline.report.notes import FINAL, answer, caption, formulas, notes
+from driftline.report.palette import shared
 from driftline.report.results import ResultTable
 from driftline.report.series import Series, plain
 from driftline.report.tracks import page_track, room
+from driftline.report.words import word
 
 CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
-COURSE = ["method", "time", "value", "low", "high", "seeds"]
-PAIR = ["method", "other", "value", "low", "high", "seeds"]
+COURSE = ["method", "time", "value", "low", "high", "n", "seeds"]
+PAIR = ["method", "other", "value", "low", "high", "n", "seeds"]
 
 
 def section(table: ResultTable, place: int, figures: Figures) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def section(table: ResultTable, place: int, figures: Figures) -> dict[str, Any]:
         "data_notes": data_notes(group),
         "departures": departures(group),
         "looks": figures.looks,
+        "alike": shared(figures.looks),
         "pareto": _pareto(table, figures),
         "lines": _lines(table, figures),
         "dots": _dots(table, figures),
@@ -79,7 +82,7 @@ def _lines(table: ResultTable, figures: Figures) -> list[dict[str, str]]:
     placed = []
     for metric, rows in series.over_time(group, headline).items():
         times, span = series.times(group), charts.span(rows)
-        spec = charts.lines(figures.keep(rows), times, group.methods, metric.upper(), span, series.unit(group))
+        spec = charts.lines(figures.keep(rows), times, group.methods, word(metric), span, series.unit(group))
         formula = next(column.formula for column in table.columns if column.metric == metric)
         placed.append(figures.add(formula, spec))
     return placed

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftline.errors import unknown
-from driftline.report.tables import label, piped, plain_md, tex
+from driftline.report import latex
+from driftline.report.tables import piped, plain_md
 
 
 @dataclass(frozen=True)
@@ -59,26 +60,13 @@ def _markdown_sheet(sheet: Sheet) -> str:
 
 
 def _latex(sheets: Sequence[Sheet]) -> str:
-    return "% needs \\usepackage{booktabs}\n" + "\n".join(_latex_sheet(sheet) for sheet in sheets)
+    return latex.NEEDS + "\n".join(_latex_sheet(sheet) for sheet in sheets)
 
 
 def _latex_sheet(sheet: Sheet) -> str:
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        r"\small",
-        r"\setlength{\tabcolsep}{4pt}",
-        f"\\caption{{{tex(' '.join([f'{sheet.title}.', *sheet.notes]))}}}{label(sheet.title)}",
-        f"\\begin{{tabular}}{{l{'r' * (len(sheet.head) - 1)}}}",
-        r"\toprule",
-        f"{' & '.join(map(tex, sheet.head))} \\\\",
-        r"\midrule",
-        *(f"{{}}{' & '.join(map(tex, line))} \\\\" for line in sheet.lines),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    caption = " ".join([f"{sheet.title}.", *sheet.notes])
+    rows = [[*map(latex.named, line)] for line in sheet.lines]
+    return latex.environment(sheet.title, caption, [latex.heading(sheet.head)], rows)
 
 
 def _csv(sheets: Sequence[Sheet]) -> str:

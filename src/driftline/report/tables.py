@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Sequence
 
 from driftline.errors import unknown
 from driftline.record import Record
+from driftline.report import latex
 from driftline.report.groups import groups
 from driftline.report.notes import caption, formulas, notes
 from driftline.report.results import (
@@ -18,27 +18,13 @@ from driftline.report.results import (
     ResultTable,
     Row,
     shown,
-    shown_gmac,
+    shown_amount,
     shown_interval,
     shown_seeds,
     tabulate,
 )
 
-LATEX = {
-    "\\": r"\textbackslash{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "·": r"\textperiodcentered{}",
-    "×": r"\texttimes{}",
-    "–": "--",
-    "↑": r"$\uparrow$",
-    "↓": r"$\downarrow$",
-    "\n": " ",
-}
+MOST_COLUMNS = 8  # of numbers in LaTeX: more are too small to read once they fit the page
 
 
 def result_table(record: Record) -> tuple[ResultTable, ...]:
@@ -98,7 +84,7 @@ def _markdown_row(table: ResultTable, row: Row) -> list[str]:
         return f"{f'**{value}**' if cell.leads else value} {shown_interval(cell, column.share)}".rstrip()
 
     cells = (cell_text(column, cell) for column, cell in zip(table.columns, row.cells, strict=True))
-    return [plain_md(row.method), *cells, shown_gmac(row.gmac), shown_seeds(row.seeds)]
+    return [plain_md(row.method), *cells, shown_amount(row.gmac), shown_seeds(row.seeds)]
 
 
 def piped(cells: Sequence[str]) -> str:
@@ -112,63 +98,27 @@ def plain_md(text: str) -> str:
 
 
 def _latex(tables: Sequence[ResultTable]) -> str:
-    head = "% needs \\usepackage{booktabs}\n"
-    return head + "\n".join(_latex_table(table) for table in tables)
+    return latex.NEEDS + "\n".join(_latex_table(table) for table in tables)
 
 
 def _latex_table(table: ResultTable) -> str:
-    names = ["method", *(f"{column.metric.upper()} {column.arrow}" for column in table.columns), "GMAC", "seeds"]
-    stats = ["", *(f"{column.stat}{', %' if column.share else ''}" for column in table.columns), "", ""]
+    names = ["method", *(f"{column.word}\N{NO-BREAK SPACE}{column.arrow}" for column in table.columns), "GMAC", "seeds"]
+    stats = ["", *(f"{column.stat}{', %' if column.share else ''}" for column in table.columns), "per run", ""]
     under = " ".join([*notes(table), *(f"{name}: {formula}." for name, formula in formulas(table))])
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        r"\small",
-        r"\setlength{\tabcolsep}{4pt}",
-        f"\\caption{{{tex(_caption(table))}}}{label(table.group.title)}",
-        f"\\begin{{tabular}}{{l{'r' * (len(names) - 1)}}}",
-        r"\toprule",
-        f"{' & '.join(map(tex, names))} \\\\",
-        f"{' & '.join(map(tiny, stats))} \\\\",
-        r"\midrule",
-        *(line for row in table.lines() for line in _latex_row(table, row)),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\par\medskip",
-        f"\\begin{{minipage}}{{\\linewidth}}\\footnotesize {tex(under)}\\end{{minipage}}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    heads = [latex.heading(names), [latex.tiny(stat) for stat in stats]]
+    rows = [line for row in table.lines() for line in _latex_row(table, row)]
+    return latex.environment(table.group.title, _caption(table), heads, rows, under, MOST_COLUMNS)
 
 
-def _latex_row(table: ResultTable, row: Row) -> tuple[str, str]:
+def _latex_row(table: ResultTable, row: Row) -> tuple[list[str], list[str]]:
     """The numbers, and under them their intervals."""
-    values, intervals = [f"{{}}{tex(row.method)}"], [""]  # {} keeps a label [x] from being read as an option of \\
+    values, intervals = [latex.named(row.method)], [""]
     for column, cell in zip(table.columns, row.cells, strict=True):
-        value = tex(shown(cell.value if cell else None, column.share))
+        value = latex.tex(shown(cell.value if cell else None, column.share))
         values.append(f"\\textbf{{{value}}}" if cell and cell.leads else value)
-        intervals.append(tiny(shown_interval(cell, column.share) if cell else ""))
-    values += [tex(shown_gmac(row.gmac)), tex(shown_seeds(row.seeds))]
-    return f"{' & '.join(values)} \\\\", f"{' & '.join([*intervals, '', ''])} \\\\"
-
-
-def tiny(text: str) -> str:
-    """Small print in LaTeX."""
-    return f"\\scriptsize {tex(text)}" if text else ""
-
-
-def label(title: str) -> str:
-    r"""A name to refer to a table by, from its title.
-
-    >>> print(label("Table 1: refinement · qa_2"))
-    \label{tab:table-1-refinement-qa-2}
-    """
-    return f"\\label{{tab:{'-'.join(re.findall('[a-z0-9]+', title.lower()))}}}"
-
-
-def tex(text: str) -> str:
-    """Text that LaTeX shows as it is."""
-    return "".join(LATEX.get(character, character) for character in text)
+        intervals.append(latex.tiny(shown_interval(cell, column.share) if cell else ""))
+    values += [latex.tex(shown_amount(row.gmac)), latex.tex(shown_seeds(row.seeds))]
+    return values, [*intervals, "", ""]
 
 
 def _csv(tables: Sequence[ResultTable]) -> str:

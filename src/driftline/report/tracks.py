@@ -31,7 +31,7 @@ def track(
         x=alt.X("time:Q", axis=alt.Axis(title="images seen", tickCount=5, format=",d")),
         color=alt.Color("method:N", scale=colours, legend=legend),
     )
-    told = ["method:N", alt.Tooltip("time:Q", title="images seen"), "value:Q", "low:Q", "high:Q", "seeds:Q"]
+    told = ["method:N", alt.Tooltip("time:Q", title="images seen"), "value:Q", "low:Q", "high:Q", "n:Q", "seeds:Q"]
     band = base.mark_area(opacity=faint(methods), clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     line = base.mark_line(strokeWidth=2, clip=True).encode(
         y=y, strokeDash=alt.StrokeDash("method:N", scale=dashes, legend=legend), tooltip=told

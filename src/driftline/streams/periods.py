@@ -86,7 +86,7 @@ def periods(
     if len(kept) < 2:
         raise UserError(
             f"cutting {len(samples)} samples by period '{period}' leaves {len(kept)} period(s) of at least {smallest} "
-            "samples, and change over time needs two. Choose a period that suits the data, or lower `smallest`"
+            "samples, and change over time needs two. Choose a period that suits the data"
         )
     return Periods(tuple(kept), tuple(shown), tuple(held_out), left_out)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftline import loop, state
+from driftline.engine.execute import one_thread
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.models.estimator import logistic, naive_bayes
@@ -27,6 +28,7 @@ from driftline.types import Answers, Probe, Reveal, Samples, Step
 Make = Callable[[], Learner]
 MakeModel = Callable[[tuple[int, ...], int, Seed], Any]
 
+FEW = 3  # updates per lesson: what is checked does not depend on how long a method trains
 DELIVERIES: dict[str, dict[str, Any]] = {
     "all labels at once": {"level": Reveal.LABELS},
     "its errors only": {"level": Reveal.ERRORS},
@@ -43,7 +45,8 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
     and those are left alone. Saved after any step and loaded into a fresh learner, it goes on as if never
     interrupted. What it is handed it does not modify. Labels may come late, be few, or never come. It answers
     `min_batch` inputs at once. Nothing it is handed leads to labels that were not revealed. Samples that come one by
-    one it answers as if it had been asked about one at a time.
+    one it answers as if it had been asked about one at a time. A setting `updates` is cut to a few, so that this takes
+    seconds.
 
     `models`: functions `(shape, outputs, seed)`. By default a network with batch norm and dropout, one that
     standardises its inputs or, if the method refuses both, one of named blocks; and, unless the method is for networks
@@ -59,7 +62,8 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
             refused.append(error)
             continue
         accepted += 1
-        trial.check()
+        with one_thread():  # as runs are made; with several, small tasks on a busy machine take a hundred times as long
+            trial.check()
     assert accepted, f"{name} refuses every model it was offered: {refused[0] if refused else 'there was none'}"
 
 
@@ -164,6 +168,8 @@ class _Trial:
 
     def learner(self) -> Learner:
         learner, model = self.make(), self.model()
+        if isinstance(getattr(learner, "updates", None), int):
+            learner.updates = min(learner.updates, FEW)  # type: ignore[attr-defined]
         learner.seed = Seed(2)
         before = digest(columns(self.upstream))
         with watched_randomness(f"{self.name}: prepare"):

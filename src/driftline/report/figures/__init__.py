@@ -7,6 +7,7 @@ line there. Every figure is saved with its table beside it, as CSV.
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,9 @@ from driftline.record import Record
 from driftline.report import adapting, courses, landscape, newcomers
 from driftline.report.figures import adaptation, open_world, sequence, stream
 from driftline.report.figures.panels import PALE, TEXT, Chart
+from driftline.report.figures.printing import printed
 
+NOTE = 90  # letters in a line beneath the title
 FORMATS = (".svg", ".pdf", ".png", ".html")
 
 
@@ -53,14 +56,13 @@ def save(frame: pd.DataFrame, chart: Chart, output: Path) -> Path:
     import vl_convert
 
     spec = chart.to_dict()
-    if output.suffix == ".svg":
-        content: Any = vl_convert.vegalite_to_svg(spec).encode()
-    elif output.suffix == ".pdf":
-        content = vl_convert.vegalite_to_pdf(spec)
+    if output.suffix == ".html":
+        content: Any = vl_convert.vegalite_to_html(spec, bundle=True).encode()
     elif output.suffix == ".png":
         content = vl_convert.vegalite_to_png(spec, scale=2)
     else:
-        content = vl_convert.vegalite_to_html(spec, bundle=True).encode()
+        svg = output.suffix == ".svg"
+        content = printed(spec).encode() if svg else vl_convert.svg_to_pdf(printed(spec, unit=""))
     table = output.with_suffix(".csv")
     write_bytes(output, content)
     write_bytes(table, frame.to_csv(index=False).encode())
@@ -77,7 +79,8 @@ def finished(chart: Any, notes: list[str]) -> Chart:
     """Dark on white, in one style, with what was left out beneath the title."""
     text = {"labelColor": TEXT, "titleColor": TEXT, "labelFontSize": 10, "titleFontSize": 11}
     if notes:
-        title, *more = [chart.title, *notes] if isinstance(chart.title, str) and chart.title else notes
+        lines = [line for note in notes for line in textwrap.wrap(note, NOTE)]
+        title, *more = [chart.title, *lines] if isinstance(chart.title, str) and chart.title else lines
         chart = chart.properties(title=alt.Title(title, subtitle=more))
     plain = chart.configure(background="white", font="sans-serif").configure_view(stroke=PALE)
     plain = plain.configure_axis(

@@ -131,7 +131,7 @@ def schedule(frame: pd.DataFrame) -> Chart:
 
 def sweep(frame: pd.DataFrame) -> Chart:
     """A point per value of a setting with its interval, a line per method."""
-    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title="STREAM-ACCURACY", format=".0%"))
+    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title="accuracy", format=".0%"))
     swept = list(dict.fromkeys(frame["setting"]))
     axis = alt.Axis(title=swept[0] if len(swept) == 1 else None, labelAngle=0)
     base = alt.Chart(width=1.2 * SIZE, height=0.8 * SIZE).encode(x=alt.X("at:O", axis=axis), color=methods(frame))

@@ -7,6 +7,7 @@ import pandas as pd
 
 from driftline.report import charts
 from driftline.report.figures.panels import SIZE, Chart, apart, dashes, methods, panels, rows_of, shapes
+from driftline.report.words import word
 
 SIDES = ("seen", "unseen")
 
@@ -48,7 +49,7 @@ def _roc(part: pd.DataFrame) -> Chart:
             order="false:Q",
             color=methods(part),
             strokeDash=dashes(part).legend(None),
-            tooltip=["method:N", "false:Q", "true:Q", "low:Q", "high:Q", "seeds:Q"],
+            tooltip=["method:N", "false:Q", "true:Q", "low:Q", "high:Q", "seeds:Q", "n:Q", "unseen:Q"],
         )
     )
     chance = pd.DataFrame({"false": [0, 1], "true": [0, 1]})
@@ -64,7 +65,7 @@ def thresholds(frame: pd.DataFrame) -> Chart:
         x=alt.X("threshold:Q", axis=alt.Axis(tickCount=5), scale=alt.Scale(zero=False, nice=False)),
         y=alt.Y("value:Q", axis=alt.Axis(title="share treated rightly", format=".0%", tickCount=5)),
         color=alt.Color("samples:N", scale=scale, legend=alt.Legend(title=None)),
-        tooltip=["method:N", "samples:N", "threshold:Q", "value:Q", "seeds:Q"],
+        tooltip=["method:N", "samples:N", "threshold:Q", "value:Q", "seeds:Q", "n:Q"],
     )
     drawn = [
         apart(panels(lines, part, ["method", "score"]), "x").properties(title=str(panel))
@@ -102,11 +103,11 @@ def _line(part: pd.DataFrame, across: str, up: str, scale: alt.Scale) -> Chart:
 def pareto(frame: pd.DataFrame) -> Chart:
     """A point per method with its interval; a step line joins those that nothing beats."""
     metric = str(frame["metric"].iloc[0])
-    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=metric.upper(), format=".0%", tickCount=5))
+    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=word(metric), format=".0%", tickCount=5))
     x = alt.X("gmac:Q", scale=alt.Scale(type="log"), axis=alt.Axis(title="GMAC", tickCount=5, format="~s"))
     base = alt.Chart(width=1.4 * SIZE, height=1.1 * SIZE).encode(x=x)
     front = base.transform_filter("datum.unbeaten").mark_line(interpolate="step-after", color=charts.NEUTRAL)
-    told = ["method:N", "gmac:Q", "value:Q", "low:Q", "high:Q", "seeds:Q", "unbeaten:N"]
+    told = ["method:N", "gmac:Q", "value:Q", "low:Q", "high:Q", "seeds:Q", "n:Q", "unbeaten:N"]
     interval = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q", color=methods(frame))
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         y=y, color=methods(frame), shape=shapes(frame), tooltip=told

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from driftline.report.charts import COLOURS, SHAPES, colour, dash
+from driftline.report.charts import colour, dash, shape
 
 SIZE = 230  # of a panel
 TEXT, PALE = "#222222", "#DDDDDD"
@@ -25,7 +25,7 @@ def methods(frame: pd.DataFrame) -> alt.Color:
 def shapes(frame: pd.DataFrame) -> alt.Shape:
     """Shapes that tell methods apart once the colours are used up."""
     names = list(dict.fromkeys(frame["method"]))
-    marks = [SHAPES[k // len(COLOURS) % len(SHAPES)] for k in range(len(names))]
+    marks = [shape(k) for k in range(len(names))]
     return alt.Shape("method:N", scale=alt.Scale(domain=names, range=marks))
 
 
