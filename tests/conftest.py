@@ -29,3 +29,12 @@ def real_data() -> list[Path]:
     if not found:
         pytest.skip("no real data here: set DRIFTLINE_DATA to a folder that holds them")
     return found
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what tests recorded as `told`, which is lost otherwise when they run in several processes."""
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            for name, value in getattr(report, "user_properties", []):
+                if name == "told":
+                    terminalreporter.write_line(value)

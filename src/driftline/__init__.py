@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from driftline.version import __version__
 
-__all__ = ["__version__", "audit", "load", "run"]
+__all__ = ["__version__", "audit", "load", "plan", "run"]
 
 if TYPE_CHECKING:
     from driftline.auditing import audit
+    from driftline.engine.forecast import forecast as plan
     from driftline.engine.run import run
     from driftline.record import load
 
@@ -29,6 +30,10 @@ def __getattr__(name: str) -> Any:
         from driftline.engine.run import run
 
         return run
+    if name == "plan":
+        from driftline.engine.forecast import forecast
+
+        return forecast
     if name == "load":
         from driftline.record import load
 

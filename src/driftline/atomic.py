@@ -1,4 +1,9 @@
-"""Files that are either whole or absent: written beside their place, flushed, then renamed into it."""
+"""Files that are either whole or absent: written beside their place, flushed to the disk, then renamed into it.
+
+The flush comes before the rename, so that also after a power cut a file that is there is whole. One that was renamed in
+the last seconds before it may be gone; whoever deletes something because a file has taken its place calls
+`sync_folder` in between.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,6 @@ REASONS = {
     errno.EROFS: "the disk is read-only",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
-    errno.ENOENT: "there is no such folder, and none can be made there",
     errno.ENOTDIR: "a part of this path is a file, not a folder",
     errno.EEXIST: "a part of this path is a file, not a folder",
     errno.EISDIR: "it is a folder; name a file in it",
@@ -43,7 +47,10 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it takes the place of `path` when the block ends well."""
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     with disk_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:
+            raise DiskError(f"cannot write {path}: its folder cannot be made") from error
         try:
             yield temporary
             with open(temporary, "rb") as file:
@@ -51,6 +58,17 @@ def replacing(path: Path) -> Iterator[Path]:
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder outlive a power cut; Windows gives no way to ask for it."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

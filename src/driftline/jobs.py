@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from driftline import models, registry
 from driftline.data import weights_file
 from driftline.errors import UserError, unknown
+from driftline.handed import file_of
 from driftline.learners.base import Learner
 from driftline.learners.limits import USUAL, must_keep
 from driftline.types import Reveal
@@ -67,15 +68,13 @@ class Labels(Strict):
     """The share of labels that never arrive, drawn at random."""
 
 
-Rule = Literal["validation-streams", "oracle"]
-
-
 class Contest(Strict):
     """Settings of a method that compete before it is run."""
 
-    rule: Rule
+    rule: Literal["validation-streams", "oracle"]
     points: tuple[dict[str, Any], ...]
     seeds: tuple[int, ...]
+    """In rising order, so that contests which share trials have them in the same one."""
     metrics: tuple[tuple[str, str], ...]
     """A setting's score is the mean of these (metric, statistic) pairs over its trials."""
 
@@ -118,17 +117,20 @@ class Job(Strict):
         method = Choice(name=self.method.name, settings={**self.method.settings, **point})
         return self.model_copy(update={"method": filled("method", method)})
 
-    def key(self, fingerprint: str) -> str:
-        """The hash of all that decides the outcome: this job, the data's content and the version of the code."""
+    def key(self, fingerprint: str, files: dict[str, str] | None = None) -> str:
+        """The hash of all that decides the outcome: this job, the data's content and the version of the code.
+
+        `files`: what `files()` gave for the same job with another seed, so that it need not look again.
+        """
         parts = self.model_dump(mode="json", exclude={"label"})
-        return hash_of({**parts, "fingerprint": fingerprint, "files": self._files()})
+        return hash_of({**parts, "fingerprint": fingerprint, "files": self.files() if files is None else files})
 
     def upstream_key(self, fingerprint: str) -> str:
         """The hash of what the common starting model depends on; of the method, only its pretraining is among it."""
         parts = self.model_dump(mode="json", include={"benchmark", "data", "model", "seed"})
         decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
         options = {name: value for name, value in self.options.items() if decisive is None or name in decisive}
-        files = _files((self.data, self.model), options)
+        files = _files(self.data, (self.model,), options)
         said = {"options": options, "fingerprint": fingerprint, "files": files, "stage": "upstream"}
         return hash_of({**parts, **said, "pretraining": self.pretraining.model_dump(mode="json")})
 
@@ -146,24 +148,25 @@ class Job(Strict):
         options = registry.get("benchmark", self.benchmark).options
         idle = {*options.said_by_trials, *(() if privileged else options.privileged)}
         parts["options"] = {name: value for name, value in self.options.items() if name not in idle}
-        said = {"fingerprint": fingerprint, "files": self._files(), "trial": trial, "privileged": privileged}
+        said = {"fingerprint": fingerprint, "files": self.files(), "trial": trial, "privileged": privileged}
         return hash_of({**parts, **said, "stage": "fit"})
 
-    def _files(self) -> dict[str, str]:
-        return _files((self.data, self.model, self.method), self.options)
+    def files(self) -> dict[str, str]:
+        """The content of the files it names."""
+        return _files(self.data, (self.model, self.method), self.options)
 
 
-def _files(choices: Iterable[Choice], options: dict[str, Any]) -> dict[str, str]:
+def _files(data: Choice, choices: Iterable[Choice], options: dict[str, Any]) -> dict[str, str]:
     """The content of files that were named: editing a method, or other weights, makes it another run.
 
-    Of data, the fingerprint says what they hold.
+    Of data, the fingerprint says what they hold, so their files may be gone by the time a stage is computed.
     """
     texts = [text for text in options.values() if isinstance(text, str)]
-    sources = [choice.name.rpartition(":")[0] for choice in choices]
+    sources = [choice.name.rpartition(":")[0] for choice in (data, *choices)]
     sources += [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]
     texts += [text for choice in choices for text in choice.settings.values() if isinstance(text, str)]
     found = {text: weights_file(text) for text in texts if text}
-    named = {**{path: Path(path) for path in sources if path.endswith(".py")}, **found}
+    named = {**{path: file_of(path) for path in sources if path.endswith(".py")}, **found}
     return {name: content_hash(path) for name, path in named.items() if path}
 
 

@@ -11,7 +11,12 @@ from typing import Protocol
 from driftline.learners.base import Learner
 from driftline.record import Recorder
 from driftline.reveal import Revealing
+from driftline.training import pulse
 from driftline.types import Probe, Step, Stream
+
+FEW, MANY = 12, 1000
+"""A stream of so few steps is gone through as a whole even in a rehearsal: what a method plans hangs on how long it is.
+Where samples come one by one, so does one of many steps: what lessons cost hangs on how many labels came before."""
 
 
 class Probes(Protocol):
@@ -37,7 +42,11 @@ def run(
     """
     for probe in entrance if start == 0 else ():
         record.probed(Step(-1, "0", probe.samples), probe, learner.predict(probe.samples.x))
-    for index in range(start, len(stream)):
+    few = FEW
+    if pulse.listening():
+        stream = getattr(stream, "stream", stream)  # steps that are left out must not be made ahead
+        few = MANY if stream[start].in_turn else FEW
+    for index in pulse.each(range(start, len(stream)), few):
         step = stream[index]
         if step.in_turn:  # the same, sample by sample
             record.answered(step, learner.in_turn(reveal.turns(step)))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from driftline.errors import UserError, unknown
+from driftline.handed import file_of
 
 T = TypeVar("T")
 
@@ -102,7 +103,7 @@ def _from_source(kind: str, name: str) -> Any:
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # as Python itself does for scripts: a module beside the user is found
     try:
-        module = _module_of_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
+        module = _module_of_file(file_of(source)) if source.endswith(".py") else importlib.import_module(source)
     except (ImportError, OSError) as error:
         raise UserError(f"{kind} '{name}': cannot import {source}: {error}") from error
     except Exception as error:

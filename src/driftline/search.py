@@ -1,30 +1,64 @@
 """Which settings of a method compete before it is tested, by what rule, and how many.
 
-A spec's `selection` is a grid of settings. Each method searches the part of it that it has, by short runs of its own on
-streams that are not the test's. Every method may try as many settings as the one with the fewest has, unless `trials`
-says how many; where a grid has more, they are drawn at random.
+A spec's `selection` is a grid of settings, or ranges to draw them from. Each method searches the part of it that it
+has, by short runs of its own on streams that are not the test's. Every method may try as many settings as the one with
+the fewest has, unless `trials` says how many; where a grid has more, they are drawn at random, the same on any machine.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+import numpy as np
+from pydantic import ConfigDict, Field, model_validator
 
 from driftline.errors import UserError, unknown
-from driftline.jobs import Choice, Contest, Rule, Strict, filled, settings_model
+from driftline.jobs import Choice, Contest, Strict, filled, learner_class, settings_model, validated
+from driftline.learners.staged import Staged
 from driftline.seeds import Seed
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+ATTEMPTS = 100  # draws per setting wanted, after which a range is taken to have no further values
+
+
+class Range(Strict):
+    """Values to draw from: whole numbers, ends included, if both ends are whole."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    low: float | int = Field(alias="from")
+    high: float | int = Field(alias="to")
+    scale: Literal["linear", "log"] = "linear"
+    """log: every factor is as likely, as from 0.001 to 0.01 and from 0.01 to 0.1."""
+
+    def draw(self, rng: np.random.Generator) -> float | int:
+        """A value, with four digits that count: no machine's rounding shows in them."""
+        whole, share = isinstance(self.low, int) and isinstance(self.high, int), rng.random()
+        low, high = (self.low - 0.5, self.high + 0.5) if whole else (self.low, self.high)
+        if self.scale == "log":
+            value = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
+        else:
+            value = low + share * (high - low)
+        value = round(value) if whole else float(f"{value:.4g}")
+        return min(max(value, self.low), self.high)
+
+
+Values = tuple[Any, ...] | Range
 
 
 class Search(Strict):
     """Settings to try, and how the best is found."""
 
-    grid: dict[str, tuple[Any, ...]] = Field(min_length=1)
-    """Values by setting: `lr` for every method that has one and was not given one, `er.size` for er alone."""
-    rule: Rule = "validation-streams"
-    """validation-streams: the best on streams kept for this; oracle: the best on the test streams themselves, which no
+    grid: dict[str, Values] = Field(min_length=1)
+    """Values by setting: `lr` for every method that has one and was not given one, `er.size` for er alone. A list, or
+    a range {from: 1e-4, to: 1e-1, scale: log} to draw from."""
+    rule: Literal["validation-streams", "final-valid", "oracle"] = "validation-streams"
+    """validation-streams: the best on streams kept for this; final-valid: methods that train in phases take the best of
+    each phase's fits on validation data of the run itself; oracle: the best on the test streams themselves, which no
     user could do."""
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
     """Each setting is tried with each of these."""
@@ -40,54 +74,127 @@ class Search(Strict):
         if isinstance(given.get("seeds"), int):
             given["seeds"] = tuple(range(given["seeds"]))
         elif isinstance(given.get("seeds"), list | tuple):
-            given["seeds"] = tuple(dict.fromkeys(given["seeds"]))  # a trial counts once
-        for setting, values in (given.get("grid") or {}).items():
-            if not isinstance(values, list | tuple) or not values:
-                raise UserError(f"selection: grid.{setting} is a list of values to try; got {values!r}")
+            given["seeds"] = tuple(sorted(set(given["seeds"])))  # a trial counts once
+        if isinstance(given.get("grid"), Mapping):
+            given["grid"] = {setting: _values(setting, said) for setting, said in given["grid"].items()}
         if isinstance(given.get("trials"), int) and given["trials"] < 1:
             raise UserError(f"selection: trials={given['trials']}: at least 1 setting must be tried")
         return given
 
-    def contests(self, methods: Sequence[Choice], *, metrics: tuple[tuple[str, str], ...]) -> list[Contest | None]:
-        """What each method searches; None for one that has nothing to choose."""
-        axes = [self.axes(method) for method in methods]
-        self._must_be_used(methods, axes)
-        grids = [_points(method, found) if found else [] for method, found in zip(methods, axes, strict=True)]
-        sizes = [len(grid) for grid in grids if grid]
+    def contests(
+        self, methods: Sequence[Choice], *, metrics: tuple[tuple[str, str], ...], idle: Mapping[str, str] = NOTHING
+    ) -> list[Contest | None]:
+        """What each method searches; None for one that has nothing to choose.
+
+        `idle`: settings that mean nothing, and to what: all their values would be the same trial.
+        """
+        axes = [{name: axis for name, axis in self.axes(method).items() if name not in idle} for method in methods]
+        self._must_be_used(methods, axes, idle)
+        sizes = [len(_points(method, found)) for method, found in zip(methods, axes, strict=True) if _listed(found)]
         most = min(sizes, default=0) if self.trials is None else max(sizes, default=0)
         most = self.trials if isinstance(self.trials, int) else most
         found: list[Contest | None] = []
-        for method, grid in zip(methods, grids, strict=True):
-            rows = Seed(0).child("search", method.name).numpy().permutation(len(grid))[:most]
-            points = tuple(grid[row] for row in sorted(rows))
-            contest = Contest(rule=self.rule, points=points, seeds=self.seeds, metrics=metrics) if points else None
+        for method, own in zip(methods, axes, strict=True):
+            points = self._tried(method, own, most) if own else ()
+            contest = Contest(rule=self._rule, points=points, seeds=self.seeds, metrics=metrics) if points else None
             found.append(contest)
         return found
 
-    def axes(self, method: Choice) -> dict[str, tuple[Any, ...]]:
+    @property
+    def _rule(self) -> Literal["validation-streams", "oracle"]:
+        assert self.rule != "final-valid"  # which has no contests: see `phases`
+        return self.rule
+
+    def _tried(self, method: Choice, axes: Mapping[str, Values], most: int) -> tuple[dict[str, Any], ...]:
+        """The settings that a method tries, at most so many: of a grid, or drawn one after the other."""
+        if _listed(axes):
+            grid = _points(method, axes)
+            rows = Seed(0).child("search", method.name).numpy().permutation(len(grid))[:most]
+            return tuple(grid[row] for row in sorted(rows))
+        if not isinstance(self.trials, int):
+            name = next(name for name, values in axes.items() if isinstance(values, Range))
+            raise UserError(f"selection: {name} is drawn from a range: say how many settings to try, as trials: 20")
+        names, found = self._names(method), []
+        draws = {name: Seed(0).child("search", "draws", names[name]).numpy() for name in axes}  # alike for all methods
+        for _ in range(ATTEMPTS * most):
+            point = _understood(method, {name: _drawn(values, draws[name]) for name, values in axes.items()})
+            if point not in found:
+                found.append(point)
+            if len(found) == most:
+                break
+        return tuple(found)
+
+    def axes(self, method: Choice) -> dict[str, Values]:
         """The settings that this method searches: those said for it, and the common ones that it has and was not given.
 
         >>> search = Search(grid={"lr": (1e-3, 1e-2), "er.lr": (1e-4,), "strength": (1.0,)})
         >>> search.axes(Choice(name="er")), search.axes(Choice(name="cft", settings={"lr": 1.0}))
         ({'lr': (0.0001,), 'strength': (1.0,)}, {'strength': (1.0,)})
         """
+        return {setting: self.grid[key] for setting, key in self._names(method).items()}
+
+    def _names(self, method: Choice) -> dict[str, str]:
+        """The settings that this method searches, and what the grid calls each."""
         schema = settings_model("method", method.name)
         own = {key.removeprefix(f"{method.name}."): key for key in self.grid if key.startswith(f"{method.name}.")}
         common = {key: key for key in self.grid if "." not in key and key not in method.settings}
         if schema is not None:
             common = {key: key for key in common if key in schema.model_fields}
-        return {setting: self.grid[key] for setting, key in {**common, **own}.items()}
+        return {**common, **own}
 
-    def _must_be_used(self, methods: Iterable[Choice], axes: Iterable[Iterable[str]]) -> None:
+    def _must_be_used(self, methods: Iterable[Choice], axes: Iterable[Iterable[str]], idle: Mapping[str, str]) -> None:
         """Refuse a setting that no method has: it is misspelt."""
-        used = {name for method, found in zip(methods, axes, strict=True) for name in _names(method, found)}
+        used = {name for method, found in zip(methods, axes, strict=True) for name in _called(method, found)}
         for key in self.grid:
+            setting = key.rpartition(".")[2]
+            if setting == "pretraining":
+                raise UserError(f"selection: {key}: name a method once for each pretraining to compare them")
+            if key not in used and setting in idle:
+                raise UserError(f"selection: {key} means nothing to {idle[setting]}: leave it out of the grid")
             if key not in used:
-                known = {name for method in methods for name in _names(method, _settings(method))}
+                known = {name for method in methods for name in _called(method, _settings(method))}
                 raise unknown("setting", key, known, " (in selection.grid: no method has it free)")
 
+    def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> dict[str, Any]:
+        """The benchmark's options that final-valid sets: the values that methods which train in phases try."""
+        if not known or not any(issubclass(learner_class(method.name), Staged) for method in methods):
+            who = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
+            raise UserError(f"final-valid chooses between the fits of a phase, and {who}: use another rule")
+        for name in ("trials", "seeds"):
+            if name in self.model_fields_set:
+                raise UserError(f"selection: {name} means nothing with final-valid: each run tries its grid by itself")
+        for key, values in self.grid.items():
+            if key not in known:
+                raise unknown("setting", key, known, " (in selection.grid, with final-valid)")
+            if isinstance(values, Range):
+                raise UserError(f"selection: {key}: final-valid tries every value, so give a list of them")
+        return dict(self.grid)
 
-def _names(method: Choice, settings: Iterable[str]) -> set[str]:
+
+def _values(setting: str, said: Any) -> Any:
+    """A list of values, or a range; `1e-3`, which YAML reads as a text, is a number there."""
+    if isinstance(said, Range) or (isinstance(said, list | tuple) and said):
+        return said
+    where = f"selection.grid.{setting}"
+    if not isinstance(said, Mapping):
+        raise UserError(f"{where} is a list of values to try, or a range {{from: 1e-4, to: 1e-1}}; got {said!r}")
+    ends = {key: _number(value) for key, value in said.items()}
+    found: Range = validated(Range, ends, where, ["from", "to", "scale"])
+    if not (math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high):
+        raise UserError(f"{where}: from must be less than to; got {found.low} and {found.high}")
+    if found.scale == "log" and found.low <= 0:
+        raise UserError(f"{where}: a logarithmic range begins above 0; got {found.low}")
+    return found
+
+
+def _number(text: Any) -> Any:
+    try:
+        return float(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
+def _called(method: Choice, settings: Iterable[str]) -> set[str]:
     """What a grid may call these settings of a method."""
     return {name for setting in settings for name in (setting, f"{method.name}.{setting}")}
 
@@ -97,13 +204,26 @@ def _settings(method: Choice) -> list[str]:
     return [] if schema is None else [name for name in schema.model_fields if name not in method.settings]
 
 
-def _points(method: Choice, axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """All combinations, as the method understands them and each once: `1e-3`, which YAML reads as a text, is 0.001."""
+def _listed(axes: Mapping[str, Values]) -> bool:
+    """Whether there is something to try and all of it can be listed."""
+    return bool(axes) and not any(isinstance(values, Range) for values in axes.values())
+
+
+def _points(method: Choice, axes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All combinations, each once."""
     found: list[dict[str, Any]] = []
     for values in product(*axes.values()):
-        given = {**method.settings, **dict(zip(axes, values, strict=True))}
-        understood = filled("method", Choice(name=method.name, settings=given)).settings
-        point = {setting: understood[setting] for setting in axes}
+        point = _understood(method, dict(zip(axes, values, strict=True)))
         if point not in found:
             found.append(point)
     return found
+
+
+def _understood(method: Choice, point: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as the method understands them: `1e-3`, which YAML reads as a text, is 0.001."""
+    understood = filled("method", Choice(name=method.name, settings={**method.settings, **point})).settings
+    return {setting: understood[setting] for setting in point}
+
+
+def _drawn(values: Values, rng: np.random.Generator) -> Any:
+    return values.draw(rng) if isinstance(values, Range) else values[int(rng.random() * len(values))]

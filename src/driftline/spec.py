@@ -13,9 +13,10 @@ from typing import Any
 import yaml
 from pydantic import Field, model_validator
 
-from driftline import registry
+from driftline import models, registry
 from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Contest, Job, Labels, Strict, filled, label_of, must_reveal_enough, validated
+from driftline.learners.pooled import Pooled
 from driftline.search import Search
 
 
@@ -50,7 +51,8 @@ class Spec(Strict):
     def jobs(self, default_model: str) -> list[Job]:
         """One job per method and seed, every default filled in."""
         benchmark = registry.get("benchmark", self.benchmark)
-        options = validated(benchmark.options, self.options, self.benchmark).model_dump(mode="json")
+        said = {**self.options, **self._phases(benchmark.options)}
+        options = validated(benchmark.options, said, self.benchmark)
         model = filled("model", self.model or Choice(name=default_model))
         data = filled("dataset", self.data)
         for method in self.methods:
@@ -58,11 +60,11 @@ class Spec(Strict):
         methods = [(label_of(method), filled("method", method)) for method in self.methods]
         if len({label for label, _ in methods}) < len(methods):
             raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
-        contests = self._contests(benchmark.options)
+        contests = self._contests(options, model.name)
         return [
             Job(
                 benchmark=self.benchmark,
-                options=options,
+                options=options.model_dump(mode="json"),
                 data=data,
                 model=model,
                 method=method,
@@ -75,13 +77,26 @@ class Spec(Strict):
             for seed in self.seeds
         ]
 
-    def _contests(self, options: Any) -> list[Contest | None]:
+    def _contests(self, options: Any, model: str) -> list[Contest | None]:
         """The settings among which each method chooses, if it does."""
-        if self.selection is None:
+        if self.selection is None or self.selection.rule == "final-valid":
             return [None] * len(self.methods)
-        if not options.chosen_by:
-            raise UserError(f"{self.benchmark} has no streams to choose settings by: leave out selection")
-        return self.selection.contests(self.methods, metrics=options.chosen_by)
+        if self.selection.rule == "validation-streams" and options.for_choosing() is None:
+            other = "final-valid or oracle" if options.phase_grid else "oracle"
+            raise UserError(f"{self.benchmark} has no streams to choose settings by here: the rule may be {other}")
+        trained = Pooled.__dataclass_fields__ if models.is_estimator(model) else ()
+        idle = dict.fromkeys(trained, f"{model}, which is not trained by gradients")
+        return self.selection.contests(self.methods, metrics=options.chosen_by, idle=idle)
+
+    def _phases(self, options: Any) -> dict[str, Any]:
+        """Options that the selection sets: with final-valid, methods choose while they train."""
+        if self.selection is None or self.selection.rule != "final-valid":
+            return {}
+        found = self.selection.phases(self.benchmark, self.methods, options.phase_grid)
+        for name in found:
+            if name in self.options:
+                raise UserError(f"{name} is said twice: in {self.benchmark} and in selection.grid")
+        return found
 
     def to_yaml(self) -> str:
         """As it would be written by hand; reading it back gives the same spec."""
@@ -99,7 +114,7 @@ class Spec(Strict):
 
     def _selection(self) -> dict[str, Any]:
         assert self.selection is not None
-        return self.selection.model_dump(mode="json", exclude_defaults=True)
+        return self.selection.model_dump(mode="json", exclude_defaults=True, by_alias=True)
 
 
 def read(path: Path) -> Spec:

@@ -6,48 +6,78 @@ stages/KEY         results that several runs share
 work/KEY/          a run on its way: checkpoint and parts, from which it resumes
 matrices/NAME.json the cells of a matrix and why some are empty
 sweeps/NAME.json   how far a sweep is, for `driftline watch`; lost without harm
+receipts/NAME.json the runs of a spec that was carried out whole, to spare planning it again; lost without harm
+texts/NAME         tables of many runs, kept because they take long to make; lost without harm
+logs/KEY.txt       what was printed while a run or stage was being made elsewhere; no file if it was nothing
 locks/KEY          held while a run or stage is being made; the system frees it if the process dies
+
+A name that begins with a dot is a file on its way to its place, or what is left of one whose maker was killed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from filelock import FileLock
 
-from driftline.atomic import disk_errors, write_json
+from driftline.atomic import disk_errors, sync_folder, write_bytes, write_json
 from driftline.errors import UserError
+from driftline.mirror import Mirror, is_url
 from driftline.record import TABLES, Record, Run
 
 FORMAT = 1
 SHOWN = 10  # candidates that an error lists
+MANY = 200  # runs whose scores take long to read
 
 
 class Store:
     """A folder of runs."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, mirror: Mirror | None = None) -> None:
+        """`mirror`: the place elsewhere that this folder is a copy of."""
         self.folder = folder
+        self.mirror = mirror
 
     @classmethod
     def open(cls, folder: Path | str | None = None) -> Store:
-        """The store in this folder, else in `$DRIFTLINE_RUNS`, else in `./driftline-runs`."""
-        return cls(Path(folder or os.environ.get("DRIFTLINE_RUNS") or "driftline-runs"))._checked()
+        """The store in this folder or at this URL, else in `$DRIFTLINE_RUNS`, else in `./driftline-runs`.
+
+        Of one that lies elsewhere, all runs are fetched.
+        """
+        store = cls._named(folder)
+        if store.mirror is not None:
+            store.mirror.fetch_all()
+        return store
 
     @classmethod
     def create(cls, folder: Path | str | None = None) -> Store:
-        """Like `open`, and made if it is missing."""
-        store = cls.open(folder)
+        """The same, made if it is missing; of one that lies elsewhere, a sweep fetches what it needs."""
+        store = cls._named(folder)
         if not store._marker.exists():
             write_json(store._marker, {"format": FORMAT})
         return store
+
+    @classmethod
+    def _named(cls, folder: Path | str | None) -> Store:
+        name = folder or os.environ.get("DRIFTLINE_RUNS") or "driftline-runs"
+        if isinstance(name, Path) or not is_url(name):
+            return cls(Path(name))._checked()
+        mirror = Mirror(name)
+        mirror.fetch_loose(["store.json"])
+        return cls(mirror.folder, mirror)._checked()
+
+    @property
+    def name(self) -> str:
+        """As a user names it: the folder, or the URL of what it is a copy of."""
+        return str(self.folder) if self.mirror is None else self.mirror.url
 
     @property
     def _marker(self) -> Path:
@@ -77,20 +107,28 @@ class Store:
     def work_folder(self, key: str) -> Path:
         return self.folder / "work" / key
 
+    def log_path(self, key: str) -> Path:
+        return self.folder / "logs" / f"{key}.txt"
+
     def finished(self, key: str) -> bool:
         return (self.run_folder(key) / "card.json").exists()
 
     @contextmanager
-    def lock(self, key: str) -> Iterator[None]:
-        """Only one process at a time makes what this key names; others wait, then find it done."""
+    def lock(self, key: str, patience: float = -1) -> Iterator[None]:
+        """Only one process at a time makes what this key names; others wait, then find it done.
+
+        With `patience`, no longer than so many seconds: then TimeoutError.
+        """
         path = self.folder / "locks" / key
         with disk_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = FileLock(path)
-            lock.acquire()
+            lock.acquire(timeout=patience)
         try:
             yield
         finally:
+            with suppress(OSError):  # Windows does not remove what is open
+                path.unlink()  # while it is held: who waits for it sees that the name is gone, and makes another
             lock.release()
 
     def commit(self, key: str, folder: Path) -> None:
@@ -100,7 +138,9 @@ class Store:
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.exists() and not self.finished(key):
                 shutil.rmtree(target)  # its card is gone, so it cannot be read
+            sync_folder(folder)
             os.rename(folder, target)
+            sync_folder(target.parent)  # before its checkpoint goes: after a power cut one of the two must be there
         self.forget_workings(key)
 
     def forget_workings(self, key: str) -> None:
@@ -114,14 +154,39 @@ class Store:
             {"key": key, "run": job, "reason": reason, "traceback": traceback},
         )
 
+    def failure(self, key: str) -> dict[str, Any] | None:
+        """What is known of the latest attempt at this key, if it failed."""
+        path = self.folder / "failed" / f"{key}.json"
+        content: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
+        return content
+
     def succeeded(self, key: str) -> None:
         """Forget that an earlier attempt failed."""
         (self.folder / "failed" / f"{key}.json").unlink(missing_ok=True)
 
     def failures(self) -> list[dict[str, Any]]:
         """What failed and has not succeeded since."""
-        found = [json.loads(path.read_text()) for path in sorted((self.folder / "failed").glob("*.json"))]
-        return [failure for failure in found if not self.finished(failure["key"])]
+        found = [json.loads(path.read_text()) for path in sorted((self.folder / "failed").glob("[!.]*.json"))]
+        return [failure for failure in found if not self._there(failure["key"])]
+
+    def _there(self, key: str) -> bool:
+        return self.finished(key) or self.stage_path(key).exists()
+
+    def tidy(self) -> None:
+        """Remove what processes that were killed left half-made: files on their way, and workings of what is done.
+
+        What another process is at work on, it leaves alone. Workings of unfinished runs stay: they will be resumed.
+        """
+        for half in (self.folder / "stages").glob(".*"):
+            with suppress(TimeoutError), self.lock(half.name.split(".")[1], patience=0):
+                half.unlink(missing_ok=True)
+        for work in (self.folder / "work").glob("*"):
+            if self.finished(work.name):
+                with suppress(TimeoutError), self.lock(work.name, patience=0):
+                    self.forget_workings(work.name)
+        for lock in (self.folder / "locks").glob("*"):
+            with suppress(TimeoutError), self.lock(lock.name, patience=0):
+                pass  # whoever held it was killed; to let go of it removes it
 
     def record(self, keys: list[str] | None = None) -> Record:
         """The finished runs with these keys, or all but those that were made to choose settings."""
@@ -139,6 +204,17 @@ class Store:
         if len(found) != 1:
             raise UserError(_undecided(name, self.folder, runs, found))
         return found[0]
+
+    def remembered(self, record: Record, made_by: str, make: Callable[[], str]) -> str:
+        """A text about many finished runs, made once, since they never change; `made_by`: the version of the maker."""
+        if len(record) < MANY:
+            return make()
+        seen = [(run.folder.name, os.stat(run.folder / "scores.parquet")) for run in record.runs]
+        said = "".join(f"{key} {stat.st_mtime_ns} {stat.st_size}\n" for key, stat in seen)
+        path = self.folder / "texts" / hashlib.sha256((made_by + said).encode()).hexdigest()[:16]
+        if not path.exists():
+            write_bytes(path, make().encode())
+        return path.read_text(encoding="utf-8")
 
     def query(self, sql: str) -> pd.DataFrame:
         """SQL over all runs: the tables are runs, failures, answers, probes and scores."""

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import driftline
-from driftline.engine import contests
 from driftline.engine.plan import plan
 from driftline.engine.run import carry_out
 from driftline.record import Run, load
@@ -53,7 +52,8 @@ def test_the_best_setting_on_validation_streams_is_run(store):
     assert [point["lr"] for point in protocol["tried"]] == [1e-9, 3e-3]
     assert [point["score"] for point in protocol["tried"]] == pytest.approx([found[1e-9], found[3e-3]])
     assert protocol["chosen"] == [{"lr": 3e-3, "score": pytest.approx(found[3e-3])}]
-    assert protocol["trials"] == 4
+    assert (protocol["trials"], protocol["spared_trials"]) == (4, 0)
+    assert protocol["rule"] == "validation-streams"
     assert protocol["selection"].startswith("validation-streams")
     plain = {**SPEC, "methods": [{"name": "cft", "epochs": 2, "lr": 3e-3}]}
     plain.pop("selection")
@@ -86,7 +86,7 @@ def test_nothing_is_done_twice_and_a_larger_grid_adds_only_what_is_new(store):
     assert not again.computed
     wider = {**SPEC, "selection": {"grid": {"lr": [1e-9, 1e-3, 3e-3]}, "seeds": 2}}
     summary = carry_out(plan(parse(wider), None), store, None, 1)
-    assert sorted(stage.kind for stage in summary.computed) == ["deploy", "trial", "trial"]
+    assert sorted(stage.kind for stage in summary.computed) == ["deploy", "round", "trial", "trial"]
 
 
 def test_one_worker_and_two_choose_the_same(store, tmp_path):
@@ -94,6 +94,23 @@ def test_one_worker_and_two_choose_the_same(store, tmp_path):
     one, two = cft(store), cft(Store.open(tmp_path))
     assert one.card == two.card
     assert one.table("answers").equals(two.table("answers"))
+
+
+def test_a_hopeless_setting_is_spared_its_last_trial_by_one_worker_and_by_two(tmp_path):
+    spec = {**SPEC, "methods": [{"name": "cft", "epochs": 2}], "selection": {"grid": {"lr": [1e-9, 1e-2]}, "seeds": 5}}
+    planned = plan(parse(spec), None)
+    found = []
+    for jobs in (1, 2):
+        store = Store.create(tmp_path / str(jobs))
+        summary = carry_out(planned, store, None, jobs)
+        assert {stage.job["method"]["settings"]["lr"] for stage in summary.spared} == {1e-9, 1e-2}, "one left has won"
+        assert not any(store.finished(stage.key) for stage in summary.spared)
+        found.append(store.find(planned.run_keys[0]).card["protocol"])
+        assert (found[-1]["trials"], found[-1]["spared_trials"]) == (10 - len(summary.spared), len(summary.spared))
+        assert summary.spared
+    assert found[0] == found[1]
+    assert found[0]["tried"][0]["out"] == "could no longer win"
+    assert found[0]["chosen"][0]["lr"] == 1e-2
 
 
 @pytest.mark.parametrize(
@@ -106,17 +123,3 @@ def test_one_worker_and_two_choose_the_same(store, tmp_path):
 def test_what_no_trial_can_do_is_refused_before_the_first(change, words):
     with pytest.raises(driftline.errors.UserError, match=words):
         plan(parse({**SPEC, **change}), None)
-
-
-def test_a_setting_without_any_score_cannot_win(store, monkeypatch):
-    spec = parse({**SPEC, "methods": [{"name": "cft", "epochs": 2}]})
-    (job,) = spec.jobs("mlp")
-    fingerprint = cft(store).card["data"]["fingerprint"]
-    scores = iter([np.nan, np.nan, 0.25, 0.75])
-    monkeypatch.setattr(contests, "_score", lambda run, metrics: next(scores))
-    settled, verdict = contests.settle(job, fingerprint, store)
-    assert settled.method.settings["lr"] == 3e-3
-    assert verdict.tried[1]["score"] == 0.5
-    scores = iter([np.nan] * 4)
-    with pytest.raises(driftline.errors.UserError, match="no setting of cft"):
-        contests.settle(job, fingerprint, store)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import driftline
+from driftline.engine.engines import Engine
 from driftline.engine.execute import execute
 from driftline.engine.local import Worker
 from driftline.engine.plan import plan
@@ -63,11 +64,13 @@ def test_a_worker_that_dies_fails_its_stage_only(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(RAISES.format(action="import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
     store = Store.create(tmp_path / "store")
-    planned = plan(as_spec({**spec(f"{mine}:Mine"), "seeds": 2}), None)
-    summary = carry_out(planned, store, None, jobs=2)
-    assert len(summary.computed) == 2
-    assert set(summary.failed.values()) == {"its worker process ended by SIGKILL, perhaps for lack of memory"}
-    assert len(store.failures()) == 2
+    planned = plan(as_spec(spec(f"{mine}:Mine")), None)
+    summary = carry_out(planned, store, None, engine=Engine(jobs=2, retries=1))
+    assert len(summary.computed) == 1
+    died = "its worker process ended by SIGKILL, perhaps for lack of memory"
+    assert set(summary.failed.values()) == {f"{died}, 2 times"}, "it was tried again once"
+    assert set(map(tuple, summary.retried.values())) == {(died,)}
+    assert len(store.failures()) == 1
 
 
 def test_what_needs_a_failed_stage_fails_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +115,7 @@ def test_closing_a_worker_does_not_record_a_failure(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(disk)], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(disk)], capture_output=True).returncode:
         pytest.skip("this machine does not let tests mount a small disk")
     try:
         store = Store.create(disk)
@@ -121,11 +124,15 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
         kept = {path: path.read_bytes() for path in disk.glob("runs/*/*")}
         (disk / "filler").write_bytes(b"x" * 1_000)
         with pytest.raises(OSError, match="No space left"):
-            (disk / "filler").write_bytes(b"x" * 2_000_000)
+            (disk / "filler").write_bytes(b"x" * 8_000_000)
         for jobs in (1, 2):
             with pytest.raises(DiskError, match="the disk is full"):
                 carry_out(plan(as_spec({**spec("ft"), "seeds": [9]}), None), store, None, jobs)
         assert {path: path.read_bytes() for path in disk.glob("runs/*/*")} == kept
         assert not summary.failed
+        (disk / "filler").unlink()
+        record = driftline.run({**spec("ft"), "seeds": [9]}, runs=disk)
+        elsewhere = driftline.run({**spec("ft"), "seeds": [9]}, runs=tmp_path / "elsewhere")
+        assert record.answers.equals(elsewhere.answers), "with room again, the same command ends as if nothing had been"
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)

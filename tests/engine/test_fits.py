@@ -12,6 +12,7 @@ import driftline
 from driftline import state
 from driftline.cli.running import carry_out_spec
 from driftline.engine import stages
+from driftline.engine.engines import Engine
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.engine.sharing import saved_by_sharing
@@ -218,10 +219,11 @@ def test_a_sequence_without_an_oracle_refuses_the_oracle(images: Path, tmp_path:
 
 
 def test_sharing_is_told_on_the_command_line(images: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record, code = carry_out_spec(as_spec(spec(images, ["seq-ft", "lp-ft"])), Store.create(tmp_path), None, 1, False)
+    given = as_spec(spec(images, ["seq-ft", "lp-ft"]))
+    record, code = carry_out_spec(given, Store.create(tmp_path), None, Engine(), False)
     assert code == 0
     assert len(record) == 2
-    assert "8 fits; 10 if no method shared one with another" in capsys.readouterr().out
+    assert "8 fits; 10 if no run shared one with another" in capsys.readouterr().out
 
 
 BLOCK = """

@@ -12,6 +12,7 @@ from driftline import registry, run
 from driftline.cli import matrix as cli
 from driftline.engine import matrix
 from driftline.engine.columns import COLUMNS
+from driftline.engine.engines import Engine
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
 from driftline.jobs import Choice
@@ -69,7 +70,7 @@ def said(**changes: Any) -> dict[str, Any]:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Six methods in five benchmarks."""
     made = Store.create(tmp_path_factory.mktemp("matrix") / "runs")
-    assert cli.run(said(), made, None, 1, quiet=True) == 0
+    assert cli.run(said(), made, None, Engine(), quiet=True) == 0
     return made
 
 
@@ -139,7 +140,7 @@ def test_again_it_computes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch
         raise AssertionError("computed again")
 
     monkeypatch.setattr("driftline.engine.execute.perform", never)
-    assert cli.run(said(), store, None, 1, quiet=True) == 0
+    assert cli.run(said(), store, None, Engine(), quiet=True) == 0
 
 
 def test_a_failing_cell_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +156,7 @@ def test_a_failing_cell_stops_no_other(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(execute, "perform", breaks_for_tent)
     store = Store.create(tmp_path / "runs")
     columns = {name: TINY[name] for name in ("refinement", "test-time")}
-    assert cli.run(said(methods=["tent", "frozen"], benchmarks=columns), store, None, 1, quiet=True) == 1
+    assert cli.run(said(methods=["tent", "frozen"], benchmarks=columns), store, None, Engine(), quiet=True) == 1
     (found,) = views(store.record())
     assert {square.reason for place, square in found.squares.items() if place[0] == "tent"} == {
         "ValueError: on purpose"

@@ -64,8 +64,10 @@ def test_settings_as_given_and_settings_that_were_chosen_are_told_apart(make_rec
     made = [run for search in searches for run in make_record({"mine": [0.5, 0.6]}, run__contest=search).runs]
     (group,) = groups(Record(made))
     assert len(group.methods) == 3
-    assert group.methods[-1] == "mine [selection=none]"
-    assert all(name.startswith("mine [selection=best of 2 by oracle (") for name in group.methods[:-1])
+    assert group.methods[0] == "mine"
+    marked = "mine (settings by ORACLE) [selection=best of 2 by oracle ("
+    assert all(name.startswith(marked) for name in group.methods[1:])
+    assert group.by_oracle == group.methods[1:]
     tabulate(group)
 
 

@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 import math
 from collections.abc import Callable
 from random import Random
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from driftline.errors import UserError
-from driftline.record import Record
+from driftline.record import Record, Run
 from driftline.report.cells import Measured, measured, over
 from driftline.report.groups import groups
+from driftline.report.page import page
 from driftline.report.results import Cell, ResultTable
 from driftline.report.spread import cut, leaders
 from driftline.report.tables import render, result_table
@@ -191,3 +193,69 @@ def test_mixed_code_is_confessed(make_record: Make) -> None:
 def test_unknown_format_names_the_known_ones(make_record: Make) -> None:
     with pytest.raises(UserError, match=r"no format 'latx'\. Did you mean 'latex'"):
         render(result_table(make_record({"erm": [0.5]})), "latx")
+
+
+CONTEST = {"points": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metrics": [["ood", "mean"]]}
+CHOSEN = {
+    "selection": "...",
+    "trials": 5,
+    "spared_trials": 1,
+    "chosen": [{"lr": 0.2, "score": 0.5}],
+    "tried": [{"lr": 0.1, "score": None, "out": "failed: no"}, {"lr": 0.2, "score": 0.5}],
+}
+
+
+def searched(make_record: Make, rule: str) -> ResultTable:
+    """Method x, the best of three, has chosen its settings by this rule."""
+    base = make_record({"y": [0.5, 0.6, 0.55], "z": [0.3, 0.31, 0.3]})
+    protocol = {**base.runs[0].card["protocol"], **CHOSEN}
+    compute = {**base.runs[0].card["compute"], "selection_macs": 2_000_000_000}
+    said = {"run__contest": {**CONTEST, "rule": rule}, "protocol": protocol, "compute": compute}
+    chose = make_record({"x": [0.9, 0.91, 0.92]}, **said)
+    (table,) = result_table(Record([*base.runs, *chose.runs]))
+    return table
+
+
+def test_what_was_chosen_and_what_it_took_stands_under_the_numbers(make_record: Make) -> None:
+    table = searched(make_record, "validation-streams")
+    assert "| x | validation-streams | lr=0.2 | 2 (1 failed) | 5 | 1 | 2 |" in render([table], "md")
+    assert "{}x & validation-streams & lr=0.2 & 2 (1 failed) & 5 & 1 & 2 \\\\" in render([table], "latex")
+    rows = [row for row in csv.DictReader(io.StringIO(render([table], "csv"))) if row["metric"].startswith("selection")]
+    assert {row["stat"]: row["value"] for row in rows} == {
+        "chosen lr": "0.2",
+        "settings": "2",
+        "trials": "5",
+        "spared": "1",
+        "gmac": "2.0",
+    }
+    assert ood(table, "x").leads
+    plain = render(result_table(make_record({"y": [0.5, 0.6, 0.55]})), "md")
+    assert "GMAC to choose" not in plain
+
+
+def test_settings_chosen_on_the_test_are_marked_and_do_not_compete(make_record: Make) -> None:
+    table = searched(make_record, "oracle")
+    assert [row.method for row in table.rows] == ["x (settings by ORACLE)", "y", "z"]
+    assert not ood(table, "x (settings by ORACLE)").leads
+    assert ood(table, "y").leads
+    for format in ("md", "latex", "csv"):
+        assert "x (settings by ORACLE)" in render([table], format)
+    assert "which no user could do" in render([table], "md")
+    assert "chosen on the test do not compete" in render([table], "latex")
+
+
+def test_the_page_shows_what_was_chosen_with_names_escaped(make_record: Make) -> None:
+    table = searched(make_record, "oracle")
+    runs = [replace_label(run, "<b>x") for run in table.group.runs if run.method == "x"]
+    text = page(Record(runs))
+    assert "What was chosen before the runs" in text
+    cells = ["ORACLE (the test itself)", "lr=0.2", "2 (1 failed)", "5", "1", "2"]
+    row = f'<th scope="row">&lt;b&gt;x (settings by ORACLE)</th>{"".join(f"<td>{cell}</td>" for cell in cells)}'
+    assert row in text
+
+
+def replace_label(run: Run, label: str) -> Run:
+    """The same run under another name."""
+    path = run.folder / "card.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "label": label}))
+    return Run(run.folder)

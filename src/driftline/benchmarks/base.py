@@ -51,11 +51,13 @@ class Options(BaseModel):
     """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
 
     chosen_by: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """The (metric, statistic) pairs whose mean decides between settings; none: there are no streams to choose by."""
+    """The (metric, statistic) pairs whose mean decides between settings; one that a protocol has not does not count."""
+    phase_grid: ClassVar[tuple[str, ...]] = ()
+    """Options that are lists of values to try, for methods that choose between fits of their own by final-valid."""
 
-    def for_choosing(self) -> Options:
-        """The same with streams that are kept for choosing settings."""
-        raise NotImplementedError(f"{type(self).__name__} names metrics to choose by, and no streams")
+    def for_choosing(self) -> Options | None:
+        """The same with streams that are kept for choosing settings; None if there are none."""
+        return None
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,8 @@ class Options(base.Options):
         *("lr", "weight_decay", "dropout", "adjacent", "fisher", "budget", "resamples"),
     )
     privileged: ClassVar[tuple[str, ...]] = ("oracle",)
+    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("final-accuracy", "mean"),)
+    phase_grid: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "dropout", "adjacent", "fisher")
 
     shifts: str = "RCL"
     """The shifts of the later steps, a letter each (see `driftline list shifts`); rot2 to rot8; or "time" for the
@@ -145,7 +147,7 @@ class SeqToFinal:
             "test": len(steps.test_rows),
             "oracle": len(steps.oracle_rows.all) if steps.oracle_rows else None,
             "draws": options.draws,
-            "selection": "the best of each phase's trials on held-out fifths of the lessons it names; "
+            "selection": "final-valid: the best of each phase's trials on held-out fifths of the lessons it names; "
             "ties go to the earlier trial",
         }
         return base.Layout(

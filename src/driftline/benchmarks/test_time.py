@@ -13,7 +13,6 @@ earlier work: corruptions one after another at one severity, up and down in seve
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from pydantic import Field
 from driftline.benchmarks import base
 from driftline.data import Dataset
 from driftline.errors import UserError
+from driftline.handed import file_of
 from driftline.metrics import adaptation
 from driftline.metrics.blocks import resample_blocks
 from driftline.metrics.intervals import Interval, percentile_interval, wilson
@@ -40,6 +40,7 @@ class Options(base.Options):
     """The settings of a stream of corrupted images."""
 
     decide_upstream: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
+    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("stream-accuracy", "mean"),)
 
     order: Literal["ccc", "cin-c", "holdout", "gradual", "mixed", "shards"] = "ccc"
     """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; holdout: the four that
@@ -77,6 +78,12 @@ class Options(base.Options):
     upstream_batch: int = Field(default=32, ge=1)
     draws: int = Field(default=500, ge=1)
     """Bootstrap resamples of windows of time behind each interval."""
+
+    def for_choosing(self) -> Options | None:
+        """Streams of the four corruptions that are kept for it, which no other order has."""
+        if self.order in ("holdout", "shards"):
+            return None
+        return self.model_copy(update={"order": "holdout", "corruptions": None, "calibration": None, "target": None})
 
 
 @register("benchmark", "test-time")
@@ -169,7 +176,7 @@ def _transitions(options: Options, seed: int) -> tuple[orders.Schedule, dict[str
             "order=ccc keeps a model's accuracy constant, and needs to know it: make a file with `driftline calibrate "
             "--data ... --model ... -o FILE` and give --calibration FILE, or choose --order cin-c, gradual or mixed"
         )
-    matrices = read_matrices(Path(options.calibration))
+    matrices = read_matrices(file_of(options.calibration))
     target = orders.DIFFICULTIES[options.difficulty] if options.target is None else options.target
     names = orders.subset(options.corruptions or options.difficulty)
     points = -(-options.images // options.speed)

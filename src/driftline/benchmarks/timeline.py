@@ -33,6 +33,8 @@ PICTURED = 500  # samples whose features are kept for the picture of how classes
 class Options(base.Options):
     """The settings of a timeline."""
 
+    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("ood", "mean"), ("fix-ood", "mean"))
+
     protocol: Literal["stream", "fix"] = "stream"
     """stream: train and test period by period (Eval-Stream); fix: train up to a split, test after it (Eval-Fix)."""
     split: str = "last"

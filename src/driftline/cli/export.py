@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from driftline.cli.places import RunsFolder
+
 
 def export(
     runs_given: Annotated[
@@ -19,10 +21,7 @@ def export(
     online: Annotated[
         bool, typer.Option("--online", help="Of mlflow and wandb: send to the server that their own settings name.")
     ] = False,
-    runs: Annotated[
-        Path | None,
-        typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
-    ] = None,
+    runs: RunsFolder = None,
 ) -> None:
     """Write finished runs in another tool's form: scores over time, final scores, gauges, settings and cards.
 

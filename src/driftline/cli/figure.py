@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from driftline.cli.finished import finished
+from driftline.cli.places import DataFolder, RunsFolder
 
 
 def figure(
@@ -57,14 +58,8 @@ def figure(
         str | None, typer.Option(help="Of severities: two corruptions with a comma between. [default: the first]")
     ] = None,
     setting: Annotated[str | None, typer.Option(help="Of sweep: such as rdumb.every. [default: all that vary]")] = None,
-    runs: Annotated[
-        Path | None,
-        typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option("--data-dir", help="Where data are. [default: $DRIFTLINE_DATA, else the user's cache]"),
-    ] = None,
+    runs: RunsFolder = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """Draw a figure of finished runs; its table is written beside it as CSV. Nothing is trained."""
     from driftline.record import Record

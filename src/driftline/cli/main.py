@@ -11,7 +11,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -23,14 +23,15 @@ from driftline.cli.episodes import episodes
 from driftline.cli.export import export
 from driftline.cli.figure import figure
 from driftline.cli.finished import finished
-from driftline.cli.mistaken import refuse_files
+from driftline.cli.places import RunsFolder
+from driftline.cli.plan import plan
+from driftline.cli.run import run
 from driftline.cli.watch import watch
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError
 from driftline.version import __version__
 
 INTERRUPTED = 130
 BUG = 70
-FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--jobs", "--runs", "--data-dir", "--quiet")
 
 RUN = "A run: METHOD:SEED such as er:0, its key or the first letters of it, or its folder."
 
@@ -42,101 +43,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # which would take "[default: all]" for markup and swallow it
     help="Measure learners in a world that changes over time.",
 )
-
-RunsFolder = Annotated[
-    Path | None, typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]")
-]
-DataFolder = Annotated[
-    Path | None, typer.Option("--data-dir", help="Where data are. [default: $DRIFTLINE_DATA, else the user's cache]")
-]
-
-
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def run(
-    context: typer.Context,
-    what: Annotated[
-        str,
-        typer.Argument(help="A benchmark's name, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
-    ],
-    data: Annotated[str | None, typer.Option(help="A dataset's name.")] = None,
-    model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
-    methods: Annotated[str | None, typer.Option(help="Names of methods, with commas between.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds: 3 means 0, 1 and 2.", min=1)] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="part.key=value, e.g. ft.lr=1e-3 or data.path=x.csv")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 1,
-    runs: RunsFolder = None,
-    data_dir: DataFolder = None,
-    print_spec: Annotated[bool, typer.Option("--print-spec", help="Print the spec as YAML and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
-) -> None:
-    """Run a benchmark or a recipe, and record what happened.
-
-    Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
-    `--methods` in all of `--benchmarks` that show them enough.
-    """
-    from driftline import spec as spec_
-    from driftline.cli import matrix
-    from driftline.cli.running import carry_out_spec
-    from driftline.store import Store
-
-    if matrix.asked_for(what):
-        if data or model:
-            raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
-        said = matrix.content(what, context.args, methods, seeds, set_ or [])
-        if print_spec:
-            typer.echo(matrix.as_yaml(said), nl=False)
-            return
-        raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, jobs, quiet))
-    content = _content(what, data, model, methods, seeds)
-    own = _own_options(context.args, str(content.get("benchmark")))
-    spec = spec_.parse(spec_.with_settings(content, [*own, *(set_ or [])]))
-    if print_spec:
-        spec.jobs(default_model="logistic")  # names and settings are checked before anything is said of them
-        typer.echo(spec.to_yaml(), nl=False)
-        return
-    _, code = carry_out_spec(spec, Store.create(runs), data_dir, jobs, quiet)
-    raise typer.Exit(code)
-
-
-def _content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> dict[str, Any]:
-    """What the flags and, if there is one, the recipe say; flags win."""
-    from driftline import spec as spec_
-
-    refuse_files(data, methods)
-    flags = {"data": data, "model": model, "methods": methods, "seeds": seeds}
-    given = {key: value for key, value in flags.items() if value is not None}
-    if not what.endswith((".yaml", ".yml")):
-        from driftline import registry
-
-        registry.get("benchmark", what)
-        missing = [f"--{key}" for key in ("data", "methods") if key not in given]
-        if missing:
-            raise UserError(
-                f"driftline run {what} needs {' and '.join(missing)}; see `driftline list datasets|methods`"
-            )
-        return {"benchmark": what, **given}
-    recipe = spec_.mapping(Path(what))
-    return {**recipe, **given}
-
-
-def _own_options(given: list[str], benchmark: str) -> list[str]:
-    """`--shifts CLR` or `--shifts=CLR` as an assignment to an option of the benchmark."""
-    from driftline import registry
-
-    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    known = registry.get("benchmark", benchmark).options.model_fields
-    assignments = []
-    for flag, value in zip(words[::2], [*words[1::2], None], strict=False):
-        name = flag.removeprefix("--").replace("-", "_")
-        if not flag.startswith("--") or name not in known:
-            flags = [*FLAGS, *(f"--{option.replace('_', '-')}" for option in known)]
-            raise unknown("flag", flag, flags, f" (for {benchmark})")
-        if value is None:
-            raise UserError(f"{flag} needs a value")
-        assignments.append(f"{benchmark}.{name}={value}")
-    return assignments
 
 
 @app.command("list")
@@ -241,7 +147,7 @@ def report(
 def quickstart(
     output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("quickstart.html"),
     runs: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./quickstart-runs]"),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 2,
@@ -252,6 +158,8 @@ def quickstart(
     raise typer.Exit(go(output, runs, jobs))
 
 
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(run)
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(plan)
 app.command()(audit)
 app.command()(calibrate)
 app.command("collapse-2d")(collapse_2d)

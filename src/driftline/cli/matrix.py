@@ -11,19 +11,19 @@ import yaml
 
 from driftline import registry
 from driftline import spec as spec_
+from driftline.cli.engine import FLAGS as ENGINE
 from driftline.cli.progress import Progress
 from driftline.data import looking_in
 from driftline.engine import matrix
-from driftline.engine.execute import execute
+from driftline.engine.engines import Engine, executors
 from driftline.engine.plan import Plan
+from driftline.engine.run import pursue
 from driftline.engine.worker import keep_memory
 from driftline.errors import UserError, unknown
-from driftline.report.matrix import needed
-from driftline.report.matrix_text import render
 from driftline.store import Store
 
 NAME = "matrix"
-FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--jobs", "--runs", "--data-dir", "--quiet", "--print-spec")
+FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec", *ENGINE)
 
 
 def asked_for(what: str) -> bool:
@@ -82,13 +82,16 @@ def _assigned(methods: list[Any], columns: dict[str, Any], assignments: list[str
     return {"methods": changed["methods"], "benchmarks": made}
 
 
-def run(said: Mapping[str, Any], store: Store, where: Path | None, jobs: int, quiet: bool) -> int:
+def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engine, quiet: bool) -> int:
     """Run a matrix and print its table; the exit code."""
+    from driftline.report.matrix import needed  # charts come with it, which no other run has to load
+    from driftline.report.matrix_text import render
+
     keep_memory()
     with looking_in(where):
         outlined = matrix.outline(matrix.read(said), where)
         outlined.keep(store)  # an interrupted matrix can be looked at as well
-        failed = in_turn(outlined.plans, store, where, jobs, quiet)
+        failed = in_turn(outlined.plans, store, where, engine, quiet)
     after = outlined.after(failed)
     path = after.keep(store)
     keys = [key for cell in after.cells for key in cell.keys if key not in failed]
@@ -97,21 +100,21 @@ def run(said: Mapping[str, Any], store: Store, where: Path | None, jobs: int, qu
             typer.echo(render(needed(store.record(keys)), "md"))
         else:
             typer.echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
-        typer.echo(f"kept in {path}. Next: driftline report --runs {store.folder}")
+        typer.echo(f"kept in {path}. Next: driftline report --runs {store.name}")
     for reason in dict.fromkeys(failed.values()):
         typer.echo(f"failed: {reason}", err=True)
     return 1 if failed else 0
 
 
-def in_turn(plans: Mapping[str, Plan], store: Store, where: Path | None, jobs: int, quiet: bool) -> dict[str, str]:
+def in_turn(plans: Mapping[str, Plan], store: Store, where: Path | None, engine: Engine, quiet: bool) -> dict[str, str]:
     """Carry out one benchmark's plan after another with the same workers; why stages failed, by their keys."""
     failed: dict[str, str] = {}
-    with matrix.executors(store, where, jobs) as hands:
+    with executors(engine, store, where) as hands:
         for benchmark, planned in plans.items():
             if not quiet and planned.stages:
                 typer.echo(f"\n{benchmark}: {registry.get('benchmark', benchmark).question}", err=True)
             with Progress(planned, quiet=quiet) as progress:
-                failed |= execute(planned.stages, store, hands, progress.watch).failed
+                failed |= pursue(planned, store, hands, progress.watch).failed
     return failed
 
 

@@ -47,7 +47,7 @@ class Progress:
         """Show what happened."""
         if self._quiet:
             return
-        if event.kind in ("reused", "finished", "failed"):
+        if event.kind in ("reused", "finished", "failed", "spared"):
             self._settled += 1
         if self._bars:
             self._draw(self._bars, event)
@@ -58,7 +58,9 @@ class Progress:
         if event.kind == "started":
             self._tasks[event.stage.key] = bars.add_task(event.stage.name, total=None)
         elif event.kind == "advanced":
-            bars.update(self._tasks[event.stage.key], completed=event.done, total=event.of)
+            bars.update(self._tasks[event.stage.key], completed=event.done, total=event.of or None)
+        elif event.kind == "retried":
+            bars.console.print(f"{event.stage.name} is tried again: {event.reason}", markup=False)
         else:
             if event.stage.key in self._tasks:
                 bars.remove_task(self._tasks.pop(event.stage.key))
@@ -72,6 +74,7 @@ class Progress:
             return
         took = time.monotonic() - self._began.get(event.stage.key, time.monotonic())
         what = {"reused": "reused", "finished": f"finished in {took:.1f} s", "failed": f"failed: {event.reason}"}
+        what |= {"retried": f"tried again: {event.reason}", "spared": "spared: the choice is settled without it"}
         print(f"[{self._settled}/{self._total}] {event.stage.name}: {what[event.kind]}", file=sys.stderr, flush=True)
 
 

@@ -13,6 +13,7 @@ from driftline.auditing import audit
 from driftline.auditing.examples import table
 from driftline.cli.matrix import in_turn
 from driftline.cli.progress import Pieces
+from driftline.engine.engines import Engine
 from driftline.engine.plan import Plan, plan
 from driftline.engine.worker import keep_memory
 from driftline.errors import UserError
@@ -68,12 +69,12 @@ SEEDS = 3  # with fewer the report marks nothing best
 AUDITED = {"drift": "concept", "rows": 2000}
 
 
-def quickstart(output: Path, runs: Path | None, jobs: int) -> int:
+def quickstart(output: Path, runs: str | None, jobs: int) -> int:
     """Run everything that this install allows, draw the report and the audit's page; the exit code."""
     store = Store.create(runs or os.environ.get("DRIFTLINE_RUNS") or "quickstart-runs")
     keep_memory()
     plans, lost = planned(SPECS if find_spec("torch") else WITHOUT_NETWORKS)
-    failed = in_turn(plans, store, None, jobs, quiet=False)
+    failed = in_turn(plans, store, None, Engine(jobs=jobs), quiet=False)
     for benchmark, one in plans.items():
         reasons = [failed[key] for key in one.run_keys if key in failed]
         lost |= {benchmark: reasons[0]} if reasons else {}

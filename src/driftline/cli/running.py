@@ -9,7 +9,9 @@ import typer
 from driftline.cli import show
 from driftline.cli.progress import Progress
 from driftline.data import looking_in
-from driftline.engine.plan import plan
+from driftline.engine import receipts
+from driftline.engine.engines import Engine
+from driftline.engine.plan import plan, read_anew
 from driftline.engine.run import carry_out
 from driftline.engine.sharing import saved_by_sharing
 from driftline.engine.worker import keep_memory
@@ -18,16 +20,23 @@ from driftline.spec import Spec
 from driftline.store import Store
 
 
-def carry_out_spec(spec: Spec, store: Store, where: Path | None, jobs: int, quiet: bool) -> tuple[Record, int]:
+def carry_out_spec(spec: Spec, store: Store, where: Path | None, engine: Engine, quiet: bool) -> tuple[Record, int]:
     """Run what a spec asks for; the record of what finished, and the exit code."""
     keep_memory()
     with looking_in(where):
-        planned = plan(spec, where)
+        dataset = read_anew(spec, where)
+        if receipt := receipts.find(spec, dataset, store):
+            if not quiet:
+                show.receipt(receipt, store)
+            return store.record(receipt.runs), 0
+        planned = plan(spec, where, store.finished, dataset)
         with Progress(planned, quiet=quiet) as progress:
-            summary = carry_out(planned, store, where, min(jobs, len(planned.stages)), progress.watch)
+            summary = carry_out(planned, store, where, watch=progress.watch, engine=engine)
+        receipts.keep(spec, dataset, store, planned, summary)
     record = store.record([key for key in planned.run_keys if key not in summary.failed])
     if not quiet:
         show.summary(record, store, summary)
+        show.logs(store, summary)
         show.sharing(saved_by_sharing(planned, store))
     for reason in dict.fromkeys(summary.failed.values()):
         typer.echo(f"failed: {reason}", err=True)

@@ -12,7 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from driftline import registry
+from driftline.engine.card import sources_hash
 from driftline.engine.execute import Summary
+from driftline.engine.receipts import Receipt
 from driftline.engine.sharing import Sharing
 from driftline.errors import unknown
 from driftline.record import Record, Run
@@ -20,6 +22,7 @@ from driftline.report.tables import render, result_table
 from driftline.store import Store, fits
 
 KINDS = {f"{kind}s": kind for kind in registry.ROOMS}
+SPARED = "trial(s) spared because the choice was settled without them"
 console = Console(highlight=False)
 
 
@@ -79,24 +82,52 @@ def difference(first: Run, second: Run) -> None:
 def summary(record: Record, store: Store, how: Summary) -> None:
     """The result table after a run, and what to do next."""
     if len(record):
-        console.print(render(result_table(record), "md"), markup=False, soft_wrap=True)
+        _results(record, store)
     counts = f"{len(how.computed)} stage(s) computed, {len(how.reused)} reused, {len(how.failed)} failed"
+    if how.spared:
+        counts += f", {len(how.spared)} {SPARED}"
+    if how.excluded:
+        counts += f", {len(how.excluded)} trial(s) failed"
+    if how.retried:
+        counts += f", {len(how.retried)} tried again because a worker was lost"
+    _kept(counts, store)
+
+
+def receipt(found: Receipt, store: Store) -> None:
+    """The same about a spec of which everything is there."""
+    for note in found.notes:
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
+    _results(store.record(found.runs), store)
+    spared = f", {found.spared} {SPARED}" if found.spared else ""
+    _kept(f"0 stage(s) computed, {found.reused} reused, 0 failed{spared}", store)
+    if found.sharing:
+        console.print(found.sharing, markup=False, soft_wrap=True)
+
+
+def _results(record: Record, store: Store) -> None:
+    table = store.remembered(record, sources_hash(), lambda: render(result_table(record), "md"))
+    console.print(table, markup=False, soft_wrap=True)
+
+
+def _kept(counts: str, store: Store) -> None:
     console.print(
-        f"{counts}; kept in {store.folder}. Next: driftline report --runs {store.folder}", markup=False, soft_wrap=True
+        f"{counts}; kept in {store.name}. Next: driftline report --runs {store.name}", markup=False, soft_wrap=True
     )
+
+
+def logs(store: Store, how: Summary) -> None:
+    """Where to find what stages printed."""
+    said = [stage for stage in how.computed if store.log_path(stage.key).exists()]
+    if said:
+        console.print(
+            f"{len(said)} stage(s) printed something, as {store.log_path(said[0].key)}", markup=False, soft_wrap=True
+        )
 
 
 def sharing(saved: Sharing | None) -> None:
-    """What it saved that methods share their fits."""
-    if saved is None or saved.fits == saved.fits_alone:
-        return
-    less = 100 * (1 - saved.macs / saved.macs_alone)
-    console.print(
-        f"{saved.fits:,} fits; {saved.fits_alone:,} if no method shared one with another: sharing saved "
-        f"{less:.0f} % of the multiply-accumulates and {saved.seconds_alone - saved.seconds:,.0f} s",
-        markup=False,
-        soft_wrap=True,
-    )
+    """What it saved that runs and trials share their fits."""
+    if saved is not None and saved.fits < saved.fits_anew:
+        console.print(saved.said("saved"), markup=False, soft_wrap=True)
 
 
 def _summary_scores(found: Run) -> pd.Series:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,10 +19,10 @@ REPEAT = 30.0  # seconds after which a log is told the same again
 
 def watch(
     folder: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(metavar="[RUNS]", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
     ] = None,
-    runs: Annotated[Path | None, typer.Option("--runs", help="The same, as for other commands.")] = None,
+    runs: Annotated[str | None, typer.Option("--runs", help="The same, as for other commands.")] = None,
     once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
 ) -> None:
     """Progress and curves of a sweep that runs in another process; ends when nothing runs any more."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from driftline.errors import UserError, unknown
+from driftline.handed import file_of
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
@@ -164,7 +165,7 @@ def looking_in(folder: Path | None) -> Iterator[None]:
 
 def weights_file(name: str) -> Path | None:
     """The file itself, or the one of this name in a data folder or in `weights` there; None if there is none."""
-    given = Path(name).expanduser()
+    given = file_of(name)
     places = [given, *(folder / part / given for folder in folders() for part in ("weights", "."))]
     return next((place for place in places if place.is_file()), None)
 

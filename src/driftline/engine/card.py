@@ -89,7 +89,7 @@ def compute(meter: Any, upstream_macs: int | None, verdict: Verdict | None = Non
         "spared_macs": meter.spared,
         "examination_macs": meter.examinations,
         "upstream_macs": upstream_macs,
-        **({} if verdict is None else {"selection_macs": verdict.macs}),
+        **({} if verdict is None else {"selection_macs": verdict.standing.macs}),
         "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
         "spared are forward passes of frozen layers over inputs whose features were kept; "
         "examinations, the shared upstream model and the choice of settings are not part of forward and backward",
@@ -100,11 +100,12 @@ def _selection(job: Job, trials: list[dict[str, Any]], verdict: Verdict | None) 
     """What was tried and chosen: by the method itself while it trained, or in a contest before it was run."""
     if verdict is None or job.contest is None:
         return {"trials": len(trials), "chosen": [_chosen(trial) for trial in trials if trial["picked"]]}
-    best = next(point for point in verdict.tried if verdict.chosen.items() <= point.items())
     return {
-        "selection": verdict.said(job.contest.metrics),
-        "trials": verdict.trials,
-        "chosen": [best],
+        "selection": verdict.said(),
+        "rule": job.contest.rule,
+        "trials": verdict.standing.trials,
+        "spared_trials": verdict.spared,
+        "chosen": [verdict.chosen],
         "tried": verdict.tried,
     }
 

@@ -1,15 +1,13 @@
-"""Settings that compete: the trials a run needs, and which of them won."""
+"""Settings that compete: which of them won, and what the choice took."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from driftline.errors import UserError
-from driftline.jobs import Job, told
-from driftline.record import Run
+from driftline.engine.rounds import Standing
+from driftline.jobs import Contest, Job
 from driftline.store import Store
 
 MEANING = {
@@ -22,40 +20,57 @@ MEANING = {
 class Verdict:
     """Which settings won a contest, and what each scored."""
 
-    rule: str
-    chosen: dict[str, Any]
-    tried: list[dict[str, Any]]
-    """Each setting with its score, the mean over its trials."""
-    trials: int
-    macs: int | None
-    """What all trials cost; None where it was not counted."""
+    contest: Contest
+    standing: Standing
+    won: int
+    """The number of the settings that won."""
 
-    def said(self, metrics: tuple[tuple[str, str], ...]) -> str:
-        by = " and ".join(f"{metric} ({stat})" for metric, stat in metrics)
-        each = self.trials // len(self.tried)
-        return f"{self.rule}: {MEANING[self.rule]} by the mean of {by}, {len(self.tried)} settings x {each} runs"
+    @property
+    def tried(self) -> list[dict[str, Any]]:
+        """Each setting with the mean over its trials, how many these were, and, if it dropped out, why."""
+        return [
+            {
+                **point,
+                "score": self.standing.score(k),
+                "trials": len(self.standing.scores[k]),
+                **({"out": self.standing.out[k]} if self.standing.out[k] else {}),
+            }
+            for k, point in enumerate(self.contest.points)
+        ]
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The settings that won, with their score if they had to compete for it."""
+        score = self.standing.score(self.won)
+        return {**self.contest.points[self.won], **({} if score is None else {"score": score})}
+
+    @property
+    def spared(self) -> int:
+        """Trials that were not needed because the winner was settled without them."""
+        return len(self.contest.points) * len(self.contest.seeds) - self.standing.trials
+
+    def said(self) -> str:
+        """How the choice was made, in a line."""
+        runs = f"{len(self.contest.points)} settings, {self.standing.trials} runs"
+        spared = f", {self.spared} more spared: the winner was settled without them" if self.spared else ""
+        return f"{rule_said(self.contest.rule, self.contest.metrics)}, {runs}{spared}"
 
 
-def settle(job: Job, fingerprint: str, store: Store) -> tuple[Job, Verdict | None]:
-    """The job with the settings that won its contest; as it is if it has none."""
+def rule_said(rule: str, metrics: Iterable[tuple[str, str]]) -> str:
+    """A rule and what it goes by."""
+    by = " and ".join(f"{metric} ({stat})" for metric, stat in metrics)
+    return f"{rule}: {MEANING[rule]} by {by if by.count('(') < 2 else f'the mean of {by}'}"
+
+
+def settle(job: Job, needs: Sequence[str], store: Store) -> tuple[Job, Verdict | None]:
+    """The job with the settings that won its contest; as it is if it has none.
+
+    The last of its `needs` is the round that decided. A setting that is alone wins without one.
+    """
     if job.contest is None:
         return job, None
-    runs = [[Run(store.run_folder(trial.key(fingerprint))) for trial in trials] for trials in job.trials()]
-    scores = [float(np.mean([_score(run, job.contest.metrics) for run in of_point])) for of_point in runs]
-    if not np.isfinite(scores).any():
-        raise UserError(f"no setting of {job.label} has a score: {'; '.join(map(told, job.contest.points))}")
-    best = int(np.nanargmax(scores))  # the earlier one wins a tie
-    chosen = job.contest.points[best]
-    tried = [{**point, "score": score} for point, score in zip(job.contest.points, scores, strict=True)]
-    costs = [run.card["compute"] for of_point in runs for run in of_point]
-    counted = all(cost["forward_macs"] is not None for cost in costs)
-    macs = sum(cost["forward_macs"] + cost["backward_macs"] for cost in costs) if counted else None
-    return job.with_settings(chosen), Verdict(job.contest.rule, chosen, tried, len(costs), macs)
-
-
-def _score(run: Run, metrics: tuple[tuple[str, str], ...]) -> float:
-    """The mean of a trial's scores; a metric that is nowhere defined, as EFR without errors, does not count."""
-    scores = run.table("scores")
-    found = [scores.loc[(scores["metric"] == m) & (scores["stat"] == s), "value"] for m, s in metrics]
-    values = [float(value.iloc[0]) for value in found if len(value) and np.isfinite(value.iloc[0])]
-    return float(np.mean(values)) if values else float("nan")
+    alone = len(job.contest.points) < 2
+    standing = Standing.before(job.contest) if alone else Standing.read(store.stage_path(needs[-1]))
+    won = standing.winner
+    assert won is not None  # a round without one fails
+    return job.with_settings(job.contest.points[won]), Verdict(job.contest, standing, won)

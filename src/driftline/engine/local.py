@@ -7,58 +7,81 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from driftline.engine.execute import Interrupted, StageFailed
+from driftline.engine import logs
+from driftline.engine.execute import Interrupted, StageFailed, WorkerLost
 from driftline.engine.stages import Report, Stage
 from driftline.errors import DiskError
 from driftline.store import Store
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+LAST_WORDS = 0.3  # seconds that a worker has to say where it hangs
+PATIENCE = 10.0  # seconds that a worker has to end by itself
 
 
 class Worker:
     """Computes stages in a process of its own, started when first needed and again if it dies."""
 
-    def __init__(self, store: Store, where: Path | None) -> None:
+    command: tuple[str, ...] = (sys.executable, "-m", "driftline.engine.worker")
+
+    def __init__(self, store: Store, where: Path | None, timeout: float | None = None, retries: int = 2) -> None:
+        """`timeout`: seconds a stage may take. `retries`: how often it is tried again if its worker dies."""
+        self.retries = retries
+        self._timeout = timeout
         self._store = store
         self._where = where
         self._process: subprocess.Popen[str] | None = None
         self._closing = False
 
-    def compute(self, stage: Stage, report: Report) -> None:
-        process = self._running()
-        assert process.stdin is not None
-        assert process.stdout is not None
+    def compute(self, stage: Stage, report: Report) -> bool:
+        process, late = self._running(), threading.Event()
+        clock = threading.Timer(self._timeout or 0, self._end, (process, late))
+        clock.daemon = True
         try:
-            process.stdin.write(stage.to_json() + "\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            self._died(stage)
-        for line in process.stdout:
-            answer = json.loads(line)
-            if "finished" in answer:
-                return
-            if "failed" in answer:
-                raise StageFailed(answer["failed"])
-            if "disk" in answer:
-                raise DiskError(answer["disk"])
-            report(answer["done"], answer["of"])
-        self._died(stage)
+            for answer in _conversation(process, stage):
+                if "finished" in answer:
+                    return bool(answer["computed"])
+                if "failed" in answer:
+                    if answer["spent"]:
+                        self._stop()  # what it holds in memory must not make the next stage fail as well
+                    raise StageFailed(answer["failed"])
+                if "disk" in answer:
+                    raise DiskError(answer["disk"])
+                if self._timeout and clock.ident is None:  # it has begun: the wait for another process does not count
+                    clock.start()
+                report(answer["done"], answer["of"])
+        finally:
+            clock.cancel()
+        raise self._lost(process, stage, late.is_set())
 
     def close(self) -> None:
-        """End the process; it notices that its input has closed."""
+        """End the process."""
         self._closing = True
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-            self._process.wait()
+        self._stop()
+
+    def _stop(self) -> None:
+        """End the process: it notices that its input has closed; one that does not is killed."""
+        if (process := self._process) is None:
+            return
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
-            command = [sys.executable, "-m", "driftline.engine.worker", str(self._store.folder)]
-            command += [str(self._where)] if self._where else []
             self._process = subprocess.Popen(
-                command,
+                [*self.command, str(self._store.folder), *([str(self._where)] if self._where else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -66,12 +89,39 @@ class Worker:
             )
         return self._process
 
-    def _died(self, stage: Stage) -> None:
-        assert self._process is not None
-        code = self._process.wait()
+    def _end(self, process: subprocess.Popen[str], late: threading.Event) -> None:
+        """A stage has taken too long: let its worker write down where it is, and kill it."""
+        late.set()
+        if hasattr(signal, "SIGUSR1"):
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(LAST_WORDS)
+        process.kill()
+
+    def _lost(self, process: subprocess.Popen[str], stage: Stage, late: bool) -> Exception:
+        """What it means that a worker has gone without an answer."""
+        code = process.wait()
         if self._closing:
-            raise Interrupted
+            return Interrupted()
+        if late:
+            reason = f"it was not done after {self._timeout:g} s; with a longer --timeout the same command resumes"
+            self._store.fail(stage.key, stage.job, reason, logs.tail(self._store, stage.key))
+            return StageFailed(reason)
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        reason = f"its worker process ended {how}" + (", perhaps for lack of memory" if code == -signal.SIGKILL else "")
-        self._store.fail(stage.key, stage.job, reason)
-        raise StageFailed(reason)
+        why = ", perhaps for lack of memory" if code == -signal.SIGKILL else ""
+        return WorkerLost(f"its worker process ended {how}{why}")
+
+
+def _conversation(process: subprocess.Popen[str], stage: Stage) -> Iterator[dict[str, Any]]:
+    """Hand a stage to a worker; its answers, until it dies."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(stage.to_json() + "\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        return
+    for line in process.stdout:
+        if line.endswith("\n"):  # else it died in the middle of it
+            yield json.loads(line)

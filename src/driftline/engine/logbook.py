@@ -84,6 +84,7 @@ class Logbook:
             waiting=dict(Counter(stage.kind for stage in waiting)),
             runs={stage.key: stage.name for stage in planned if stage.kind == "deploy"},
         )
+        self._start = time.monotonic()
         self._changed = True
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -102,7 +103,7 @@ class Logbook:
 
     def note(self, event: Event) -> None:
         """Something happened to a stage."""
-        key, now = event.stage.key, time.time()
+        key, now = event.stage.key, self._now()
         with self._lock:
             self._changed = True
             if event.kind == "started":
@@ -110,8 +111,12 @@ class Logbook:
                 self._sweep.running[key] = Running(event.stage.name, event.stage.kind, now)
             elif event.kind == "advanced":
                 _advance(self._sweep.running[key], event.done, event.of, now)
-            elif event.kind in ("finished", "failed"):
+            elif event.kind in ("finished", "failed", "reused", "spared"):
                 self._settle(event, now)
+
+    def _now(self) -> float:
+        """Seconds since 1970 as they were when the sweep began, counted on evenly: a clock may be set meanwhile."""
+        return self._sweep.began + time.monotonic() - self._start
 
     def _settle(self, event: Event, now: float) -> None:
         stage, sweep = event.stage, self._sweep
@@ -122,7 +127,9 @@ class Logbook:
             sweep.took[stage.kind] = (count + 1, seconds + now - running.since)
         if event.kind == "failed":
             sweep.failed[stage.key] = stage.name
-        else:
+        elif event.kind == "reused":
+            sweep.reused += 1
+        elif event.kind == "finished":
             sweep.computed += 1
 
     def _beat(self) -> None:

@@ -14,8 +14,7 @@ A cell that cannot be run says why, and takes nothing from the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,8 @@ from pydantic import Field, model_validator
 from driftline import registry
 from driftline.atomic import write_json
 from driftline.engine.columns import COLUMNS
-from driftline.engine.execute import Executor, Here
-from driftline.engine.local import Worker
 from driftline.engine.plan import Plan, plan
-from driftline.engine.stages import Stage
+from driftline.engine.rivals import merged
 from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Strict, filled, hash_of, label_of, learner_class, validated
 from driftline.spec import Spec, parse
@@ -124,6 +121,8 @@ class Outline:
         path = store.folder / FOLDER / f"{self.matrix.name}.json"
         columns = [{"name": name, "reveals": revealed(name)} for name in self.matrix.benchmarks]
         write_json(path, {**said, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
+        if store.mirror is not None:
+            store.mirror.bring(f"{FOLDER}/{path.name}")
         return path
 
 
@@ -204,22 +203,6 @@ def _planned(matrix: Matrix, benchmark: str, method: Choice, where: Path | None)
 def together(plans: Iterable[Plan]) -> Plan:
     """Several plans as one: stages that they share are computed once."""
     plans = list(plans)
-    stages: dict[str, Stage] = {}
-    for planned in plans:
-        for stage in planned.stages:
-            stages.setdefault(stage.key, stage)
-    return Plan(tuple(stages.values()), tuple(dict.fromkeys(note for planned in plans for note in planned.notes)))
-
-
-@contextmanager
-def executors(store: Store, where: Path | None, jobs: int) -> Iterator[list[Executor]]:
-    """This process, or so many workers, which stay for several plans: to start one costs seconds."""
-    if jobs == 1:
-        yield [Here(store, where)]
-        return
-    workers = [Worker(store, where) for _ in range(jobs)]
-    try:
-        yield list(workers)
-    finally:
-        for worker in workers:
-            worker.close()
+    stages = merged(stage for planned in plans for stage in planned.stages)
+    notes = tuple(dict.fromkeys(note for planned in plans for note in planned.notes))
+    return Plan(stages, notes, {key: trial for planned in plans for key, trial in planned.trials.items()})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from driftline import registry
 from driftline.benchmarks.base import Layout
+from driftline.data import Dataset
 from driftline.engine import fits
+from driftline.engine.rivals import contest_stages, merged
 from driftline.engine.stages import Stage, dataset_of, materials, new_model, teacher_of
 from driftline.errors import UserError
 from driftline.jobs import Job, filled, learner_class
@@ -30,38 +32,55 @@ class Plan:
 
     stages: tuple[Stage, ...]
     notes: tuple[str, ...] = ()
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+    """What the fits carry out, by `Stage.trial`."""
 
     @property
     def run_keys(self) -> list[str]:
         return [stage.key for stage in self.stages if stage.kind == "deploy"]
 
 
-def plan(spec: Spec, where: Path | None) -> Plan:
-    """What a spec needs computed."""
-    dataset_of.cache_clear()  # the file may have changed since this process last read it
+def read_anew(spec: Spec, where: Path | None) -> Dataset:
+    """The data of a spec; the file may have changed since this process last read it."""
+    dataset_of.cache_clear()
     data = filled("dataset", spec.data)
-    dataset = dataset_of(data.name, json.dumps(data.settings, sort_keys=True), where)
+    return dataset_of(data.name, json.dumps(data.settings, sort_keys=True), where)
+
+
+def plan(
+    spec: Spec,
+    where: Path | None,
+    finished: Callable[[str], bool] = lambda key: False,
+    dataset: Dataset | None = None,
+) -> Plan:
+    """What a spec needs computed.
+
+    `finished`: whether the run of this key is there. A method of which all are has shown that it can be run. `dataset`:
+    the spec's, if it was just read.
+    """
+    dataset = dataset or read_anew(spec, where)
     jobs = spec.jobs(default_model=dataset.model)
-    trials = _check(jobs, spec, where)
+    keys = _keys(jobs, dataset.fingerprint)
+    proven = {job.label for job in jobs} - {job.label for job, key in zip(jobs, keys, strict=True) if not finished(key)}
+    trials = _check(jobs, spec, where, proven)
     _, layout = materials(jobs[0], where)  # whether there is an upstream model is the same for all of them
-    stages: dict[str, Stage] = {}
-    for job in jobs:
-        rivals = [trial for of_point in job.trials() for trial in of_point]
+    stages: list[Stage] = []
+    deciding: dict[str, list[Stage]] = {}  # the contest of a method is the same for all seeds
+    for job, key in zip(jobs, keys, strict=True):
+        if job.label not in deciding:
+            deciding[job.label] = list(contest_stages(job, dataset.fingerprint, layout.upstream is not None))
+            stages += deciding[job.label]
         fits_ahead = trials[job.label] if job.contest is None else []  # a method that has not chosen cannot say which
-        for one in [*rivals, job]:
-            needs: tuple[str, ...] = ()
-            for stage in _before(one, layout, fits_ahead, dataset.fingerprint):
-                stages.setdefault(stage.key, stage)
-                needs += (stage.key,)
-            if one is job:
-                needs += tuple(trial.key(dataset.fingerprint) for trial in rivals)
-            key = one.key(dataset.fingerprint)
-            stages.setdefault(key, Stage(key, _kind(one), one.model_dump(mode="json"), needs))
-    return Plan(tuple(stages.values()), _notes(layout))
+        before = [*_before(job, layout, fits_ahead, dataset.fingerprint), *deciding[job.label][-1:]]
+        needs = tuple(stage.key for stage in before)
+        stages += [*before, Stage(key, "deploy", job.model_dump(mode="json"), needs)]
+    return Plan(merged(stages), _notes(layout), {trial.key: trial for some in trials.values() for trial in some})
 
 
-def _kind(job: Job) -> Literal["trial", "deploy"]:
-    return "trial" if job.purpose == "trial" else "deploy"
+def _keys(jobs: list[Job], fingerprint: str) -> list[str]:
+    """The key of each job; the files that a method names are looked for once, not for each seed."""
+    content = {label: job.files() for label, job in {job.label: job for job in jobs}.items()}
+    return [job.key(fingerprint, content[job.label]) for job in jobs]
 
 
 def _before(job: Job, layout: Layout, trials: list[Trial], fingerprint: str) -> Iterator[Stage]:
@@ -72,22 +91,30 @@ def _before(job: Job, layout: Layout, trials: list[Trial], fingerprint: str) -> 
 
 
 def _fits(job: Job, trials: list[Trial], fingerprint: str) -> Iterator[Stage]:
-    """The fits that a run needs, each after those it starts from."""
+    """The fits that a run needs, each after those it starts from; these in turn are grown from where they started."""
+    if not trials:
+        return
     content, privileged = job.model_dump(mode="json"), learner_class(job.method.name).privileged
+    with_needs: dict[str, tuple[str, ...]] = {}
     for trial in trials:
         starts = trial.start.phase.trials if trial.start else ()
-        needs = tuple(job.trial_key(fingerprint, start.key, privileged) for start in starts)
-        yield Stage(job.trial_key(fingerprint, trial.key, privileged), "fit", content, needs, trial.key, trial.name)
+        needs = tuple(dict.fromkeys(key for start in starts for key in with_needs[start.key]))
+        key = job.trial_key(fingerprint, trial.key, privileged)
+        with_needs[trial.key] = (*needs, key)
+        yield Stage(key, "fit", content, needs, trial.key, trial.name)
 
 
-def _check(jobs: list[Job], spec: Spec, where: Path | None) -> dict[str, list[Trial]]:
+def _check(jobs: list[Job], spec: Spec, where: Path | None, proven: set[str]) -> dict[str, list[Trial]]:
     """Build everything once for the first seed, so that what does not fit together is refused before it runs.
 
-    What each method plans to fit, which is the same for all seeds.
+    What each method plans to fit, which is the same for all seeds. One that is `proven` is built only if it plans fits.
     """
     trials: dict[str, list[Trial]] = {}
     given = {choice.name: choice.settings for choice in spec.methods}
     for job in jobs[:: len(spec.seeds)]:
+        if job.label in proven and not issubclass(learner_class(job.method.name), Staged):
+            trials[job.label] = []
+            continue
         dataset, layout = materials(job, where)
         model = new_model(job, dataset)
         if isinstance(dataset.task, TextToText) and not hasattr(model, "write"):
@@ -128,7 +155,7 @@ def _must_be_trained(job: Job, model: Any, layout: Layout) -> None:
     """Refuse a method that would stay with random weights: it never sees a label, or never trains the features."""
     method = learner_class(job.method.name)
     unlabelled = method.needs(job.method.settings) is Reveal.INPUTS
-    if not (unlabelled or method.keeps_features):
+    if not (unlabelled or (method.keeps_features and _has_hidden_weights(model))):
         return
     fitted = isinstance(model, Estimator)
     untaught = job.options.get("upstream_updates") == 0 and not fitted  # which says that the network comes trained
@@ -137,6 +164,16 @@ def _must_be_trained(job: Job, model: Any, layout: Layout) -> None:
     why = "is never shown a label" if unlabelled else "answers by a network's features and never trains them"
     way = _way_to_train(job.benchmark, job.options)
     raise UserError(f"{job.method.name} {why}, so it needs a trained model to start from: {way}")
+
+
+def _has_hidden_weights(model: Any) -> bool:
+    """Whether a network has weights before its last layer; the features of one without are the inputs themselves."""
+    if isinstance(model, Estimator):
+        return False
+    from driftline.training.features import linear_layers
+
+    last = sum(weights.numel() for layer in linear_layers(model)[-1:] for weights in layer.parameters())
+    return bool(sum(weights.numel() for weights in model.parameters()) > last)
 
 
 def _way_to_train(benchmark: str, options: Mapping[str, Any]) -> str:

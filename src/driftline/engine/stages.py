@@ -18,7 +18,7 @@ from driftline import data, loop, models, registry, state
 from driftline.atomic import write_json
 from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
-from driftline.engine import card, contests, fits
+from driftline.engine import card, contests, fits, rounds
 from driftline.engine.checkpoint import Checkpoint
 from driftline.errors import UserError
 from driftline.jobs import Choice, Job, filled, learner_class
@@ -45,15 +45,19 @@ class Stage:
     """A piece of work whose result is kept under the hash of all it depends on."""
 
     key: str
-    kind: Literal["upstream", "fit", "trial", "deploy"]
+    kind: Literal["upstream", "fit", "trial", "round", "deploy"]
     job: dict[str, Any]
     needs: tuple[str, ...] = ()
     trial: str = ""
     """Of a fit: the key of its trial in the method's plan."""
     title: str = ""
+    despite: tuple[str, ...] = ()
+    """Those of its needs that may fail: of a round its trials, of a trial the rounds that may call for it."""
 
     @property
     def name(self) -> str:
+        if self.kind == "round":
+            return self.title
         what = {"fit": self.title, "upstream": "upstream"}.get(self.kind, self.job["label"])
         return f"{what} seed {self.job['seed']}"
 
@@ -68,40 +72,57 @@ class Stage:
     @staticmethod
     def from_json(text: str) -> Stage:
         content = json.loads(text)
-        return Stage(**{**content, "needs": tuple(content["needs"])})
+        return Stage(**{**content, **{name: tuple(content[name]) for name in ("needs", "despite")}})
 
     def done(self, store: Store) -> bool:
         return store.finished(self.key) if self.is_run else state.readable(store.stage_path(self.key))
 
 
-def perform(stage: Stage, store: Store, where: Path | None, report: Report = lambda done, of: None) -> None:
-    """Compute a stage unless its result is there; two processes never compute the same one at once."""
+def perform(stage: Stage, store: Store, where: Path | None, report: Report = lambda done, of: None) -> bool:
+    """Compute a stage unless its result is there; two processes never compute the same one at once.
+
+    Whether it had to be computed.
+    """
     with store.lock(stage.key):
         if stage.done(store):
             store.forget_workings(stage.key)  # whoever finished it may have died before doing so
-        else:
-            job = Job.model_validate(stage.job)
-            _must_be_planned(job, stage, where)
-            how = {"upstream": train_upstream, "fit": fit, "trial": deploy, "deploy": deploy}[stage.kind]
-            how(job, stage, store, where, report)
+            return False
+        report(0, 0)  # it has begun, and nothing is known of its steps yet
+        if stage.kind == "round":
+            rounds.judge(stage, store)
+            return True
+        job = Job.model_validate(stage.job)
+        _must_be_planned(job, stage, where)
+        how = {"upstream": train_upstream, "fit": fit, "trial": deploy, "deploy": deploy}[stage.kind]
+        how(job, stage, store, where, report)
+        return True
+
+
+lent: dict[tuple[str, str], Dataset] = {}
+"""Datasets that came with the work, by name and settings, on a machine that need not have their files."""
 
 
 @lru_cache(maxsize=2)
 def dataset_of(name: str, settings: str, where: Path | None) -> Dataset:
     """A dataset, read once per process."""
-    return data.load(name, json.loads(settings), data.folders(where))
+    return lent.get((name, settings)) or data.load(name, json.loads(settings), data.folders(where))
+
+
+def dataset_for(job: Job, where: Path | None) -> Dataset:
+    """The data of a job."""
+    return dataset_of(job.data.name, json.dumps(job.data.settings, sort_keys=True), where)
 
 
 def materials(job: Job, where: Path | None) -> tuple[Dataset, Layout]:
     """The data of a job, laid out in time."""
-    dataset = dataset_of(job.data.name, json.dumps(job.data.settings, sort_keys=True), where)
+    dataset = dataset_for(job, where)
     benchmark = registry.get("benchmark", job.benchmark)()
     return dataset, benchmark.lay_out(dataset, benchmark.options(**job.options), Seed(job.seed))
 
 
 def _must_be_planned(job: Job, stage: Stage, where: Path | None) -> None:
     """A key names the data's content; if that changed since planning, the result would stand under a false name."""
-    fingerprint = materials(job, where)[0].fingerprint
+    fingerprint = dataset_for(job, where).fingerprint
     privileged = learner_class(job.method.name).privileged
     now = {
         "trial": lambda: job.key(fingerprint),
@@ -124,6 +145,7 @@ def new_model(job: Job, dataset: Dataset) -> Any:
 
 def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
     """Train the model that all methods of this seed with the same pretraining start from."""
+    started = time.perf_counter()
     dataset, layout = materials(job, where)
     model = new_model(job, dataset)
     meter = metered(model)
@@ -136,7 +158,8 @@ def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, rep
         teacher.prepare(model, dataset.task)
         teacher.train(layout.upstream.x, layout.upstream.y)
     macs = meter.forward + meter.backward if meter else None
-    state.save({"model": state.capture(model), "macs": macs}, store.stage_path(stage.key))
+    seconds = time.perf_counter() - started
+    state.save({"model": state.capture(model), "macs": macs, "seconds": seconds}, store.stage_path(stage.key))
 
 
 def teacher_of(job: Job, layout: Layout) -> Trained:
@@ -163,9 +186,9 @@ def fit(job: Job, stage: Stage, store: Store, where: Path | None, report: Report
 
 def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Report) -> None:
     """Take one method through the stream, checkpointing on the way, and keep what happened."""
-    started = time.time()
+    started = time.monotonic()
     dataset, layout = materials(job, where)
-    planned, (job, verdict) = job, contests.settle(job, dataset.fingerprint, store)
+    planned, (job, verdict) = job, contests.settle(job, stage.needs, store)
     upstream = stage.needs[0] if layout.upstream is not None else None
     learner, meter, upstream_macs = prepared(job, upstream, store, dataset, layout)
     stream = fits.stream_for(learner, layout)
@@ -196,7 +219,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     recorder.finish(final)
     cost = card.compute(meter, upstream_macs, verdict)
     _describe(final, planned, stage, dataset, layout, learner, cost, verdict)
-    write_json(final / "runtime.json", {"seconds": time.time() - started, "machine": platform.machine()})
+    write_json(final / "runtime.json", {"seconds": time.monotonic() - started, "machine": platform.machine()})
     write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
     store.commit(stage.key, final)
 

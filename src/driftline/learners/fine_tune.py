@@ -24,6 +24,7 @@ from driftline.registry import register
 from driftline.reveal import Shown, Turns
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training import pulse
 from driftline.training.encode import cost_of_one, embed_in_blocks, last_linear
 from driftline.training.epochs import shuffled
 from driftline.training.fit import descend
@@ -97,13 +98,13 @@ class FineTuneLast(StandardTraining):
         if not self._keeps_features:
             return super().lesson()
         features, targets = torch.from_numpy(self.memory.x), torch.from_numpy(self.memory.y)
-        for epoch in range(self.epochs):
+        for epoch in pulse.each(range(self.epochs)):
             self.practise_head(features, targets, self.seed.child("lesson", self.lessons, epoch))
 
     def practise_head(self, features: torch.Tensor, targets: torch.Tensor, seed: Seed) -> None:
         """One epoch of the last layer by itself."""
         head, meter = last_linear(self.model), meter_of(self.model)
-        for rows in shuffled(len(targets), self.batch, seed.child("order")):
+        for rows in pulse.each(shuffled(len(targets), self.batch, seed.child("order"))):
             descend(self.descent, self.loss(head(features[rows]), targets[rows]))
             cost = len(rows) * head.weight.numel()
             meter.charge(forward=cost, backward=2 * cost, spared=len(rows) * (self._per_sample - head.weight.numel()))

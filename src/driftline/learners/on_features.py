@@ -31,6 +31,7 @@ from driftline.learners.lifelong import Lifelong
 from driftline.models.inputs import as_tensor
 from driftline.reveal import Shown, Turns
 from driftline.tasks import Task
+from driftline.training import pulse
 from driftline.training.encode import cost_of_one, embed_in_blocks, last_linear
 from driftline.training.exemplars import BLOCK, Exemplars, take_in
 from driftline.training.fit import descend
@@ -168,9 +169,9 @@ class OnFeatures(Lifelong):
     def lesson(self) -> None:
         """Some epochs over the whole memory, each in another order."""
         x, y = torch.from_numpy(self.memory.x), torch.from_numpy(self.memory.y).long()
-        for epoch in range(self.epochs):
+        for epoch in pulse.each(range(self.epochs)):
             draws = self.seed.child("lesson", self.lessons, epoch).torch()
-            for rows in torch.randperm(len(y), generator=draws).split(self.batch):
+            for rows in pulse.each(torch.randperm(len(y), generator=draws).split(self.batch)):
                 descend(self.descent, self.loss(self.compared(x[rows]), y[rows]))
         passes, head = self.epochs * len(y), self.sums.size
         spared = passes * (self._per_sample - head)

@@ -26,6 +26,7 @@ from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training import pulse
 from driftline.training.encode import last_linear, only_features
 from driftline.training.episodes import Episode, cosine_logits, episodes, large_classes, squared_distance_logits
 from driftline.training.fit import descend, lesson, training
@@ -49,7 +50,9 @@ class Episodic(Trained):
         way = min(self.way, max(len(large_classes(y, self.shot + self.query)), 2))
         rates = [group["lr"] for group in self.descent.param_groups]
         with training(self.model, seed.child("noise")):
-            for k, episode in enumerate(episodes(samples, way, self.shot, self.query, n, seed)):
+            drawn = episodes(samples, way, self.shot, self.query, n, seed)
+            for k in pulse.each(range(n)):
+                episode = next(drawn)
                 for group, rate in zip(self.descent.param_groups, rates, strict=True):
                     group["lr"] = rate * halved(k, n)
                 update(as_input(inputs[episode.rows]), episode)

@@ -20,6 +20,7 @@ from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training import pulse
 from driftline.training.encode import last_linear
 from driftline.training.epochs import shuffled
 from driftline.training.fit import descend, descend_in_parts, lesson, training
@@ -47,7 +48,7 @@ class StandardTraining(Lifelong):
 
     def lesson(self) -> None:
         inputs, targets = lesson(self.model, self.memory.x, self.memory.y)
-        for epoch in range(self.epochs):
+        for epoch in pulse.each(range(self.epochs)):
             self.practise(inputs, targets, self.seed.child("lesson", self.lessons, epoch))
 
     def practise(self, inputs: Tensor, targets: Tensor, seed: Seed) -> None:
@@ -55,7 +56,7 @@ class StandardTraining(Lifelong):
         most = getattr(self.model, "at_once", None)
         with training(self.model, seed.child("noise")):
             rest_frozen(self.model)
-            for rows in shuffled(len(targets), self.batch, seed.child("order")):
+            for rows in pulse.each(shuffled(len(targets), self.batch, seed.child("order"))):
                 x, y = as_input(inputs[rows]), targets[rows]
                 if most:
                     descend_in_parts(self.descent, self.objective, x, y, most)

@@ -27,6 +27,8 @@ class Metric:
     unit: Literal["share", "steps", "macs"]
     paper: str
     example: Callable[[np.random.Generator], dict[str, Any]]
+    within: tuple[float, float] | None = None
+    """The least and the greatest value it can have, where both are known: they settle a choice early."""
 
 
 def metric(
@@ -37,11 +39,12 @@ def metric(
     unit: Literal["share", "steps", "macs"],
     paper: str,
     example: Callable[[np.random.Generator], dict[str, Any]],
+    within: tuple[float, float] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the metric `name`; the function itself is returned unchanged."""
 
     def keep(compute: Callable[..., Any]) -> Callable[..., Any]:
-        register("metric", name)(Metric(name, compute, formula, better, unit, paper, example))
+        register("metric", name)(Metric(name, compute, formula, better, unit, paper, example, within))
         return compute
 
     return keep

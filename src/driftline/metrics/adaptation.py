@@ -26,6 +26,7 @@ MOST, FEW, LEAST = 100, 10, 250  # windows at most, windows of a short stream, i
     formula="mean over images of [prediction = label]",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=RDUMB,
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
@@ -39,6 +40,7 @@ def accuracy(correct: ArrayLike) -> Any:
     formula="mean over batches of the share of right answers in a batch; a small last batch counts as a whole one",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=RDUMB,
     example=lambda rng: {"correct": rng.integers(0, 2, 20), "batch": np.arange(20) // 8},
 )
@@ -57,6 +59,7 @@ def batch_accuracy(correct: ArrayLike, batch: ArrayLike) -> Any:
     formula="mean over the last tenth of all images of [prediction = label]",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=RDUMB,
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )

@@ -21,6 +21,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
     formula="ID = sum_t n_t A_t / sum_t n_t over the held-out parts of the periods trained on",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=WILD_TIME,
     example=lambda rng: {**_example(rng), "n": rng.integers(1, 50, 5)},
 )
@@ -38,6 +39,7 @@ def identity(accuracy: ArrayLike, n: ArrayLike) -> Any:
     formula="OOD = mean over later periods of A_tau, each period counted once",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=WILD_TIME,
     example=_example,
 )
@@ -51,6 +53,7 @@ def later_mean(accuracy: ArrayLike) -> Any:
     formula="worst = min over later periods of A_tau",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=WILD_TIME,
     example=_example,
 )
@@ -64,6 +67,7 @@ def later_worst(accuracy: ArrayLike) -> Any:
     formula="accuracy at the last step = mean over its test examples of [prediction = label]",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper="Ji, Alaa, Sontag, Seq-to-Final",
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )

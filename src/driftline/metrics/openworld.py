@@ -97,6 +97,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
     formula="mean over samples of [prediction = label]",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=NED,
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
@@ -110,6 +111,7 @@ def overall(correct: ArrayLike) -> Any:
     formula="mean over classes of (right answers / samples of the class)",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=NED,
     example=_example,
 )

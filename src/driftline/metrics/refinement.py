@@ -142,6 +142,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
     formula="EFR(t) = Acc(f_t, E_t), E_t the errors of f_{t-1} in Q_t; NaN if there are none",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=CMR,
     example=_example,
 )
@@ -188,6 +189,7 @@ def satisfaction(right: ArrayLike, asked: ArrayLike, counting: str = "inclusive"
     formula="OEC(t) = mean of UKR(t), OKR(t), CSR(t), KG(t); mean OEC = mean of their four means",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=CMR,
     example=lambda rng: {name: rng.uniform(0, 1, 5) for name in ("ukr", "okr", "csr", "kg")},
 )
@@ -198,7 +200,8 @@ def overall(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayLike) -> Ov
 
 
 def _register(name: str, formula: str, compute: Callable[..., Curve]) -> None:
-    metric(name, formula=formula, better="higher", unit="share", paper=CMR, example=_example)(compute)
+    keep = metric(name, formula=formula, better="higher", unit="share", paper=CMR, example=_example, within=(0, 1))
+    keep(compute)
 
 
 for _name, _set in (("ukr", "held-out upstream data"), ("okr", "a sample of Q_1 .. Q_{t-1}"), ("kg", "H")):

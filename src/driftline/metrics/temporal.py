@@ -210,7 +210,15 @@ def adaptation_score(
     return PerStep(np.minimum(score, 1) if clipping == "ratio" else score)
 
 
-@metric("id", formula="ID(t) = A[t,t]", better="higher", unit="share", paper=WILD_TIME, example=_example())
+@metric(
+    "id",
+    formula="ID(t) = A[t,t]",
+    better="higher",
+    unit="share",
+    within=(0, 1),
+    paper=WILD_TIME,
+    example=_example(),
+)
 def in_distribution(A: ArrayLike) -> PerStep:
     """Accuracy of each model on held-out data of its own period, A[t,t]. Higher is better.
 
@@ -220,7 +228,15 @@ def in_distribution(A: ArrayLike) -> PerStep:
     return PerStep(oracles(accuracies(A))[..., 0, :].copy())
 
 
-@metric("ood", formula="OOD(t) = mean_k A[t,t+k]", better="higher", unit="share", paper=WILD_TIME, example=_example())
+@metric(
+    "ood",
+    formula="OOD(t) = mean_k A[t,t+k]",
+    better="higher",
+    unit="share",
+    within=(0, 1),
+    paper=WILD_TIME,
+    example=_example(),
+)
 def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
     """Mean accuracy of each model over its future, mean_k A[t,t+k] for k = 1..horizon. Higher is better.
 
@@ -236,6 +252,7 @@ def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool 
     formula="worst(t) = min_k A[t,t+k]",
     better="higher",
     unit="share",
+    within=(0, 1),
     paper=WILD_TIME,
     example=_example(),
 )

@@ -9,6 +9,7 @@ model's own answers, where the data hold them.
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,15 @@ def maker(name: str) -> Callable[..., Any]:
         return timm_network(name.removeprefix("timm:"))
     make: Callable[..., Any] = registry.get("model", name)
     return make
+
+
+def is_estimator(name: str) -> bool:
+    """Whether a model is fitted as a whole, and settings of training by gradients mean nothing to it."""
+    from driftline.models.estimator import Estimator
+
+    make = maker(name)
+    made = make if isinstance(make, type) else typing.get_type_hints(make).get("return")
+    return isinstance(made, type) and issubclass(made, Estimator)
 
 
 def takes_said(name: str) -> bool:

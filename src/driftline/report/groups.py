@@ -13,6 +13,7 @@ import pandas as pd
 
 from driftline.jobs import hash_of
 from driftline.record import Record, Run
+from driftline.report.marks import BY_ORACLE
 
 HEAD = ("benchmark", "data", "model")
 
@@ -40,6 +41,11 @@ class Group:
         """All rows of scores, with columns for method and seed."""
         scores = Record(self.runs).scores
         return scores.assign(method=scores["run"].map(dict(self.labels)))
+
+    @cached_property
+    def by_oracle(self) -> tuple[str, ...]:
+        """Methods whose settings were chosen on the very streams that they are tested on."""
+        return tuple(sorted({self.labels[run.key] for run in self.runs if _by_oracle(run.card)}))
 
     def runs_of(self, method: str) -> tuple[Run, ...]:
         return tuple(run for run in self.runs if self.labels[run.key] == method)
@@ -111,10 +117,14 @@ def _title(setting: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> s
 
 
 def _labels(runs: Iterable[Run]) -> dict[str, str]:
-    """Labels by run; where two methods share one, the settings that tell them apart are added."""
+    """Labels by run; where two methods share one, the settings that tell them apart are added.
+
+    Settings that were chosen on the test are marked wherever the method is named.
+    """
     named: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for run in runs:
-        named[run.method][run.key] = {**run.card["run"]["method"]["settings"], "selection": _selection(run.card)}
+        label = f"{run.method}{BY_ORACLE if _by_oracle(run.card) else ''}"
+        named[label][run.key] = {**run.card["run"]["method"]["settings"], "selection": _selection(run.card)}
     labels = {}
     for label, settings in named.items():
         differing = _differing(settings.values())
@@ -122,6 +132,11 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
             told = ", ".join(f"{name}={given.get(name)}" for name in differing)
             labels[key] = f"{label} [{told}]" if told else label
     return labels
+
+
+def _by_oracle(card: Mapping[str, Any]) -> bool:
+    contest = card["run"].get("contest")
+    return contest is not None and contest["rule"] == "oracle"
 
 
 def _selection(card: Mapping[str, Any]) -> str:

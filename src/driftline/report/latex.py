@@ -41,15 +41,23 @@ LETTERS = "ßæœøÆŒØłŁ"
 Lines = Sequence[Sequence[str]]
 
 
-def environment(title: str, caption: str, heads: Lines, rows: Lines, under: str = "", most: int = 99) -> str:
+def environment(
+    title: str,
+    caption: str,
+    heads: Lines,
+    rows: Lines,
+    under: str = "",
+    most: int = 99,
+    below: Sequence[str] = (),
+) -> str:
     """A table to paste: caption, label, headings, numbers, and what stands beneath in small print.
 
     Headings and rows are cells in LaTeX, the first of them names. With more than `most` columns of numbers the table
-    has several parts, one below the other.
+    has several parts, one below the other. `below`: further parts.
     """
     count = len(heads[0]) - 1
     width = -(-count // -(-count // most))
-    parts = [_part(heads, rows, slice(k, k + width)) for k in range(1, count + 1, width)]
+    parts = [part(heads, rows, slice(k, k + width)) for k in range(1, count + 1, width)]
     small = f"\\begin{{minipage}}{{\\linewidth}}\\scriptsize {tex(under)}\\end{{minipage}}"
     lines = [
         r"\begin{table}",
@@ -57,13 +65,13 @@ def environment(title: str, caption: str, heads: Lines, rows: Lines, under: str 
         r"\small",
         r"\setlength{\tabcolsep}{3pt}",
         f"\\caption{{{tex(caption)}}}{label(title)}",
-        *(f"\\par\\medskip\n{part}" for part in (*parts, *([small] if under else []))),
+        *(f"\\par\\medskip\n{one}" for one in (*parts, *below, *([small] if under else []))),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _part(heads: Lines, rows: Lines, columns: slice) -> str:
+def part(heads: Lines, rows: Lines, columns: slice = slice(1, None)) -> str:
     """The names and some columns of numbers; a line that says nothing here is left out."""
 
     def some(lines: Lines) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 import pyarrow.parquet as pq
 
+from driftline.engine.contests import rule_said
 from driftline.record import Run
 from driftline.report.against_frozen import STREAM, Number, Standing, standings
 from driftline.report.beside import full_scale
@@ -66,10 +67,10 @@ def notes(table: ResultTable) -> list[str]:
 
 
 def _selection(table: ResultTable) -> list[str]:
-    """How the settings of methods that had a choice were chosen, and how many competed."""
-    cards = [run.card for run in table.group.runs if run.card["run"].get("contest")]
-    said = dict.fromkeys(card["protocol"]["selection"] for card in cards)
-    return [f"Settings were chosen ({text}); the cards have the scores of all." for text in said]
+    """By which rule the settings of methods that had a choice were chosen."""
+    found = [contest for run in table.group.runs if (contest := run.card["run"].get("contest"))]
+    said = dict.fromkeys(rule_said(contest["rule"], contest["metrics"]) for contest in found)
+    return [f"Settings were chosen before the runs ({text}); the cards have the scores of all." for text in said]
 
 
 def formulas(table: ResultTable) -> list[tuple[str, str]]:
@@ -239,6 +240,7 @@ def _intervals(table: ResultTable) -> str:
 def _marks(table: ResultTable) -> str:
     if any(cell.leads for cell in table.cells()):
         aside = "; the oracle, which is shown more, does not compete" if ORACLE in table.group.methods else ""
+        aside += "; settings that were chosen on the test do not compete" if table.group.by_oracle else ""
         return (
             "Bold: the best of a column and all that cannot be told from it (paired t test on common seeds at 5%, "
             f"Holm-corrected for the methods of the column){aside}."

@@ -10,7 +10,7 @@ import altair as alt
 
 from driftline.report.against_frozen import STREAM
 from driftline.report.charts import HEIGHT, SHAPES, WIDTH, colour, styled, tooltips
-from driftline.report.marks import ORACLE
+from driftline.report.marks import competes
 from driftline.report.notes import FINAL
 from driftline.report.results import Cell, Column, ResultTable
 from driftline.report.series import NUMBERS, Series, plain
@@ -48,9 +48,9 @@ def prices(table: ResultTable, column: Column) -> list[Price]:
         for row in table.rows
         if row.gmac is not None and (cell := table.cell(row.method, column.metric, column.stat))
     ]
-    fair = [(gmac, cell.value) for method, gmac, cell in found if method != ORACLE]
+    fair = [(gmac, cell.value) for method, gmac, cell in found if competes(method)]
     made = [
-        Price(method, gmac, cell, method != ORACLE and not dominated((gmac, cell.value), fair))
+        Price(method, gmac, cell, competes(method) and not dominated((gmac, cell.value), fair))
         for method, gmac, cell in found
     ]
     return sorted(made, key=lambda price: (price.gmac, price.cell.value))

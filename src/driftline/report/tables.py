@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from driftline.errors import unknown
 from driftline.record import Record
 from driftline.report import latex
+from driftline.report.choosing import HEADER, chosen
 from driftline.report.groups import groups
 from driftline.report.notes import caption, formulas, notes
 from driftline.report.results import (
@@ -72,8 +73,15 @@ def _markdown_table(table: ResultTable) -> str:
         *map(plain_md, notes(table)),
         "",
         *(f"- {name}: {plain_md(formula)}" for name, formula in formulas(table)),
+        *_markdown_choices(table),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _markdown_choices(table: ResultTable) -> list[str]:
+    """Which settings were chosen, if any were, and what that took."""
+    rows = [piped([plain_md(cell) for cell in one.cells]) for one in chosen(table.group)]
+    return ["", piped(HEADER), piped([":--", ":--", ":--", *["--:"] * 4]), *rows] if rows else []
 
 
 def _markdown_row(table: ResultTable, row: Row) -> list[str]:
@@ -107,7 +115,14 @@ def _latex_table(table: ResultTable) -> str:
     under = " ".join([*notes(table), *(f"{name}: {formula}." for name, formula in formulas(table))])
     heads = [latex.heading(names), [latex.tiny(stat) for stat in stats]]
     rows = [line for row in table.lines() for line in _latex_row(table, row)]
-    return latex.environment(table.group.title, _caption(table), heads, rows, under, MOST_COLUMNS)
+    choices = _latex_choices(table)
+    return latex.environment(table.group.title, _caption(table), heads, rows, under, MOST_COLUMNS, choices)
+
+
+def _latex_choices(table: ResultTable) -> list[str]:
+    """Which settings were chosen, if any were, and what that took, under the numbers."""
+    rows = [[latex.named(one.cells[0]), *map(latex.tex, one.cells[1:])] for one in chosen(table.group)]
+    return [latex.part([latex.heading(HEADER)], rows)] if rows else []
 
 
 def _latex_row(table: ResultTable, row: Row) -> tuple[list[str], list[str]]:
@@ -136,6 +151,10 @@ def _csv(tables: Sequence[ResultTable]) -> str:
             if row.gmac is not None:
                 what = (table.group.title, row.method, "gmac", "mean")
                 writer.writerow([*what, repr(row.gmac), "", "", "", row.seeds, row.seeds, "runs", 0])
+        for one in chosen(table.group):
+            for name, value in one.numbers.items():
+                what = (table.group.title, one.method, f"selection by {one.rule}", name)
+                writer.writerow([*what, "" if value is None else value, "", "", "", 0, one.trials, "trials", 0])
     return out.getvalue()
 
 

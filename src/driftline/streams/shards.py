@@ -17,6 +17,7 @@ import numpy as np
 from driftline.atomic import write_json
 from driftline.data import reading, webshards
 from driftline.errors import UserError
+from driftline.handed import file_of
 from driftline.streams.corrupted import Corrupted
 from driftline.streams.orders import Point
 from driftline.types import Samples, Step
@@ -142,4 +143,4 @@ def shards(folder: Path | str, batch: int = 64, images: int | None = None) -> Sh
     for name, value in (("batch", batch), ("images", images)):
         if value is not None and value < 1:
             raise UserError(f"{name}={value}: give a whole number from 1")
-    return Shards(Path(folder).expanduser(), batch, images)
+    return Shards(file_of(folder), batch, images)

@@ -15,8 +15,8 @@ from driftline.testing.looking import digest, watched_randomness
 def check_metric(metric: Metric) -> None:
     """Check that a metric is a pure function that says what it means.
 
-    It modifies nothing, gives the same number each time and for any memory layout, and, if it takes stacks of inputs
-    and gives a stack of results, treats each of the stack on its own.
+    It modifies nothing, stays within the bounds it names, gives the same number each time and for any memory layout,
+    and, if it takes stacks of inputs and gives a stack of results, treats each of the stack on its own.
     """
     name = f"metric '{metric.name}'"
     assert metric.name.strip(), "a metric has no name"
@@ -32,6 +32,11 @@ def check_metric(metric: Metric) -> None:
             except Exception as error:
                 raise AssertionError(f"{name} does not accept its own example: {error!r}") from error
     assert digest(examples) == before, f"{name} modifies its inputs"
+    if metric.within is not None:
+        low, high = metric.within
+        found = np.concatenate([np.ravel(array) for result in results for array in result])
+        inside = np.isnan(found) | ((found >= low) & (found <= high))
+        assert inside.all(), f"{name} says that it is within {low} and {high}, and is {found[~inside][0]}"
     for example, result in zip(examples, results, strict=True):
         assert _same(_numbers(metric.compute(**example)), result), f"{name} differs when it is computed again"
         for layout, lay in (("Fortran order", np.asfortranarray), ("strides", _strided)):

@@ -14,6 +14,7 @@ from driftline.models.blocks import decayed
 from driftline.models.inputs import as_input, as_tensor
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training import pulse
 from driftline.training.augment import jiggled
 from driftline.training.epochs import climb, endless, shuffled
 from driftline.training.fit import descend, measure_inputs, outputs, training
@@ -105,10 +106,10 @@ class _Fit:
     def epoch(self, number: int) -> None:
         with training(self.network, self.seed.child("noise", number)):
             if self.pools:
-                for rows in shuffled(len(self.pool_y), self.batch, self.seed.child("epoch", number)):
+                for rows in pulse.each(shuffled(len(self.pool_y), self.batch, self.seed.child("epoch", number))):
                     descend(self.optimizer, self.pooled_loss(rows) + self.held.penalty())
             else:
-                for _ in range(self.updates):
+                for _ in pulse.each(range(self.updates)):
                     descend(self.optimizer, self.loss_by_lesson() + self.held.penalty())
 
     def pooled_loss(self, rows: Tensor) -> Tensor:

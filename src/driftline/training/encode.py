@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from driftline.errors import UserError
 from driftline.models.inputs import as_input, as_tensor
+from driftline.training import pulse
 from driftline.training.features import linear_layers, with_features
 from driftline.training.fit import evaluating
 from driftline.training.meter import count
@@ -45,7 +46,8 @@ def embed(model: nn.Module, x: Any, batch: int = 128) -> Tensor:
     inputs = as_tensor(x, model)
     starts = range(0, max(len(inputs), 1), batch)
     with evaluating(model), torch.no_grad():
-        return torch.cat([with_features(model, as_input(inputs[i : i + batch]))[1] for i in starts])
+        parts = [with_features(model, as_input(inputs[i : i + batch]))[1] for i in pulse.each(starts)]
+    return pulse.whole(torch.cat(parts), len(inputs))
 
 
 def embed_in_blocks(model: nn.Module, inputs: Tensor) -> list[Tensor]:

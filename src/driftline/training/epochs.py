@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from driftline.seeds import Seed
+from driftline.training import pulse
 from driftline.training.trials import Selection
 
 
@@ -41,7 +42,7 @@ def climb(
     first = score()
     found = Climb(first, _weights(network), 0, [first])
     idle = 0
-    for epoch in range(1, selection.epochs + 1):
+    for epoch in pulse.each(range(1, selection.epochs + 1)):
         to_beat = found.curve[-1] if selection.stopping == "previous" else found.score
         train(epoch)
         reached = score()

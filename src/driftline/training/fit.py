@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from driftline.models.inputs import Standardise, as_input, as_targets, as_tensor
 from driftline.seeds import Seed
+from driftline.training import pulse
 
 Update = Callable[[Tensor, Tensor], None]
 """One step of training on the inputs and targets of a mini-batch."""
@@ -32,7 +33,7 @@ def fit(model: nn.Module, x: Any, y: np.ndarray, update: Update, *, updates: int
         inputs = as_input(inputs)  # each sample once, not once for every batch it is drawn into
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
-        for chosen in rows:
+        for chosen in pulse.each(rows.unbind()):
             update(as_input(inputs[chosen]), targets[chosen])
 
 
@@ -83,8 +84,8 @@ def outputs(model: nn.Module, x: Any, batch: int = 128) -> np.ndarray:
         return written
     inputs = as_tensor(x, model)
     with evaluating(model), torch.no_grad():
-        parts = [model(as_input(inputs[i : i + batch])) for i in range(0, max(len(inputs), 1), batch)]
-    return torch.cat(parts).numpy()
+        parts = [model(as_input(inputs[i : i + batch])) for i in pulse.each(range(0, max(len(inputs), 1), batch))]
+    return pulse.whole(torch.cat(parts), len(inputs)).numpy()
 
 
 def measure_inputs(model: nn.Module, inputs: Tensor) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from driftline.models.inputs import as_input, as_tensor
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training import pulse
 from driftline.training.attempt import Lesson
 from driftline.training.fit import evaluating
 from driftline.training.penalties import fisher, flat, gradient, trainable
@@ -99,5 +100,5 @@ def _slopes(network: nn.Module, task: Task, lesson: Lesson, batch: int) -> Itera
     """The gradient of the mean loss of each mini-batch in turn, in evaluation mode."""
     inputs, targets = as_tensor(lesson.train_x, network), torch.as_tensor(task.targets(lesson.train_y))
     with evaluating(network), torch.enable_grad():
-        for x, y in zip(inputs.split(batch), targets.split(batch), strict=True):
+        for x, y in pulse.each(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
             yield gradient(task.loss(network(as_input(x)), y).mean(), trainable(network)), len(y)

@@ -19,6 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from driftline.training import pulse
+
 
 class Meter:
     """Multiply-accumulates so far."""
@@ -37,6 +39,7 @@ class Meter:
         """Count every pass of this network and of its copies from now on."""
         model.register_forward_hook(self._passed, with_kwargs=True)
         vars(model)["meter"] = self
+        pulse.attached(self)
 
     def charge(self, forward: int = 0, backward: int = 0, spared: int = 0) -> None:
         """Count work that no pass of the network shows."""
@@ -66,7 +69,8 @@ class Meter:
         given = tuple(_said(value) for value in (*args, *kwargs.values()))  # another step of a joint network too
         key = (type(model), sum(p.numel() for p in weights), given, mode)
         if key not in self._known:
-            self._known[key] = count(model, args, kwargs, backward=graph)
+            with pulse.once():
+                self._known[key] = count(model, args, kwargs, backward=graph)
         forward, backward = self._known[key]
         if self.examining:
             self.examinations += forward

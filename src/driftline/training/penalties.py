@@ -16,6 +16,7 @@ from driftline.errors import UserError
 from driftline.models.inputs import as_input, as_targets, as_tensor
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task, outputs_of
+from driftline.training import pulse
 from driftline.training.fit import evaluating
 
 Labels = Literal["empirical", "sampled", "predicted"]
@@ -83,7 +84,7 @@ def fisher(
         rows = torch.randperm(len(rows), generator=random)[:examples]
     total = torch.zeros(sum(weight.numel() for weight in weights))
     with evaluating(model), torch.enable_grad():
-        for row in rows.split(1):
+        for row in pulse.each(rows.split(1)):
             outputs = outputs_of(model, as_input(inputs[row]), targets[row])
             label = _label(outputs.detach(), targets[row], labels, random)
             slope = gradient(task.loss(outputs, label).sum(), weights)

@@ -22,6 +22,7 @@ from driftline.models.inputs import as_input, as_targets, as_tensor
 from driftline.models.text import ngrams
 from driftline.seeds import Seed
 from driftline.tasks import Task, outputs_of
+from driftline.training import pulse
 from driftline.training.epochs import shuffled
 from driftline.training.fit import CONVERTED_AT_ONCE, Update, evaluating, lesson, training
 from driftline.types import join, take
@@ -142,10 +143,10 @@ def train_epochs(
         inputs = as_input(inputs)  # each sample once, not once per epoch
     made = 0
     with training(model, seed.child("noise")):
-        for epoch in range(epochs):
+        for epoch in pulse.each(range(epochs)):
             if hasattr(task, "choose"):
                 targets = as_targets(task.choose(y, seed.child("answers", epoch).numpy()), model)
-            for rows in shuffled(len(inputs), batch, seed.child("order", epoch)):
+            for rows in pulse.each(shuffled(len(inputs), batch, seed.child("order", epoch))):
                 if most and made == most:
                     return
                 update(as_input(inputs[rows]), targets[rows])

@@ -6,6 +6,7 @@ where it happens. Nothing heavy is imported before the first image is corrupted.
 
 from pathlib import Path
 
+from driftline.handed import file_of
 from driftline.shifts.corruptions.corrupting import HOLDOUT, NAMES, corrupt
 from driftline.shifts.corruptions.severity import Parameters, Table, parameters, which_table
 
@@ -22,5 +23,5 @@ def frost_source(folder: Path | str | None = None) -> str:
         return "procedural textures, not paper-comparable"
     from driftline.shifts.corruptions.frost import hash_of, textures_in
 
-    pixels = hash_of(textures_in(Path(folder)))
+    pixels = hash_of(textures_in(file_of(folder)))
     return f"photographs of ImageNet-C, checked by name, size, colour and the equality of frost2 and frost3; {pixels}"

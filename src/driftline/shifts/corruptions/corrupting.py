@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftline.errors import MissingExtra, UserError, unknown
+from driftline.handed import file_of
 from driftline.shifts.corruptions.severity import SMALLEST, STRONGEST, Table, parameters
 
 _PLACES = {
@@ -72,7 +73,7 @@ def corrupt(
         return images.copy()
     function, keys_for = _function(name)
     if name == "frost" and frost is not None:
-        function = partial(function, folder=Path(frost))
+        function = partial(function, folder=file_of(frost))
     return np.asarray(function(np.ascontiguousarray(images), keys_for(keys, name), found))
 
 

@@ -1,0 +1,177 @@
+"""What the engine itself costs: per stage, for a sweep that is done already, and in memory while streams grow.
+
+    python bench/engine.py [stages|rerun|memory]
+
+stages  2,000 stages of a millisecond on two workers. A stage is locked, checked against its data, written safely and
+        told about; all of that is the overhead. Once on the disk, once in memory (/dev/shm), where flushing is free.
+rerun   `driftline run` on a sweep of 5,000 finished runs, from the command line, against a bare `import torch`. The
+        store is filled with copies of a few real runs: what is timed is the return, not the making.
+memory  the largest size of the driver while workers take a method through a stream, and through one ten times as long.
+
+Seconds are also given as those of the processors, which do not depend on what else the machine is doing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from driftline import state
+from driftline.engine import stages, worker
+from driftline.engine.engines import Engine
+from driftline.engine.execute import execute
+from driftline.engine.local import Worker
+from driftline.engine.plan import plan
+from driftline.engine.run import as_spec, carry_out
+from driftline.engine.stages import Stage
+from driftline.spec import Spec, parse
+from driftline.store import Store
+
+MILLISECOND = 0.001
+SMALL: dict[str, Any] = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 4},
+    "model": "linear",
+    "timeline": {"draws": 10},
+}
+
+
+def busy(*_: Any) -> None:
+    """A millisecond of work."""
+    until = time.perf_counter() + MILLISECOND
+    while time.perf_counter() < until:
+        pass
+
+
+def quick_stage(job: Any, stage: Stage, store: Store, where: Any, report: Any) -> None:
+    """Instead of training: a millisecond, and a small result."""
+    busy()
+    state.save({"model": {}, "macs": 0}, store.stage_path(stage.key))
+
+
+class QuickWorker(Worker):
+    """A worker whose stages take a millisecond."""
+
+    command = (sys.executable, __file__, "--worker")
+
+
+def per_stage(n: int, beside: str | None) -> None:
+    """`beside`: the folder in which the store is made."""
+    jobs = parse({**SMALL, "methods": ["erm"], "seeds": n}).jobs(default_model="linear")
+    fingerprint = stages.dataset_for(jobs[0], None).fingerprint
+    planned = [Stage(job.upstream_key(fingerprint), "upstream", job.model_dump(mode="json")) for job in jobs]
+    (last,) = plan(as_spec({**SMALL, "methods": ["erm"]}), None).stages
+    with tempfile.TemporaryDirectory(dir=beside) as folder:
+        store = Store.create(folder)
+        workers = [QuickWorker(store, None) for _ in range(2)]
+        for one in workers:  # both are up and have read the data
+            execute([last], store, [one])
+        before = [processor_seconds(one) for one in workers]
+        began, driver = time.perf_counter(), time.process_time()
+        execute([*planned, replace(last, needs=tuple(stage.key for stage in planned))], store, list(workers))
+        seconds, driver = time.perf_counter() - began, time.process_time() - driver
+        spent = sum(processor_seconds(one) for one in workers) - sum(before)
+        for one in workers:
+            one.close()
+    each = 1e3 * (2 * seconds / n - MILLISECOND)
+    print(f"{n:,} stages of 1 ms on two workers in {beside or 'the usual place'}: {seconds:.2f} s")
+    used = 1e3 * (spent + driver) / n - 1
+    print(f"  overhead of a stage: {each:.2f} ms; of the processors, {used:.2f} ms", flush=True)
+
+
+def processor_seconds(one: Worker) -> float:
+    """What a worker has used so far."""
+    assert one._process is not None
+    fields = Path(f"/proc/{one._process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def filled_store(spec: Spec, folder: Path) -> int:
+    """A store in which all runs of a spec are finished: real ones for the first seed, copies of them for the others."""
+    store = Store.create(folder)
+    carry_out(plan(spec.model_copy(update={"seeds": spec.seeds[:1]}), None), store, None, 2)
+    made = {run.card["label"]: run for run in store.record().runs}
+    planned = plan(spec, None)
+    for stage in planned.stages:
+        if not stage.done(store):
+            source, target = made[stage.job["label"]], store.run_folder(stage.key)
+            shutil.copytree(source.folder, target)
+            said = {**source.card, "key": stage.key, "run": {**source.card["run"], "seed": stage.job["seed"]}}
+            (target / "card.json").write_text(json.dumps(said, indent=1))
+    return len(planned.run_keys)
+
+
+def timed(command: list[str]) -> tuple[float, float]:
+    """Seconds, and seconds of the processors, of a command."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - began, spent
+
+
+def rerun(n: int) -> None:
+    methods = [{"name": "erm", "updates": k} for k in range(1, 11)]
+    spec = parse({**SMALL, "methods": methods, "seeds": n // 10})
+    with tempfile.TemporaryDirectory() as folder:
+        recipe = Path(folder, "recipe.yaml")
+        recipe.write_text(spec.to_yaml())
+        runs = filled_store(spec, Path(folder, "store"))
+        command = [sys.executable, "-m", "driftline", "run", str(recipe), "--runs", str(Path(folder, "store"))]
+        timed(command)
+        (wall, spent), (bare, bare_spent) = (
+            min(timed(line) for _ in range(3)) for line in (command, [sys.executable, "-c", "import torch"])
+        )
+    print(f"a sweep of {runs:,} finished runs returns in {wall:.2f} s ({spent:.2f} s of the processors)")
+    print(f"  {wall / bare:.2f} x `import torch`, which takes {bare:.2f} s ({bare_spent:.2f} s)")
+
+
+def memory() -> None:
+    """A forked driver tells its largest size; what it takes over from this process is the same for both streams."""
+    for images in (2_000, 20_000):
+        stream = {"order": "gradual", "corruptions": "contrast", "images": images, "speed": 64, "upstream_updates": 1}
+        spec = {"benchmark": "test-time", "data": "colour-digits", "model": "res-1", "methods": ["frozen"]}
+        planned = plan(as_spec({**spec, "test-time": stream}), None)
+        with tempfile.TemporaryDirectory() as folder:
+            child = os.fork()
+            if child == 0:
+                failed = carry_out(planned, Store.create(folder), None, engine=Engine("local", 1)).failed
+                os._exit(len(failed))
+            _, status, used = os.wait4(child, 0)
+            assert status == 0
+            rows = Store.open(folder).query("select count(*) as n from answers")["n"][0]
+        print(f"a stream of {rows:,} answers: the driver's largest size is {used.ru_maxrss / 1024:.1f} MB", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="?", choices=["stages", "rerun", "memory"])
+    parser.add_argument("--stages", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=5000)
+    given = parser.parse_args()
+    if given.what in (None, "stages"):
+        per_stage(given.stages, None)
+        per_stage(given.stages, "/dev/shm")
+    if given.what in (None, "rerun"):
+        rerun(given.runs)
+    if given.what in (None, "memory"):
+        memory()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--worker"]:
+        stages.train_upstream, stages.deploy = quick_stage, busy
+        del sys.argv[1]
+        worker.main()
+    else:
+        main()

@@ -1,0 +1,80 @@
+"""A sweep on a Ray cluster of two machines, one of which is lost half-way: the same records as in one process.
+
+    python bench/ray_nodes.py [--seeds 5] [--cpus 1]
+
+Both machines and the driver's are on this computer. Prints one line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from ray.cluster_utils import Cluster
+
+from driftline.engine import matrix
+from driftline.engine.engines import Engine
+from driftline.engine.execute import Event
+from driftline.engine.run import carry_out
+from driftline.store import Store
+
+SMALL = {"object_store_memory": 200 * 2**20, "include_dashboard": False}
+WIDE = {
+    "timeline": None,
+    "refinement": {"refinement": {"episodes": 8, "upstream_updates": 300}},
+    "open-world": {"open-world": {"upstream_updates": 300}},
+}
+
+
+def content(store: Store) -> dict[str, bytes]:
+    found = {str(path.relative_to(store.folder)): path for path in store.folder.glob("runs/*/*")}
+    return {name: path.read_bytes() for name, path in found.items() if path.name != "runtime.json"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--cpus", type=int, default=1, help="of each machine")
+    given = parser.parse_args()
+    said = {"methods": ["frozen", "ncm", "er", "ft", "ewc"], "seeds": given.seeds, "benchmarks": WIDE}
+    outlined = matrix.outline(matrix.read({"matrix": said}), None)
+    work = matrix.together(outlined.plans.values())
+    os.environ.setdefault("RAY_worker_niceness", "0")  # else a busy machine starves them, and not the serial sweep
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
+    machines = [cluster.add_node(num_cpus=given.cpus, **SMALL) for _ in range(2)]
+    finished = 0
+
+    def lose_a_machine(event: Event) -> None:
+        nonlocal finished
+        finished += event.kind == "finished"
+        if event.kind == "advanced" and finished >= len(work.stages) // 2 and len(machines) == 2:  # amid stages
+            cluster.remove_node(machines.pop(), allow_graceful=False)
+
+    result: dict[str, Any] = {"benchmarks": len(WIDE), "runs": len(work.run_keys), "stages": len(work.stages)}
+    with tempfile.TemporaryDirectory() as folder:
+        alone, store = Store.create(Path(folder) / "serial"), Store.create(Path(folder) / "ray")
+        started = time.perf_counter()
+        engine = Engine("ray", 2 * given.cpus, address=cluster.address)
+        summary = carry_out(work, store, None, watch=lose_a_machine, engine=engine)
+        result["ray_seconds"] = round(time.perf_counter() - started, 1)
+        cluster.shutdown()
+        started = time.perf_counter()
+        carry_out(work, alone, None)
+        result["serial_seconds"] = round(time.perf_counter() - started, 1)
+        result["machines_left"] = len(machines)
+        result["failed"] = len(summary.failed)
+        result["tried_again"] = list(summary.retried.values())
+        result["files"] = len(content(alone))
+        result["the_same"] = content(store) == content(alone)
+    print(json.dumps(result))
+    if not result["the_same"] or summary.failed or len(machines) != 1:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

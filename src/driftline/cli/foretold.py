@@ -1,0 +1,168 @@
+"""What the command line prints about costs to come."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+
+from driftline.engine import papers as engine
+from driftline.engine.blank import ASSUMED
+from driftline.engine.forecast import Forecast
+
+UNITS = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
+OFTEN = 5.0  # seconds between two lines of a log
+RUNS = ("trials", "probes and score")
+TIMES = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
+
+class Progress:
+    """Shows which stage is being tried out: at once on a terminal, now and then in a log."""
+
+    def __init__(self, quiet: bool) -> None:
+        terminal = sys.stderr.isatty()
+        self._status: Status | None = Console(stderr=True).status("planning") if terminal and not quiet else None
+        self._logs, self._latest = not terminal and not quiet, time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._status:
+            self._status.stop()
+
+    def watch(self, done: int, of: int, name: str) -> None:
+        """Show what is next."""
+        self.say(f"trying out {min(done + 1, of)} of {of} kinds of stages: {name}")
+
+    def say(self, what: str) -> None:
+        """Show what is being done."""
+        if self._status:
+            self._status.update(what.replace("[", r"\["))
+        elif self._logs and time.monotonic() - self._latest > OFTEN:
+            self._latest = time.monotonic()
+            print(what, file=sys.stderr, flush=True)
+
+
+def text(found: Forecast) -> str:
+    """A forecast as a page of plain text."""
+    return "\n".join([*_stages(found), "", *_sums(found), "", *_times(found), *_assumed(found)])
+
+
+def papers(folder: Path, seconds: float, as_json: bool, quiet: bool) -> str:
+    """The tables of all papers: a row for each paper, and one for each of its recipes."""
+    with Progress(quiet) as progress:
+        made = list(engine.papers(folder, seconds, watch=progress.say))
+    if as_json:
+        return json.dumps({one.benchmark: _as_json(one) for one in made}, indent=1)
+    workers = list(made[0].together.seconds)
+    fits = ("fits", "by run", "by trial", "saved by run", "by trial")
+    head = ("paper", "runs", *fits, "MACs", "disk", *(f"on {n:,}" for n in workers))
+    rows = [row for one in made for row in _rows(one)]
+    whole = [*table(head, [_row(one.title, one.together) for one in made]), "", *table(("recipe", *head[1:]), rows), ""]
+    assumed = "".join(f"\n- {text}" for text in ASSUMED)
+    notes = {note for one in made for note in one.together.notes}
+    return "\n".join(
+        [*whole, f"time is on so many workers, each a core like this machine's. Assumed is:{assumed}", *notes]
+    )
+
+
+def _as_json(one: engine.Paper) -> dict[str, Any]:
+    each = {name: json.loads(found.to_json()) for name, found in one.recipes.items()}
+    return {"title": one.title, "together": json.loads(one.together.to_json()), "recipes": each}
+
+
+def _rows(one: engine.Paper) -> Iterable[Sequence[str]]:
+    return (_row(f"{one.benchmark}/{name}", found) for name, found in one.recipes.items())
+
+
+def _row(name: str, found: Forecast) -> Sequence[str]:
+    made, runs = found.sharing, sum(found.kinds[word].stages for word in RUNS if word in found.kinds)
+    fits: tuple[str, ...] = ("0", "0", "0", "", "")
+    if made is not None:
+        counts = (made.fits, made.fits_alone, made.fits_anew)
+        fits = (*map("{:,}".format, counts), f"{100 * made.saved:.0f} %", f"{100 * made.saved_in_all:.0f} %")
+    times = (duration(seconds) for seconds in found.seconds.values())
+    return (name, f"{runs:,}", *fits, amount(found.macs), f"{amount(found.bytes)}B", *times)
+
+
+def _stages(found: Forecast) -> Iterable[str]:
+    """The graph: each kind of stage with its number, in the order in which they are computed."""
+    head = ("stage", "number", "in the store", "to do: time of one worker", "MACs", "disk")
+    rows: list[Sequence[str]] = [("data", str(found.datasets), "", duration(found.reading), "", "")]
+    for word, tally in found.kinds.items():
+        spent = (duration(tally.seconds), amount(tally.macs), f"{amount(tally.bytes)}B")
+        rows.append((word, f"{tally.stages:,}", f"{tally.done:,}", *spent))
+    return table(head, rows)
+
+
+def _sums(found: Forecast) -> Iterable[str]:
+    yield f"in all {amount(found.macs)} multiply-accumulates and {amount(found.bytes)}B of disk"
+    if found.sharing is not None:
+        yield found.sharing.said()
+
+
+def _times(found: Forecast) -> Iterable[str]:
+    rows = [(f"{n:,}", duration(seconds)) for n, seconds in found.seconds.items()]
+    return table(("workers", "time"), rows)
+
+
+def _assumed(found: Forecast) -> Iterable[str]:
+    yield ""
+    yield (
+        f"Tried out in {duration(found.calibration)}: {found.groups - found.known - found.guessed} kinds of stages by "
+        f"rehearsal, {found.known} by finished stages in the store, {found.guessed} by others like them."
+    )
+    yield "A worker is one core like this machine's, with nothing else to do; fits are taken to use all their epochs,"
+    started, planned = duration(found.start), duration(found.planning)
+    yield f"and all trials to be called for. It takes {started} to start, and planning {planned}."
+    for note in found.notes:
+        yield f"note: {note}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns of text, the first to the left and the others to the right.
+
+    >>> table(("a", "b"), [("x", "10")])
+    ['a   b', 'x  10']
+    """
+    widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
+    return [
+        "  ".join(cell.rjust(n) if k else cell.ljust(n) for k, (cell, n) in enumerate(zip(row, widths, strict=True)))
+        for row in (head, *rows)
+    ]
+
+
+def amount(number: float) -> str:
+    """A number with three digits and a letter for its thousands.
+
+    >>> amount(1_234_567), amount(999), amount(0), amount(2.5e21)
+    ('1.23 M', '999 ', '0 ', '2500 E')
+    """
+    letter, size = next(((letter, size) for letter, size in UNITS if number >= size), ("", 1.0))
+    return f"{_digits(number / size)} {letter}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> duration(0.25), duration(75), duration(7200), duration(1e9)
+    ('0.25 s', '1.25 min', '2.00 h', '31.7 years')
+    """
+    unit, size = next(((unit, size) for unit, size in TIMES if seconds >= size), ("s", 1.0))
+    return f"{_digits(seconds / size)} {unit}"
+
+
+def _digits(number: float) -> str:
+    if number == 0 or number >= 100:
+        return f"{number:.0f}"
+    return f"{number:.2f}" if number < 10 else f"{number:.1f}"

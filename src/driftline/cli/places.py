@@ -1,0 +1,16 @@
+"""The flags that say where things are, the same for every command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RunsFolder = Annotated[
+    str | None,
+    typer.Option("--runs", help="Where runs are kept, or a URL. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
+]
+DataFolder = Annotated[
+    Path | None, typer.Option("--data-dir", help="Where data are. [default: $DRIFTLINE_DATA, else the user's cache]")
+]

@@ -1,0 +1,94 @@
+"""`driftline plan`: what a spec will cost, before anything is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from driftline.cli.places import DataFolder, RunsFolder
+from driftline.errors import UserError
+
+
+def plan(
+    context: typer.Context,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(help="As for `driftline run`; of several recipes, too.", metavar="BENCHMARK|matrix|RECIPES"),
+    ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="The tables of all five papers at full scale, on stand-in data.")
+    ] = False,
+    recipes: Annotated[
+        Path, typer.Option(help="--paper: the folder of recipes; those of all *.full.yaml are planned.")
+    ] = Path("recipes"),
+    data: Annotated[str | None, typer.Option(help="A dataset's name.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
+    methods: Annotated[str | None, typer.Option(help="Names of methods, with commas between.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds: 3 means 0, 1 and 2.", min=1)] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="part.key=value, e.g. ft.lr=1e-3 or data.path=x.csv")
+    ] = None,
+    calibration_seconds: Annotated[
+        float | None,
+        typer.Option(help="About how long this machine may be tried out. [default: 30; --paper: 60 per paper]", min=1),
+    ] = None,
+    format: Annotated[str, typer.Option(help="text or json")] = "text",
+    runs: RunsFolder = None,
+    data_dir: DataFolder = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """What a benchmark or recipe will cost: stages, fits, multiply-accumulates, disk, and time by workers.
+
+    What is in the store already is not counted. Nothing is written there.
+    """
+    from driftline.cli import foretold
+    from driftline.engine.forecast import forecast
+    from driftline.engine.worker import keep_memory
+
+    if format not in ("text", "json"):
+        raise UserError(f"--format {format}: give text or json")
+    named, given = _apart([*(what or []), *context.args])
+    if paper == bool(named):
+        raise UserError("driftline plan needs a benchmark's name, matrix, or recipes, or else --paper")
+    keep_memory()
+    if paper:
+        typer.echo(foretold.papers(recipes, calibration_seconds or 60, format == "json", quiet))
+        return
+    with foretold.Progress(quiet) as progress:
+        specs = [_told(one, given, data, model, methods, seeds, set_ or []) for one in named]
+        found = forecast(*specs, runs=runs, data_dir=data_dir, seconds=calibration_seconds or 30, watch=progress.watch)
+    typer.echo(found.to_json() if format == "json" else foretold.text(found))
+
+
+def _apart(words: list[str]) -> tuple[list[str], list[str]]:
+    """What is to be planned, and, from the first flag on, options of the benchmark.
+
+    >>> _apart(["a.yaml", "b.yaml", "--shifts", "CLR"])
+    (['a.yaml', 'b.yaml'], ['--shifts', 'CLR'])
+    """
+    first = next((k for k, word in enumerate(words) if word.startswith("--")), len(words))
+    return words[:first], words[first:]
+
+
+def _told(
+    what: str,
+    given: list[str],
+    data: str | None,
+    model: str | None,
+    methods: str | None,
+    seeds: int | None,
+    assignments: list[str],
+) -> dict[str, Any]:
+    """What `driftline run` would be told by the same words."""
+    from driftline import spec as spec_
+    from driftline.cli import matrix, run
+
+    if matrix.asked_for(what):
+        if data or model:
+            raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
+        return matrix.content(what, given, methods, seeds, assignments)
+    said = run.content(what, data, model, methods, seeds)
+    own = run.own_options(given, str(said.get("benchmark")))
+    return spec_.with_settings(said, [*own, *assignments])

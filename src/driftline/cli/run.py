@@ -1,0 +1,112 @@
+"""`driftline run`: a benchmark, a matrix or a recipe, on any engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from driftline.cli import engine as flags
+from driftline.cli.mistaken import refuse_files
+from driftline.cli.places import DataFolder, RunsFolder
+from driftline.errors import UserError, unknown
+
+FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", *flags.FLAGS)
+
+
+def run(
+    context: typer.Context,
+    what: Annotated[
+        str,
+        typer.Argument(help="A benchmark's name, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
+    ],
+    data: Annotated[str | None, typer.Option(help="A dataset's name.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
+    methods: Annotated[str | None, typer.Option(help="Names of methods, with commas between.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds: 3 means 0, 1 and 2.", min=1)] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="part.key=value, e.g. ft.lr=1e-3 or data.path=x.csv")
+    ] = None,
+    engine: flags.EngineName = None,
+    jobs: flags.Jobs = None,
+    address: flags.Address = None,
+    timeout: flags.Timeout = None,
+    retries: flags.Retries = 2,
+    cpus: flags.Cpus = 1.0,
+    gpus: flags.Gpus = 0.0,
+    memory: flags.Memory = None,
+    runs: RunsFolder = None,
+    data_dir: DataFolder = None,
+    print_spec: Annotated[bool, typer.Option("--print-spec", help="Print the spec as YAML and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run a benchmark or a recipe, and record what happened.
+
+    Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
+    `--methods` in all of `--benchmarks` that show them enough.
+    """
+    from driftline import spec as spec_
+    from driftline.cli import matrix
+    from driftline.cli.running import carry_out_spec
+    from driftline.engine.engines import Engine, size_of
+    from driftline.store import Store
+
+    size = None if memory is None else size_of(memory)
+    how = Engine(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
+    if matrix.asked_for(what):
+        if data or model:
+            raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
+        said = matrix.content(what, context.args, methods, seeds, set_ or [])
+        if print_spec:
+            typer.echo(matrix.as_yaml(said), nl=False)
+            return
+        raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, how, quiet))
+    said = content(what, data, model, methods, seeds)
+    own = own_options(context.args, str(said.get("benchmark")))
+    spec = spec_.parse(spec_.with_settings(said, [*own, *(set_ or [])]))
+    if print_spec:
+        spec.jobs(default_model="logistic")  # names and settings are checked before anything is said of them
+        typer.echo(spec.to_yaml(), nl=False)
+        return
+    _, code = carry_out_spec(spec, Store.create(runs), data_dir, how, quiet)
+    raise typer.Exit(code)
+
+
+def content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> dict[str, Any]:
+    """What the flags and, if there is one, the recipe say; flags win."""
+    from driftline import spec as spec_
+
+    refuse_files(data, methods)
+    flags = {"data": data, "model": model, "methods": methods, "seeds": seeds}
+    given = {key: value for key, value in flags.items() if value is not None}
+    if not what.endswith((".yaml", ".yml")):
+        from driftline import registry
+
+        registry.get("benchmark", what)
+        missing = [f"--{key}" for key in ("data", "methods") if key not in given]
+        if missing:
+            raise UserError(
+                f"driftline run {what} needs {' and '.join(missing)}; see `driftline list datasets|methods`"
+            )
+        return {"benchmark": what, **given}
+    recipe = spec_.mapping(Path(what))
+    return {**recipe, **given}
+
+
+def own_options(given: list[str], benchmark: str) -> list[str]:
+    """`--shifts CLR` or `--shifts=CLR` as an assignment to an option of the benchmark."""
+    from driftline import registry
+
+    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    known = registry.get("benchmark", benchmark).options.model_fields
+    assignments = []
+    for flag, value in zip(words[::2], [*words[1::2], None], strict=False):
+        name = flag.removeprefix("--").replace("-", "_")
+        if not flag.startswith("--") or name not in known:
+            flags = [*FLAGS, *(f"--{option.replace('_', '-')}" for option in known)]
+            raise unknown("flag", flag, flags, f" (for {benchmark})")
+        if value is None:
+            raise UserError(f"{flag} needs a value")
+        assignments.append(f"{benchmark}.{name}={value}")
+    return assignments

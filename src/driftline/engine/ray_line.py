@@ -1,0 +1,101 @@
+"""How tasks on Ray tell the driver about their progress, and how it ends those that take too long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from driftline.engine.stages import Report, Stage
+
+BEAT = 0.5  # seconds between two looks at the tasks' progress
+PATIENCE = 10.0  # seconds that tasks have to end
+
+
+@dataclass
+class Call:
+    """A task under way."""
+
+    stage: Stage
+    report: Report
+    task: Any
+    began: float | None = None
+    overdue: bool = False
+
+
+@dataclass
+class Line:
+    """The driver's end: what it was told, and the tasks under way."""
+
+    ray: Any
+    timeout: float | None
+    closing: bool = False
+    calls: dict[str, Call] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            self.ray.get_runtime_context().get_node_id(), soft=False
+        )  # with the driver, whose end is the only one that it may share
+        self.actor = self.ray.remote(num_cpus=0, scheduling_strategy=here)(Told).remote()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    @contextmanager
+    def watching(self, stage: Stage, report: Report, task: Any) -> Iterator[Call]:
+        call = Call(stage, report, task)
+        with self._lock:
+            self.calls[stage.key] = call
+        try:
+            yield call
+        finally:
+            with self._lock:  # nothing is reported of a stage that has ended
+                self.calls.pop(stage.key)
+
+    def close(self) -> None:
+        """End the tasks that are under way, then listen no more."""
+        self.closing = True
+        self._over.set()
+        self._thread.join()
+        with self._lock:
+            for call in self.calls.values():
+                self.ray.cancel(call.task, force=True)
+        until = time.monotonic() + PATIENCE
+        while self.calls and time.monotonic() < until:  # whoever waits for a task must not find the connection closed
+            time.sleep(0.05)
+        self.ray.kill(self.actor)
+
+    def _listen(self) -> None:
+        while not self._over.wait(BEAT):
+            with suppress(self.ray.exceptions.RayError):
+                told = self.ray.get(self.actor.take.remote(), timeout=10)
+                with self._lock:
+                    self._heard(told, time.monotonic())
+
+    def _heard(self, told: dict[str, tuple[int, int]], now: float) -> None:
+        for key, (done, of) in told.items():
+            if (call := self.calls.get(key)) is not None:
+                call.began = call.began or now
+                call.report(done, of)
+        for call in self.calls.values():
+            if self.timeout and call.began and now - call.began > self.timeout and not call.overdue:
+                call.overdue = True
+                self.ray.cancel(call.task, force=True)
+
+
+class Told:
+    """The actor that keeps what tasks last said until the driver asks."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int, int]] = {}
+
+    def tell(self, key: str, done: int, of: int) -> None:
+        self._last[key] = (done, of)
+
+    def take(self) -> dict[str, tuple[int, int]]:
+        last, self._last = self._last, {}
+        return last

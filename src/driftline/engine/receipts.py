@@ -1,0 +1,96 @@
+"""That a spec was carried out whole: asked for again, it need not be planned again.
+
+To plan a sweep of thousands of runs means to build every method, which takes longer than to see that all are there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from driftline.atomic import write_json
+from driftline.data import Dataset, weights_file
+from driftline.engine import card
+from driftline.engine.execute import Summary
+from driftline.engine.plan import Plan
+from driftline.engine.sharing import saved_by_sharing
+from driftline.errors import DiskError
+from driftline.handed import file_of
+from driftline.jobs import content_hash, hash_of
+from driftline.spec import Spec
+from driftline.store import Store
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The results of a spec, and what they were made from."""
+
+    runs: list[str]
+    """Keys of the runs that are results."""
+    trials: list[str]
+    """Keys of those that were made to choose settings."""
+    stages: list[str]
+    """Keys of what runs share."""
+    notes: list[str]
+    sharing: str
+    """What sharing saved, in words."""
+    spared: int
+    """Trials that were not called for."""
+
+    @property
+    def reused(self) -> int:
+        return len(self.runs) + len(self.trials) + len(self.stages)
+
+
+def find(spec: Spec, dataset: Dataset, store: Store) -> Receipt | None:
+    """The receipt of this spec on these data, if all it names is still there."""
+    path = _path(spec, dataset, store)
+    if store.mirror is not None or not path.exists():
+        return None
+    found = Receipt(**json.loads(path.read_text()))
+    runs = all(store.finished(key) for key in (*found.runs, *found.trials))
+    return found if runs and all(store.stage_path(key).exists() for key in found.stages) else None
+
+
+def keep(spec: Spec, dataset: Dataset, store: Store, planned: Plan, summary: Summary) -> None:
+    """Write the receipt of a spec, if nothing failed; without one it is planned again, so a full disk does no harm."""
+    if summary.failed or summary.excluded:
+        return
+    saved = saved_by_sharing(planned, store)
+    spared = {stage.key for stage in summary.spared}
+    trials = [stage.key for stage in planned.stages if stage.kind == "trial" and stage.key not in spared]
+    stages = [stage.key for stage in planned.stages if not stage.is_run]
+    sharing = saved.said("saved") if saved else ""
+    made = Receipt(planned.run_keys, trials, stages, list(planned.notes), sharing, len(spared))
+    with suppress(DiskError):
+        write_json(_path(spec, dataset, store), asdict(made))
+
+
+def _path(spec: Spec, dataset: Dataset, store: Store) -> Path:
+    """Named by all that decides the plan: the spec, the data's content, the files that it names, and the code."""
+    said = spec.model_dump(mode="json")
+    files = {text: content_hash(path) for text in _texts(said) for path in _file(text)}
+    name = hash_of({"spec": said, "data": dataset.fingerprint, "files": files, "code": card.sources_hash()})
+    return store.folder / "receipts" / f"{name}.json"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a spec."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _file(text: str) -> Iterator[Path]:
+    """The file that a text names, if it names one: weights, or a user's own code with a class in it."""
+    source = file_of(text.rpartition(":")[0])
+    if source.suffix == ".py" and source.is_file():
+        yield source
+    elif text and (weights := weights_file(text)):
+        yield weights

@@ -1,0 +1,142 @@
+"""A folder of runs that lies elsewhere: in a bucket, on a server, wherever fsspec reaches, named by a URL.
+
+Work is done in a copy on this machine. What a command needs is fetched into it first, and what it finishes is brought
+back. Over there a file is written under another name and then moved, and a run's card goes last: whatever has its name
+is whole, and a run without a card is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from driftline.errors import DiskError, MissingExtra, UserError
+
+CARD = "card.json"
+LOOSE = ("failed", "matrices")
+"""Folders of files that are each a thing of their own, and may change."""
+
+
+def is_url(name: object) -> bool:
+    """Whether a store is named by a URL.
+
+    >>> is_url("s3://bucket/runs"), is_url("runs")
+    (True, False)
+    """
+    return isinstance(name, str) and "://" in name
+
+
+class Mirror:
+    """A folder elsewhere, and the copy of it here."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import fsspec
+        except ModuleNotFoundError:
+            raise MissingExtra(f"--runs {url}", "remote") from None
+        from platformdirs import user_cache_path
+
+        self.url = url.rstrip("/")
+        self.folder = user_cache_path("driftline") / "stores" / hashlib.sha256(self.url.encode()).hexdigest()[:16]
+        try:
+            with self._trouble("use"):
+                self._there, root = fsspec.core.url_to_fs(self.url)
+        except (ImportError, ValueError) as error:
+            raise UserError(f"--runs {url}: {error}") from error
+        self._root = str(root).rstrip("/")
+
+    def finished(self) -> set[str]:
+        """What is whole over there: `runs/KEY` and `stages/KEY.safetensors`."""
+        found = [name for folder in ("runs", "stages") for name in self._names(folder)]
+        runs = {name.removesuffix(f"/{CARD}") for name in found if name.startswith("runs/") and name.endswith(CARD)}
+        return runs | {name for name in found if name.startswith("stages/") and not _on_its_way(name)}
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """Copy these runs and stages to this machine, as far as they are not here."""
+        wanted = [name for name in names if not self._here(name)]
+        runs = self._files_of_runs() if any(name.startswith("runs/") for name in wanted) else {}
+        for name in wanted:
+            beside = self.folder / "work" / f"fetched-{uuid.uuid4().hex[:8]}"
+            for file in runs.get(name, [name]):
+                self._get(file, beside / Path(file).name)
+            self._put_in_place(beside if name in runs else beside / Path(name).name, self.folder / name)
+            shutil.rmtree(beside, ignore_errors=True)
+
+    def fetch_all(self) -> None:
+        """Copy all that there is to read about."""
+        self.fetch_loose(LOOSE)
+        self.fetch(sorted(name for name in self.finished() if name.startswith("runs/")))
+
+    def fetch_loose(self, places: Iterable[str]) -> None:
+        """Copy single files that are over there to this machine; they may have changed."""
+        for name in [name for place in places for name in self._names(place) if not _on_its_way(name)]:
+            beside = self.folder / "work" / f"fetched-{uuid.uuid4().hex[:8]}"
+            self._get(name, beside)
+            self._put_in_place(beside, self.folder / name)
+
+    def bring(self, name: str) -> None:
+        """Copy a run, a stage or a single file over there; a run's card goes last."""
+        source = self.folder / name
+        files = [source]
+        if source.is_dir():
+            files = [*(path for path in source.iterdir() if path.name != CARD), source / CARD]
+        with self._trouble("write to"):
+            for path in files:
+                target = f"{self._root}/{path.relative_to(self.folder).as_posix()}"
+                folder, _, last = target.rpartition("/")
+                beside = f"{folder}/.{last}.{uuid.uuid4().hex[:8]}"
+                self._there.makedirs(folder, exist_ok=True)
+                self._there.put_file(str(path), beside)
+                self._there.mv(beside, target)
+
+    def _here(self, name: str) -> bool:
+        return (self.folder / name / CARD if name.startswith("runs/") else self.folder / name).exists()
+
+    def _files_of_runs(self) -> dict[str, list[str]]:
+        files: dict[str, list[str]] = {}
+        for name in self._names("runs"):
+            if not _on_its_way(name):
+                files.setdefault(name.rpartition("/")[0], []).append(name)
+        return files
+
+    def _names(self, place: str) -> list[str]:
+        """All files in a folder over there, or the file itself, by their paths in the store."""
+        with self._trouble("read"):
+            self._there.invalidate_cache()
+            with suppress(FileNotFoundError):
+                found = self._there.find(f"{self._root}/{place}")
+                return [str(name)[len(self._root) + 1 :] for name in found]
+        return []
+
+    def _get(self, name: str, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._trouble("read"):
+            self._there.get_file(f"{self._root}/{name}", str(path))
+
+    def _put_in_place(self, source: Path, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir() and target.is_dir():
+            shutil.rmtree(target)  # without a card, else it would not have been fetched
+        os.replace(source, target)
+
+    @contextmanager
+    def _trouble(self, what: str) -> Iterator[None]:
+        """A bucket or a server that does not answer is no bug: say which, and that nothing is lost."""
+        try:
+            yield
+        except (ImportError, ValueError, UserError):
+            raise
+        except Exception as error:  # every file system has errors of its own
+            told: Any = str(error) or type(error).__name__
+            kept = f"What was finished is in {self.folder}, and the same command goes on from there"
+            raise DiskError(f"cannot {what} {self.url}: {told}. {kept}") from error
+
+
+def _on_its_way(name: str) -> bool:
+    return name.rpartition("/")[2].startswith(".")

@@ -1,0 +1,274 @@
+"""Rounds of a contest: what drops out cannot win any more, whatever is still to come, and nothing else drops out."""
+
+import itertools
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import driftline
+from driftline.engine import rounds
+from driftline.engine.execute import Here, StageFailed, attempt, execute
+from driftline.engine.plan import plan
+from driftline.engine.rivals import contest_stages, merged
+from driftline.engine.rounds import BEATEN, Standing, seeds_by_round, without_beaten
+from driftline.errors import UserError
+from driftline.jobs import Choice, Contest, Job, Labels
+from driftline.record import Run
+from driftline.spec import parse
+from driftline.store import Store
+
+SHARES = (("oec", "final"), ("efr", "mean"))
+SPEC = {
+    "benchmark": "refinement",
+    "data": "digit-clusters",
+    "model": {"name": "mlp", "width": 16},
+    "methods": ["cft"],
+    "seeds": 2,
+    "selection": {"grid": {"lr": [1e-3, 1e-2, 1e-1]}, "seeds": 3},
+    "refinement": {"episodes": 2, "size": 16, "upstream_set": 64, "held_out": 20, "upstream_updates": 5},
+}
+
+
+def contest(points=3, seeds=3, metrics=SHARES):
+    return Contest(
+        rule="validation-streams",
+        points=tuple({"lr": float(k)} for k in range(points)),
+        seeds=tuple(range(seeds)),
+        metrics=metrics,
+    )
+
+
+def standing(*scores):
+    return Standing(scores=tuple(map(tuple, scores)), out=("",) * len(scores))
+
+
+def job(of):
+    nothing = Choice(name="digit-clusters")
+    method = Choice(name="cft")
+    return Job(
+        benchmark="refinement",
+        options={},
+        data=nothing,
+        model=Choice(name="mlp"),
+        method=method,
+        label="cft",
+        seed=0,
+        reveal=Labels(),
+        contest=of,
+    )
+
+
+def test_nobody_drops_out_before_more_than_half_of_the_trials_are_in():
+    assert seeds_by_round(contest(seeds=1)) == [(0,)]
+    assert seeds_by_round(contest(seeds=2)) == [(0, 1)], "after one of two, 1 against 0 may still end in a tie"
+    assert seeds_by_round(contest(seeds=3)) == [(0, 1), (2,)]
+    assert seeds_by_round(contest(seeds=6)) == [(0, 1, 2, 3), (4,), (5,)]
+    assert seeds_by_round(contest(seeds=4, metrics=(("sh", "mean"),))) == [(0, 1, 2, 3)], "a horizon has no known bound"
+
+
+def test_what_could_still_win_stays_to_the_last_hundredth():
+    """Three trials, two are in: the leader has at least 1.6 / 3 in the end, another at most its sum + 1."""
+    found = without_beaten(standing((0.8, 0.8), (0.3, 0.29), (0.3, 0.31)), contest())
+    assert found.out == ("", BEATEN, "")
+    tied = without_beaten(standing((0.3, 0.3), (0.8, 0.8)), contest(points=2))
+    assert tied.out == ("", ""), "the first could still tie, and the earlier one wins a tie"
+
+
+def test_without_known_bounds_nobody_drops_out():
+    found = without_beaten(standing((30.0, 30.0), (0.0, 0.0)), contest(points=2, metrics=(("sh", "mean"),)))
+    assert found.out == ("", "")
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_the_winner_is_always_the_one_that_all_trials_would_have_chosen(seeds):
+    """Two routes: rounds with dropping out, and the plain mean over all trials, on many drawn tables of scores."""
+    rng, of = np.random.default_rng(seeds), contest(points=4, seeds=seeds)
+    spared = 0
+    for _ in range(300):
+        table = np.where(rng.random((4, 1)) < 0.5, 0.0, 0.7) + 0.3 * rng.random((4, seeds)).round(1)
+        now = Standing.before(of)
+        for numbers in seeds_by_round(of):
+            scores = list(now.scores)
+            for k in now.competing:
+                scores[k] = (*scores[k], *table[k, list(numbers)])
+            now = without_beaten(replace(now, scores=tuple(scores)), of)
+        spared += sum(seeds - len(scores) for scores in now.scores)
+        means = [float(np.mean(list(row))) for row in table]
+        assert means[now.winner] == pytest.approx(max(means))
+        assert now.winner == min(k for k, mean in enumerate(means) if mean > max(means) - 1e-12)
+    assert spared > 100, "and trials are spared"
+
+
+def test_one_that_is_alone_is_tried_no_further():
+    left = Standing(scores=((0.5,), (), ()), out=("", "failed: no", "failed: no"))
+    assert (left.competing, left.winner) == ([], 0)
+
+
+def test_if_all_that_were_left_fail_the_best_of_those_that_they_had_beaten_stands():
+    out = Standing(scores=((0.1, 0.2), (0.9, 0.9), (0.3, 0.2)), out=(BEATEN, "failed: no", BEATEN))
+    assert out.winner == 2
+    assert Standing(scores=((), ()), out=("failed: a", "a trial has no score")).winner is None
+
+
+def done(scores, macs=10):
+    """A stand-in for the runs of trials: what each scored, by key."""
+    compute = {"forward_macs": macs, "backward_macs": 0}
+    return lambda folder: SimpleNamespace(key=folder.name, card={"compute": compute}, value=scores[folder.name])
+
+
+@pytest.fixture
+def judged(tmp_path, monkeypatch):
+    """Carry a contest out with given scores by (point, seed); a text is the reason of a failure."""
+
+    def judge(table, lost=()):
+        seeds = len(table[0])
+        stages = list(contest_stages(job(contest(len(table), seeds)), "data", upstream=False))
+        store = Store.create(tmp_path)
+        trials = [stage for stage in stages if stage.kind == "trial"]
+        place = {stage.key: (int(stage.job["method"]["settings"]["lr"]), stage.job["seed"]) for stage in trials}
+        value = {key: table[k][seed] for key, (k, seed) in place.items()}
+        made, ran = set(), []
+
+        class Made(Here):
+            def compute(self, stage, report):
+                if stage.kind == "round":
+                    return attempt(stage, store, None, report)
+                ran.append(place[stage.key])
+                if isinstance(value[stage.key], str):
+                    why = "" if place[stage.key] in lost else "Traceback (most recent call last): ..."
+                    store.fail(stage.key, stage.job, value[stage.key], why)
+                    raise StageFailed(value[stage.key])
+                made.add(stage.key)
+                return True
+
+        monkeypatch.setattr(Store, "finished", lambda self, key: key in made)
+        monkeypatch.setattr(rounds, "Run", done(value))
+        monkeypatch.setattr(rounds, "score", lambda run, metrics: run.value)
+        last = replace(stages[-1], key="deploy", kind="deploy", needs=(stages[-1].key,), despite=())
+
+        class AndRun(Made):
+            def compute(self, stage, report):
+                return True if stage.kind == "deploy" else super().compute(stage, report)
+
+        summary = execute([*stages, last], store, [AndRun(store, None)])
+        path = store.stage_path(stages[-1].key)
+        return (Standing.read(path) if path.exists() else None), summary, ran
+
+    return judge
+
+
+def test_settings_that_cannot_win_are_tried_no_further_and_this_is_counted(judged):
+    end, summary, ran = judged([[0.1, 0.1, 0.9], [0.9, 0.9, 0.8], [0.7, 0.7, 0.9]])
+    assert end.out == (BEATEN, "", "")
+    assert end.winner == 1
+    assert end.scores[0] == (0.1, 0.1)
+    assert (end.trials, len(summary.spared), end.macs) == (8, 1, 80)
+    assert (0, 2) not in ran
+    assert not summary.failed
+
+
+def test_when_one_is_left_nothing_further_is_run(judged):
+    end, summary, ran = judged([[0.9, 0.9, 0.9, 0.9, 0.9], [0.0, 0.0, 0.0, 0.0, 0.0]])
+    assert sorted(ran) == [(k, seed) for k in (0, 1) for seed in (0, 1, 2)]
+    assert (end.winner, end.trials, len(summary.spared)) == (0, 6, 4)
+
+
+def test_a_setting_whose_trial_fails_or_has_no_score_is_out_and_the_others_compete(judged):
+    end, summary, ran = judged([["it exploded", 0.9, 0.9], [np.nan, 0.9, 0.9], [0.2, 0.3, 0.4], [0.2, 0.2, 0.2]])
+    assert end.out == ("failed: it exploded", "a trial has no score", "", "")
+    assert end.winner == 2
+    assert list(summary.excluded.values()) == ["it exploded"]
+    assert not summary.failed
+    assert not {(0, 2), (1, 2)} & set(ran)
+
+
+def test_if_every_setting_fails_the_run_fails_and_says_why(judged):
+    end, summary, _ = judged([["it exploded", 0.9, 0.9], [np.nan, 0.9, 0.9]])
+    assert end is None
+    reason, *after = summary.failed.values()
+    assert "no setting of cft has a score: lr=0.0: failed: it exploded; lr=1.0: a trial has no score" in reason
+    assert len(after) == 2, "the second round and the run"
+    assert all(why.startswith("a stage it needs failed") for why in after)
+
+
+def test_a_worker_that_was_lost_decides_nothing(judged):
+    """Otherwise a machine that ran out of memory would change which setting wins."""
+    end, summary, _ = judged([["its worker was killed", 0.9, 0.9], [0.5, 0.5, 0.5]], lost={(0, 0)})
+    assert end is None
+    assert "lr=0.0 was lost: its worker was killed" in next(iter(summary.failed.values()))
+
+
+def test_two_contests_share_their_trials_and_a_trial_is_run_if_either_calls_for_it(tmp_path):
+    points = [contest(points=2), contest(points=3)]
+    both = [list(contest_stages(job(of), "data", upstream=False)) for of in points]
+    stages = merged(itertools.chain(*both))
+    assert len([stage for stage in stages if stage.kind == "trial"]) == 9, "six of one are among the nine of the other"
+    shared = [stage for stage in stages if stage.kind == "trial" and len(stage.despite) == 2]
+    assert len(shared) == 2
+    assert all(stage.job["seed"] == 2 for stage in shared)
+    seen = set()
+    for stage in stages:
+        assert seen.issuperset(stage.needs), "what a stage needs comes before it"
+        seen.add(stage.key)
+    store = Store.create(tmp_path)
+    first, second = shared[0].despite
+    from driftline import state
+
+    for key, calls in ((first, []), (second, [{"lr": 0.0}])):
+        state.save({"scores": [], "out": [], "trials": 0, "macs": 0, "calls": calls}, store.stage_path(key))
+    assert [rounds.called_for(stage, store) for stage in shared] == [True, False]
+
+
+def test_a_trial_that_waits_for_no_round_in_one_contest_waits_for_none(tmp_path):
+    three, five = (list(contest_stages(job(contest(points=2, seeds=n)), "data", upstream=False)) for n in (3, 5))
+    trials = [stage for stage in merged([*three, *five]) if stage.kind == "trial"]
+    assert sorted((stage.job["seed"], len(stage.despite)) for stage in trials) == [
+        *((seed, 0) for seed in (0, 0, 1, 1, 2, 2)),
+        *((seed, 1) for seed in (3, 3, 4, 4)),
+    ]
+
+
+def test_one_setting_alone_is_run_without_any_trial(tmp_path):
+    spec = {**SPEC, "seeds": 1, "selection": {"grid": {"lr": [1e-2]}, "seeds": 3}}
+    planned = plan(parse(spec), None)
+    assert [stage.kind for stage in planned.stages] == ["upstream", "deploy"]
+    (run,) = driftline.run(spec, runs=tmp_path).runs
+    protocol = run.card["protocol"]
+    assert protocol["chosen"] == [{"lr": 1e-2}]
+    assert (protocol["trials"], protocol["spared_trials"]) == (0, 3)
+
+
+def test_upstream_models_and_trials_are_shared_by_methods_seeds_and_points():
+    """cft with one setting given and the other searched, both ways: they meet in one point; each seed has one model."""
+    methods = [{"name": "cft", "lr": 1e-3}, {"name": "cft", "epochs": 2}]
+    selection = {"grid": {"lr": [1e-3, 1e-2], "epochs": [2, 5]}, "seeds": 2}
+    stages = plan(parse({**SPEC, "methods": methods, "selection": selection}), None).stages
+    kinds = [stage.kind for stage in stages]
+    assert (kinds.count("trial"), kinds.count("round"), kinds.count("deploy")) == (6, 2, 4), "8 trials, 2 in common"
+    assert kinds.count("upstream") == 2
+    frozen = plan(parse({**SPEC, "methods": "frozen", "selection": None}), None).stages
+    models = {stage.key for stage in stages if stage.kind == "upstream"}
+    assert {stage.key for stage in frozen if stage.kind == "upstream"} == models
+
+
+def test_a_real_contest_goes_on_where_it_was_and_ends_the_same(tmp_path):
+    """Killed after the first round: the rest is run, nothing twice, and the card is the same as without."""
+    spec = {**SPEC, "seeds": 1}
+    whole = driftline.run(spec, runs=tmp_path / "whole").runs[0]
+    planned, store = plan(parse(spec), None), Store.create(tmp_path / "cut")
+    first = next(k for k, stage in enumerate(planned.stages) if stage.kind == "round") + 1
+    for stage in planned.stages[:first]:
+        attempt(stage, store, None, lambda done, of: None)
+    summary = execute(planned.stages, store, [Here(store, None)])
+    assert len(summary.reused) == first
+    again = Run(store.run_folder(planned.run_keys[0]))
+    assert json.dumps(again.card, sort_keys=True) == json.dumps(whole.card, sort_keys=True)
+    assert whole.card["protocol"]["trials"] + whole.card["protocol"]["spared_trials"] == 9
+
+
+def test_the_pretraining_of_a_method_is_not_searched():
+    with pytest.raises(UserError, match="name a method once for each pretraining"):
+        parse({**SPEC, "selection": {"grid": {"pretraining": ["supervised"]}}}).jobs("mlp")

@@ -1,0 +1,75 @@
+"""Which engine is meant, and what cannot be meant."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from driftline.cli.main import app
+from driftline.engine.engines import Engine, executors, size_of
+from driftline.errors import UserError
+from driftline.store import Store
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ({}, "serial"),
+        ({"jobs": 1}, "serial"),
+        ({"jobs": 2}, "local"),
+        ({"timeout": 5}, "local"),
+        ({"address": "auto"}, "ray"),
+        ({"name": "local"}, "local"),
+    ],
+)
+def test_the_engine_that_fits(said: dict[str, Any], meant: str) -> None:
+    assert Engine(**said).name == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"name": "rai"}, "Did you mean 'ray'"),
+        ({"name": "serial", "jobs": 2}, "leave out --jobs 2"),
+        ({"name": "serial", "timeout": 5}, "use --engine local"),
+        ({"name": "local", "address": "auto"}, "--address is for Ray"),
+        ({"jobs": 2, "memory": 10}, "--memory is for Ray"),
+        ({"jobs": 0}, "--jobs 0: give a number from 1"),
+        ({"timeout": 0}, "--timeout 0: give a number above 0"),
+        ({"name": "ray", "cpus": -1}, "--cpus -1: give a number above 0"),
+        ({"retries": -1}, "--retries -1: give a number from 0"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(said: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        Engine(**said)
+
+
+def test_sizes() -> None:
+    assert (size_of("4GB"), size_of("0.5 mb"), size_of("12")) == (4 * 2**30, 2**19, 12)
+    with pytest.raises(UserError, match="lots is no size: write it as 4GB"):
+        size_of("lots")
+
+
+def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with (
+        pytest.raises(UserError, match=r'pip install "driftline\[ray\]"'),
+        executors(Engine("ray"), Store(tmp_path), None),
+    ):
+        pass
+
+
+def test_flags_say_what_is_wrong_before_anything_is_planned() -> None:
+    words = ["run", "timeline", "--data", "digits", "--methods", "erm"]
+    for flags, reason in {
+        ("--engine", "serial", "--jobs", "3"): "leave out --jobs 3",
+        ("--gpus", "1"): "is for Ray",
+    }.items():
+        result = CliRunner().invoke(app, [*words, *flags])
+        assert isinstance(result.exception, UserError)
+        assert reason in str(result.exception)

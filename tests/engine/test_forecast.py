@@ -1,0 +1,138 @@
+"""What a spec will cost, from Python and from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import driftline
+from driftline.cli.main import app
+from driftline.engine.alike import Alike
+from driftline.engine.blank import Weights, exchanged, lend, small
+from driftline.engine.plan import plan
+from driftline.engine.rehearse import Cost
+from driftline.engine.sharing import shared
+from driftline.engine.stages import lent
+from driftline.errors import UserError
+from driftline.spec import parse
+
+SEQUENCE: dict[str, Any] = {
+    "benchmark": "seq-to-final",
+    "data": "colour-digits",
+    "model": {"name": "conv-1", "width": 4},
+    "methods": ["baseline", "seq-ft", "lp-ft"],
+    "seeds": 2,
+    "seq-to-final": {
+        **{"shifts": "RL", "sizes": [60, 40, 40], "test": 50, "epochs": 2, "batch": 20},
+        **{"lr": [1e-2, 1e-3], "weight_decay": [0.0], "dropout": [0.0]},
+    },
+}
+TABLE = {"benchmark": "timeline", "data": {"name": "digits", "periods": 4}, "model": "logistic", "methods": ["erm"]}
+
+
+def test_stages_that_differ_in_seed_or_rate_alone_cost_the_same() -> None:
+    planned = plan(parse(SEQUENCE), None)
+    alike = Alike(planned.trials, None)
+    fits = [stage for stage in planned.stages if stage.kind == "fit"]
+    groups = {alike.group(stage) for stage in fits}
+    assert len(fits) == 2 * 2 * (1 + 1 + 1 + 2)  # seeds, rates; final alone, history, tuning at once, in two phases
+    assert len(groups) == 4, "baseline, history, the head, and all layers, whatever was tuned before"
+
+
+def test_fits_are_called_by_what_they_learn() -> None:
+    planned = plan(parse(SEQUENCE), None)
+    alike = Alike(planned.trials, None)
+    words = [alike.word(stage) for stage in planned.stages]
+    assert (words.count("historical"), words.count("final"), words.count("probes and score")) == (4, 16, 6)
+
+
+def test_sharing_by_hand() -> None:
+    planned = plan(parse({**SEQUENCE, "seeds": 1}), None)
+    fits = [stage.key for stage in planned.stages if stage.kind == "fit"]
+    made = shared(planned.stages, {key: (10, 1.0) for key in fits})
+    assert made is not None
+    # baseline needs 2, seq-ft 2 + 2, lp-ft 2 + 2 + 2, and the history of the last two is the same.
+    assert (made.fits, made.fits_alone) == (10, 12)
+    assert made.saved == pytest.approx(1 - 100 / 120)
+    # Trained anew for each of the two last trials: 1, 2 + 1 and 2 + 2 + 1.
+    assert made.fits_anew == 2 * (1 + 3 + 5)
+    assert made.saved_in_all == pytest.approx(1 - 100 / 180)
+
+
+def test_a_forecast_counts_what_is_not_done_and_writes_nothing(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    before = driftline.plan(TABLE, runs=runs, seconds=2, workers=(1, 2))
+    assert not runs.exists(), "the store is not even made"
+    assert before.kinds["probes and score"].stages == 1
+    assert before.kinds["probes and score"].done == 0
+    assert before.seconds[2] > before.seconds[1], "a worker must start first"
+    driftline.run(TABLE, runs=runs)
+    kept = sorted(runs.rglob("*"))
+    after = driftline.plan({**TABLE, "seeds": 3}, runs=runs, seconds=2)
+    assert (after.kinds["probes and score"].stages, after.kinds["probes and score"].done) == (3, 1)
+    assert (after.known, after.guessed) == (1, 0), "the finished run is evidence for the others"
+    assert sorted(runs.rglob("*")) == kept
+
+
+def test_several_specs_share_their_stages(tmp_path: Path) -> None:
+    found = driftline.plan(TABLE, {**TABLE, "seeds": 2}, runs=tmp_path, seconds=2)
+    assert found.kinds["probes and score"].stages == 2
+
+
+def test_what_cannot_run_is_refused_as_by_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="goes on training"):
+        driftline.plan({**TABLE, "methods": ["ft"]}, runs=tmp_path)
+
+
+def test_the_command_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["plan", "timeline", "--data", "digits", "--model", "logistic", "--methods", "erm", "--period", "year"]
+    words += ["--calibration-seconds", "2"]
+    said = CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    assert "probes and score" in said
+    assert [line.split()[0] for line in said.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]
+    told = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
+    assert set(told["seconds"]) == {"1", "8", "64", "512"}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [([], "or else --paper"), (["timeline", "--paper"], "or else --paper"), (["x", "--format", "xml"], "text or json")],
+)
+def test_mistakes_are_told(words: list[str], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        CliRunner().invoke(app, ["plan", *words], catch_exceptions=False)
+
+
+def test_a_true_network_takes_the_place_of_a_narrow_one() -> None:
+    narrow, true = Weights(10, 20, 0.001, 0.002, 5), Weights(1000, 3000, 0.1, 0.3, 50)
+    (stage,) = plan(parse(TABLE), None).stages
+    cost = exchanged(Cost(2.0, 1000, 8, backward=400), stage, narrow, true)  # 60 samples forward, 20 backward
+    assert cost.macs == 60 * 1000 + 20 * 3000
+    assert cost.backward == 20 * 3000
+    assert cost.seconds == pytest.approx(2.0 + 60 * 0.099 + 20 * 0.298)
+
+
+def test_blank_data_take_no_memory_and_have_the_true_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftline.engine.blank.lent", made := dict(lent))
+    lend({"name": "cifar100"})
+    ((_, dataset),) = [pair for pair in made.items() if pair[0][0] == "cifar100"]
+    assert len(dataset.samples) == 60_000
+    assert dataset.samples.x.strides[0] == 0
+    assert dataset.test is not None
+    assert dataset.test.sum() == 10_000
+    assert dataset.task.width == 20
+    with pytest.raises(UserError, match="no blank data in place of 'digits'"):
+        lend({"name": "digits"})
+
+
+def test_a_recipe_in_small_needs_no_files() -> None:
+    recipe = {"benchmark": "test-time", "data": "imagenet-val", "model": {"name": "resnet50", "weights": "x.pth"}}
+    made = small({**recipe, "methods": ["tent"], "test-time": {"calibration": "x", "difficulty": "easy"}})
+    assert made["test-time"] == {"difficulty": "easy", "order": "gradual"}
+    assert made["model"] == {"name": "conv-1", "width": 4}

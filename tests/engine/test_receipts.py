@@ -1,0 +1,104 @@
+"""A spec that was carried out whole is not planned again, unless anything that it rests on has changed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from subprocess import run as command
+from typing import Any
+
+import pytest
+
+import driftline
+from driftline.engine import run as engine_run
+from driftline.errors import UserError
+from driftline.store import Store
+
+SPEC: dict[str, Any] = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 3},
+    "model": "logistic",
+    "methods": ["erm"],
+    "timeline": {"draws": 10},
+}
+OWN = """
+from dataclasses import dataclass
+from driftline.learners.erm import ERM
+
+@dataclass
+class Own(ERM):
+    pass
+"""
+
+
+class Planned(Exception):
+    """The spec was planned."""
+
+
+@pytest.fixture
+def no_plan(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Call it, and planning is seen."""
+
+    def refuse(*_: Any) -> None:
+        raise Planned
+
+    return lambda: monkeypatch.setattr(engine_run, "plan", refuse)
+
+
+def test_the_second_time_nothing_is_planned_and_the_record_is_the_same(tmp_path: Path, no_plan: Any) -> None:
+    first = driftline.run(SPEC, runs=tmp_path)
+    no_plan()
+    assert [run.key for run in driftline.run(SPEC, runs=tmp_path).runs] == [run.key for run in first.runs]
+
+
+@pytest.mark.parametrize("change", [{"seeds": 2}, {"data": {"name": "digits", "periods": 4}}, {"model": "linear"}])
+def test_another_spec_is_planned(change: dict[str, Any], tmp_path: Path, no_plan: Any) -> None:
+    driftline.run(SPEC, runs=tmp_path)
+    no_plan()
+    with pytest.raises(Planned):
+        driftline.run({**SPEC, **change}, runs=tmp_path)
+
+
+def test_a_run_that_is_gone_is_made_again(tmp_path: Path) -> None:
+    (run,) = driftline.run(SPEC, runs=tmp_path).runs
+    before = run.table("answers")
+    shutil.rmtree(run.folder)
+    (again,) = driftline.run(SPEC, runs=tmp_path).runs
+    assert again.table("answers").equals(before)
+
+
+def test_other_code_under_the_same_name_is_planned(tmp_path: Path, no_plan: Any) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    spec = {**SPEC, "methods": [f"{own}:Own"]}
+    driftline.run(spec, runs=tmp_path / "runs")
+    own.write_text(OWN + "\n# changed\n")
+    no_plan()
+    with pytest.raises(Planned):
+        driftline.run(spec, runs=tmp_path / "runs")
+
+
+def test_a_spec_of_which_a_run_failed_has_none(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(OWN.replace("    pass", "    def learn(self, x, y):\n        raise ValueError('broken')"))
+    with pytest.raises(UserError, match="broken"):
+        driftline.run({**SPEC, "methods": ["erm", f"{own}:Own"]}, runs=tmp_path / "runs")
+    assert not (tmp_path / "runs" / "receipts").exists()
+    assert len(Store.open(tmp_path / "runs").record()) == 1
+
+
+def test_from_the_command_line_a_finished_sweep_returns_without_loading_networks(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("benchmark: timeline\ndata: {name: digits, periods: 3}\nmodel: linear\nmethods: [ft]\n")
+    words = ["driftline", "run", str(recipe), "--runs", str(tmp_path / "runs")]
+    ask = f"import sys; sys.argv = {words!r}\nfrom driftline.cli.main import main\n"
+    ask += "try: main()\nexcept SystemExit as ended: print('torch' in sys.modules, ended.code)"
+    first, second = (command([sys.executable, "-c", ask], capture_output=True, text=True) for _ in range(2))
+    assert "1 stage(s) computed, 0 reused, 0 failed" in first.stdout
+    assert first.stdout.endswith("True 0\n")
+    assert "0 stage(s) computed, 1 reused, 0 failed" in second.stdout
+    assert second.stdout.endswith("False 0\n")
+    table = "### timeline"
+    assert table in first.stdout
+    assert first.stdout.split("1 stage(s)")[0] == second.stdout.split("0 stage(s)")[0], "the same table"
