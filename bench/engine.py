@@ -86,7 +86,10 @@ def per_stage(n: int, beside: str | None) -> None:
     each = 1e3 * (2 * seconds / n - MILLISECOND)
     print(f"{n:,} stages of 1 ms on two workers in {beside or 'the usual place'}: {seconds:.2f} s")
     used = 1e3 * (spent + driver) / n - 1
-    print(f"  overhead of a stage: {each:.2f} ms; of the processors, {used:.2f} ms", flush=True)
+    added = 1e3 * (seconds / n - MILLISECOND / 2)
+    print(
+        f"  each adds {added:.2f} ms to the sweep: {each:.2f} ms to its worker's time, {used:.2f} ms to the processors'"
+    )
 
 
 def processor_seconds(one: Worker) -> float:

@@ -339,7 +339,7 @@ def test_interrupt_exits_130_and_the_same_command_resumes(tmp_path: Path) -> Non
         "--methods",
         "ft",
         "--set",
-        "ft.updates=600",
+        "ft.updates=200",
         "--set",
         "timeline.draws=10",
         "--jobs",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -81,22 +79,6 @@ def test_killed_twenty_times_equals_never_killed(
     assert resumed > 3, "the kills never met a run that had a checkpoint, so resuming was not tried"
     assert contents(tmp_path) == plain
     assert not list((tmp_path / "work").glob("*/*")), "nothing half-made is left behind"
-
-
-def test_two_workers_killed_with_their_driver(plain: dict[str, bytes], tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(driftline.spec.parse(SPEC).to_yaml())
-    command = [sys.executable, "-m", "driftline", "run", str(recipe), "--jobs", "2", "--runs", str(tmp_path / "store")]
-    environment = {**os.environ, "DRIFTLINE_CHECKPOINT_SECONDS": "0"}
-    work = tmp_path / "store" / "work"
-    driver = subprocess.Popen(command, env=environment, start_new_session=True, stderr=subprocess.DEVNULL)
-    limit = time.monotonic() + 60
-    while not list(work.glob("*/*.parquet")) and driver.poll() is None and time.monotonic() < limit:
-        time.sleep(0.01)
-    driver.kill()  # the driver alone: its workers must notice and end by themselves
-    driver.wait()
-    subprocess.run(command, env=environment, check=True, capture_output=True)
-    assert contents(tmp_path / "store") == plain
 
 
 def test_shared_stage_is_computed_once(tmp_path: Path) -> None:
