@@ -6,6 +6,7 @@ run that was left in peace, bit for bit.
 
 from __future__ import annotations
 
+import glob
 import math
 import os
 import random
@@ -211,9 +212,9 @@ def _wait(driver: Driver, folder: Path, moments: random.Random, until: float) ->
     return driver.ended()
 
 
-def _traces(folder: Path) -> list[Path]:
-    """What there is in a store: finished stages, and parts of unfinished ones."""
-    return [*folder.glob("work/*/*"), *folder.glob("stages/*"), *folder.glob("runs/*")]
+def _traces(folder: Path) -> list[str]:
+    """What there is in a store: finished stages, and parts of unfinished ones; folders may vanish while one looks."""
+    return [path for pattern in ("work/*/*", "stages/*", "runs/*") for path in glob.glob(f"{folder}/{pattern}")]
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="workers are found in /proc")

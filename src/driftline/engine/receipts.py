@@ -52,8 +52,13 @@ def find(spec: Spec, dataset: Dataset, store: Store) -> Receipt | None:
     if store.mirror is not None or not path.exists():
         return None
     found = Receipt(**json.loads(path.read_text()))
-    runs = all(store.finished(key) for key in (*found.runs, *found.trials))
+    runs = all(_settled(key, store) for key in (*found.runs, *found.trials))
     return found if runs and all(store.stage_path(key).exists() for key in found.stages) else None
+
+
+def _settled(key: str, store: Store) -> bool:
+    """Whether a run is there and nothing of its making; if its maker died in between, somebody must clear up."""
+    return store.finished(key) and not store.work_folder(key).exists()
 
 
 def keep(spec: Spec, dataset: Dataset, store: Store, planned: Plan, summary: Summary) -> None:
