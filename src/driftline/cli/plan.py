@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from driftline.cli import wanted
 from driftline.cli.places import DataFolder, RunsFolder
 from driftline.errors import UserError
 
@@ -23,13 +24,11 @@ def plan(
     recipes: Annotated[
         Path, typer.Option(help="--paper: the folder of recipes; those of all *.full.yaml are planned.")
     ] = Path("recipes"),
-    data: Annotated[str | None, typer.Option(help="A dataset's name.")] = None,
-    model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
-    methods: Annotated[str | None, typer.Option(help="Names of methods, with commas between.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds: 3 means 0, 1 and 2.", min=1)] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="part.key=value, e.g. ft.lr=1e-3 or data.path=x.csv")
-    ] = None,
+    data: wanted.Data = None,
+    model: wanted.Model = None,
+    methods: wanted.Methods = None,
+    seeds: wanted.Seeds = None,
+    set_: wanted.Set = None,
     calibration_seconds: Annotated[
         float | None,
         typer.Option(help="About how long this machine may be tried out. [default: 30; --paper: 60 per paper]", min=1),

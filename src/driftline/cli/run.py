@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from driftline.cli import engine as flags
+from driftline.cli import wanted
 from driftline.cli.mistaken import refuse_files
 from driftline.cli.places import DataFolder, RunsFolder
 from driftline.errors import UserError, unknown
@@ -21,13 +22,11 @@ def run(
         str,
         typer.Argument(help="A benchmark's name, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
     ],
-    data: Annotated[str | None, typer.Option(help="A dataset's name.")] = None,
-    model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
-    methods: Annotated[str | None, typer.Option(help="Names of methods, with commas between.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds: 3 means 0, 1 and 2.", min=1)] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="part.key=value, e.g. ft.lr=1e-3 or data.path=x.csv")
-    ] = None,
+    data: wanted.Data = None,
+    model: wanted.Model = None,
+    methods: wanted.Methods = None,
+    seeds: wanted.Seeds = None,
+    set_: wanted.Set = None,
     engine: flags.EngineName = None,
     jobs: flags.Jobs = None,
     address: flags.Address = None,
