@@ -1,12 +1,15 @@
 """A long open-world stream under methods on frozen features, against plain implementations that go one by one.
 
 1,000 classes with heavy-tailed counts, floor(25000 / (25 + r)) for rank r, in random order; features are 512 numbers
-around one centre per class. Ours goes through the real loop: labels through Revealing, every answer into a Recorder on
-disk, all passes counted. The plain ones hold everything in tensors, pass one sample through the same network, answer,
-keep what a record holds of an answer in a list, and take the label. They are timed on slices of the stream before,
-after and between rounds of ours, and what is printed for the whole of it is that rate; for exemplar tuning an epoch of
-a plain lesson is timed too, because training costs both the same. Third, our own code asked about one sample at a time.
-The allocator is fixed alike for all.
+around one centre per class. Beside ours, on slices of the stream before, after and between rounds of ours:
+
+- a plain learner one by one: the same method as one writes it down in torch, `predict` and `learn`, on the same loop,
+  with labels through the same contract, the same passes counted and the same record on disk;
+- ours without its fast route, asked about one sample after the other;
+- a bare torch loop, which does none of that: it has all labels, counts nothing and keeps its answers in a list.
+
+What is printed for the whole stream is the rate of the slice; for exemplar tuning an epoch of a plain lesson is timed
+too, because training costs all the same. The allocator is fixed alike for all.
 
     python bench/open_world.py [--samples 90000] [--slice 500] [--threads 1] [--only ncm] [--memory]
 """
@@ -28,6 +31,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize, softmax
 
 from driftline import loop, models
@@ -37,9 +41,10 @@ from driftline.learners.ncm import NearestClassMean
 from driftline.record import Recorder, Run
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
-from driftline.tasks import Classification
+from driftline.tasks import Classification, Task
+from driftline.training.encode import embed
 from driftline.training.meter import Meter
-from driftline.types import Probe, Reveal, Samples, Step
+from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 CLASSES, FEATURES, BLOCK = 1000, 512, 1000
 EVERY, EPOCHS, BATCH = 5000, 4, 256
@@ -89,12 +94,21 @@ def network() -> torch.nn.Sequential:
     return made
 
 
-def ours(name: str, stream: Any, one_by_one: bool = False) -> np.ndarray:
-    """The library's own way, or its way without a fast route; its predictions, read back from the record."""
-    learner: Any = NearestClassMean() if name == "ncm" else ExemplarTuning(every=EVERY, epochs=EPOCHS, batch=BATCH)
+def method(name: str) -> Any:
+    """The library's own."""
+    return NearestClassMean() if name == "ncm" else ExemplarTuning(every=EVERY, epochs=EPOCHS, batch=BATCH)
+
+
+def unhurried(name: str) -> Any:
+    """The library's own without its fast route."""
+    learner = method(name)
+    learner.in_turn = partial(Learner.in_turn, learner)
+    return learner
+
+
+def record_of(learner: Any, stream: Any) -> np.ndarray:
+    """A learner through the real loop; its predictions, read back from the record."""
     learner.seed = Seed(0)
-    if one_by_one:
-        learner.in_turn = partial(Learner.in_turn, learner)
     model = network()
     meter = Meter()
     meter.attach(model)
@@ -109,7 +123,53 @@ def ours(name: str, stream: Any, one_by_one: bool = False) -> np.ndarray:
     return prediction
 
 
-def row(logits: torch.Tensor, counts: torch.Tensor) -> dict[str, Any]:
+class PlainMeans(Learner):
+    """Nearest class mean, or exemplar tuning between lessons, as one writes it down: predict and learn."""
+
+    def __init__(self, linear: bool) -> None:
+        self.linear = linear
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.means, self.counts = torch.zeros(CLASSES, FEATURES), torch.zeros(CLASSES)
+        self.residual = torch.zeros(CLASSES, FEATURES)
+
+    @torch.no_grad()
+    def predict(self, x: Any) -> Answers:
+        logits = logits_of(embed(self.model, x)[0], self.means, self.residual, self.linear)
+        logits = logits.masked_fill(self.counts == 0, -torch.inf) if self.counts.any() else torch.zeros(CLASSES)
+        return self._task.decode(logits[None].numpy())
+
+    @torch.no_grad()
+    def learn(self, x: Any, y: Any) -> None:
+        for features, label in zip(embed(self.model, x), y, strict=True):
+            follow(features, int(label), self.means, self.counts, self.linear)
+
+
+def logits_of(features: Tensor, means: Tensor, residual: Tensor, linear: bool) -> Tensor:
+    """One sample with all classes: dot products with means and residuals, or minus the squared distances to means."""
+    return (means + residual) @ features if linear else -((means - features) ** 2).sum(dim=1)
+
+
+def follow(features: Tensor, label: int, means: Tensor, counts: Tensor, linear: bool) -> None:
+    """The mean of one class, of features at length one or as they are, after one more sample."""
+    counts[label] += 1
+    means[label] += ((features / features.norm() if linear else features) - means[label]) / counts[label]
+
+
+@torch.no_grad()
+def bare(x: Tensor, y: list[int], linear: bool) -> list[dict[str, Any]]:
+    """No learner, no loop, no contract, nothing counted, nothing on disk: tensors, and answers in a list."""
+    means, residual, counts = torch.zeros(CLASSES, FEATURES), torch.zeros(CLASSES, FEATURES), torch.zeros(CLASSES)
+    rows, body = [], network()[:-1]
+    for k, label in enumerate(y):
+        features = body(x[k : k + 1])[0]
+        rows.append(row(logits_of(features, means, residual, linear), counts))
+        follow(features, label, means, counts, linear)
+    return rows
+
+
+def row(logits: Tensor, counts: Tensor) -> dict[str, Any]:
     """What a record holds of an answer."""
     scores = softmax(logits.masked_fill(counts == 0, -torch.inf), dim=0).nan_to_num()
     best = scores.topk(5)
@@ -120,30 +180,6 @@ def row(logits: torch.Tensor, counts: torch.Tensor) -> dict[str, Any]:
         "top": best.indices.tolist(),
         "top_scores": best.values.tolist(),
     }
-
-
-def plain_ncm(x: torch.Tensor, y: list[int]) -> list[int]:
-    """One by one: squared distances to all means, softmax, the best, then the mean of the class that is told."""
-    means, counts, body = torch.zeros(CLASSES, FEATURES), torch.zeros(CLASSES), network()[:-1]
-    rows = []
-    for k, label in enumerate(y):
-        features = body(x[k : k + 1])[0]
-        rows.append(row(-((means - features) ** 2).sum(dim=1), counts))
-        counts[label] += 1
-        means[label] += (features - means[label]) / counts[label]
-    return [row["prediction"] for row in rows]
-
-
-def plain_tuning(x: torch.Tensor, y: list[int]) -> list[int]:
-    """One by one: dot products with all means and residuals, softmax, the best, then the mean."""
-    means, residual, counts = torch.zeros(CLASSES, FEATURES), torch.zeros(CLASSES, FEATURES), torch.zeros(CLASSES)
-    rows, body = [], network()[:-1]
-    for k, label in enumerate(y):
-        features = body(x[k : k + 1])[0]
-        rows.append(row((means + residual) @ features, counts))
-        counts[label] += 1
-        means[label] += (features / features.norm() - means[label]) / counts[label]
-    return [row["prediction"] for row in rows]
 
 
 def plain_lesson(x: torch.Tensor, y: list[int]) -> None:
@@ -170,37 +206,33 @@ def said(seconds: np.ndarray) -> str:
 
 
 def compare(name: str, samples: int, few: int) -> None:
-    """All three ways; between the slow ones ours, in rounds, because a machine has faster and slower minutes."""
+    """All four ways; between the slow ones ours, in rounds, because a machine has faster and slower minutes."""
     stream = Stream(samples)
     steps = list(stream)
-    ours(name, Stream(BLOCK))  # compiles the loops
-    x, y = stream.first(few)
-    plain = partial(plain_ncm if name == "ncm" else plain_tuning, x, y)
-    single = [Step(0, "0", steps[0].samples[:few], in_turn=True)]
-    answers: np.ndarray = np.empty(0)
-
-    def go() -> None:
-        nonlocal answers
-        answers = ours(name, steps)
-
-    fast, slow, alone = [], [timed(plain)], [timed(lambda: ours(name, single, one_by_one=True))]
+    slice_, linear = [Step(0, "0", steps[0].samples[:few], in_turn=True)], name != "ncm"
+    record_of(method(name), Stream(BLOCK))  # compiles the loops
+    slow: dict[str, Callable[[], Any]] = {
+        "a plain learner one by one": lambda: record_of(PlainMeans(linear), slice_),
+        "ours without its fast route": lambda: record_of(unhurried(name), slice_),
+        "a bare torch loop": lambda: bare(*stream.first(few), linear),
+    }
+    answers: list[np.ndarray] = []
+    seconds = {what: [timed(work)] for what, work in slow.items()}
+    fast = []
     for _ in range(ROUNDS[name]):
-        fast.append(timed(go))
-        slow.append(timed(plain))
-        alone.append(timed(lambda: ours(name, single, one_by_one=True)))
+        fast.append(timed(lambda: answers.append(record_of(method(name), steps))))
+        for what, work in slow.items():
+            seconds[what].append(timed(work))
     wall = np.median(fast, axis=0)
-    same = float(np.mean(np.array(plain()) == answers[:few]))
-    print(
-        f"{name}: {samples} samples in {said(wall)} (limit for 90000: {LIMITS[name]} s); load {os.getloadavg()[0]:.1f}"
-    )
-    print(f"  accuracy {np.mean(answers == stream.y):.3f}; {same:.1%} of the first {few} answers are the plain one's")
-    training = plain_training(stream, samples) if name == "exemplar-tuning" else np.zeros(2)
-    for what, seconds in (("plain", slow), ("ours one by one", alone)):
-        whole = samples / few * np.median(seconds, axis=0) + training
-        print(
-            f"  {what}: {said(whole)}; {(whole / wall)[0]:.1f} x wall-clock, {(whole / wall)[1]:.1f} x CPU time",
-            flush=True,
-        )
+    limit, load = LIMITS[name], os.getloadavg()[0]
+    print(f"{name}: {samples} samples in {said(wall)} (limit for 90000: {limit} s); load {load:.1f}")
+    right, same = answers[0] == stream.y, slow["a plain learner one by one"]() == answers[0][:few]
+    print(f"  accuracy {right.mean():.3f}; {same.mean():.1%} of the first {few} answers are the plain one's")
+    training = plain_training(stream, samples) if linear else np.zeros(2)
+    for what, taken in seconds.items():
+        whole = samples / few * np.median(taken, axis=0) + training
+        ratio = whole / wall
+        print(f"  {what}: {said(whole)}; {ratio[0]:.1f} x wall-clock, {ratio[1]:.1f} x CPU time", flush=True)
 
 
 def plain_training(stream: Stream, samples: int) -> np.ndarray:
@@ -238,7 +270,7 @@ def main() -> None:
             assert ctypes.CDLL(None).mallopt(setting, value), "the allocator of this system cannot be fixed"
     for name in [arguments.only] if arguments.only else LIMITS:
         if arguments.peak:
-            ours(name, Stream(arguments.samples))
+            record_of(method(name), Stream(arguments.samples))
             print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         elif arguments.memory:
             peaks(name, arguments.samples, arguments.threads)

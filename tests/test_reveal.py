@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numba import types
 
 from driftline import state
+from driftline.compiled import handed_on
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.tasks import Classification
@@ -19,7 +22,7 @@ def step(k: int, n: int = 6) -> Step:
     return Step(k, str(k), Samples(10.0 * k + np.arange(n)[:, None], np.arange(n) % 2))
 
 
-def rule(level: Reveal = Reveal.LABELS, **settings: int) -> Revealing:
+def rule(level: Reveal = Reveal.LABELS, **settings: Any) -> Revealing:
     return Revealing(TASK, level, Seed(0), **settings)
 
 
@@ -144,6 +147,35 @@ def test_one_by_one_goes_on_after_a_crash(tmp_path: Path) -> None:
     turns = second.turns(step(1))
     shown = [turns.tell(0) for _ in range(6)]
     assert [None if one is None else list(one.turns) for one in shown] == expected
+
+
+@handed_on(types.void(types.int64, types.int64, types.Tuple((types.int64[::1], types.int64[::1]))))
+def note(k: int, label: int, held: tuple[np.ndarray, np.ndarray]) -> None:
+    """Write a label down beside how many there were before it."""
+    found, heard = held
+    found[heard[0]] = 10 * label + k
+    heard[0] += 1
+
+
+def test_many_labels_at_a_stroke_are_those_one_by_one() -> None:
+    both = rule()
+    turns = both.turns(step(0, 7))
+    found, heard = np.full(7, -1), np.zeros(1, int)
+    first = turns.tell(0)
+    assert turns.tell_many is not None
+    turns.tell_many(4, note, (found, heard))
+    last = [turns.tell(0), turns.tell(0)]
+    assert first.y.tolist() == [0]
+    assert found.tolist() == [10, 1, 12, 3, -1, -1, -1]
+    assert [list(one.turns) for one in last] == [[5], [6]]
+    assert both.taken == 7
+
+
+@pytest.mark.parametrize(
+    "other", [{"delay": 1}, {"missing": 0.5}, {"level": Reveal.ERRORS}, {"level": Reveal.INPUTS}], ids=str
+)
+def test_labels_that_may_not_come_at_once_are_told_one_by_one_alone(other: dict[str, Any]) -> None:
+    assert rule(**other).turns(step(0, 20)).tell_many is None
 
 
 def test_a_learner_cannot_read_the_labels_of_samples_to_come() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -16,10 +18,26 @@ def compiled(**options: Any) -> Callable[[F], F]:
     It lets other threads run, so that samples are made while a model works.
     """
 
-    def compile_it(loop: F) -> F:
-        try:
-            return cast(F, numba.njit(cache=True, nogil=True, **options)(loop))
-        except RuntimeError:  # a read-only install without a home: compiled anew in every process
-            return cast(F, numba.njit(nogil=True, **options)(loop))
+    return partial(_kept, partial(numba.njit, nogil=True, **options))
 
-    return compile_it
+
+def handed_on(signature: Any) -> Callable[[F], F]:
+    """Compile a function of this signature so that another compiled function can be given it, and keep the result.
+
+    All functions of one signature are alike to the one that is given them, so it too is compiled only once.
+    """
+    return partial(_kept, partial(numba.cfunc, signature))
+
+
+def _kept(compiler: Callable[..., Any], function: F) -> F:
+    try:
+        return cast(F, compiler(cache=True)(function))
+    except RuntimeError:  # a read-only install without a home: compiled anew in every process
+        return cast(F, compiler()(function))
+
+
+@compiled()
+def in_order(labels: np.ndarray, hear: Any, held: Any) -> None:
+    """Call `hear(k, label, held)`, a compiled function, for each label: it is never given a later one."""
+    for k in range(len(labels)):
+        hear(k, labels[k], held)

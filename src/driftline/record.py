@@ -76,7 +76,7 @@ class Recorder:
             if rows:
                 joined = pa.concat_tables(rows)
                 with replacing(self._part(table, len(self.flushed))) as path:
-                    pq.write_table(joined, path)
+                    pq.write_table(joined, path, compression="none", use_dictionary=False)  # read but once
                 counts[table] = joined.num_rows
                 rows.clear()
         self.flushed.append(counts)
@@ -152,10 +152,16 @@ def write_rows(path: Path, tables: Iterable[pa.Table]) -> None:
     first = next(groups, None)
     if first is None:
         return
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
+    options = {"compression": "zstd", "use_dictionary": _repeating(first.schema)}
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, first.schema, **options) as writer:
         writer.write_table(first, row_group_size=GROUP)
         for group in groups:
             writer.write_table(group, row_group_size=GROUP)
+
+
+def _repeating(schema: pa.Schema) -> list[str]:
+    """The columns whose values repeat: a dictionary of scores costs more time and room than the scores."""
+    return [field.name for field in schema if not (pa.types.is_floating(field.type) or pa.types.is_list(field.type))]
 
 
 def _regroup(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

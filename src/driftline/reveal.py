@@ -39,6 +39,8 @@ class Turns:
     """How many there were before."""
     tell: Callable[[Any], Shown | None]
     """What becomes known once the next of them has been answered with this prediction."""
+    tell_many: Callable[[int, Any, tuple[Any, ...]], None] | None = None
+    """The next so many labels one after another to compiled code (`compiled.in_order`); None if one may come late."""
 
     def __len__(self) -> int:
         return self.x.shape[0] if hasattr(self.x, "shape") else len(self.x)
@@ -90,7 +92,13 @@ class Revealing:
                 return None
             return Shown(join([x for _, x, _ in due]), join([y for _, _, y in due]), [turn for turn, _, _ in due])
 
-        return Turns(x, first, tell)
+        def tell_many(many: int, hear: Any, held: tuple[Any, ...]) -> None:
+            from driftline.compiled import in_order  # only now: a compiler takes long to import
+
+            k, self.taken = self.taken - first, self.taken + many
+            in_order(y[k : k + many].astype(np.int64), hear, held)
+
+        return Turns(x, first, tell, tell_many if at_once and all(arriving) else None)
 
     def _counts(self, prediction: Any, y: np.ndarray) -> bool:
         """Whether the label of one sample is shown at all, given its answer."""

@@ -139,15 +139,18 @@ class OnFeatures(Lifelong):
         at = latest = 0
         while at < len(fresh):
             outputs = self._exemplars.open(self.asked(fresh[at : at + BLOCK]))
-            done, latest = self.answer_up_to_lesson(outputs, turns, latest)
+            done, latest = self.answer_up_to_lesson(outputs, turns, at, latest)
             given.append(self.decoded(outputs[:done]))
             at += done
         if latest > self.oldest:  # labels come in the order of their samples: those left out so far never come
             self.untold, self.oldest = self.untold[latest - self.oldest :].copy(), latest
         return Answers.concat(given)
 
-    def answer_up_to_lesson(self, outputs: np.ndarray, turns: Turns, latest: int) -> tuple[int, int]:
-        """One sample of a block after another; how many were answered, and the turn after the latest with a label."""
+    def answer_up_to_lesson(self, outputs: np.ndarray, turns: Turns, at: int, latest: int) -> tuple[int, int]:
+        """One sample of a block after another, the first of which is the one `at` of these turns.
+
+        Returns how many were answered, and the turn after the latest with a label.
+        """
         exemplars, lessons, done = self._exemplars, self.lessons, 0
         for done, row in enumerate(outputs, start=1):
             exemplars.answered = done

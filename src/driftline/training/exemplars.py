@@ -10,10 +10,13 @@ block that were not answered yet are compared with it at once.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
 
 import numpy as np
+from numba import types
 
-from driftline.compiled import compiled
+from driftline.compiled import compiled, handed_on
 from driftline.training.totals import WIDE, totals
 
 ROWS, LANES = 6, 2 * WIDE
@@ -106,6 +109,21 @@ def move(
     renew(label, vectors[label], lanes, outputs, answered, apart)
 
 
+@cache
+def moving() -> Any:
+    """`move` in the shape in which `compiled.in_order` calls it. Made when asked for, because it takes a moment."""
+    number, flags, matrix = types.int64, types.bool_[::1], types.float32[:, ::1]
+    classes = (types.float64[:, ::1], types.int64[::1], matrix, flags, flags)
+    held = types.Tuple((matrix, *classes, types.float32[:, :, ::1], types.float32[:, :], types.bool_))
+
+    @handed_on(types.void(number, number, held))
+    def hear(k: int, label: int, held: tuple[Any, ...]) -> None:
+        rows, sums, counts, vectors, changed, known, lanes, outputs, apart = held
+        move(label, rows[k], sums, counts, vectors, changed, known, lanes, outputs, k + 1, apart)
+
+    return hear
+
+
 class Exemplars:
     """A vector for each class that has one; a class that has none can never be the best.
 
@@ -135,6 +153,11 @@ class Exemplars:
         """The same with the mean of a class as its vector, after one more row; given the sums and counts of rows."""
         classes = self.vectors, self._changed, self._known
         move(label, row, sums, counts, *classes, self._lanes, self._block, self.answered, self.apart)
+
+    def putting_means(self, rows: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
+        """`put_mean` for the rows of the whole block in their order, to be called with one label after another."""
+        classes = sums, counts, self.vectors, self._changed, self._known
+        return moving(), (rows, *classes, self._lanes, self._block, self.apart)
 
     def put_all(self, vectors: np.ndarray, known: np.ndarray) -> None:
         """From now on these are the vectors of all classes, of which these are known; the block is over."""
