@@ -48,11 +48,18 @@ def main() -> None:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
     machines = [cluster.add_node(num_cpus=given.cpus, **SMALL) for _ in range(2)]
     finished = 0
+    half_done: dict[str, bool] = {}
 
     def lose_a_machine(event: Event) -> None:
+        """Once half of all is finished, and while every machine is in the first half of a stage."""
         nonlocal finished
         finished += event.kind == "finished"
-        if event.kind == "advanced" and finished >= len(work.stages) // 2 and len(machines) == 2:  # amid stages
+        if event.kind == "advanced":
+            half_done[event.stage.key] = 2 * event.done >= event.of
+        else:
+            half_done.pop(event.stage.key, None)
+        amid = len(half_done) == 2 * given.cpus and not any(half_done.values())
+        if amid and finished >= len(work.stages) // 2 and len(machines) == 2:
             cluster.remove_node(machines.pop(), allow_graceful=False)
 
     result: dict[str, Any] = {"benchmarks": len(WIDE), "runs": len(work.run_keys), "stages": len(work.stages)}
