@@ -102,3 +102,48 @@ def test_from_the_command_line_a_finished_sweep_returns_without_loading_networks
     table = "### timeline"
     assert table in first.stdout
     assert first.stdout.split("1 stage(s)")[0] == second.stdout.split("0 stage(s)")[0], "the same table"
+
+
+FADE = """
+from dataclasses import dataclass
+from driftline.shifts import Shift
+
+@dataclass(frozen=True)
+class Fade(Shift):
+    amount: float = 10
+    amounts = (1, 100)
+
+    def images(self, images, labels, rng, white):
+        return images * (1 - self.amount / 100)
+"""
+
+
+def test_another_shift_under_the_same_name_is_planned(tmp_path: Path, no_plan: Any) -> None:
+    """Its file stands in the middle of a text."""
+    own = tmp_path / "fade.py"
+    own.write_text(FADE)
+    few = {"sizes": [50, 50, 50], "test": 50, "oracle": 0, "epochs": 1, "lr": 1e-3, "weight_decay": 0, "dropout": 0}
+    model = {"name": "conv-1", "width": 4}
+    spec = {"benchmark": "seq-to-final", "data": "colour-digits", "model": model, "methods": ["baseline"], "seeds": 1}
+    spec["seq-to-final"] = {**few, "shifts": f"C+{own}:Fade=20,R"}
+    driftline.run(spec, runs=tmp_path / "runs")
+    own.write_text(FADE.replace("1 - self", "2 - self"))
+    no_plan()
+    with pytest.raises(Planned):
+        driftline.run(spec, runs=tmp_path / "runs")
+
+
+def test_trials_that_were_spared_are_not_asked_for_also_if_the_receipt_is_written_later(
+    tmp_path: Path, no_plan: Any
+) -> None:
+    few = {"episodes": 4, "size": 32, "period": 4, "upstream_set": 64, "held_out": 32, "upstream_updates": 50}
+    search = {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}
+    model = {"name": "mlp", "width": 32}
+    spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
+    spec |= {"selection": search, "refinement": {**few, "draws": 10}}
+    (run,) = driftline.run(spec, runs=tmp_path).runs
+    assert run.card["protocol"]["spared_trials"]
+    shutil.rmtree(tmp_path / "receipts")
+    driftline.run(spec, runs=tmp_path)
+    no_plan()
+    driftline.run(spec, runs=tmp_path)

@@ -6,6 +6,7 @@ To plan a sweep of thousands of runs means to build every method, which takes lo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from driftline.atomic import write_json
 from driftline.data import Dataset, weights_file
 from driftline.engine import card
-from driftline.engine.execute import Summary
+from driftline.engine.execute import Summary, done
 from driftline.engine.plan import Plan
 from driftline.engine.sharing import saved_by_sharing
 from driftline.errors import DiskError
@@ -66,11 +67,12 @@ def keep(spec: Spec, dataset: Dataset, store: Store, planned: Plan, summary: Sum
     if summary.failed or summary.excluded:
         return
     saved = saved_by_sharing(planned, store)
-    spared = {stage.key for stage in summary.spared}
-    trials = [stage.key for stage in planned.stages if stage.kind == "trial" and stage.key not in spared]
-    stages = [stage.key for stage in planned.stages if not stage.is_run]
+    trials = {stage.key for stage in planned.stages if stage.kind == "trial"}
+    there = done((stage for stage in planned.stages if stage.kind != "deploy"), store)  # nobody needs what is not
+    spared = [key for key in trials - there if store.failure(key) is None]  # by this command, or by an earlier one
+    stages = [stage.key for stage in planned.stages if not stage.is_run and stage.key in there]
     sharing = saved.said("saved") if saved else ""
-    made = Receipt(planned.run_keys, trials, stages, list(planned.notes), sharing, len(spared))
+    made = Receipt(planned.run_keys, sorted(trials & there), stages, list(planned.notes), sharing, len(spared))
     with suppress(DiskError):
         write_json(_path(spec, dataset, store), asdict(made))
 
@@ -78,7 +80,7 @@ def keep(spec: Spec, dataset: Dataset, store: Store, planned: Plan, summary: Sum
 def _path(spec: Spec, dataset: Dataset, store: Store) -> Path:
     """Named by all that decides the plan: the spec, the data's content, the files that it names, and the code."""
     said = spec.model_dump(mode="json")
-    files = {text: content_hash(path) for text in _texts(said) for path in _file(text)}
+    files = {str(path): content_hash(path) for text in _texts(said) for path in _files(text)}
     name = hash_of({"spec": said, "data": dataset.fingerprint, "files": files, "code": card.sources_hash()})
     return store.folder / "receipts" / f"{name}.json"
 
@@ -92,10 +94,10 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(one)
 
 
-def _file(text: str) -> Iterator[Path]:
-    """The file that a text names, if it names one: weights, or a user's own code with a class in it."""
-    source = file_of(text.rpartition(":")[0])
-    if source.suffix == ".py" and source.is_file():
-        yield source
-    elif text and (weights := weights_file(text)):
+def _files(text: str) -> Iterator[Path]:
+    """The files that a text names: weights, or a user's own code, as in `C+fade.py:Fade=20,R`."""
+    named = {text.rpartition(":")[0], *re.findall(r"([^\s,+]+\.py):", text)}
+    sources = [path for path in map(file_of, sorted(named)) if path.suffix == ".py" and path.is_file()]
+    yield from sources
+    if text and not sources and (weights := weights_file(text)):
         yield weights
