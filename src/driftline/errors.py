@@ -12,6 +12,10 @@ class DiskError(UserError):
     """The disk refuses to be written to, so that nothing can go on."""
 
 
+class Changed(UserError):
+    """What a stage is made from is no longer what it was planned with."""
+
+
 class MissingExtra(UserError):
     """A feature needs a package that the base install leaves out."""
 

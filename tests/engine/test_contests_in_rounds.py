@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import driftline
+from driftline.engine import execute as execution
 from driftline.engine import rounds
 from driftline.engine.execute import Here, StageFailed, attempt, execute
 from driftline.engine.plan import plan
 from driftline.engine.rivals import contest_stages, merged
 from driftline.engine.rounds import BEATEN, Standing, seeds_by_round, without_beaten
-from driftline.errors import UserError
+from driftline.errors import Changed, UserError
 from driftline.jobs import Choice, Contest, Job, Labels
 from driftline.record import Run
 from driftline.spec import parse
@@ -199,6 +200,28 @@ def test_a_worker_that_was_lost_decides_nothing(judged):
     end, summary, _ = judged([["its worker was killed", 0.9, 0.9], [0.5, 0.5, 0.5]], lost={(0, 0)})
     assert end is None
     assert "lr=0.0 was lost: its worker was killed" in next(iter(summary.failed.values()))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 72.8 TiB"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 400000000000000 bytes."),
+        Changed("the data or the files behind 'cft' changed while it was waiting: run it again"),
+    ],
+)
+def test_neither_does_a_machine_without_memory_nor_a_file_that_changed(monkeypatch, tmp_path, error):
+    def perform(*_):
+        raise error
+
+    store, one = Store.create(tmp_path), contest(points=2, seeds=1)
+    first = next(contest_stages(job(one), "data", upstream=False))
+    with monkeypatch.context() as patched:
+        patched.setattr(execution, "perform", perform)
+        with pytest.raises(StageFailed):
+            attempt(first, store, None, lambda done, of: None)
+    with pytest.raises(UserError, match="nothing is chosen yet"):
+        rounds._own_fault(first.key, one.points[0], store)
 
 
 def test_two_contests_share_their_trials_and_a_trial_is_run_if_either_calls_for_it(tmp_path):

@@ -14,9 +14,9 @@ from typing import Literal, Protocol
 
 from driftline.engine import logs
 from driftline.engine.logbook import Logbook
-from driftline.engine.rounds import called_for
+from driftline.engine.rounds import NO_MEMORY, called_for
 from driftline.engine.stages import Report, Stage, perform
-from driftline.errors import DiskError, UserError
+from driftline.errors import Changed, DiskError, UserError
 from driftline.store import Store
 
 
@@ -259,10 +259,15 @@ def attempt(stage: Stage, store: Store, where: Path | None, report: Report) -> b
     except DiskError:
         raise  # the reason could not be written down either
     except Exception as error:
-        name = "out of memory" if isinstance(error, MemoryError) else type(error).__name__
+        name = NO_MEMORY[0] if out_of_memory(error) else type(error).__name__
         reason = str(error) if isinstance(error, UserError) else f"{name}: {error}"
-        store.fail(stage.key, stage.job, reason, traceback.format_exc())
+        store.fail(stage.key, stage.job, reason, "" if isinstance(error, Changed) else traceback.format_exc())
         raise StageFailed(reason) from error
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether there was too little memory; torch has no error of its own for that on a CPU."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocate memory" in str(error))
 
 
 @contextmanager

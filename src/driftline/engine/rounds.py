@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SLACK = 1e-9  # sums of scores are rounded: a setting so close to the bound stays in
 BEATEN = "could no longer win"
+NO_MEMORY = ("out of memory", "OutOfMemoryError")  # how the reason begins if that was it; the second is torch's on GPUs
 RAISED = "Traceback"  # how the report of a failure begins if the method itself raised it
 
 
@@ -167,7 +168,7 @@ def _own_fault(key: str, point: dict[str, Any], store: Store) -> str:
     """Why a trial failed. What was not its own fault, as a worker that was killed, decides nothing: it is run again."""
     failure = store.failure(key)
     raised = failure is not None and failure["traceback"].startswith(RAISED)
-    if failure is None or not raised or "MemoryError" in failure["reason"]:
+    if failure is None or not raised or failure["reason"].startswith(NO_MEMORY):
         reason = failure["reason"] if failure else "it is not in the store"
         raise UserError(f"nothing is chosen yet, because the trial with {told(point)} was lost: {reason}")
     return str(failure["reason"])

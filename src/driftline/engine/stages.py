@@ -20,7 +20,7 @@ from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
 from driftline.engine import card, contests, fits, rounds
 from driftline.engine.checkpoint import Checkpoint
-from driftline.errors import UserError
+from driftline.errors import Changed
 from driftline.jobs import Choice, Job, filled, learner_class
 from driftline.learners.base import Learner
 from driftline.learners.staged import Staged
@@ -131,7 +131,7 @@ def _must_be_planned(job: Job, stage: Stage, where: Path | None) -> None:
         "upstream": lambda: job.upstream_key(fingerprint),
     }
     if stage.key != now[stage.kind]():
-        raise UserError(f"the data or the files behind '{job.label}' changed while it was waiting: run it again")
+        raise Changed(f"the data or the files behind '{job.label}' changed while it was waiting: run it again")
 
 
 def new_model(job: Job, dataset: Dataset) -> Any:

@@ -59,7 +59,7 @@ def main() -> None:
 def _answer(line: str, say: Callable[..., None]) -> dict[str, Any]:
     """Compute a stage, telling of its progress; how it ended."""
     from driftline.engine import logs
-    from driftline.engine.execute import StageFailed, attempt
+    from driftline.engine.execute import StageFailed, attempt, out_of_memory
     from driftline.engine.stages import Stage
     from driftline.errors import DiskError
     from driftline.store import Store
@@ -70,7 +70,7 @@ def _answer(line: str, say: Callable[..., None]) -> dict[str, Any]:
         with logs.kept(store, stage.key):
             return {"finished": stage.key, "computed": attempt(stage, store, where, _now_and_then(say))}
     except StageFailed as failure:
-        return {"failed": str(failure), "spent": isinstance(failure.__cause__, MemoryError)}
+        return {"failed": str(failure), "spent": out_of_memory(failure.__cause__)}
     except DiskError as error:
         return {"disk": str(error)}
 
