@@ -233,6 +233,21 @@ def test_what_was_chosen_and_what_it_took_stands_under_the_numbers(make_record: 
     assert "GMAC to choose" not in plain
 
 
+def test_what_methods_chose_in_their_runs_stands_there_too(make_record: Make) -> None:
+    base = make_record({"y": [0.5, 0.6, 0.55]})
+    protocol = {**base.runs[0].card["protocol"], "selection": "final-valid: the best of each", "trials": 4}
+    options = {**base.runs[0].card["run"]["options"], "lr": [0.1, 0.2], "weight_decay": [0.0], "dropout": [0.0]}
+    runs = []
+    for k, lr in enumerate((0.1, 0.2, 0.2)):
+        said = {**protocol, "chosen": [{"lr": 0.3, "score": 0.1}, {"lr": lr, "score": 0.9}]}
+        runs.append(make_record({"x": [0.9, 0.91, 0.92]}, protocol=said, run__options=options).runs[k])
+    (table,) = result_table(Record(runs))
+    line = "x | final-valid | lr=0.2 (2 seeds) or 0.1 (1) | 4 | 12 | 0 | –"
+    assert f"| {line} |" in render([table], "md")
+    assert "selection by final-valid,chosen lr,0.2 (2 seeds) or 0.1 (1)" in render([table], "csv")
+    assert "final-valid & lr=0.2 (2 seeds) or 0.1 (1)" in render([table], "latex")
+
+
 def test_settings_chosen_on_the_test_are_marked_and_do_not_compete(make_record: Make) -> None:
     table = searched(make_record, "oracle")
     assert [row.method for row in table.rows] == ["x (settings by ORACLE)", "y", "z"]

@@ -7,7 +7,7 @@ from typing import Any
 from driftline.report import charts, composition, differences, pareto, series
 from driftline.report.against_frozen import standings
 from driftline.report.cards import cards, data_notes, departures
-from driftline.report.choosing import HEADER, chosen
+from driftline.report.choosing import HEADER, contests
 from driftline.report.embedding import Figures
 from driftline.report.groups import Group
 from driftline.report.growth import growth
@@ -50,7 +50,7 @@ def section(table: ResultTable, place: int, figures: Figures) -> dict[str, Any]:
         "standings": standings(group),
         "growth": _growth(group, figures),
         "choices": _choices(group),
-        "contests": [one.cells for one in chosen(group)],
+        "contests": [one.cells for one in contests(group)],
         "contest_header": HEADER,
         "maps": _maps(group, figures),
         "samples": [*_samples(group, figures), *_composition(group, figures)],
