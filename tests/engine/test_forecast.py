@@ -78,6 +78,19 @@ def test_a_forecast_counts_what_is_not_done_and_writes_nothing(tmp_path: Path) -
     assert sorted(runs.rglob("*")) == kept
 
 
+def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
+    few = {"episodes": 4, "size": 32, "period": 4, "upstream_set": 64, "held_out": 32, "upstream_updates": 50}
+    model = {"name": "mlp", "width": 32}
+    spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
+    spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "draws": 10}}
+    (run,) = driftline.run(spec, runs=tmp_path).runs
+    spared = run.card["protocol"]["spared_trials"]
+    found = driftline.plan(spec, runs=tmp_path, seconds=1)
+    assert spared
+    assert found.kinds["trials"].done == 6 - spared
+    assert (found.macs, found.bytes, sum(kind.seconds for kind in found.kinds.values())) == (0, 0, 0)
+
+
 def test_several_specs_share_their_stages(tmp_path: Path) -> None:
     found = driftline.plan(TABLE, {**TABLE, "seeds": 2}, runs=tmp_path, seconds=2)
     assert found.kinds["probes and score"].stages == 2

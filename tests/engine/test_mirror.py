@@ -72,6 +72,16 @@ def test_a_stage_that_a_missing_run_needs_is_fetched(url: str, caches: Any) -> N
     assert len([name for name in names(url) if name.endswith("card.json")]) == 3
 
 
+def test_plan_knows_the_stages_that_are_there_too(url: str, caches: Any) -> None:
+    driftline.run(SPEC, runs=url)
+    caches("second")
+    found = driftline.plan(SPEC, runs=url, seconds=1)
+    assert {word: (kind.stages, kind.done) for word, kind in found.kinds.items()} == {
+        "pretraining": (1, 1),
+        "probes and score": (2, 2),
+    }
+
+
 def test_a_run_without_its_card_is_none(url: str, caches: Any) -> None:
     driftline.run(SPEC, runs=url)
     there, root = fsspec.core.url_to_fs(url)

@@ -113,7 +113,7 @@ class _Board:
             if stage.key in there:
                 self.summary.reused.append(stage)
                 watch(Event("reused", stage))
-        waiting = _wanted([stage for stage in stages if stage.key not in there])
+        waiting = wanted([stage for stage in stages if stage.key not in there])
         self.logbook = Logbook(store, stages, waiting, len(self.summary.reused))
         self._waiting = dict(enumerate(waiting))
         to_come = {stage.key for stage in waiting}
@@ -225,7 +225,7 @@ def done(stages: Iterable[Stage], store: Store) -> set[str]:
     return {stage.key for stage in stages if stage.done(store)}
 
 
-def _wanted(stages: list[Stage]) -> list[Stage]:
+def wanted(stages: list[Stage]) -> list[Stage]:
     """The runs, and the stages that these need."""
     kept: list[Stage] = []
     needs: set[str] = set()

@@ -13,6 +13,8 @@ from driftline.data import looking_in
 from driftline.engine import matrix
 from driftline.engine.alike import WORDS, Alike
 from driftline.engine.costs import Costs, Watch, costs
+from driftline.engine.execute import done, wanted
+from driftline.engine.mirroring import fetch_all
 from driftline.engine.plan import Plan, plan
 from driftline.engine.schedule import Task, makespan
 from driftline.engine.sharing import SHARED, Sharing, shared
@@ -99,6 +101,8 @@ def forecast(
         began = time.process_time()
         planned = matrix.together(one for spec in specs for one in plans(spec, where))
         planning = time.process_time() - began
+        if store.mirror is not None:  # runs are here by now
+            fetch_all(planned, store.mirror)
         return foretold(planned, store, where, seconds, workers, planning, watch)
 
 
@@ -131,11 +135,12 @@ def summed(
     planned: Plan, found: Costs, alike: Alike, store: Store, workers: Sequence[int], planning: float
 ) -> Forecast:
     """What a plan's stages cost together."""
-    to_do = [stage for stage in planned.stages if not stage.done(store)]
+    there = done(planned.stages, store)
+    to_do = wanted([stage for stage in planned.stages if stage.key not in there])  # as a sweep would: no spared trials
     tasks = [Task(stage.key, found.of(stage).seconds, stage.needs, _data(stage)) for stage in to_do]
     fits = [stage for stage in planned.stages if stage.kind in SHARED]
     return Forecast(
-        kinds=_tallies(planned.stages, {stage.key for stage in to_do}, found, alike),
+        kinds=_tallies(planned.stages, {stage.key for stage in to_do}, there, found, alike),
         sharing=shared(planned.stages, {stage.key: (found.of(stage).macs, found.of(stage).seconds) for stage in fits}),
         seconds={n: planning + _lasts(tasks, n, found) for n in workers},
         planning=planning,
@@ -155,7 +160,7 @@ def _lasts(tasks: Sequence[Task], workers: int, found: Costs) -> float:
     return makespan(tasks, workers, found.start, found.reading)
 
 
-def _tallies(stages: Iterable[Stage], to_do: set[str], found: Costs, alike: Alike) -> dict[str, Tally]:
+def _tallies(stages: Iterable[Stage], to_do: set[str], there: set[str], found: Costs, alike: Alike) -> dict[str, Tally]:
     by_word: dict[str, list[Stage]] = {word: [] for word in WORDS.values()}
     for stage in stages:
         if stage.kind != "round":
@@ -168,7 +173,7 @@ def _tallies(stages: Iterable[Stage], to_do: set[str], found: Costs, alike: Alik
             sum(cost.macs for cost in costs),
             sum(cost.bytes for cost in costs),
         )
-        tallies[word] = Tally(len(some), len(some) - len(costs), *sums)
+        tallies[word] = Tally(len(some), sum(stage.key in there for stage in some), *sums)
     return {word: tally for word, tally in tallies.items() if tally.stages}
 
 

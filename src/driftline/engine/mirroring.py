@@ -48,6 +48,12 @@ def fetch(planned: Plan, store: Store, mirror: Mirror, there: set[str]) -> None:
     mirror.fetch(name for name in dict.fromkeys(named.values()) if name in there and name in runs | needed)
 
 
+def fetch_all(planned: Plan, mirror: Mirror) -> None:
+    """All stages of a plan that are finished elsewhere: what they took is known from them."""
+    there = mirror.finished()
+    mirror.fetch(name for name in dict.fromkeys(map(name_of, planned.stages)) if name in there)
+
+
 def _left_by(event: Event, store: Store) -> list[str]:
     """What a stage that has ended left in the store."""
     key = event.stage.key
