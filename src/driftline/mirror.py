@@ -71,7 +71,10 @@ class Mirror:
     def fetch_all(self) -> None:
         """Copy all that there is to read about."""
         self.fetch_loose(LOOSE)
-        self.fetch(sorted(name for name in self.finished() if name.startswith("runs/")))
+        there = self.finished()
+        for key in {Path(name).stem for name in there}:  # it failed once, and succeeded since
+            (self.folder / "failed" / f"{key}.json").unlink(missing_ok=True)
+        self.fetch(sorted(name for name in there if name.startswith("runs/")))
 
     def fetch_loose(self, places: Iterable[str]) -> None:
         """Copy single files that are over there to this machine; they may have changed."""

@@ -156,9 +156,7 @@ class Store:
 
     def failure(self, key: str) -> dict[str, Any] | None:
         """What is known of the latest attempt at this key, if it failed."""
-        path = self.folder / "failed" / f"{key}.json"
-        content: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
-        return content
+        return _read_if_there(self.folder / "failed" / f"{key}.json")
 
     def succeeded(self, key: str) -> None:
         """Forget that an earlier attempt failed."""
@@ -166,8 +164,8 @@ class Store:
 
     def failures(self) -> list[dict[str, Any]]:
         """What failed and has not succeeded since."""
-        found = [json.loads(path.read_text()) for path in sorted((self.folder / "failed").glob("[!.]*.json"))]
-        return [failure for failure in found if not self._there(failure["key"])]
+        found = map(_read_if_there, sorted((self.folder / "failed").glob("[!.]*.json")))
+        return [failure for failure in found if failure and not self._there(failure["key"])]
 
     def _there(self, key: str) -> bool:
         return self.finished(key) or self.stage_path(key).exists()
@@ -238,6 +236,15 @@ class Store:
             return database.execute(sql).df()
         except duckdb.Error as error:
             raise UserError(f"{str(error).splitlines()[0]}. Tables: runs, failures, answers, probes, scores") from error
+
+
+def _read_if_there(path: Path) -> dict[str, Any] | None:
+    """The content of a JSON file; None if there is none, or another process has just removed it."""
+    try:
+        content: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    return content
 
 
 def fits(name: str, key: str, job: Mapping[str, Any], label: str) -> bool:

@@ -41,6 +41,23 @@ def spec(method: str) -> dict[str, object]:
     }
 
 
+def test_a_failure_that_is_overcome_while_it_is_looked_at_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store.create(tmp_path)
+    store.fail("first", {}, "the moon was full")
+    store.fail("second", {}, "the moon was full")
+    look = Path.glob
+
+    def glob(self: Path, pattern: str) -> list[Path]:
+        found = list(look(self, pattern))
+        store.succeeded("first")
+        return found
+
+    monkeypatch.setattr(Path, "glob", glob)
+    assert [failure["key"] for failure in store.failures()] == ["second"]
+
+
 def test_a_method_that_raises_is_recorded_and_the_others_finish(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(RAISES.format(action="raise RuntimeError('the moon was full')"))
