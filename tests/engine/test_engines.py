@@ -40,6 +40,8 @@ def test_the_engine_that_fits(said: dict[str, Any], meant: str) -> None:
         ({"jobs": 2, "memory": 10}, "--memory is for Ray"),
         ({"jobs": 0}, "--jobs 0: give a number from 1"),
         ({"timeout": 0}, "--timeout 0: give a number above 0"),
+        ({"timeout": float("inf")}, "--timeout inf: give a number above 0, and at most 1e"),
+        ({"timeout": float("nan")}, "--timeout nan: give a number above 0"),
         ({"name": "ray", "cpus": -1}, "--cpus -1: give a number above 0"),
         ({"retries": -1}, "--retries -1: give a number from 0"),
     ],
@@ -53,6 +55,17 @@ def test_sizes() -> None:
     assert (size_of("4GB"), size_of("0.5 mb"), size_of("12")) == (4 * 2**30, 2**19, 12)
     with pytest.raises(UserError, match="lots is no size: write it as 4GB"):
         size_of("lots")
+    with pytest.raises(UserError, match="inf is no size"):
+        size_of("inf")
+
+
+def test_an_address_at_which_nobody_listens_is_said_at_once(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    with (
+        pytest.raises(UserError, match=r"no Ray cluster can be used at localhost:1: .*refused"),
+        executors(Engine("ray", address="localhost:1"), Store(tmp_path), None),
+    ):
+        pass
 
 
 def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

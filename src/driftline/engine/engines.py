@@ -15,6 +15,7 @@ from driftline.errors import UserError, unknown
 from driftline.store import Store
 
 Name = Literal["serial", "local", "ray"]
+LONGEST = 1e9  # seconds, 31 years; the system's clocks know no much longer wait
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 
 
@@ -50,8 +51,8 @@ class Engine:
             if (value := getattr(self, name)) is not None and value < least:
                 raise UserError(f"--{name} {value:g}: give a number from {least}")
         for name in ("timeout", "cpus"):
-            if (value := getattr(self, name)) is not None and value <= 0:
-                raise UserError(f"--{name} {value:g}: give a number above 0")
+            if (value := getattr(self, name)) is not None and not 0 < value <= LONGEST:
+                raise UserError(f"--{name} {value:g}: give a number above 0, and at most {LONGEST:g}")
         self._must_make_sense()
 
     def _fitting(self) -> Name:
@@ -101,5 +102,5 @@ def size_of(text: str) -> int:
             number, unit = number.removesuffix(name), factor
     try:
         return int(float(number) * unit)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise UserError(f"{text} is no size: write it as 4GB or 500MB") from None

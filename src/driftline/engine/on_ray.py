@@ -6,8 +6,10 @@ object store, and takes the result back piece by piece. Retries are the driver's
 
 from __future__ import annotations
 
+import math
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +29,8 @@ from driftline.store import Store
 
 if TYPE_CHECKING:
     from driftline.engine.engines import Engine
+
+ANSWER = 10.0  # seconds that a cluster has to answer
 
 
 @contextmanager
@@ -62,9 +66,10 @@ def _connected(ray: Any, engine: Engine) -> Iterator[None]:
         return
     before = signal.getsignal(signal.SIGTERM)
     quiet = {"log_to_driver": False, "logging_level": "error", "include_dashboard": False}
-    size = {"num_cpus": max(1, round(engine.jobs * engine.cpus))} if engine.jobs else {}
+    size = {"num_cpus": math.ceil(engine.jobs * engine.cpus)} if engine.jobs else {}
     try:
         if engine.address:
+            _must_answer(engine.address)
             quiet.pop("include_dashboard")
             ray.init(address=engine.address, **quiet)
         else:
@@ -79,6 +84,13 @@ def _connected(ray: Any, engine: Engine) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _must_answer(address: str) -> None:
+    """Refuse HOST:PORT at which nobody listens: Ray itself would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdigit() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
 
 
 def _must_fit(ray: Any, engine: Engine) -> None:
