@@ -327,7 +327,7 @@ def test_a_failed_run_gives_exit_code_1_and_is_listed(driftline: Command, tmp_pa
     (tmp_path / "odd.py").write_text("\n".join(lines))
     code, _, err = driftline(*RUN[:-6], "--methods", "erm,odd.py:Odd", "--set", "data.periods=4")
     assert code == 1
-    assert "failed: RuntimeError: odd" in err
+    assert "failed: odd.py:Odd seed 0: RuntimeError: odd" in err
     code, out, _ = driftline("list", "runs")
     assert "failed: odd.py:Odd seed 0: RuntimeError: odd" in out
     assert "erm" in out

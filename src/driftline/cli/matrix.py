@@ -11,6 +11,7 @@ import yaml
 
 from driftline import registry
 from driftline import spec as spec_
+from driftline.cli import show
 from driftline.cli.engine import FLAGS as ENGINE
 from driftline.cli.progress import Progress
 from driftline.data import looking_in
@@ -101,8 +102,7 @@ def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engin
         else:
             typer.echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
         typer.echo(f"kept in {path}. Next: driftline report --runs {store.name}")
-    for reason in dict.fromkeys(failed.values()):
-        typer.echo(f"failed: {reason}", err=True)
+    show.failures(failed, (stage for planned in outlined.plans.values() for stage in planned.stages))
     return 1 if failed else 0
 
 

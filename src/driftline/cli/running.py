@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from driftline.cli import show
 from driftline.cli.progress import Progress
 from driftline.data import looking_in
@@ -38,6 +36,5 @@ def carry_out_spec(spec: Spec, store: Store, where: Path | None, engine: Engine,
         show.summary(record, store, summary)
         show.logs(store, summary)
         show.sharing(saved_by_sharing(planned, store))
-    for reason in dict.fromkeys(summary.failed.values()):
-        typer.echo(f"failed: {reason}", err=True)
+    show.failures(summary.failed, planned.stages)
     return record, 1 if summary.failed else 0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -16,12 +18,14 @@ from driftline.engine.card import sources_hash
 from driftline.engine.execute import Summary
 from driftline.engine.receipts import Receipt
 from driftline.engine.sharing import Sharing
+from driftline.engine.stages import Stage
 from driftline.errors import unknown
 from driftline.record import Record, Run
 from driftline.report.tables import render, result_table
 from driftline.store import Store, fits
 
 KINDS = {f"{kind}s": kind for kind in registry.ROOMS}
+NAMED = 5  # stages that a line names
 SPARED = "trial(s) spared because the choice was settled without them"
 console = Console(highlight=False)
 
@@ -122,6 +126,15 @@ def logs(store: Store, how: Summary) -> None:
         console.print(
             f"{len(said)} stage(s) printed something, as {store.log_path(said[0].key)}", markup=False, soft_wrap=True
         )
+
+
+def failures(failed: Mapping[str, str], stages: Iterable[Stage]) -> None:
+    """What failed, by name, and why; what failed for the same reason stands in one line."""
+    names = {stage.key: stage.name for stage in stages}
+    for reason in dict.fromkeys(failed.values()):
+        who = [names[key] for key, why in failed.items() if why == reason]
+        more = f" and {len(who) - NAMED} more" if len(who) > NAMED else ""
+        typer.echo(f"failed: {', '.join(who[:NAMED])}{more}: {reason}", err=True)
 
 
 def sharing(saved: Sharing | None) -> None:
