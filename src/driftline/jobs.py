@@ -162,9 +162,9 @@ def _files(data: Choice, choices: Iterable[Choice], options: dict[str, Any]) -> 
     Of data, the fingerprint says what they hold, so their files may be gone by the time a stage is computed.
     """
     texts = [text for text in options.values() if isinstance(text, str)]
-    sources = [choice.name.rpartition(":")[0] for choice in (data, *choices)]
-    sources += [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]
     texts += [text for choice in choices for text in choice.settings.values() if isinstance(text, str)]
+    sources = [choice.name.rpartition(":")[0] for choice in (data, *choices)]
+    sources += [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]  # as a method around another
     found = {text: weights_file(text) for text in texts if text}
     named = {**{path: file_of(path) for path in sources if path.endswith(".py")}, **found}
     return {name: content_hash(path) for name, path in named.items() if path}

@@ -147,3 +147,14 @@ def test_trials_that_were_spared_are_not_asked_for_also_if_the_receipt_is_writte
     driftline.run(spec, runs=tmp_path)
     no_plan()
     driftline.run(spec, runs=tmp_path)
+
+
+def test_other_code_of_a_method_within_a_method_is_another_run(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(OWN.replace("erm", "ft").replace("ERM", "FineTune"))
+    methods = [{"name": "resetting", "method": f"{own}:Own"}]
+    spec = {**SPEC, "model": "linear", "methods": methods, "seeds": 1, "timeline": {"draws": 10, "upstream": 1}}
+    (first,) = driftline.run(spec, runs=tmp_path / "runs").runs
+    own.write_text(own.read_text() + "\n# changed\n")
+    (second,) = driftline.run(spec, runs=tmp_path / "runs").runs
+    assert first.key != second.key
