@@ -178,6 +178,11 @@ def test_records_are_the_same_when_a_machine_is_lost_half_way(cluster: Any, here
     assert all('"node"' in path.read_text() for path in store.folder.glob("runs/*/runtime.json"))
 
 
+def rooms() -> set[Path]:
+    """What sweeps on Ray have left in this machine's temporary folder."""
+    return set(Path(tempfile.gettempdir()).glob("driftline-" + 32 * "[0-9a-f]"))
+
+
 def mine(*does: str) -> dict[str, Any]:
     return timeline(*({"name": "mine.py:Mine", "updates": 1, "does": what} for what in does), seeds=1)
 
@@ -191,9 +196,14 @@ def test_a_stage_that_raises_dies_or_hangs_fails_with_its_reason(cluster: Any, h
     assert "mine.py" in next(one["traceback"] for one in store.failures() if one["key"] == work.run_keys[0])
     assert len(summary.computed) == 1, "the upstream model that they share"
 
+    before = rooms()
     summary = on(cluster, planned(mine("hang")), store, timeout=5)
     assert list(summary.failed.values()) == ["it took longer than the 5 s that --timeout allows"]
     assert len(summary.reused) == 1, "the same upstream model"
+    ((key, _),) = summary.failed.items()
+    assert "working in " in store.log_path(key).read_text(), "what it printed"
+    assert "mine.py" in store.failure(key)["traceback"], "where it hung"
+    assert rooms() == before, "its worker was killed, and its files are gone all the same"
 
 
 def test_what_another_driver_is_at_is_not_computed_twice(cluster: Any, here: Path) -> None:

@@ -58,6 +58,8 @@ class Worker:
                 report(answer["done"], answer["of"])
         finally:
             clock.cancel()
+            if clock.ident is not None:
+                clock.join()  # if it went off just now, its kill must not hit the next stage
         raise self._lost(process, stage, late.is_set())
 
     def close(self) -> None:
@@ -96,6 +98,7 @@ class Worker:
             process.send_signal(signal.SIGUSR1)
             time.sleep(LAST_WORDS)
         process.kill()
+        process.wait()
 
     def _lost(self, process: subprocess.Popen[str], stage: Stage, late: bool) -> Exception:
         """What it means that a worker has gone without an answer."""

@@ -46,10 +46,10 @@ def _redirected(out: int, err: int) -> tuple[int, int]:
 
 
 def tail(store: Store, key: str) -> str:
-    """The end of a stage's log; nothing if it has none."""
+    """The end of a stage's log, under a heading, so that nobody takes it for the report of an exception; or nothing."""
     try:
         with store.log_path(key).open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
-            return file.read().decode(errors="replace")
+            return "the end of its log:\n" + file.read().decode(errors="replace")
     except OSError:
         return ""

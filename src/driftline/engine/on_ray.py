@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftline.atomic import write_bytes
-from driftline.engine import elsewhere, parcels
+from driftline.engine import elsewhere, logs, parcels
 from driftline.engine.elsewhere import Outcome
 from driftline.engine.execute import Executor, Interrupted, StageFailed, WorkerLost, attempt
 from driftline.engine.ray_line import Call, Line
+from driftline.engine.ray_room import clear_everywhere
 from driftline.engine.ray_shelf import Shelf
 from driftline.engine.stages import Report, Stage
 from driftline.errors import MissingExtra, UserError
@@ -39,8 +41,8 @@ def on_ray(engine: Engine, store: Store, where: Path | None) -> Iterator[list[Ex
     ray = _ray()
     with _connected(ray, engine):
         _must_fit(ray, engine)
-        line = Line(ray, engine.timeout)
-        shelf = Shelf(ray)
+        line, sweep = Line(ray, engine.timeout), uuid.uuid4().hex
+        shelf = Shelf(ray, sweep, engine.timeout)
         task = ray.remote(max_retries=0)(elsewhere.compute)
         wanted = {"num_cpus": engine.cpus, "num_gpus": engine.gpus, "memory": engine.memory}
         wanted = {name: amount for name, amount in wanted.items() if amount}
@@ -49,6 +51,7 @@ def on_ray(engine: Engine, store: Store, where: Path | None) -> Iterator[list[Ex
             yield [hand] * _places(ray, engine)
         finally:
             line.close()
+            clear_everywhere(ray, sweep)
 
 
 def _ray() -> Any:
@@ -170,7 +173,10 @@ class OnRay:
         if self.line.closing:
             return Interrupted()
         if call.overdue:
-            return self._failed(call.stage, f"it took longer than the {self.line.timeout:g} s that --timeout allows")
+            if call.last_words:
+                write_bytes(self.store.log_path(call.stage.key), call.last_words.encode())
+            reason = f"it took longer than the {self.line.timeout:g} s that --timeout allows"
+            return self._failed(call.stage, reason, logs.tail(self.store, call.stage.key))
         if isinstance(error, kinds.OutOfMemoryError):
             return WorkerLost("its machine ran out of memory: ask for more with --memory, or run fewer with --jobs")
         if isinstance(error, kinds.NodeDiedError | kinds.ObjectLostError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from driftline.engine.stages import Report, Stage
 
 BEAT = 0.5  # seconds between two looks at the tasks' progress
 PATIENCE = 10.0  # seconds that tasks have to end
+LAST_WORDS = 2.0  # seconds that a task has, when its time is up, to say where it hangs
 
 
 @dataclass
@@ -24,6 +26,8 @@ class Call:
     task: Any
     began: float | None = None
     overdue: bool = False
+    last_words: str = ""
+    """What it had printed, and where it was, when its time was up."""
 
 
 @dataclass
@@ -72,17 +76,19 @@ class Line:
     def _listen(self) -> None:
         while not self._over.wait(BEAT):
             with suppress(self.ray.exceptions.RayError):
-                told = self.ray.get(self.actor.take.remote(), timeout=10)
+                told, words = self.ray.get(self.actor.take.remote(), timeout=10)
                 with self._lock:
-                    self._heard(told, time.monotonic())
+                    self._heard(told, words, time.monotonic())
 
-    def _heard(self, told: dict[str, tuple[int, int]], now: float) -> None:
+    def _heard(self, told: dict[str, tuple[int, int]], words: dict[str, str], now: float) -> None:
         for key, (done, of) in told.items():
             if (call := self.calls.get(key)) is not None:
                 call.began = call.began or now
                 call.report(done, of)
         for call in self.calls.values():
-            if self.timeout and call.began and now - call.began > self.timeout and not call.overdue:
+            call.last_words = words.get(call.stage.key, call.last_words)
+            allowed = (self.timeout or math.inf) + (0 if call.last_words else LAST_WORDS)
+            if call.began and now - call.began > allowed and not call.overdue:
                 call.overdue = True
                 self.ray.cancel(call.task, force=True)
 
@@ -92,10 +98,14 @@ class Told:
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[int, int]] = {}
+        self._words: dict[str, str] = {}
 
     def tell(self, key: str, done: int, of: int) -> None:
         self._last[key] = (done, of)
 
-    def take(self) -> dict[str, tuple[int, int]]:
-        last, self._last = self._last, {}
-        return last
+    def last_words(self, key: str, words: str) -> None:
+        self._words[key] = words
+
+    def take(self) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
+        told, self._last, self._words = (self._last, self._words), {}, {}
+        return told

@@ -21,8 +21,10 @@ HELD = 2**30
 class Shelf:
     """What tasks need, put into Ray's object store by the driver and once; machines fetch it when first needed."""
 
-    def __init__(self, ray: Any) -> None:
+    def __init__(self, ray: Any, sweep: str, timeout: float | None) -> None:
         self._ray = ray
+        self._sweep = sweep
+        self._timeout = timeout
         self._lock = threading.Lock()
         self._needs: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._files: dict[tuple[Any, ...], tuple[str, str, Any] | None] = {}
@@ -38,7 +40,7 @@ class Shelf:
             files = {name: self._file(path) for name, path in parcels.named_files(job).items()}
             self._let_go()
         light = {name: file for name, file in files.items() if file is not None}
-        return Work(stage, data, fingerprint, dataset, needs, light, line)
+        return Work(stage, data, fingerprint, dataset, needs, light, line, self._sweep, self._timeout)
 
     def _dataset(self, data: tuple[str, str], where: Path | None) -> tuple[str, Any]:
         if data not in self._datasets:
