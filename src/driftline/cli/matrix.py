@@ -102,7 +102,6 @@ def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engin
         else:
             typer.echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
         typer.echo(f"kept in {path}. Next: driftline report --runs {store.name}")
-    show.failures(failed, (stage for planned in outlined.plans.values() for stage in planned.stages))
     return 1 if failed else 0
 
 
@@ -114,7 +113,11 @@ def in_turn(plans: Mapping[str, Plan], store: Store, where: Path | None, engine:
             if not quiet and planned.stages:
                 typer.echo(f"\n{benchmark}: {registry.get('benchmark', benchmark).question}", err=True)
             with Progress(planned, quiet=quiet) as progress:
-                failed |= pursue(planned, store, hands, progress.watch).failed
+                how = pursue(planned, store, hands, progress.watch)
+            if not quiet and planned.stages:
+                typer.echo(show.counted(how), err=True)
+            show.failures(how, planned.stages)
+            failed |= how.failed
     return failed
 
 

@@ -87,6 +87,11 @@ def summary(record: Record, store: Store, how: Summary) -> None:
     """The result table after a run, and what to do next."""
     if len(record):
         _results(record, store)
+    _kept(counted(how), store)
+
+
+def counted(how: Summary) -> str:
+    """How many stages came to which end."""
     counts = f"{len(how.computed)} stage(s) computed, {len(how.reused)} reused, {len(how.failed)} failed"
     if how.spared:
         counts += f", {len(how.spared)} {SPARED}"
@@ -94,7 +99,7 @@ def summary(record: Record, store: Store, how: Summary) -> None:
         counts += f", {len(how.excluded)} trial(s) failed"
     if how.retried:
         counts += f", {len(how.retried)} tried again because a worker was lost"
-    _kept(counts, store)
+    return counts
 
 
 def receipt(found: Receipt, store: Store) -> None:
@@ -128,13 +133,19 @@ def logs(store: Store, how: Summary) -> None:
         )
 
 
-def failures(failed: Mapping[str, str], stages: Iterable[Stage]) -> None:
-    """What failed, by name, and why; what failed for the same reason stands in one line."""
+def failures(how: Summary, stages: Iterable[Stage]) -> None:
+    """What failed, by name, and why."""
     names = {stage.key: stage.name for stage in stages}
+    _named("failed", how.failed, names)
+    _named("failed, and its setting does not compete", how.excluded, names)
+
+
+def _named(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> None:
+    """What failed for the same reason stands in one line."""
     for reason in dict.fromkeys(failed.values()):
         who = [names[key] for key, why in failed.items() if why == reason]
         more = f" and {len(who) - NAMED} more" if len(who) > NAMED else ""
-        typer.echo(f"failed: {', '.join(who[:NAMED])}{more}: {reason}", err=True)
+        typer.echo(f"{what}: {', '.join(who[:NAMED])}{more}: {reason}", err=True)
 
 
 def sharing(saved: Sharing | None) -> None:

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from driftline.cli import show
+from driftline.engine.execute import Summary
+from driftline.engine.stages import Stage
+
+
+def stages(n: int) -> list[Stage]:
+    return [Stage(f"k{k}", "deploy", {"label": f"m{k}", "seed": 0}) for k in range(n)]
+
+
+def test_what_failed_is_named_once_per_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    how = Summary(failed={"k0": "odd", "k2": "even", "k1": "odd"}, excluded={"k3": "RuntimeError: no"})
+    show.failures(how, stages(4))
+    assert capsys.readouterr().err.splitlines() == [
+        "failed: m0 seed 0, m1 seed 0: odd",
+        "failed: m2 seed 0: even",
+        "failed, and its setting does not compete: m3 seed 0: RuntimeError: no",
+    ]
+
+
+def test_a_line_names_the_first_few(capsys: pytest.CaptureFixture[str]) -> None:
+    show.failures(Summary(failed={f"k{k}": "odd" for k in range(7)}), stages(7))
+    said = capsys.readouterr().err
+    assert "m4 seed 0 and 2 more: odd" in said
+    assert "m5" not in said
+
+
+def test_counts_tell_of_every_end_that_stages_came_to() -> None:
+    one, two, three, *_ = stages(5)
+    how = Summary([one], [two, three], {}, {"k0": ["its worker was lost"]}, {"k1": "odd"}, [two])
+    assert show.counted(how) == (
+        "1 stage(s) computed, 2 reused, 0 failed, 1 trial(s) spared because the choice was settled without them, "
+        "1 trial(s) failed, 1 tried again because a worker was lost"
+    )
