@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 NO_TORCH = """
 import sys
 
@@ -23,9 +25,10 @@ def python(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
 
 
-def test_import_brings_nothing_heavy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["driftline", "driftline.cli.main"])
+def test_import_brings_nothing_heavy(module: str, tmp_path: Path) -> None:
     heavy = {"torch", "pandas", "sklearn", "altair", "scipy", "numpy"}
-    code = f"import sys, driftline; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"
     assert python(code, tmp_path).stdout == "[]\n"
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,36 @@ def test_a_file_of_the_users_own(tmp_path: Path) -> None:
     assert registry.get("method", "driftline.learners.ft:FineTune") is registry.get("method", "ft")
     with pytest.raises(UserError, match="cannot import nowhere"):
         registry.get("method", "nowhere:Mine")
+
+
+DECORATED = """
+from driftline.registry import register
+@register(
+    "method", "{0}")
+class Thing: pass
+"""
+IN_A_LOOP = """
+from driftline.registry import register
+for name in ("second", "third"):
+    register("method", name)(name.upper())
+"""
+
+
+def test_a_name_loads_its_own_file_and_another_the_whole_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = tmp_path / "little_room"
+    room.mkdir()
+    lacking = "import torch_of_another_world" + DECORATED.format("fourth")
+    files = {"__init__": "", "a": DECORATED.format("first"), "b": IN_A_LOOP, "c": lacking}
+    for name, text in files.items():
+        (room / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "ROOMS", {"method": "little_room"})
+    monkeypatch.setattr(registry, "EXTRAS", {"torch_of_another_world": "worlds"})
+    monkeypatch.setattr(registry, "_things", {"method": {}})
+    monkeypatch.setattr(registry, "_lacking", {})
+    assert registry.get("method", "first").__name__ == "Thing"
+    assert {"little_room.b", "little_room.c"}.isdisjoint(sys.modules), "these may take seconds to load"
+    assert registry.get("method", "third") == "THIRD"
+    assert registry.names("method") == ["first", "second", "third"]
+    with pytest.raises(UserError, match=r"no method 'fourth'.*driftline\[worlds\]"):
+        registry.get("method", "fourth")

@@ -1,16 +1,19 @@
 """Names to things, found when they are first asked for.
 
 A thing registers itself with a decorator in its own file; putting the file into its room is all it takes to
-add one. Other packages add theirs through the entry-point group `driftline.<kind>`, and a single file of the
-user's is named as `path/to/file.py:Name` or `module:Name`.
+add one. A file is loaded when a name in one of its decorators is asked for, and all of a room only if that finds
+nothing: what some of them import takes seconds. Other packages add theirs through the entry-point group
+`driftline.<kind>`, and a single file of the user's is named as `path/to/file.py:Name` or `module:Name`.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.util
 import pkgutil
+import re
 import sys
 import traceback
 import warnings
@@ -66,7 +69,9 @@ def get(kind: str, name: str) -> Any:
     """The thing of this kind with this name, or an error that offers the nearest one."""
     if ":" in name:
         return _from_source(kind, name)
-    things = _load(kind)
+    if name not in _things[kind] and kind not in _lacking:
+        _load_decorated(kind, name)
+    things = _things[kind] if name in _things[kind] else _load(kind)
     if name in things:
         return things[name]
     extras = sorted(_lacking[kind])
@@ -77,6 +82,26 @@ def get(kind: str, name: str) -> Any:
 def names(kind: str) -> list[str]:
     """All names of this kind, sorted."""
     return sorted(_load(kind))
+
+
+def _load_decorated(kind: str, name: str) -> None:
+    """Load the files of a room with a decorator that has this name; one that lacks a package is left for `_load`."""
+    decorated = re.compile(rf'^@\w+\([^)]*"{re.escape(name)}"', re.MULTILINE)
+    for module, text in _texts(ROOMS[kind]).items():
+        if decorated.search(text):
+            try:
+                importlib.import_module(module)
+            except ModuleNotFoundError as error:
+                if error.name not in EXTRAS:
+                    raise
+
+
+@functools.cache
+def _texts(room: str) -> dict[str, str]:
+    """The source of each file of a room, by the name of its module; a folder counts for nothing."""
+    folders = importlib.import_module(room).__path__
+    files = [file for folder in folders for file in sorted(Path(folder).glob("*.py"))]
+    return {f"{room}.{file.stem}": file.read_text() for file in files if file.stem != "__init__"}
 
 
 def _load(kind: str) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import math
 import os
 import random
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,13 +19,14 @@ from typing import Any
 
 import pytest
 
-from driftline.engine import checkpoint, worker
+from driftline.engine import checkpoint
 from driftline.engine.execute import Event, execute
-from driftline.engine.local import Worker
 from driftline.engine.matrix import together
 from driftline.engine.plan import Plan, plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.store import Store
+
+from .forked import ForkedWorker
 
 SEED = 20
 LEAST = 60.0  # seconds
@@ -78,58 +78,11 @@ def places(folder: Path) -> dict[str, int]:
     return {path.relative_to(folder).parts[1]: path.stat().st_ino for path in found}
 
 
-class Forked:
-    """A process that serves stages as a worker does, as far as `Worker` needs to know it.
-
-    It is a copy of this one with everything loaded: a new one is there at once, so that kills hit work and not imports.
-    """
-
-    def __init__(self, store: Store) -> None:
-        (read, tell), (listen, write) = os.pipe(), os.pipe()
-        self.code: int | None = None
-        self.pid = os.fork()
-        if self.pid == 0:
-            _serve(listen, tell, store)
-        os.close(listen)
-        os.close(tell)
-        self.stdin, self.stdout = os.fdopen(write, "w"), os.fdopen(read)
-
-    def poll(self) -> int | None:
-        """The exit code, if it has ended."""
-        if self.code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.code = os.waitstatus_to_exitcode(status) if pid else None
-        return self.code
-
-    def wait(self, timeout: float = 0) -> int:
-        while (code := self.poll()) is None:
-            time.sleep(0.001)
-        return code
-
-
-def _serve(listen: int, tell: int, store: Store) -> None:
-    try:
-        os.dup2(listen, 0)
-        os.dup2(tell, 1)
-        os.closerange(3, 1024)  # pipes of other workers above all: who holds one hides that the driver has died
-        sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
-        sys.argv = ["worker", str(store.folder)]
-        worker.main()
-    finally:
-        os._exit(1)
-
-
-class ForkedWorker(Worker):
-    """A worker that starts at once."""
-
-    def _running(self) -> Any:
-        if self._process is None or self._process.poll() is not None:
-            self._process = Forked(self._store)  # type: ignore[assignment]
-        return self._process
-
-
 class Driver:
-    """A process that carries out the plan on two workers, and writes down what was computed."""
+    """A process that carries out the plan on two workers, and writes down what was computed.
+
+    The workers are copies of it: a new one is there at once, so that kills hit work and not imports.
+    """
 
     def __init__(self, planned: Plan, folder: Path) -> None:
         self.code: int | None = None

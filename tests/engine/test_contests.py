@@ -89,14 +89,14 @@ def test_nothing_is_done_twice_and_a_larger_grid_adds_only_what_is_new(store):
     assert sorted(stage.kind for stage in summary.computed) == ["deploy", "round", "trial", "trial"]
 
 
-def test_one_worker_and_two_choose_the_same(store, tmp_path):
+def test_one_worker_and_two_choose_the_same(store, quick_workers, tmp_path):
     driftline.run(SPEC, runs=tmp_path, jobs=2)
     one, two = cft(store), cft(Store.open(tmp_path))
     assert one.card == two.card
     assert one.table("answers").equals(two.table("answers"))
 
 
-def test_a_hopeless_setting_is_spared_its_last_trial_by_one_worker_and_by_two(tmp_path):
+def test_a_hopeless_setting_is_spared_its_last_trial_by_one_worker_and_by_two(quick_workers, tmp_path):
     spec = {**SPEC, "methods": [{"name": "cft", "epochs": 2}], "selection": {"grid": {"lr": [1e-9, 1e-2]}, "seeds": 5}}
     planned = plan(parse(spec), None)
     found = []

@@ -12,11 +12,12 @@ import pytest
 
 import driftline
 from driftline.engine.execute import Event, StageFailed, WorkerLost, execute
-from driftline.engine.local import Worker
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.engine.stages import Stage
 from driftline.store import Store
+
+from .forked import ForkedWorker
 
 MINE = """
 import os, signal, time
@@ -73,8 +74,8 @@ def test_death_hanging_and_hunger(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     planned, store = plan(as_spec(spec(tmp_path)), None), Store.create(tmp_path / "store")
     stages = dict(zip(("die", "hang", "eat", "erm", "erm-all"), planned.stages, strict=True))
-    patience = 5 + 2 * _seconds(stages["erm"], store)  # nothing but what hangs takes so long, also on a busy machine
-    workers = [Worker(store, None, timeout=patience) for _ in range(2)]
+    patience = 2 + 4 * _seconds(stages["erm"], store)  # nothing but what hangs takes so long, also on a busy machine
+    workers = [ForkedWorker(store, None, timeout=patience) for _ in range(2)]
     told: list[Event] = []
     try:
         summary = execute(planned.stages, store, list(workers), told.append)
@@ -103,8 +104,8 @@ def test_death_hanging_and_hunger(tmp_path: Path) -> None:
 
 
 def _seconds(stage: Stage, store: Store) -> float:
-    """How long a stage takes on a worker that has to be started first."""
-    began, worker = time.monotonic(), Worker(store, None)
+    """How long a stage takes on a worker."""
+    began, worker = time.monotonic(), ForkedWorker(store, None)
     execute([stage], store, [worker])
     worker.close()
     return time.monotonic() - began

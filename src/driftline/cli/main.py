@@ -15,7 +15,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from driftline.cli import show as show_
 from driftline.cli.audit import audit
 from driftline.cli.calibrate import calibrate
 from driftline.cli.collapse_2d import collapse_2d
@@ -51,12 +50,13 @@ def list_(
     runs: RunsFolder = None,
 ) -> None:
     """What can be named, or what has been run."""
+    from driftline.cli import show
     from driftline.store import Store
 
     if kind == "runs":
-        show_.runs(Store.open(runs))
+        show.runs(Store.open(runs))
     else:
-        show_.names(kind)
+        show.names(kind)
 
 
 @app.command()
@@ -65,9 +65,10 @@ def show(
     runs: RunsFolder = None,
 ) -> None:
     """One run: its scores and its protocol card."""
+    from driftline.cli import show
     from driftline.store import Store
 
-    show_.run(Store.open(runs), run)
+    show.run(Store.open(runs), run)
 
 
 @app.command()
@@ -77,10 +78,11 @@ def diff(
     runs: RunsFolder = None,
 ) -> None:
     """Why the numbers of two runs differ: what is not the same on their cards, then the scores."""
+    from driftline.cli import show
     from driftline.store import Store
 
     store = Store.open(runs)
-    show_.difference(store.find(first), store.find(second))
+    show.difference(store.find(first), store.find(second))
 
 
 @app.command()

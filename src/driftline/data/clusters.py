@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from driftline.data import Dataset, load
+from driftline.data.handwritten import load_digits
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -47,7 +47,7 @@ def digit_clusters(
     >>> len(data.samples), np.bincount(data.samples.group).tolist()
     (9382, [3897, 1097, 1097, 1097, 1097, 1097])
     """
-    images, labels = load_digits(return_X_y=True)
+    images, labels = load_digits()
     _refuse("digit-clusters", train, len(labels), copies, noise)
     x = images.reshape(-1, 8, 8, 1) * (WHITE / 16)
     order = Seed(seed).child("digit-clusters", "split").numpy().permutation(len(labels))

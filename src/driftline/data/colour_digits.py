@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 from scipy.ndimage import zoom
-from sklearn.datasets import load_digits
 
 from driftline.data import Dataset
+from driftline.data.handwritten import load_digits
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -32,7 +32,7 @@ def colour_digits(where: Sequence[Path] = (), *, test: int = 797, seed: int = 0)
     >>> data.samples.x.shape, int(data.test.sum())
     ((1797, 32, 32, 3), 797)
     """
-    images, labels = load_digits(return_X_y=True)
+    images, labels = load_digits()
     n = len(labels)
     if not 1 <= test < n:
         raise UserError(f"colour-digits: test={test}, but it must be from 1 to {n - 1}: some are needed to train on")

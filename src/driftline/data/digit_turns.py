@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from driftline.data import Dataset
+from driftline.data.handwritten import load_digits
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -47,7 +47,7 @@ def digit_turns(where: Sequence[Path] = ()) -> Dataset:
     >>> data.samples.x.shape, data.task.classes[13], int(np.bincount(data.samples.y).min())
     ((14376, 8, 8, 1), '3 rot90', 174)
     """
-    images, labels = load_digits(return_X_y=True)
+    images, labels = load_digits()
     x = np.rint(images.reshape(-1, 8, 8, 1) * (WHITE / 16)).astype(np.uint8)
     n, digits = len(labels), 10
     samples = Samples(

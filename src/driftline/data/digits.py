@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 from scipy.ndimage import rotate
-from sklearn.datasets import load_digits
 
 from driftline.data import Dataset
+from driftline.data.handwritten import load_digits
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -43,7 +43,7 @@ def digits(
     >>> data.samples.x.shape, np.bincount(data.samples.time)[:3].tolist()
     ((1797, 8, 8, 1), [150, 150, 150])
     """
-    images, labels = load_digits(return_X_y=True)
+    images, labels = load_digits()
     _refuse(periods, rotation, noise, len(labels))
     root = Seed(seed).child("digits")
     deal = np.array_split(root.child("periods").numpy().permutation(len(labels)), periods)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import io
 import json
 import os
 import queue
@@ -42,6 +43,8 @@ def main() -> None:
     _tell_where()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not mix with the answers
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a process that is killed does not flush its last words
     stages: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(stages,), daemon=True).start()
 

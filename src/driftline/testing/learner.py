@@ -6,7 +6,7 @@ import importlib.util
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 Make = Callable[[], Learner]
 MakeModel = Callable[[tuple[int, ...], int, Seed], Any]
+Ended = tuple[list[str], dict[str, str]]
+"""All answers as bytes, and a digest of each part of the learner at the end."""
 
 FEW = 3  # updates per lesson: what is checked does not depend on how long a method trains
 DELIVERIES: dict[str, dict[str, Any]] = {
@@ -55,7 +57,7 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
     name = name_of(make)
     accepted, refused = 0, []
     for make_model in _models(make()) if models is None else models:
-        trial = _Trial(make, make_model, name)
+        trial = _Trial(make, make_model, f"{name} with {name_of(make_model)}")
         try:
             trial.learner()
         except UserError as error:
@@ -157,9 +159,9 @@ class _Trial:
     make: Make
     make_model: MakeModel
     name: str
+    _undisturbed: dict[str, Ended] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.name = f"{self.name} with {name_of(self.make_model)}"
         self.upstream, *parts, self.probe = (samples(k) for k in range(STEPS + 2))
         self.steps = [Step(k, f"t{k}", part) for k, part in enumerate(parts)]
 
@@ -169,7 +171,7 @@ class _Trial:
     def learner(self) -> Learner:
         learner, model = self.make(), self.model()
         if isinstance(getattr(learner, "updates", None), int):
-            learner.updates = min(learner.updates, FEW)  # type: ignore[attr-defined]
+            learner.updates = min(learner.updates or FEW, FEW)  # type: ignore[attr-defined]  # 0: no limit of its own
         learner.seed = Seed(2)
         before = digest(columns(self.upstream))
         with watched_randomness(f"{self.name}: prepare"):
@@ -182,26 +184,34 @@ class _Trial:
         self._answer_is_predict()
         self._probes_do_not_matter()
         check_in_turn(self.learner, self.steps[0].samples, self.name)
-        for delivery, rule in DELIVERIES.items():
-            trial = _Trial(self.make, self.make_model, name_of(self.make))
-            trial.name = f"{self.name}, shown {delivery}"
-            trial._same_each_time(rule)
-        for rule in (DELIVERIES["all labels at once"], DELIVERIES["labels two steps late"]):
-            self._survives_interruption(rule)
+        for delivery in DELIVERIES:
+            self._same_each_time(delivery)
+        for delivery in ("all labels at once", "labels two steps late"):
+            self._survives_interruption(delivery)
 
-    def run(self, rule: dict[str, Any], *, seed: int = 0, probed: bool = False) -> tuple[list[str], dict[str, str]]:
+    def undisturbed(self, delivery: str) -> Ended:
+        """How it ends if all goes well; made once for all that is compared with it."""
+        if delivery not in self._undisturbed:
+            self._undisturbed[delivery] = self.run(delivery)
+        return self._undisturbed[delivery]
+
+    def run(self, delivery: str, *, seed: int = 0, probed: bool = False) -> Ended:
         """All answers and the final state, with the global random numbers started from `seed`."""
         with global_seed(seed):
-            return self._walk(self.learner(), Revealing(TASK, seed=Seed(3), **rule), 0, STEPS, probed=probed)
+            return self._walk(self.learner(), _reveal(delivery), probed=probed)
 
     def _walk(
-        self, learner: Learner, reveal: Revealing, start: int, stop: int, *, probed: bool = False
-    ) -> tuple[list[str], dict[str, str]]:
+        self,
+        learner: Learner,
+        reveal: Revealing,
+        *,
+        start: int = 0,
+        probed: bool = False,
+        after_step: Callable[[int], None] = lambda done: None,
+    ) -> Ended:
         watched = _Watched(learner, self.name, [step.samples.y for step in self.steps])
         notes, probes = _Notes(), _Examined(self.probe if probed else None)
-        if stop < STEPS:
-            watched.finish = lambda: None  # type: ignore[method-assign]  # interrupted before the end
-        loop.run(self.steps[:stop], watched, reveal, probes, notes, start=start)  # type: ignore[arg-type]
+        loop.run(self.steps, watched, reveal, probes, notes, start=start, after_step=after_step)  # type: ignore[arg-type]
         watched.check_handed()
         return notes.answers, _picture(learner)
 
@@ -223,30 +233,37 @@ class _Trial:
             same = digest([said.prediction, said.scores]) == digest([answer.prediction, answer.scores])
             assert same, f"{self.name}: answer differs from predict just before it, and `answer` is not overridden"
 
-    def _same_each_time(self, rule: dict[str, Any]) -> None:
-        (answers, end), (answers_too, end_too) = self.run(rule, seed=0), self.run(rule, seed=1)
+    def _same_each_time(self, delivery: str) -> None:
+        shown = replace(self, name=f"{self.name}, shown {delivery}")
+        (answers, end), (answers_too, end_too) = shown.undisturbed(delivery), shown.run(delivery, seed=1)
         differ = [key for key in end if end[key] != end_too.get(key)]
         why = "is everything random drawn from self.seed?"
-        assert not differ, f"{self.name}: the same seed and data do not give the same {', '.join(differ)}; {why}"
-        assert answers == answers_too, f"{self.name}: the same seed and data do not give the same answers; {why}"
+        assert not differ, f"{shown.name}: the same seed and data do not give the same {', '.join(differ)}; {why}"
+        assert answers == answers_too, f"{shown.name}: the same seed and data do not give the same answers; {why}"
 
     def _probes_do_not_matter(self) -> None:
-        rule = DELIVERIES["all labels at once"]
-        alone, probed = self.run(rule), self.run(rule, probed=True)
+        alone, probed = (
+            self.undisturbed("all labels at once"),
+            self.run("all labels at once", probed=True),
+        )
         assert alone == probed, f"{self.name} ends differently if predict is called on the way; it must change nothing"
 
-    def _survives_interruption(self, rule: dict[str, Any]) -> None:
-        whole, end = self.run(rule)
-        for cut in range(1, STEPS):
-            learner, reveal = self.learner(), Revealing(TASK, seed=Seed(3), **rule)
-            self._walk(learner, reveal, 0, cut)
-            fresh, fresh_reveal = self.learner(), Revealing(TASK, seed=Seed(3), **rule)
-            saved = self._saved_and_loaded({"learner": learner.state(), "reveal": reveal.state()})
-            fresh.restore(saved["learner"])
-            fresh_reveal.restore(saved["reveal"])
-            before, after = digest(learner.state()), digest(fresh.state())
-            assert before == after, f"{self.name}: restore does not bring back what state() gave"
-            answers, end_too = self._walk(fresh, fresh_reveal, cut, STEPS)
+    def _survives_interruption(self, delivery: str) -> None:
+        whole, end = self.undisturbed(delivery)
+        learner, reveal, saved = self.learner(), _reveal(delivery), []
+
+        def save(done: int) -> None:
+            now = {"learner": learner.state(), "reveal": reveal.state()}
+            saved.append((self._saved_and_loaded(now), digest(now["learner"])))
+
+        same = (whole, end) == self._walk(learner, reveal, after_step=save)
+        assert same, f"{self.name} ends differently if it is saved on the way; state() must change nothing"
+        for cut, (loaded, before) in enumerate(saved[:-1], start=1):
+            fresh, fresh_reveal = self.learner(), _reveal(delivery)
+            fresh.restore(loaded["learner"])
+            fresh_reveal.restore(loaded["reveal"])
+            assert before == digest(fresh.state()), f"{self.name}: restore does not bring back what state() gave"
+            answers, end_too = self._walk(fresh, fresh_reveal, start=cut)
             same = whole[cut:] == answers and end == end_too
             assert same, (
                 f"{self.name}: saved after step {cut} and loaded, it goes on differently from one that was never "
@@ -261,6 +278,10 @@ class _Trial:
             except TypeError as error:
                 raise AssertionError(f"{self.name}: its state cannot be saved: {error}") from error
             return state.load(path)
+
+
+def _reveal(delivery: str) -> Revealing:
+    return Revealing(TASK, seed=Seed(3), **DELIVERIES[delivery])
 
 
 def _models(learner: Learner) -> Iterator[MakeModel]:

@@ -84,7 +84,7 @@ def global_seed(seed: int) -> Iterator[None]:
             import torch
 
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
+                torch.default_generator.manual_seed(seed)
                 yield
         else:
             yield
