@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import driftline
+from driftline.engine import local
 from driftline.engine.execute import Event, StageFailed, WorkerLost, execute
+from driftline.engine.local import Worker
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.engine.stages import Stage
@@ -227,3 +229,36 @@ def test_setting_the_clock_changes_no_duration(tmp_path: Path, monkeypatch: pyte
     ((sweep, _),) = sweeps(store)
     ran = loads((store.run_folder(planned.run_keys[0]) / "runtime.json").read_text())["seconds"]
     assert 0 < ran <= sweep.took["deploy"][1] < 600
+
+
+class Mortal:
+    """A process that has finished its stage just when its time is up."""
+
+    code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.code
+
+    def send_signal(self, which: int) -> None: ...
+
+    def kill(self) -> None:
+        self.code = -9
+
+    def wait(self) -> int | None:
+        return self.code
+
+
+def test_a_worker_that_is_about_to_be_killed_gets_no_further_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, process = Worker(Store(tmp_path), None, timeout=0.01), Mortal()
+    worker._process = process  # type: ignore[assignment]
+
+    def conversation(*_: Any) -> Iterator[dict[str, Any]]:
+        yield {"done": 0, "of": 0}
+        time.sleep(0.1)  # the clock has gone off, and the process has its last words
+        yield {"finished": "k", "computed": True}
+
+    monkeypatch.setattr(local, "_conversation", conversation)
+    assert worker.compute(stage("k"), lambda done, of: None)
+    assert process.code == -9, "the next stage finds it dead and starts another"
