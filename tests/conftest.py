@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-import torch
 
-from driftline.data import folders
+# Two test processes with two threads each would fight for the cores. Set before anything loads a library that asks.
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
 
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """Two test processes with two threads each would fight for the cores."""
+    """The same for torch, whatever a test before this one has set."""
+    import torch
+
     torch.set_num_threads(1)
 
 
@@ -25,6 +28,8 @@ def no_kept_features(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def real_data() -> list[Path]:
     """The folders with real data; the tests that need them say what is missing otherwise."""
+    from driftline.data import folders
+
     found = [folder for folder in folders() if folder.is_dir()]
     if not found:
         pytest.skip("no real data here: set DRIFTLINE_DATA to a folder that holds them")

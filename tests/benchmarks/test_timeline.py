@@ -166,7 +166,7 @@ def test_real_portraits_by_decade(real_data: list[Path], tmp_path: Path) -> None
         "benchmark": "timeline",
         "data": "yearbook",
         "model": {"name": "yearbook-cnn", "width": 8},
-        "methods": [{"name": "ft", "updates": 100}],
+        "methods": [{"name": "ft", "updates": 50}],
         "timeline": {"period": "decade", "draws": 50},
     }
     (run,) = driftline.run(spec, runs=tmp_path).runs

@@ -16,7 +16,10 @@ import pandas as pd
 import pytest
 
 from driftline.cli.main import main
+from driftline.engine import engines
 from driftline.store import Store
+
+from ..engine.forked import ForkedWorker
 
 Command = Callable[..., tuple[int, str, str]]
 RUN = (
@@ -333,23 +336,14 @@ def test_a_failed_run_gives_exit_code_1_and_is_listed(driftline: Command, tmp_pa
     assert "erm" in out
 
 
-def test_interrupt_exits_130_and_the_same_command_resumes(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "driftline", "run", "timeline", "--data", "digits", "--model", "linear"]
-    command += [
-        "--methods",
-        "ft",
-        "--set",
-        "ft.updates=200",
-        "--set",
-        "timeline.draws=10",
-        "--jobs",
-        "2",
-        "--seeds",
-        "2",
-    ]
-    environment = {**os.environ, "DRIFTLINE_CHECKPOINT_SECONDS": "0"}
+def test_interrupt_exits_130_and_the_same_command_resumes(
+    driftline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["run", "timeline", "--data", "digits", "--model", "linear", "--methods", "ft", "--jobs=2", "--seeds=2"]
+    command += ["--set", "ft.updates=200", "--set", "timeline.draws=10"]
+    monkeypatch.setenv("DRIFTLINE_CHECKPOINT_SECONDS", "0")
     running = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-m", "driftline", *command], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     work, limit = tmp_path / "driftline-runs" / "work", time.monotonic() + 60
     while not list(work.glob("*/checkpoint.safetensors")) and time.monotonic() < limit:
@@ -361,7 +355,10 @@ def test_interrupt_exits_130_and_the_same_command_resumes(tmp_path: Path) -> Non
     assert "Traceback" not in err
     assert not list((tmp_path / "driftline-runs").glob("failed/*")), "an interrupted run has not failed"
     assert list(work.glob("*/checkpoint.safetensors"))
-    assert subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).returncode == 0
+    monkeypatch.setattr(engines, "Worker", ForkedWorker)
+    code, out, err = driftline(*command)
+    assert (code, err.count("finished")) == (0, 2), err
+    assert "0 failed" in out
 
 
 @pytest.mark.parametrize("kind", ["methods", "benchmarks", "datasets", "models", "metrics"])

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
+import driftline
 from driftline.cli.main import app
 from driftline.engine.engines import Engine, executors, size_of
 from driftline.errors import UserError
@@ -86,3 +89,28 @@ def test_flags_say_what_is_wrong_before_anything_is_planned() -> None:
         result = CliRunner().invoke(app, [*words, *flags])
         assert isinstance(result.exception, UserError)
         assert reason in str(result.exception)
+
+
+MINE = """
+import torch
+from dataclasses import dataclass
+from threadpoolctl import threadpool_info
+from driftline.learners.ft import FineTune
+
+@dataclass
+class Mine(FineTune):
+    def learn(self, x, y):
+        super().learn(x, y)
+        assert {library["num_threads"] for library in threadpool_info()} == {torch.get_num_threads()} == {1}
+"""
+
+
+def test_stages_have_one_thread_however_many_there_are(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    method = {"name": f"{tmp_path}/mine.py:Mine", "updates": 1}
+    data = {"name": "digits", "periods": 3}
+    spec = {"benchmark": "timeline", "data": data, "model": "linear", "methods": [method], "timeline": {"draws": 5}}
+    torch.set_num_threads(2)
+    with threadpool_limits(2):
+        driftline.run(spec, runs=tmp_path / "runs")
+        assert torch.get_num_threads() == 2, "and are given back"
