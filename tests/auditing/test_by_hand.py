@@ -15,6 +15,8 @@ from driftline.auditing.setting import Limits, Setting, setting
 from driftline.data.frame import read
 from driftline.seeds import Seed
 
+pytestmark = pytest.mark.xdist_group("by-hand")  # what all its tests use is made once
+
 SIZE, PERIODS = 400, 10
 FEATURES = ["day", "period", "nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
 

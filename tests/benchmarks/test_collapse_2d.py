@@ -26,6 +26,8 @@ from driftline.cli.collapse_2d import collapse_2d
 from driftline.errors import UserError
 from driftline.seeds import Seed
 
+pytestmark = pytest.mark.xdist_group("collapse-2d")  # what all its tests use is made once
+
 # Of a symmetrised sample of 20,000 points: accuracy at the start, at best and at the end.
 MEASURED = {1: (0.776, 0.808, 0.808), 2: (0.789, 0.819, 0.694)}
 

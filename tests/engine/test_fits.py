@@ -231,6 +231,8 @@ from dataclasses import dataclass
 import numpy as np
 from driftline.shifts import Shift
 
+pytestmark = pytest.mark.xdist_group("fits")  # what all its tests use is made once
+
 @dataclass(frozen=True)
 class Darker(Shift):
     amount: float = {amount}

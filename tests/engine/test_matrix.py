@@ -19,6 +19,8 @@ from driftline.jobs import Choice
 from driftline.report.matrix import View, views
 from driftline.store import Store
 
+pytestmark = pytest.mark.xdist_group("matrix")  # what all its tests use is made once
+
 NARROW = {"name": "conv-1", "width": 2}
 FLAT = {"name": "mlp", "width": 16, "depth": 1}
 RESET = {"name": "resetting", "method": "ewc", "options": {"decay": 0.5}}

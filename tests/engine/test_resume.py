@@ -18,6 +18,8 @@ from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.store import Store
 
+pytestmark = pytest.mark.xdist_group("resume")  # what all its tests use is made once
+
 SPEC = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 8},

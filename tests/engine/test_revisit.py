@@ -30,6 +30,8 @@ from driftline.models.joint import JointNetwork
 from driftline.record import Record, Run
 from driftline.training.fit import outputs
 
+pytestmark = pytest.mark.xdist_group("revisit")  # what all its tests use is made once
+
 LOW_RANK = "seq-ft(structure=low-rank-multiply, rank=1)"
 METHODS = ["baseline", "oracle", "seq-ft", "lp-ft", "st-1", "sft", "seq-ewc", "sst-1", "jm", "jst-1"]
 STEPS = {
