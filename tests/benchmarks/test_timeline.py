@@ -159,6 +159,17 @@ def test_frozen_needs_a_trained_model_and_then_stays_it(tmp_path: Path) -> None:
     assert run.card["protocol"]["upstream_periods"] == ["0", "1"]
 
 
+@pytest.mark.parametrize("protocol", ["stream", "fix"])
+def test_upstream_training_is_as_long_as_was_said(tmp_path: Path, protocol: str) -> None:
+    macs = []
+    for updates in (2, 6):
+        said = {"upstream": 1, "upstream_updates": updates, "protocol": protocol, "split": "4", "draws": 10}
+        spec = {**SPEC, "model": "linear", "methods": ["frozen"], "timeline": said}
+        (run,) = driftline.run(spec, runs=tmp_path).runs
+        macs.append(run.card["compute"]["upstream_macs"])
+    assert macs[1] == 3 * macs[0] > 0
+
+
 def test_real_portraits_by_decade(real_data: list[Path], tmp_path: Path) -> None:
     if not any((folder / "yearbook_32x32.npz").exists() for folder in real_data):
         pytest.skip("yearbook_32x32.npz is not among the real data")

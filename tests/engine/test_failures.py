@@ -98,7 +98,7 @@ def test_what_needs_a_failed_stage_fails_with_its_reason(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(stages, "train_upstream", broken)
     store = Store.create(tmp_path)
-    planned = plan(as_spec({**spec("ft"), "timeline": {"upstream": 1, "draws": 10}}), None)
+    planned = plan(as_spec({**spec("ft"), "timeline": {"upstream": 1, "upstream_updates": 20, "draws": 10}}), None)
     summary = carry_out(planned, store, None, jobs=1)
     assert not summary.computed
     runs = [summary.failed[key] for key in planned.run_keys]

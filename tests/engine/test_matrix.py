@@ -29,7 +29,7 @@ TINY: dict[str, Any] = {
     "timeline": {
         "data": {"name": "digits", "periods": 4},
         "model": NARROW,
-        "timeline": {"upstream": 1, "draws": 20},
+        "timeline": {"upstream": 1, "upstream_updates": 60, "draws": 20},
         "settings": {"ewc": {"updates": 5}, "er": {"epochs": 1}, "resetting": {"every": 2}},
     },
     "seq-to-final": {
@@ -227,7 +227,7 @@ def test_flags_win_over_the_recipe(tmp_path: Path) -> None:
     assert found["seeds"] == 2
     assert list(found["benchmarks"]) == ["timeline", "test-time"]
     assert found["methods"] == [{"name": "ewc", "decay": 0.5}, {"name": "tent"}]
-    assert found["benchmarks"]["timeline"]["timeline"] == {"upstream": 1, "draws": 9}
+    assert found["benchmarks"]["timeline"]["timeline"] == {"upstream": 1, "upstream_updates": 60, "draws": 9}
     assert found["benchmarks"]["test-time"] == TINY["test-time"]
 
 

@@ -22,7 +22,7 @@ SPEC: dict[str, Any] = {
     "data": {"name": "digits", "periods": 4},
     "model": "linear",
     "methods": [{"name": "erm", "updates": 2}, {"name": "ft", "updates": 2}],
-    "timeline": {"draws": 10, "upstream": 1},
+    "timeline": {"draws": 10, "upstream": 1, "upstream_updates": 20},
     "seeds": 1,
 }
 

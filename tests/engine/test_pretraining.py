@@ -23,7 +23,7 @@ SPEC: dict[str, Any] = {
     "data": {"name": "digits", "periods": 4},
     "model": "linear",
     "seeds": 1,
-    "timeline": {"upstream": 1},
+    "timeline": {"upstream": 1, "upstream_updates": 100},
 }
 
 

@@ -153,7 +153,13 @@ def test_other_code_of_a_method_within_a_method_is_another_run(tmp_path: Path) -
     own = tmp_path / "own.py"
     own.write_text(OWN.replace("erm", "ft").replace("ERM", "FineTune"))
     methods = [{"name": "resetting", "method": f"{own}:Own"}]
-    spec = {**SPEC, "model": "linear", "methods": methods, "seeds": 1, "timeline": {"draws": 10, "upstream": 1}}
+    spec = {
+        **SPEC,
+        "model": "linear",
+        "methods": methods,
+        "seeds": 1,
+        "timeline": {"draws": 10, "upstream": 1, "upstream_updates": 20},
+    }
     (first,) = driftline.run(spec, runs=tmp_path / "runs").runs
     own.write_text(own.read_text() + "\n# changed\n")
     (second,) = driftline.run(spec, runs=tmp_path / "runs").runs

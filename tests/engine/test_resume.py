@@ -27,7 +27,7 @@ SPEC = {
     "methods": [{"name": "erm", "updates": 40}, {"name": "erm-all", "updates": 40}, {"name": "ft", "updates": 40}],
     "seeds": 2,
     "reveal": {"delay": 1, "budget": 60},
-    "timeline": {"draws": 50, "upstream": 1},
+    "timeline": {"draws": 50, "upstream": 1, "upstream_updates": 400},
 }
 FILES = ("answers.parquet", "probes.parquet", "scores.parquet", "card.json")
 

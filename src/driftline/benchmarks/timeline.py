@@ -8,7 +8,7 @@ on every later period in full, which gives A(t, tau). No model is ever examined 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -51,6 +51,8 @@ class Options(base.Options):
     half of all periods ahead."""
     upstream: int = Field(default=0, ge=0)
     """How many first periods train the model that every method starts from."""
+    upstream_updates: int = Field(default=3000, ge=0)
+    """How many updates that takes."""
     delta: float = Field(default=0.9, ge=0, le=1)
     """Stability horizon: the share of the oracle's accuracy that still counts as valid."""
     epsilon: float = Field(default=0.0, ge=0, le=1)
@@ -133,11 +135,13 @@ class Timeline:
             "off_diagonal": "all samples of the later period",
         }
         pictured = pictures(timeline, options.upstream, seed.child("picture"))
+        schooling = {"updates": options.upstream_updates}
         if options.protocol == "fix":
-            return eval_fix.lay_out(timeline, options.split, upstream, options.upstream, protocol, pictured)
+            fixed = eval_fix.lay_out(timeline, options.split, upstream, options.upstream, protocol, pictured)
+            return replace(fixed, schooling=schooling)
         stream = Deployment(timeline, options.upstream, len(timeline))
         probes = LaterPeriods(timeline, options.upstream, options.horizon)
-        return base.Layout(stream, probes, upstream, protocol=protocol, pictured=pictured)
+        return base.Layout(stream, probes, upstream, schooling, protocol=protocol, pictured=pictured)
 
     def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """The metrics of a timeline, with their settings; every variant by name."""
