@@ -6,8 +6,11 @@ the work goes before the place that the name says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 _copies: dict[str, Path] = {}
 
@@ -21,3 +24,22 @@ def instead(copies: Mapping[str, Path]) -> None:
     """From now on read these copies, and no others, for the names they have."""
     _copies.clear()
     _copies.update(copies)
+
+
+def texts(value: Any) -> Iterator[str]:
+    """All texts in a tree of settings that could name a file.
+
+    >>> list(texts({"method": "own.py:Own", "points": [{"weights": "a.pt", "lr": 0.1}]}))
+    ['own.py:Own', 'a.pt']
+    """
+    if isinstance(value, str) and "\n" not in value and "\0" not in value and len(value) < 1000:
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from texts(one)
+
+
+def sources(text: str) -> list[str]:
+    """The files of a user's code that a text names, as `my own.py:Own` and `C+fade.py:Fade=20,R` do."""
+    named = (text.rpartition(":")[0], *re.findall(r"([^\s,+]+\.py):", text))
+    return [path for path in dict.fromkeys(named) if path.endswith(".py") and os.path.isfile(file_of(path))]

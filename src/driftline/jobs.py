@@ -9,7 +9,6 @@ import functools
 import hashlib
 import inspect
 import json
-import re
 import typing
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,10 +17,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
-from driftline import models, registry
+from driftline import handed, models, registry
 from driftline.data import weights_file
 from driftline.errors import UserError, unknown
-from driftline.handed import file_of
 from driftline.learners.base import Learner
 from driftline.learners.limits import USUAL, must_keep
 from driftline.types import Reveal
@@ -130,7 +128,7 @@ class Job(Strict):
         parts = self.model_dump(mode="json", include={"benchmark", "data", "model", "seed"})
         decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
         options = {name: value for name, value in self.options.items() if decisive is None or name in decisive}
-        files = _files(self.data, (self.model,), options)
+        files = _files(self.data, (self.model, self.pretraining), options)
         said = {"options": options, "fingerprint": fingerprint, "files": files, "stage": "upstream"}
         return hash_of({**parts, **said, "pretraining": self.pretraining.model_dump(mode="json")})
 
@@ -161,12 +159,12 @@ def _files(data: Choice, choices: Iterable[Choice], options: dict[str, Any]) -> 
 
     Of data, the fingerprint says what they hold, so their files may be gone by the time a stage is computed.
     """
-    texts = [text for text in options.values() if isinstance(text, str)]
-    texts += [text for choice in choices for text in choice.settings.values() if isinstance(text, str)]
-    sources = [choice.name.rpartition(":")[0] for choice in (data, *choices)]
-    sources += [path for text in texts for path in re.findall(r"([^\s,+]+\.py):", text)]  # as a method around another
+    texts = list(handed.texts([options, *(choice.settings for choice in choices)]))
+    own = [choice.name.rpartition(":")[0] for choice in (data, *choices)]
+    own = [path for path in own if path.endswith(".py")]
+    own += [path for text in texts for path in handed.sources(text)]  # as that of a method around another
     found = {text: weights_file(text) for text in texts if text}
-    named = {**{path: file_of(path) for path in sources if path.endswith(".py")}, **found}
+    named = {**{path: handed.file_of(path) for path in own}, **found}
     return {name: content_hash(path) for name, path in named.items() if path}
 
 

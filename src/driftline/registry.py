@@ -101,7 +101,7 @@ def _texts(room: str) -> dict[str, str]:
     """The source of each file of a room, by the name of its module; a folder counts for nothing."""
     folders = importlib.import_module(room).__path__
     files = [file for folder in folders for file in sorted(Path(folder).glob("*.py"))]
-    return {f"{room}.{file.stem}": file.read_text() for file in files if file.stem != "__init__"}
+    return {f"{room}.{file.stem}": file.read_text(encoding="utf-8") for file in files if file.stem != "__init__"}
 
 
 def _load(kind: str) -> dict[str, Any]:

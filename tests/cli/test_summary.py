@@ -17,7 +17,7 @@ def test_what_failed_is_named_once_per_reason(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err.splitlines() == [
         "failed: m0 seed 0, m1 seed 0: odd",
         "failed: m2 seed 0: even",
-        "failed, and its setting does not compete: m3 seed 0: RuntimeError: no",
+        "failed trial: m3 seed 0: RuntimeError: no",
     ]
 
 

@@ -240,6 +240,18 @@ def test_why_a_task_was_lost_is_said_in_a_sentence(tmp_path: Path) -> None:
     assert "RaySystemError: System error: odd" in str(hand._lost(call, kinds.RaySystemError("odd")))
 
 
+def test_the_log_of_an_earlier_attempt_is_not_that_of_a_stage_that_said_nothing(tmp_path: Path) -> None:
+    ray, store = pytest.importorskip("ray"), Store.create(tmp_path)
+    line: Any = SimpleNamespace(closing=False, timeout=5.0)
+    hand = OnRay(ray, None, {}, None, line, store, None, 2)  # type: ignore[arg-type]
+    store.log_path("k").parent.mkdir()
+    store.log_path("k").write_text("long ago")
+    for words, said in (("", ""), ("just now", "the end of its log:\njust now")):
+        call = Call(Stage("k", "deploy", {}), lambda done, of: None, None, overdue=True, last_words=words)
+        hand._lost(call, ray.exceptions.RayError())
+        assert store.failure("k")["traceback"] == said
+
+
 def test_without_an_address_a_cluster_is_started_and_ctrl_c_ends_it(here: Path) -> None:
     pytest.importorskip("ray")
     spec = {**timeline("erm", {"name": "mine.py:Mine", "updates": 1, "does": "hang"}, seeds=1)}

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import driftline
+from driftline import handed
+from driftline.data import weights_file
 from driftline.engine import run as engine_run
 from driftline.errors import UserError
 from driftline.store import Store
@@ -164,3 +166,34 @@ def test_other_code_of_a_method_within_a_method_is_another_run(tmp_path: Path) -
     own.write_text(own.read_text() + "\n# changed\n")
     (second,) = driftline.run(spec, runs=tmp_path / "runs").runs
     assert first.key != second.key
+
+
+TEACHER = """
+from dataclasses import dataclass
+from driftline.learners.trained import Trained
+
+@dataclass
+class Teacher(Trained):
+    def train(self, x, y):
+        for _ in range(1):
+            super().train(x, y)
+"""
+
+
+@pytest.mark.parametrize("named", [lambda own: own, lambda own: {"name": own}], ids=["text", "settings"])
+def test_other_code_of_a_pretraining_makes_another_upstream_model(tmp_path: Path, named: Any) -> None:
+    own = tmp_path / "my own.py"  # a space in a name must not hide it
+    few = {"draws": 10, "upstream": 1, "upstream_updates": 5}
+    method = {"name": "ncm", "pretraining": named(f"{own}:Teacher")}
+    spec = {**SPEC, "model": "linear", "methods": [method], "seeds": 1, "timeline": few}
+    own.write_text(TEACHER)
+    (first,) = driftline.run(spec, runs=tmp_path / "runs").runs
+    own.write_text(TEACHER.replace("range(1)", "range(3)"))
+    (second,) = driftline.run(spec, runs=tmp_path / "runs").runs
+    assert first.key != second.key
+    assert second.card["compute"]["upstream_macs"] == 3 * first.card["compute"]["upstream_macs"] > 0
+
+
+def test_a_text_too_long_for_a_name_names_no_file() -> None:
+    assert handed.sources(300 * "a" + ".py:Own") == []
+    assert weights_file(300 * "a") is None

@@ -192,3 +192,18 @@ def test_refusals_are_sentences() -> None:
 
 def test_unit_rows() -> None:
     np.testing.assert_array_equal(unit(np.float32([[3, 4], [0, 0]])), np.float32([[0.6, 0.8], [0, 0]]))
+
+
+class EverySecond(NearestClassMean):
+    """Learns from every second label only."""
+
+    def absorb(self, x: np.ndarray, label: int) -> None:
+        if self.heard % 2:
+            super().absorb(x, label)
+
+
+def test_what_is_derived_from_nearest_class_mean_learns_in_its_own_way() -> None:
+    steps, learners = stream(60, 4, 20), [prepared(EverySecond(), 4), prepared(EverySecond(), 4)]
+    fast, plain = (walk(one, steps, labels(4), plainly) for one, plainly in zip(learners, (False, True), strict=True))
+    must_equal(fast, plain)
+    assert [int(one.counts.sum()) for one in learners] == [30, 30]

@@ -137,7 +137,7 @@ def failures(how: Summary, stages: Iterable[Stage]) -> None:
     """What failed, by name, and why."""
     names = {stage.key: stage.name for stage in stages}
     _named("failed", how.failed, names)
-    _named("failed, and its setting does not compete", how.excluded, names)
+    _named("failed trial", how.excluded, names)
 
 
 def _named(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> None:

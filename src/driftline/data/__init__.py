@@ -167,7 +167,7 @@ def weights_file(name: str) -> Path | None:
     """The file itself, or the one of this name in a data folder or in `weights` there; None if there is none."""
     given = file_of(name)
     places = [given, *(folder / part / given for folder in folders() for part in ("weights", "."))]
-    return next((place for place in places if place.is_file()), None)
+    return next((place for place in places if os.path.isfile(place)), None)  # also if it is too long for a name
 
 
 def find(where: Sequence[Path], names: Sequence[str], dataset: str, advice: str) -> Path:

@@ -176,7 +176,8 @@ class OnRay:
             if call.last_words:
                 write_bytes(self.store.log_path(call.stage.key), call.last_words.encode())
             reason = f"it took longer than the {self.line.timeout:g} s that --timeout allows"
-            return self._failed(call.stage, reason, logs.tail(self.store, call.stage.key))
+            said = logs.tail(self.store, call.stage.key) if call.last_words else ""  # else it is of an earlier attempt
+            return self._failed(call.stage, reason, said)
         if isinstance(error, kinds.OutOfMemoryError):
             return WorkerLost("its machine ran out of memory: ask for more with --memory, or run fewer with --jobs")
         if isinstance(error, kinds.NodeDiedError | kinds.ObjectLostError):

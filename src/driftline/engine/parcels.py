@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -80,10 +79,9 @@ def named_files(job: Job) -> dict[str, Path]:
 
     The dataset travels as arrays, so files of its settings are not among them.
     """
-    texts = {*_texts(job.options), *_texts(job.model.settings), *_texts(job.method.settings), *_texts(_points(job))}
+    texts = set(handed.texts([job.options, job.model.settings, job.method.settings, _points(job)]))
     names = {job.data.name, job.model.name, job.method.name, *texts}
-    sources = {path for text in names for path in re.findall(r"([^\s,+]+\.py):", text)}
-    found = {source: handed.file_of(source) for source in sources}
+    found = {source: handed.file_of(source) for name in names for source in handed.sources(name)}
     for text in texts:
         place = weights_file(text) or handed.file_of(text)
         if text and ("/" in text or place.is_file()):
@@ -93,18 +91,6 @@ def named_files(job: Job) -> dict[str, Path]:
 
 def _points(job: Job) -> list[dict[str, Any]]:
     return list(job.contest.points) if job.contest else []
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in a tree of settings that could be the name of a file."""
-    if isinstance(value, str) and "\n" not in value and "\0" not in value and len(value) < 1000:
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
 
 
 def state_of(path: Path) -> tuple[Any, ...]:

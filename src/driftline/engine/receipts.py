@@ -6,13 +6,12 @@ To plan a sweep of thousands of runs means to build every method, which takes lo
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from driftline import handed
 from driftline.atomic import write_json
 from driftline.data import Dataset, weights_file
 from driftline.engine import card
@@ -20,7 +19,6 @@ from driftline.engine.execute import Summary, done
 from driftline.engine.plan import Plan
 from driftline.engine.sharing import saved_by_sharing
 from driftline.errors import DiskError
-from driftline.handed import file_of
 from driftline.jobs import content_hash, hash_of
 from driftline.spec import Spec
 from driftline.store import Store
@@ -80,24 +78,14 @@ def keep(spec: Spec, dataset: Dataset, store: Store, planned: Plan, summary: Sum
 def _path(spec: Spec, dataset: Dataset, store: Store) -> Path:
     """Named by all that decides the plan: the spec, the data's content, the files that it names, and the code."""
     said = spec.model_dump(mode="json")
-    files = {str(path): content_hash(path) for text in _texts(said) for path in _files(text)}
+    files = {str(path): content_hash(path) for text in handed.texts(said) for path in _files(text)}
     name = hash_of({"spec": said, "data": dataset.fingerprint, "files": files, "code": card.sources_hash()})
     return store.folder / "receipts" / f"{name}.json"
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in a spec."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one)
-
-
 def _files(text: str) -> Iterator[Path]:
-    """The files that a text names: weights, or a user's own code, as in `C+fade.py:Fade=20,R`."""
-    named = {text.rpartition(":")[0], *re.findall(r"([^\s,+]+\.py):", text)}
-    sources = [path for path in map(file_of, sorted(named)) if path.suffix == ".py" and path.is_file()]
-    yield from sources
+    """The files that a text names: weights, or a user's own code."""
+    sources = handed.sources(text)
+    yield from map(handed.file_of, sources)
     if text and not sources and (weights := weights_file(text)):
         yield weights
