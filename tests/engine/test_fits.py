@@ -19,6 +19,7 @@ from driftline.engine.sharing import saved_by_sharing
 from driftline.errors import UserError
 from driftline.store import Store
 
+pytestmark = pytest.mark.xdist_group("fits")  # what all its tests use is made once
 FILES = ("answers.parquet", "probes.parquet", "scores.parquet", "trials.parquet", "card.json")
 METHODS = ["oracle", "seq-ft", "lp-ft", "st-1", "sft", "seq-ewc"]
 
@@ -230,8 +231,6 @@ BLOCK = """
 from dataclasses import dataclass
 import numpy as np
 from driftline.shifts import Shift
-
-pytestmark = pytest.mark.xdist_group("fits")  # what all its tests use is made once
 
 @dataclass(frozen=True)
 class Darker(Shift):
