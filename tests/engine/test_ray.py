@@ -48,7 +48,7 @@ class Mine(FineTune):
             return
         print("working in", os.getcwd(), flush=True)
         marker = os.environ.get("MARKER", "")  # set where stages are to wait for the end of their machine, once
-        if marker and not os.path.exists(marker):
+        if marker and self.does == "nothing" and not os.path.exists(marker):
             with open(marker + ".part", "w") as file:
                 file.write(str(os.getppid()))
             os.rename(marker + ".part", marker)
