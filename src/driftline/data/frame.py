@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.data import table as tables
+from driftline.data.times import times_of
 from driftline.errors import UserError, unknown
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
@@ -84,7 +85,7 @@ def read(
     labelled = np.flatnonzero(table[target].notna().to_numpy())
     if len(labelled) < FEWEST:
         raise UserError(f"{name} has {len(labelled)} rows with a '{target}', and an audit needs at least {FEWEST}")
-    when = _times(table[time].iloc[labelled])
+    when, read_as = times_of(table[time].iloc[labelled])
     order = np.argsort(when, kind="stable")
     rows = labelled[order]
     y, asked = tables.target_of(table[target].iloc[rows], task)
@@ -92,6 +93,7 @@ def read(
     logged = None if prediction is None else _logged(table[prediction].iloc[rows], labels, asked)
     missing = len(table) - len(labelled)
     notes = [f"{missing:,} rows have no '{target}' yet and are left out"] if missing else []
+    notes += read_as
     samples = Samples(x=rows, y=y, id=rows, time=when[order])
     return Frame(name, table, tuple(used), samples, asked, labels, logged, tuple(notes))
 
@@ -127,13 +129,6 @@ def _refuse(table: pd.DataFrame, name: str, named: list[str], used: list[str], n
         held = pd.api.types.infer_dtype(table[column].iloc[:1000], skipna=True)
         if held in ("mixed", "bytes", "complex"):
             raise UserError(f"feature column '{column}' holds {held} values; name the others with --features")
-
-
-def _times(column: pd.Series) -> np.ndarray:
-    if column.dtype.kind == "M" and not column.isna().any():  # already moments: nothing to guess
-        moments = column if getattr(column.dtype, "tz", None) is None else column.dt.tz_convert(None)
-        return moments.to_numpy("datetime64[us]")
-    return tables.times_of(column)
 
 
 def _says_when(column: pd.Series) -> bool:

@@ -20,6 +20,7 @@ import pyarrow.parquet
 from pandas.api import types as kinds
 
 from driftline.data import Dataset, find, reading
+from driftline.data.times import times_of
 from driftline.errors import UserError, unknown
 from driftline.registry import register
 from driftline.tasks import Classification, Regression, Task
@@ -50,14 +51,14 @@ def table(
     named = [time, target, *([] if id is None else [id])]
     used = [c for c in frame.columns if c not in named] if features is None else list(features)
     _refuse_columns(frame, file, target, named, used)
-    when = times_of(frame[time])
+    when, read_as = times_of(frame[time])
     order = np.argsort(when, kind="stable")
     frame, when = frame.iloc[order], when[order]
     y, asked = target_of(frame[target], task)
     x, notes = _encode(frame[used])
     samples = Samples(x=x, y=y, id=order if id is None else _ids(frame[id]), time=when)
     note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {len(used)} columns"
-    return Dataset("table", samples, asked, (note, *notes))
+    return Dataset("table", samples, asked, (note, *read_as, *notes))
 
 
 def read_file(file: Path) -> pd.DataFrame:
@@ -92,43 +93,6 @@ def _refuse_columns(frame: pd.DataFrame, file: Path, target: str, named: list[st
         raise UserError(f"{file}: features must be one or more different columns without the target '{target}'")
     if len(frame) < 2:
         raise UserError(f"cannot use {file}: expected at least two rows under the header, but found {len(frame)}")
-
-
-def times_of(column: pd.Series) -> np.ndarray:
-    """Numbers as they are, all else as moments in UTC; texts are read in the way that suits most rows."""
-    _refuse_gaps(column, "time", "drop those rows")
-    if kinds.is_bool_dtype(column):
-        raise UserError(f"time column '{column.name}' is true or false; expected numbers or dates")
-    if kinds.is_numeric_dtype(column):
-        return column.to_numpy(np.int64 if kinds.is_integer_dtype(column) else np.float64)
-    best = _moments(column)
-    if best.isna().any():
-        row = int(np.flatnonzero(best.isna())[0])
-        raise UserError(
-            f"time column '{column.name}' has {column.iloc[row]!r} in row {row + 1} under the header; expected "
-            "numbers, or dates written in one way such as 2020-01-31"
-        )
-    return best.to_numpy() if kinds.is_numeric_dtype(best) else best.dt.tz_localize(None).to_numpy("datetime64[us]")
-
-
-def _moments(column: pd.Series) -> pd.Series:
-    """Texts as numbers or moments, in the way that suits most rows; missing where a row cannot be read so."""
-    numbers = pd.to_numeric(column.astype(str), errors="coerce").replace([np.inf, -np.inf], np.nan)
-    iso = pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
-    if not numbers.isna().any() or not iso.isna().any():
-        return iso if numbers.isna().any() else numbers
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that no single format was found: the worst rows are reported
-        month = pd.to_datetime(column, errors="coerce", utc=True)
-        day = pd.to_datetime(column, errors="coerce", utc=True, dayfirst=True) if iso.isna().all() else iso
-    if not month.isna().any() and not day.isna().any() and not month.equals(day):
-        row = int(np.flatnonzero(month != day)[0])
-        raise UserError(
-            f"time column '{column.name}' can be read with the month or the day first: {column.iloc[row]!r} in row "
-            f"{row + 1} under the header is {month.iloc[row]:%Y-%m-%d} or {day.iloc[row]:%Y-%m-%d}; write dates such "
-            "as 2020-01-31"
-        )
-    return max((numbers, iso, month, day), key=lambda read: read.notna().sum())
 
 
 def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
