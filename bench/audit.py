@@ -34,11 +34,11 @@ def write(path: Path, rows: int, columns: int) -> int:
 def memory() -> int:
     """Proportional set size of this process and its children, in bytes."""
     me = os.getpid()
-    pids = [me, *(int(p) for p in Path(f"/proc/{me}/task/{me}/children").read_text().split())]
+    pids = [me, *(int(p) for p in Path(f"/proc/{me}/task/{me}/children").read_text(encoding="utf-8").split())]
     total = 0
     for pid in pids:
         try:
-            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
         except OSError:
             continue
         total += next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) * 1024
@@ -55,10 +55,10 @@ def main(rows: int = 1_000_000, columns: int = 50) -> None:
         path = Path(folder) / "table.parquet"
         pid = os.fork()  # the table is made elsewhere, so that its memory is not counted here
         if not pid:
-            Path(folder, "size").write_text(str(write(path, rows, columns)))
+            Path(folder, "size").write_text(str(write(path, rows, columns)), encoding="utf-8")
             os._exit(0)
         os.waitpid(pid, 0)
-        size = int(Path(folder, "size").read_text())
+        size = int(Path(folder, "size").read_text(encoding="utf-8"))
         import driftline
 
         peak, over = [0], threading.Event()

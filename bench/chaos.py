@@ -101,7 +101,7 @@ def main() -> None:
     moments, kills, sweeps, began = random.Random(given.seed), Counter[str](), 0, time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         recipe, peace = Path(folder, "recipe.yaml"), Path(folder, "peace")
-        recipe.write_text(RECIPE)
+        recipe.write_text(RECIPE, encoding="utf-8")
         subprocess.run([sys.executable, "-m", "driftline", "run", recipe, "--runs", peace, "--quiet"], check=True)
         while kills.total() < given.kills:
             store = Path(folder, f"chaos-{sweeps}")

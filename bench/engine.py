@@ -95,7 +95,7 @@ def per_stage(n: int, beside: str | None) -> None:
 def processor_seconds(one: Worker) -> float:
     """What a worker has used so far."""
     assert one._process is not None
-    fields = Path(f"/proc/{one._process.pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{one._process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -128,7 +128,7 @@ def rerun(n: int) -> None:
     spec = parse({**SMALL, "methods": methods, "seeds": n // 10})
     with tempfile.TemporaryDirectory() as folder:
         recipe = Path(folder, "recipe.yaml")
-        recipe.write_text(spec.to_yaml())
+        recipe.write_text(spec.to_yaml(), encoding="utf-8")
         runs = filled_store(spec, Path(folder, "store"))
         command = [sys.executable, "-m", "driftline", "run", str(recipe), "--runs", str(Path(folder, "store"))]
         timed(command)

@@ -31,7 +31,7 @@ class Block:
 
 def blocks(document: Path) -> list[Block]:
     """All blocks, in order."""
-    found = FENCE.findall(document.read_text())
+    found = FENCE.findall(document.read_text(encoding="utf-8"))
     return [Block(one, dict(word.split("=", 1) for word in rest.split()), text) for one, rest, text in found]
 
 
@@ -45,7 +45,7 @@ class Reader:
 
     def follow(self, block: Block) -> None:
         if "title" in block.marks:
-            Path(block.marks["title"]).write_text(block.text)
+            Path(block.marks["title"]).write_text(block.text, encoding="utf-8")
         elif block.language == "python" and ">>>" not in block.text:
             exec(compile(block.text, "<document>", "exec"), {"__name__": "document"})
         elif block.language == "bash" and self._can(block):
@@ -68,5 +68,5 @@ class Reader:
         printed = self.capsys.readouterr()
         self.said += printed.out + printed.err
         if output:
-            Path(output).write_text(printed.out)
+            Path(output).write_text(printed.out, encoding="utf-8")
         return int(ended.value.code or 0)

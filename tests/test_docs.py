@@ -31,10 +31,10 @@ def test_the_tutorial_can_be_followed(reader: Reader) -> None:
     assert "gate failed: tas<0.9" in reader.said
     assert "It is the model that ages" in reader.said, "the table was made so that it is"
     assert "0 stage(s) computed, 18 reused, 0 failed" in reader.said, "the second time everything is there"
-    assert r"\toprule" in Path("table.tex").read_text()
+    assert r"\toprule" in Path("table.tex").read_text(encoding="utf-8")
     assert Path("report.html").stat().st_size > 10_000
     assert Path("curves.pdf").read_bytes().startswith(b"%PDF")
-    with open("curves.csv") as file:
+    with open("curves.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {row["method"] for row in rows} == {"frozen", "cft", "er"}
     assert all(row["n"] and row["low"] for row in rows)

@@ -53,7 +53,7 @@ def replacing(path: Path) -> Iterator[Path]:
             raise DiskError(f"cannot write {path}: its folder cannot be made") from error
         try:
             yield temporary
-            with open(temporary, "rb") as file:
+            with open(temporary, "rb+") as file:  # Windows flushes only what is open for writing
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         finally:

@@ -187,7 +187,7 @@ class Run:
     def card(self) -> dict[str, Any]:
         path = self.folder / "card.json"
         try:
-            card: dict[str, Any] = json.loads(path.read_text())
+            card: dict[str, Any] = json.loads(path.read_bytes())
         except ValueError as error:
             raise UserError(f"{path} is damaged ({error}): delete the folder it is in and run that again") from error
         return card

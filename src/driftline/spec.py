@@ -125,7 +125,7 @@ def read(path: Path) -> Spec:
 def mapping(path: Path) -> dict[str, Any]:
     """The content of a YAML file that is to be a spec."""
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -88,7 +88,7 @@ class Store:
             raise UserError(f"{self.folder} is a file; runs are kept in a folder")
         if self._marker.exists():
             try:
-                made_by = int(json.loads(self._marker.read_text())["format"])
+                made_by = int(json.loads(self._marker.read_bytes())["format"])
             except (ValueError, KeyError, TypeError) as error:
                 raise UserError(f"{self._marker} is damaged: expected {{'format': {FORMAT}}}") from error
             if made_by > FORMAT:
@@ -241,7 +241,7 @@ class Store:
 def _read_if_there(path: Path) -> dict[str, Any] | None:
     """The content of a JSON file; None if there is none, or another process has just removed it."""
     try:
-        content: dict[str, Any] = json.loads(path.read_text())
+        content: dict[str, Any] = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     return content

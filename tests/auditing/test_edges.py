@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import driftline
 from driftline.auditing.examples import table
+from driftline.auditing.work import carry_out
 from driftline.errors import UserError
 
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic"}
@@ -140,3 +142,10 @@ def test_a_column_that_says_when_is_named_with_the_way_to_leave_it_out() -> None
     again = driftline.audit(frame, **QUICK, features=others.split(","))
     assert again.numbers["data"]["says_when"] == []
     assert "--features" not in again.answers[2].text
+
+
+def test_pieces_run_in_this_process_where_forking_is_unsafe(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = {"a": os.getpid, "b": os.getpid}
+    assert os.getpid() not in carry_out(pieces, 2).values()
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert set(carry_out(pieces, 2).values()) == {os.getpid()}

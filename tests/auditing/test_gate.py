@@ -86,7 +86,7 @@ def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str
     assert "page with charts: audit.html" in out
     assert "all numbers: audit.json" in out
     assert "gate passed: tas<0.01 does not hold, for tas = 0." in out
-    assert json.loads(Path("audit.json").read_text())["headline"]["periods"] > 1
+    assert json.loads(Path("audit.json").read_text(encoding="utf-8"))["headline"]["periods"] > 1
     assert "retraining policy replayed: never" in err
     lines = err.strip().splitlines()
     assert lines[0].startswith("t.csv: ")

@@ -78,7 +78,7 @@ def test_a_bad_record_is_named_and_only_what_is_used_must_be_right(tmp_path, cha
     snapshot(tmp_path / SNAPSHOT)
     good = {"title": "t", "categories": "cs.LG", "update_date": "2010-01-01"}
     good["versions"] = [{"created": "Mon, 2 Apr 2007 19:18:42 GMT"}]
-    with open(tmp_path / SNAPSHOT, "a") as file:
+    with open(tmp_path / SNAPSHOT, "a", encoding="utf-8") as file:
         file.write("\n" + json.dumps(good | change))
     with pytest.raises(UserError, match=rf"snapshot\.json: expected Kaggle's arXiv snapshot: .*{said}"):
         arxiv([tmp_path], date=date)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import runpy
+import signal
 import subprocess
 from pathlib import Path
 
@@ -11,8 +13,9 @@ import pytest
 import driftline
 from driftline.engine.engines import Engine
 from driftline.engine.execute import execute
-from driftline.engine.local import Worker
+from driftline.engine.local import Worker, exit_reason
 from driftline.engine.plan import plan
+from driftline.engine.rehearsals import _link
 from driftline.engine.run import as_spec, carry_out
 from driftline.errors import DiskError, UserError
 from driftline.store import Store
@@ -153,3 +156,34 @@ def test_a_full_disk_is_said_and_loses_nothing(quick_workers: None, tmp_path: Pa
         assert record.answers.equals(elsewhere.answers), "with room again, the same command ends as if nothing had been"
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (3, "with exit code 3"),
+        (-9, "by SIGKILL, perhaps for lack of memory"),
+        (-15, "by SIGTERM"),
+        (-35, "by signal 35"),  # a real-time signal, which has no name
+    ],
+)
+def test_the_exit_of_a_process_is_described(code: int, text: str) -> None:
+    assert exit_reason(code) == text
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
+def test_windows_has_no_sigkill(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "SIGKILL")
+    reloaded = runpy.run_module("driftline.engine.local")
+    assert reloaded["KILLED"] == 9
+    assert reloaded["exit_reason"](1) == "with exit code 1"
+
+
+def test_a_file_is_copied_where_links_are_forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError("a required privilege is not held by the client")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    (tmp_path / "a").write_bytes(b"weights")
+    _link(tmp_path / "b", tmp_path / "a")
+    assert (tmp_path / "b").read_bytes() == b"weights"

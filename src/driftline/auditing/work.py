@@ -1,12 +1,14 @@
-"""Independent pieces of work, side by side in forked processes where the system has them.
+"""Independent pieces of work, in forked processes on Linux and one after another elsewhere.
 
-A fork shares the table without copying it and takes any model along, also one that cannot be pickled. Each piece runs
-on one thread, so results do not depend on how many run at once.
+A fork shares the table without copying it and takes any model along, also one that cannot be pickled. Windows has no
+fork, and on macOS system libraries may crash in a forked process. Each piece runs on one thread, so results do not
+depend on how many run at once.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
@@ -19,7 +21,7 @@ def carry_out(
 ) -> dict[str, Any]:
     """The result of every piece, by name; `told` hears each name when it is done."""
     results = {}
-    if jobs == 1 or len(pieces) == 1 or "fork" not in multiprocessing.get_all_start_methods():
+    if jobs == 1 or len(pieces) == 1 or sys.platform != "linux":
         for name, piece in pieces.items():
             results[name] = _alone(piece)
             told(name)

@@ -6,6 +6,7 @@ interrupted; the same command resumes.
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import traceback
@@ -174,6 +175,7 @@ app.command()(watch)
 def main() -> NoReturn:
     """Run the command line and turn what happens into an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
+    _print_any_letter()
     try:
         code = app(standalone_mode=False)
     except UserError as error:
@@ -190,6 +192,13 @@ def main() -> NoReturn:
     if code == INTERRUPTED:  # the parser may have turned Ctrl-C into this code already
         typer.echo("interrupted: the same command resumes where this one stopped", err=True)
     sys.exit(code or 0)
+
+
+def _print_any_letter() -> None:
+    """Write UTF-8 to files and pipes, and escape what a terminal's own encoding lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

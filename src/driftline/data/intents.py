@@ -65,7 +65,7 @@ def queries(path: Path) -> tuple[list[Query], int]:
     found: dict[str, Query] = {}
     total = 0
     with reading(path, EXPECTED):
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_bytes())
         for part in PARTS:
             for k, (text, intent) in enumerate(content[part], 1):
                 _must_be_texts(text, intent, f"entry {k} of {part}")

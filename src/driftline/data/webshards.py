@@ -79,7 +79,7 @@ def counts(folder: Path) -> dict[str, int]:
     index, names = folder / INDEX, [shard.name for shard in shards(folder)]
     if index.exists():
         with reading(index, "a JSON file with the number of images in each shard"):
-            known = json.loads(index.read_text())
+            known = json.loads(index.read_bytes())
             return {name: int(known["shards"][name]) for name in names}
     return {name: len(entries(folder / name)) for name in names}
 

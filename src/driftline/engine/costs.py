@@ -186,7 +186,7 @@ def _past(stage: Stage, store: Store) -> Cost | None:
     """What a finished stage took."""
     if stage.is_run:
         folder = store.run_folder(stage.key)
-        card, runtime = (json.loads((folder / name).read_text()) for name in ("card.json", "runtime.json"))
+        card, runtime = (json.loads((folder / name).read_bytes()) for name in ("card.json", "runtime.json"))
         counts = [card["compute"].get(name) or 0 for name in ("forward_macs", "backward_macs", "examination_macs")]
         return Cost(runtime["seconds"], max(sum(counts) - sum(billed(stage, store)), 0), size_of(folder))
     path = store.stage_path(stage.key)

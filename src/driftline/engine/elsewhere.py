@@ -92,7 +92,7 @@ def _attempt(work: Work, store: Store) -> dict[str, Any]:
         with one_thread(), _telling(work, store) as tell:
             attempt(work.stage, store, None, tell)
     except StageFailed:
-        (failure,) = (json.loads(path.read_text()) for path in (store.folder / "failed").glob("*.json"))
+        (failure,) = (json.loads(path.read_bytes()) for path in (store.folder / "failed").glob("*.json"))
         return {"reason": failure["reason"], "traceback": failure["traceback"]}
     except DiskError as error:  # a disk of this machine; another may have room
         return {"reason": f"on node {platform.node()}: {error}", "again": True}

@@ -23,6 +23,7 @@ from driftline.store import Store
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 LAST_WORDS = 0.3  # seconds that a worker has to say where it hangs
 PATIENCE = 10.0  # seconds that a worker has to end by itself
+KILLED = getattr(signal, "SIGKILL", 9)  # Windows has no such signal
 
 
 class Worker:
@@ -86,7 +87,7 @@ class Worker:
                 [*self.command, str(self._store.folder), *([str(self._where)] if self._where else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                text=True,
+                encoding="utf-8",
                 env={**os.environ, **ONE_THREAD},
             )
         return self._process
@@ -109,9 +110,16 @@ class Worker:
             reason = f"it was not done after {self._timeout:g} s; with a longer --timeout the same command resumes"
             self._store.fail(stage.key, stage.job, reason, logs.tail(self._store, stage.key))
             return StageFailed(reason)
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        why = ", perhaps for lack of memory" if code == -signal.SIGKILL else ""
-        return WorkerLost(f"its worker process ended {how}{why}")
+        return WorkerLost(f"its worker process ended {exit_reason(code)}")
+
+
+def exit_reason(code: int) -> str:
+    """Describe the exit code of a process: the signal that ended it, or the code itself."""
+    if code >= 0:
+        return f"with exit code {code}"
+    known = {int(member): member.name for member in signal.Signals}
+    name = known.get(-code, f"signal {-code}")
+    return f"by {name}" + (", perhaps for lack of memory" if -code == KILLED else "")
 
 
 def _conversation(process: subprocess.Popen[str], stage: Stage) -> Iterator[dict[str, Any]]:

@@ -146,7 +146,7 @@ class Logbook:
                 return
             self._path.parent.mkdir(parents=True, exist_ok=True)
             beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            beside.write_text(content)
+            beside.write_text(content, encoding="utf-8")
             os.replace(beside, self._path)
 
 
@@ -161,7 +161,7 @@ def sweeps(store: Store) -> list[tuple[Sweep, float]]:
     found = []
     for path in (store.folder / "sweeps").glob("*.json"):
         with suppress(OSError, ValueError, TypeError):
-            found.append((_read(json.loads(path.read_text())), path.stat().st_mtime))
+            found.append((_read(json.loads(path.read_bytes())), path.stat().st_mtime))
     return sorted(found, key=lambda pair: pair[1])
 
 

@@ -63,7 +63,7 @@ class Arrival:
         """All pieces are here: move them into place. `node`: where they were made."""
         if self._stage.is_run:
             path = self._folder / "runtime.json"
-            write_json(path, {**json.loads(path.read_text()), "node": node})
+            write_json(path, {**json.loads(path.read_bytes()), "node": node})
             self._store.commit(self._stage.key, self._folder)
         else:
             write_bytes(self._store.stage_path(self._stage.key), (self._folder / "result").read_bytes())

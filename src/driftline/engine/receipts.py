@@ -50,7 +50,7 @@ def find(spec: Spec, dataset: Dataset, store: Store) -> Receipt | None:
     path = _path(spec, dataset, store)
     if store.mirror is not None or not path.exists():
         return None
-    found = Receipt(**json.loads(path.read_text()))
+    found = Receipt(**json.loads(path.read_bytes()))
     runs = all(_settled(key, store) for key in (*found.runs, *found.trials))
     return found if runs and all(store.stage_path(key).exists() for key in found.stages) else None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from driftline.engine.blank import lend
-from driftline.engine.local import ONE_THREAD
+from driftline.engine.local import ONE_THREAD, exit_reason
 from driftline.engine.rehearse import Cost, rehearse
 from driftline.engine.stages import Stage, dataset_for
 from driftline.engine.worker import keep_memory
@@ -67,7 +68,7 @@ class Rehearsals:
             target = self.store.stage_path(key)
             if path.exists() and not target.exists():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.symlink_to(path.absolute())
+                _link(target, path)
         told = self._ask({"stage": stage.to_json(), "seconds": seconds, "first": first})
         if "ended" in told:
             return Cost(0.0, 0, 0, trouble=told["ended"]), 0.0
@@ -88,16 +89,13 @@ class Rehearsals:
             self.spent = answer["spent"]
             return answer
         code = process.wait()
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return {
-            "ended": f"its process ended {how}" + (", perhaps for lack of memory" if code == -signal.SIGKILL else "")
-        }
+        return {"ended": f"its process ended {exit_reason(code)}"}
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             command = [sys.executable, "-m", "driftline.engine.rehearsals", self._folder.name]
             command += [str(self._where or ""), "blank" if self._blank else "true"]
-            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
             self._process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, **pipes)
         return self._process
 
@@ -106,7 +104,7 @@ def main() -> None:
     """Answer until the input closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks is told, and ends this process
     keep_memory()
-    answers = os.fdopen(os.dup(1), "w")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not mix with the answers
 
     from driftline.engine.execute import one_thread
@@ -140,10 +138,16 @@ def _answer(question: dict[str, Any], store: Store, where: Path | None) -> dict[
     return {"cost": asdict(cost), "more": more}
 
 
+def _link(target: Path, source: Path) -> None:
+    """Make `target` stand for `source`; copy where links need a privilege, as on Windows."""
+    try:
+        target.symlink_to(source.absolute())
+    except OSError:
+        shutil.copyfile(source, target)
+
+
 def _forget(stage: Stage, store: Store) -> None:
     """As if a stage had never been rehearsed."""
-    import shutil
-
     store.forget_workings(stage.key)
     shutil.rmtree(store.run_folder(stage.key), ignore_errors=True)
     store.stage_path(stage.key).unlink(missing_ok=True)

@@ -31,7 +31,7 @@ def keep_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)
         libc.mallopt(M_TRIM_THRESHOLD, 1 << 30)
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):
         return  # another C library, which manages its memory in its own way
 
 
@@ -41,7 +41,7 @@ def main() -> None:
         signal.signal(told, signal.SIG_IGN)  # stopping is the driver's to handle: when it ends, so does this process
     keep_memory()
     _tell_where()
-    answers = os.fdopen(os.dup(1), "w")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not mix with the answers
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # a process that is killed does not flush its last words

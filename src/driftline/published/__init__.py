@@ -110,7 +110,11 @@ class Published:
 @cache
 def _all() -> tuple[Published, ...]:
     tables = {path.name: path for path in files(__name__).iterdir() if path.name.endswith(".csv")}
-    rows = [row for _, table in sorted(tables.items()) for row in csv.DictReader(table.read_text().splitlines())]
+    rows = [
+        row
+        for _, table in sorted(tables.items())
+        for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    ]
     return tuple(Published(**{**row, "value": float(row["value"])}) for row in rows)  # type: ignore[arg-type]
 
 

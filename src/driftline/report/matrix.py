@@ -109,7 +109,7 @@ def needed(record: Record) -> list[View]:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_text())
+        content: dict[str, Any] = json.loads(path.read_bytes())
     except ValueError as error:
         raise UserError(f"{path} is damaged ({error}): delete it, and run the matrix again") from error
     return content

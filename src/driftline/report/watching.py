@@ -151,7 +151,7 @@ def _latest(store: Store, wanted: list[str] | None) -> list[str]:
 
 def _finished(store: Store, key: str, name: str | None, plain: bool) -> Line:
     if name is None:
-        card = json.loads((store.run_folder(key) / "card.json").read_text())
+        card = json.loads((store.run_folder(key) / "card.json").read_bytes())
         name = f"{card['label']} seed {card['run']['seed']}"
     return name, _curve(store.run_folder(key), plain)
 

@@ -52,7 +52,7 @@ def _done(index: Path, key: str) -> dict[str, int]:
     if not index.exists():
         return {}
     with reading(index, "a JSON file with the number of images in each shard"):
-        known = json.loads(index.read_text())
+        known = json.loads(index.read_bytes())
         if known.get("stream") != key:
             raise UserError(f"{index.parent} holds the shards of another stream: choose another folder")
         return dict(known["shards"])

@@ -1,0 +1,53 @@
+"""Commands work where the system's encoding is not UTF-8."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+RECIPE = """
+# Größe, 時間, τ → ∞
+benchmark: timeline
+data: {name: table, path: ware.csv, time: jahr, target: größe}
+model: logistic
+methods: [erm, "mine.py:Naïve"]
+timeline: {period: each}
+"""
+METHOD = '''
+"""Ein Verfahren für Größen: τ."""
+from dataclasses import dataclass
+from driftline.learners.erm import ERM
+
+@dataclass
+class Naïve(ERM):
+    """ERM, naïvely."""
+'''
+
+
+def driftline(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command with ASCII as the encoding of files, arguments and output."""
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment.pop("PYTHONIOENCODING", None)
+    command = [sys.executable, "-m", "driftline", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+
+
+def test_a_recipe_a_table_and_a_method_with_any_letters(tmp_path: Path) -> None:
+    rows = [f"{2000 + k // 20},{(k * 7) % 13},{'groß' if (k * 7) % 13 > 6 else 'klein'}" for k in range(100)]
+    (tmp_path / "ware.csv").write_text("\n".join(["jahr,maß,größe", *rows]), encoding="utf-8")
+    (tmp_path / "recipe.yaml").write_text(RECIPE, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(METHOD, encoding="utf-8")
+
+    ran = driftline(tmp_path, "run", "recipe.yaml", "--jobs", "2", "--runs", "runs")
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert "Naïve" in ran.stdout.decode()
+
+    page = driftline(tmp_path, "report", "--runs", "runs", "-o", "bericht.html")
+    assert page.returncode == 0, page.stderr.decode()
+    assert "Naïve" in (tmp_path / "bericht.html").read_text(encoding="utf-8")
+
+    table = driftline(tmp_path, "table", "--runs", "runs", "--format", "latex")
+    assert table.returncode == 0, table.stderr.decode()
+    assert "Naïve" in table.stdout.decode()
