@@ -8,7 +8,7 @@ import pytest
 
 from driftline import published
 from driftline.report.layouts import BOTTOM, TOP, VARIANTS
-from driftline.spec import read
+from driftline.spec import Spec, read
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").rglob("*.yaml"))
 
@@ -46,3 +46,36 @@ def test_the_paper_recipes_cover_its_columns() -> None:
     assert labels("table-13.full.yaml") == {*TOP, *BOTTOM} - {"oracle"}
     assert labels("table-15.full.yaml") == set(VARIANTS)
     assert labels("RCL.cpu.yaml") == labels("conv.full.yaml") == {*TOP, *BOTTOM} - {"st-b", "sst-b", "jst-b"}
+
+
+def recipe(name: str) -> Spec:
+    """The recipe of this file name."""
+    return read(next(path for path in RECIPES if path.name == name))
+
+
+def printed_methods(spec: Spec) -> list[str]:
+    """The names under which the methods of a recipe were printed, in its order."""
+    seeds = sorted(spec.seeds)
+    jobs = [job for job in spec.jobs(default_model="") if job.seed == seeds[0]]
+    return [published.printed_as(job.benchmark, job.label) for job in jobs]
+
+
+TABLE_1 = {"cin-c": "cin-c", "cin-3dcc": "cin-3dcc", **{f"ccc-{d}": f"ccc {d}" for d in ("easy", "medium", "hard")}}
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_test_time_recipes_have_the_rows_and_the_stream_of_table_1(name: str) -> None:
+    spec = recipe(f"{name}.full.yaml")
+    found = published.numbers("test-time", "imagenet-val", TABLE_1[name], "resnet50")
+    assert set(printed_methods(spec)) == {n.method for n in found if n.source == "RDumb Table 1"}
+    options = spec.jobs(default_model="")[0].options
+    shown = {option: options[option] for option in ("order", "severity", "images", "speed", "batch", "crop", "jpeg")}
+    ccc = {"order": "ccc", "images": 7_500_000, "speed": 1000, "crop": True, "jpeg": 85}
+    cin = {"order": name, "speed": 50_000}
+    expected = {
+        "cin-c": {**cin, "images": 15 * 50_000, "crop": False, "jpeg": 85},
+        "cin-3dcc": {**cin, "images": 12 * 50_000, "crop": None, "jpeg": None},
+    }
+    assert shown == {"severity": 5.0, "batch": 64, **expected.get(name, ccc)}
+    assert (options["frost"] is None) == (name == "cin-3dcc") == (options["files"] is not None)
+    assert len(spec.seeds) == (3 if name.startswith("ccc") else 10)

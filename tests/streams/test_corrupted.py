@@ -134,7 +134,7 @@ def test_crops_have_keys_of_their_own():
         seen.append(keys)
         return images[:, :2, :2]
 
-    stream = Corrupted(source(), points((1, 0)), 32, 16, 20, Seed(0), writing, crop)
+    stream = Corrupted(source(), points((1, 0)), 32, 16, 20, Seed(0), writing, crop, "a corner")
     assert stream[1].samples.x.shape == (16, 2, 2, 3)
     np.testing.assert_array_equal(np.concatenate(seen), keys(Seed(0).child("crops"), np.arange(16, 32)))
 
@@ -268,7 +268,8 @@ def test_with_the_corruptions_themselves_nothing_depends_on_batches_or_workers(s
     photographs = Samples(rng.integers(0, 256, (12, side, side, 3), dtype=np.uint8), np.arange(12) % 3)
     schedule = Schedule((Point("gaussian_noise", 1.0, "contrast", 0.25), Point("contrast", 2.0, "pixelate", 1.0)))
     streams = [corrupted(photographs, schedule, images=20, batch=batch, speed=5) for batch in (20, 3)]
-    assert [stream.protocol["cropped_and_flipped"] for stream in streams] == [side == 72] * 2
+    shown = {72: "a random part, flipped at random", 32: "the whole image"}
+    assert [stream.protocol["crop"] for stream in streams] == [shown[side]] * 2
     whole, parts, made_ahead = all_of(streams[0]), all_of(streams[1]), all_of(ahead(streams[1], 2))
     np.testing.assert_array_equal(whole.x, parts.x)
     np.testing.assert_array_equal(whole.x, made_ahead.x)

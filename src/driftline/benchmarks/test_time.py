@@ -29,8 +29,9 @@ from driftline.metrics.intervals import Interval, percentile_interval, wilson
 from driftline.record import Run
 from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.streams import Shards, ahead, corrupted, orders, read_matrices, shards
+from driftline.streams import ImageFiles, Shards, ahead, corrupted, image_files, orders, read_matrices, shards
 from driftline.streams.corrupted import Corrupted, pool
+from driftline.tasks import Classification
 from driftline.types import Reveal, Samples
 
 LEAST_BATCHES = 10
@@ -42,10 +43,10 @@ class Options(base.Options):
     decide_upstream: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
     chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("stream-accuracy", "mean"),)
 
-    order: Literal["ccc", "cin-c", "holdout", "gradual", "mixed", "shards"] = "ccc"
-    """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; holdout: the four that
-    are kept for choosing settings; gradual: severity 1 up to 5 and down; mixed: each image its own corruption;
-    shards: images as they are kept in files."""
+    order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards"] = "ccc"
+    """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; cin-3dcc: the same with
+    ImageNet-3DCC's, from their files; holdout: the four that are kept for choosing settings; gradual: severity 1 up to
+    5 and down; mixed: each image its own corruption; shards: images as they are kept in tar files."""
     calibration: str | None = None
     """ccc: the file that `driftline calibrate` wrote, or the released pickle."""
     difficulty: Literal["easy", "medium", "hard"] = "medium"
@@ -60,14 +61,18 @@ class Options(base.Options):
     """cin-c, holdout and mixed: of every corruption."""
     shards: str | None = None
     """shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
+    files: str | None = None
+    """cin-3dcc: the folder of the published images, with a folder per corruption, severity and class; cin-c, holdout:
+    read ImageNet-C's published images from such a folder instead of making them."""
     speed: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
     images: int = Field(default=100_000, ge=2)
     batch: int = Field(default=64, ge=1)
     crop: bool | None = None
-    """Whether a random part of each image is shown, flipped at random; if not given, of images from 64 pixels on."""
+    """true: a random part of each image, flipped at random, as in CCC; false: the image, or of one larger than 224
+    pixels the centre, as in ImageNet-C. If not given: true with order=ccc for images of 64 pixels or more."""
     jpeg: int | None = Field(default=None, ge=1, le=100)
-    """The quality with which images are compressed in the end; CCC's files have 85."""
+    """The quality with which images are compressed in the end; ImageNet-C's and CCC's files have 85."""
     frost: str | None = None
     """A folder with ImageNet-C's photographs of frost; without it frost is made up."""
     first_order: int = 43
@@ -83,7 +88,13 @@ class Options(base.Options):
         """Streams of the four corruptions that are kept for it, which no other order has."""
         if self.order in ("holdout", "shards"):
             return None
-        return self.model_copy(update={"order": "holdout", "corruptions": None, "calibration": None, "target": None})
+        unset = dict.fromkeys(("corruptions", "calibration", "target", "files"))
+        return self.model_copy(update={"order": "holdout", **unset})
+
+    @property
+    def random_parts(self) -> bool | None:
+        """What `crop` means with this order."""
+        return False if self.crop is None and self.order != "ccc" else self.crop
 
 
 @register("benchmark", "test-time")
@@ -97,7 +108,7 @@ class TestTime:
     departures: ClassVar[tuple[str, ...]] = (
         "Source images, crops and noise are drawn from named seeds, so that a stream is the same on every machine; the "
         "released files cannot be made again bit by bit.",
-        "Images are not compressed as JPEG before they are shown unless jpeg=85 says so.",
+        "Images are not compressed as JPEG before they are shown unless jpeg=85 says so; the published files are.",
         "Normalisation is inside the model, so that CoTTA's augmentations see images and not normalised numbers.",
         "Frost is made up unless a folder with the photographs is given.",
         "CIN-C's ten orders are drawn anew.",
@@ -142,7 +153,10 @@ class TestTime:
         return base.scores(rows(answers, options.draws, Seed(run.seed).child("bootstrap").numpy()))
 
 
-def streamed(dataset: Dataset, options: Options, seed: Seed) -> tuple[Corrupted | Shards, dict[str, Any]]:
+Stream = Corrupted | ImageFiles | Shards
+
+
+def streamed(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream, dict[str, Any]]:
     """The stream that the options ask for, and what the card says of it besides."""
     if options.order == "shards":
         if options.shards is None:
@@ -151,16 +165,40 @@ def streamed(dataset: Dataset, options: Options, seed: Seed) -> tuple[Corrupted 
             )
         return shards(options.shards, options.batch, options.images), {}
     schedule, about = laid(options, seed.value)
-    given = {name: getattr(options, name) for name in ("images", "batch", "speed", "crop", "jpeg", "frost")}
-    return corrupted(pool(dataset), schedule, **given, seed=seed.child("test-time")), about
+    given: dict[str, Any] = {name: getattr(options, name) for name in ("images", "batch", "speed")}
+    given["seed"] = seed.child("test-time")
+    if options.order == "cin-3dcc" or options.files is not None:
+        classes = dataset.task.classes if isinstance(dataset.task, Classification) else ()
+        return image_files(_folder(options), schedule, classes, **given), about
+    given |= {"crop": options.random_parts, "jpeg": options.jpeg, "frost": options.frost}
+    return corrupted(pool(dataset), schedule, **given), about
+
+
+def _folder(options: Options) -> str:
+    """The folder of published images, if the other options go with it."""
+    if options.files is None:
+        raise UserError(
+            "order=cin-3dcc shows ImageNet-3DCC, whose corruptions are not made here: unpack its published files and "
+            "give their folder with --files FOLDER (FOLDER/near_focus/5/CLASS/IMAGE.JPEG), or use --order shards"
+        )
+    if options.order not in ("cin-c", "cin-3dcc", "holdout"):
+        raise UserError(
+            f"files={options.files}: order={options.order} makes its images; use cin-c, cin-3dcc or holdout"
+        )
+    for name in ("crop", "jpeg", "frost"):
+        if getattr(options, name):
+            raise UserError(f"{name}={getattr(options, name)}: published images are shown as they are; leave it out")
+    return options.files
 
 
 def laid(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
     """The schedule that the options ask for, and what the card says of it."""
     if options.order == "ccc":
         return _transitions(options, seed)
-    default = "holdout" if options.order == "holdout" else "uniform"
-    names = orders.subset(options.corruptions or default)
+    if options.order == "cin-3dcc":
+        names = orders.subset(options.corruptions or orders.IN_3D, orders.IN_3D)
+    else:
+        names = orders.subset(options.corruptions or ("holdout" if options.order == "holdout" else "uniform"))
     if options.order == "gradual":
         return orders.gradual(orders.permuted(names, seed)), {"difficulty": "severity 1 to 5 and back"}
     if options.order == "mixed":
@@ -198,7 +236,7 @@ def clean(dataset: Dataset, updates: int) -> Samples | None:
     return None
 
 
-def protocol(options: Options, stream: Corrupted | Shards) -> dict[str, Any]:
+def protocol(options: Options, stream: Stream) -> dict[str, Any]:
     """What a reader must know about a stream."""
     return {
         "protocol": f"{options.order}, {stream.images:,} images in batches of {options.batch}",

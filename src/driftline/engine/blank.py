@@ -106,11 +106,10 @@ def small(content: Mapping[str, Any]) -> dict[str, Any]:
         narrow = {"name": "conv-1", "width": NARROW}
     made = {**content, "model": narrow}
     if content["benchmark"] == "test-time":
-        options = {k: v for k, v in content["test-time"].items() if k not in ("calibration", "jpeg")}
-        made["test-time"] = {
-            **options,
-            "order": "gradual" if options.get("order", "ccc") == "ccc" else options["order"],
-        }
+        absent = ("calibration", "jpeg", "frost", "files")
+        options = {k: v for k, v in content["test-time"].items() if k not in absent}
+        order = options.get("order", "ccc")
+        made["test-time"] = {**options, "order": {"ccc": "gradual", "cin-3dcc": "cin-c"}.get(order, order)}
     if content["benchmark"] == "open-world":  # how many samples there are to train on changes no number of updates
         made["open-world"] = {**content["open-world"], "upstream_each": UPSTREAM}
     return made

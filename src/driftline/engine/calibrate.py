@@ -187,7 +187,7 @@ def calibrate_model(
     parts = output.with_name(f"{output.name}.{key}.parts")
     measured = calibrate(
         _answering(model, dataset),
-        _centred(samples.x),
+        crops.centred(samples.x),
         samples.y,
         names,
         levels=levels,
@@ -237,12 +237,6 @@ def _drawn(dataset: Dataset, images: int, seed: Seed) -> Samples:
     if not 1 <= images <= len(source):
         raise UserError(f"images={images}: dataset '{dataset.name}' has {len(source):,} images to calibrate on")
     return source[seed.child("images").numpy().permutation(len(source))[:images]]
-
-
-def _centred(images: np.ndarray) -> np.ndarray:
-    if min(images.shape[1:3]) <= 224:
-        return images
-    return np.stack([crops.centre(image) for image in images])
 
 
 def _present(output: Path, key: str) -> Matrices:

@@ -17,6 +17,7 @@ import numpy as np
 from driftline.errors import MissingExtra, UserError
 from driftline.seeds import Seed
 
+SIDE = 224
 AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 TRIES = 10
@@ -68,6 +69,11 @@ def centre(image: np.ndarray, side: int = 224, shorter: int = 256) -> np.ndarray
     sized = stretched(image, int(shorter * height / least), int(shorter * width / least))
     top, left = round((sized.shape[0] - side) / 2), round((sized.shape[1] - side) / 2)
     return np.ascontiguousarray(sized[top : top + side, left : left + side])
+
+
+def centred(images: np.ndarray) -> np.ndarray:
+    """Images of bytes as ImageNet-C shows them: `centre` of those larger than 224 pixels, others as they are."""
+    return images if min(images.shape[1:3]) <= SIDE else np.stack([centre(image) for image in images])
 
 
 def stretched(image: np.ndarray, height: int, width: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from driftline.streams.ahead import Ahead, ahead
 from driftline.streams.corrupted import Corrupted, corrupted
 from driftline.streams.heavy_tails import Law
+from driftline.streams.image_files import ImageFiles, image_files
 from driftline.streams.in_time import sequence_in_time
 from driftline.streams.matrices import Matrices, read_matrices, write_matrices
 from driftline.streams.open_world import OpenWorld, open_world
@@ -16,6 +17,7 @@ __all__ = [
     "Ahead",
     "Corrupted",
     "Deployment",
+    "ImageFiles",
     "Law",
     "Matrices",
     "OpenWorld",
@@ -28,6 +30,7 @@ __all__ = [
     "ahead",
     "corrupted",
     "corruption_path",
+    "image_files",
     "open_world",
     "periods",
     "pools",

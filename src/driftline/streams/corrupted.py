@@ -49,7 +49,9 @@ class Corrupted:
     speed: int
     seed: Seed
     corrupt: Corrupt
-    crop: Crop | None = None
+    crop: Crop
+    shown: str
+    """Which part of an image the crop shows, for the card."""
     jpeg: int | None = None
     """With which quality each image is at last compressed as JPEG; not at all if not given."""
     frost: Path | str | None = None
@@ -87,17 +89,14 @@ class Corrupted:
         return rows
 
     def _drawn(self, span: int) -> np.ndarray:
-        n, seed = len(self.source), self.seed.child("images", span)
-        rounds = [seed.child(k).numpy().permutation(n) for k in range(-(-self.speed // n))]
-        return np.concatenate(rounds)[: self.speed]
+        return drawn_rows(len(self.source), self.speed, self.seed.child("images", span))
 
     def _images(self, positions: np.ndarray, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
         noise, crops = keys(self.seed.child("noise"), positions), keys(self.seed.child("crops"), positions)
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         for number in np.unique(points):
             here = np.flatnonzero(points == number)
-            x = self.source.x[rows[here]]
-            x = x if self.crop is None else self.crop(x, crops[here])
+            x = self.crop(self.source.x[rows[here]], crops[here])
             point = self.schedule.point(int(number))
             for name, severity in ((point.first, point.s1), (point.second, point.s2)):
                 x = self.corrupt(x, name, severity, noise[here]) if severity > 0 else x
@@ -114,7 +113,7 @@ class Corrupted:
             "batch": self.batch,
             "images_per_point": self.speed,
             "source_images": len(self.source),
-            "cropped_and_flipped": self.crop is not None,
+            "crop": self.shown,
             "compressed_at_last": f"JPEG of quality {self.jpeg}" if self.jpeg else "no",
             "frost": frost_source(self.frost),
             "schedule": self.schedule.described(),
@@ -137,15 +136,17 @@ def corrupted(
     """A stream of `images` images, drawn from `source` and corrupted by `schedule`, `speed` images per point.
 
     `crop`: whether each image is flipped at random, a random part of it resized to its full size (to 224 pixels if it
-    is larger), as in CCC; if not given, only images of 64 pixels or more are. `jpeg`: the quality with which each
-    image is compressed in the end; CCC's images have 85. `frost`: a folder with ImageNet-C's photographs of frost.
-    `corrupt` stands in for `shifts.corrupt`.
+    is larger), as in CCC; if not given, only images of 64 pixels or more are. Without it, images larger than 224
+    pixels are resized to 256 and their centre of 224 is shown, as in ImageNet-C. `jpeg`: the quality with which each
+    image is compressed in the end; ImageNet-C's and CCC's images have 85. `frost`: a folder with ImageNet-C's
+    photographs of frost. `corrupt` stands in for `shifts.corrupt`.
     """
     shape = tuple(getattr(source.x, "shape", ()))
     _refuse_images(source, shape)
     _refuse_numbers(images, batch, speed, jpeg)
     if crop is None:
         crop = min(shape[1:3]) >= 64
+    cut, shown = _random_parts(shape) if crop else _centres(shape)
     return Corrupted(
         source=source,
         schedule=schedule,
@@ -154,7 +155,8 @@ def corrupted(
         speed=speed,
         seed=seed,
         corrupt=corrupt or own_corruptions(frost),
-        crop=_crop(shape) if crop else None,
+        crop=cut,
+        shown=shown,
         jpeg=jpeg,
         frost=frost,
     )
@@ -183,13 +185,24 @@ def own_corruptions(frost: Path | str | None = None) -> Corrupt:
     return partial(shifts.corrupt, frost=frost)
 
 
-def _crop(shape: tuple[int, ...]) -> Crop:
-    side = min(224, *shape[1:3])
+def _random_parts(shape: tuple[int, ...]) -> tuple[Crop, str]:
+    side = min(crops.SIDE, *shape[1:3])
 
     def crop(images: np.ndarray, keys: np.ndarray) -> np.ndarray:
         return np.stack([crops.random_part(image, key, side) for image, key in zip(images, keys.tolist(), strict=True)])
 
-    return crop
+    return crop, "a random part, flipped at random"
+
+
+def _centres(shape: tuple[int, ...]) -> tuple[Crop, str]:
+    larger = min(shape[1:3]) > crops.SIDE
+    return lambda images, keys: crops.centred(images), "the centre of 224 pixels" if larger else "the whole image"
+
+
+def drawn_rows(n: int, speed: int, seed: Seed) -> np.ndarray:
+    """`speed` of n rows in random order: none comes twice before all have come once."""
+    rounds = [seed.child(k).numpy().permutation(n) for k in range(-(-speed // n))]
+    return np.concatenate(rounds)[:speed]
 
 
 def keys(seed: Seed, positions: np.ndarray) -> np.ndarray:

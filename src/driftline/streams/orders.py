@@ -29,6 +29,11 @@ SUBSETS = {
 }
 """Corruptions by name. The first three are what the released generator draws from, in the order that its seeds rely
 on; the paper says that all 15 are drawn from (uniform). The four of holdout are for choosing hyper-parameters."""
+IN_3D = (
+    *("near_focus", "far_focus", "bit_error", "color_quant", "flash", "fog_3d"),
+    *("h265_abr", "h265_crf", "iso_noise", "low_light", "xy_motion_blur", "z_motion_blur"),
+)
+"""The corruptions of ImageNet-3DCC, which are read from their published files."""
 DIFFICULTIES = {"easy": 40.0, "medium": 20.0, "hard": 0.0}
 """Target accuracies in percent of the calibrated model. The stream itself is harder, because of its crops: the paper
 measures 34, 17 and 2 percent."""
@@ -98,13 +103,12 @@ def _traversals(points: Sequence[Point]) -> Iterator[tuple[str, str, list[list[f
             begin = end
 
 
-def subset(names: str | Sequence[str]) -> tuple[str, ...]:
+def subset(names: str | Sequence[str], known: Sequence[str] = (*NAMES, *HOLDOUT)) -> tuple[str, ...]:
     """Corruptions from the name of a subset, or from their own names, a text with commas or a list."""
     if isinstance(names, str):
-        if names in SUBSETS:
+        if names in SUBSETS and set(SUBSETS[names]) <= set(known):
             return SUBSETS[names]
         names = [name.strip() for name in names.split(",") if name.strip()]
-    known = (*NAMES, *HOLDOUT)
     for name in names:
         if name not in known:
             raise unknown("corruption", name, [*known, *SUBSETS])

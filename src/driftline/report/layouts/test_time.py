@@ -30,8 +30,11 @@ from driftline.report.sweeps import Swept, swept
 
 DATA, MODEL = "imagenet-val", "resnet50"  # what the numbers were printed for
 METHODS = ("frozen", "bn", "tent", "rpl", "slr", "cpl", "cotta", "eata", "eta", "rdumb")
-STREAMS = ("cin-c", "ccc easy", "ccc medium", "ccc hard")
-WORLDS = ("order", "calibration", "difficulty", "target", "corruptions", "severity", "images", "speed")
+STREAMS = ("cin-c", "cin-3dcc", "ccc easy", "ccc medium", "ccc hard")
+WORLDS = (
+    *("order", "calibration", "difficulty", "target", "corruptions", "severity", "images", "speed"),
+    *("files", "crop", "jpeg", "frost"),
+)
 FREE = tuple(f"{BENCHMARK}.{name}" for name in WORLDS)
 INTERVALS = (
     "Accuracy in percent: means over seeds, each a mean over speeds where there are several, with 95% t-intervals, "
@@ -43,8 +46,8 @@ MARKS = (
 )
 PRINTED = (
     "Rows with a source are as printed there, for ResNet-50 on ImageNet and streams of 7.5 million images (cin-c and "
-    "holdout: 750,000) with targets of 40, 20 and 0% in ccc: other data, networks, targets and shorter streams are not "
-    "comparable."
+    "holdout: 750,000, cin-3dcc: 600,000) with targets of 40, 20 and 0% in ccc: other data, networks, targets and "
+    "shorter streams are not comparable."
 )
 LENGTHS = (
     "Points on a path from one corruption to the next, both ends included; 41 is the longest there is. Of each seed "
