@@ -77,15 +77,17 @@ def test_what_numbers_rest_on() -> None:
     assert set(frame["unit"]) == {"examples", "classes"}
 
 
-def test_windows_and_a_last_one_that_is_short() -> None:
+def test_a_window_that_the_end_cuts_short_is_left_out() -> None:
     frame = scored(answers(), window=3)
     each = frame[frame["stat"] == "each"]
     assert list(zip(each["time"], each["n"], each["value"].round(6), strict=True)) == [
         ("3", 3, 0.666667),
         ("6", 3, 0.333333),
-        ("9", 2, 1.0),
     ]
-    assert values(frame)["rolling", "final"] == 0.333333  # the last whole window
+    assert values(frame)["rolling", "final"] == 0.333333
+    short = scored(answers(), window=9)
+    assert "each" not in set(short["stat"])
+    assert values(short)["rolling", "final"] == 0.625
 
 
 def test_intervals() -> None:

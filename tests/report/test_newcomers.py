@@ -41,6 +41,18 @@ def test_rolling_is_a_mean_over_seeds(record: Record) -> None:
     assert (alone["value"], alone["low"], alone["n"], alone["seeds"]) == pytest.approx((0.9, 0.8, 4, 1))
 
 
+@pytest.mark.parametrize("name", ["rolling", "curves"])
+def test_curves_end_with_the_shortest_seed_and_stay_shares(tmp_path: Path, name: str) -> None:
+    """The third window has two seeds of five, right in all answers or none: a t-interval of [-5.85, 6.85]."""
+    lengths = ((0.1, 0.5), (0.9, 0.5, 1.0), (0.9, 0.6), (0.9, 0.5, 0.0), (0.9, 0.6))
+    runs = [opened(tmp_path, "ncm", seed, {}, rows=windows(*values)) for seed, values in enumerate(lengths)]
+    frame, _ = draw(name, Record(runs))
+    assert frame["time"].astype(int).tolist() == [4, 8]
+    assert frame["seeds"].tolist() == [5, 5]
+    assert frame["high"].tolist() == pytest.approx([1.0, 0.608], abs=1e-3)  # 0.74 + 0.44, cut
+    assert frame["low"].tolist() == pytest.approx([0.2958, 0.472], abs=1e-3)
+
+
 def test_times_are_sorted_as_numbers(tmp_path: Path) -> None:
     rows = [("rolling", "each", str(t), None, 0.5, 0.4, 0.6, 4, "examples") for t in (500, 1000, 10000)]
     frame = newcomers.rolling(Record([opened(tmp_path, "ncm", 0, {}, rows=rows)]))

@@ -195,7 +195,7 @@ def protocol(options: Options, stream: OpenWorld, shuffle: int) -> dict[str, Any
     return {
         "protocol": f"sequence {stream.number} ({stream.role}), {n:,} samples one by one, {named['pretrain']} pretrain "
         f"and {named['novel']} novel classes",
-        "periods": [str(k * window) for k in range(1, -(-most // window) + 1)],
+        "periods": [str(k * window) for k in range(1, most // window + 1)],
         "one_by_one": True,
         "role": stream.role,
         "sequence": stream.number,

@@ -51,7 +51,7 @@ def rows(
     """The scores of one run, from its answers in the order of the stream, its protocol and what it cost.
 
     Accuracies and scores of strangeness have the statistic "mean", costs "final"; `rolling` has a value for "each"
-    window, named after the sample that ends it or would, and the last whole window's as "final".
+    whole window, named after the sample that ends it, and the last one's as "final".
     """
     correct, labels = answers["correct"].to_numpy(float), answers["truth"].to_numpy()
     pretrain = np.asarray(protocol["pretrain_classes"])
@@ -87,13 +87,12 @@ def _by_class(
 
 
 def _windows(correct: np.ndarray, window: int) -> Iterator[Row]:
-    value, _, n = openworld.rolling(correct, window)
-    low, high = wilson((value * n).round(), n)
-    for k in range(len(value)):
-        row = _row("rolling", value[k], (low[k], high[k]), n[k], "examples", "each")
-        yield {**row, "time": str((k + 1) * window)}  # sequences of other lengths end within the same window
-    last = np.flatnonzero(n == n.max())[-1]
-    yield _row("rolling", value[last], (low[last], high[last]), n[last], "examples", "final")
+    found = openworld.rolling(correct, window)
+    low, high = wilson((found.value * found.n).round(), found.n)
+    for value, end, n, *ends in zip(*found, low, high, strict=True):
+        if n == window:  # a stream shorter than a window has no curve
+            yield {**_row("rolling", value, ends, n, "examples", "each"), "time": str(end)}
+    yield _row("rolling", found.value[-1], (low[-1], high[-1]), found.n[-1], "examples", "final")
 
 
 def _strangeness(answers: pd.DataFrame) -> dict[str, np.ndarray]:

@@ -68,7 +68,7 @@ Boundary = Literal["tail", "head", "neither"]
 
 
 class Rolling(NamedTuple):
-    """Accuracy in consecutive windows, where each ends, and of how many samples it is; the last may be shorter."""
+    """Accuracy in consecutive windows, where each ends, and how many samples it has."""
 
     value: np.ndarray
     end: np.ndarray
@@ -157,7 +157,7 @@ def cross_sections(
 
 @metric(
     "rolling",
-    formula="mean of [prediction = label] over consecutive windows; a shorter last window counts with its own n",
+    formula="mean of [prediction = label] over consecutive whole windows; samples after the last one are left out",
     better="higher",
     unit="share",
     paper=NED,
@@ -166,17 +166,20 @@ def cross_sections(
 def rolling(correct: ArrayLike, window: int = 5000) -> Rolling:
     """Accuracy over time. Higher is better.
 
+    Samples after the last whole window are left out; a stream shorter than a window is one window.
+
     >>> found = rolling([1, 0, 1, 1, 0, 0, 1, 1, 1], window=4)
     >>> found.value.tolist(), found.end.tolist(), found.n.tolist()
-    ([0.75, 0.5, 1.0], [4, 8, 9], [4, 4, 1])
+    ([0.75, 0.5], [4, 8], [4, 4])
     """
     positive("window", window)
     right = np.asarray(correct, float)
     if right.ndim != 1 or not len(right):
         raise UserError(f"give right or wrong for each sample, not {right.shape}")
-    starts = np.arange(0, len(right), window)
-    ends = np.append(starts[1:], len(right))
-    return Rolling(np.add.reduceat(right, starts) / (ends - starts), ends, ends - starts)
+    size = min(window, len(right))
+    count = len(right) // size
+    value = right[: count * size].reshape(count, size).mean(axis=1)
+    return Rolling(value, size * np.arange(1, count + 1), np.full(count, size))
 
 
 def classes_met(labels: ArrayLike) -> np.ndarray:

@@ -146,19 +146,20 @@ def schedule(record: Record, *, where: Path | None = None, points: int = 100) ->
 def _severities(run: Run, points: int) -> Iterator[dict[str, Any]]:
     options = run.card["run"]["options"]
     laid = orders.Schedule.from_description(run.card["protocol"]["schedule"])
-    for number in range(min(points, -(-options["images"] // options["speed"]))):
-        point = laid.point(number)
+    images, speed = options["images"], options["speed"]
+    for number in range(min(points, -(-images // speed))):
+        point, start, end = laid.point(number), number * speed, min((number + 1) * speed, images)
         for name, value in ((point.first, point.s1), (point.second, point.s2)):
             if name:
-                at = {"time": number * options["speed"], "until": (number + 1) * options["speed"]}
-                yield {"what": "severity", "name": name, **at, "value": value, "n": options["speed"]}
+                at = {"time": start, "until": end}
+                yield {"what": "severity", "name": name, **at, "value": value, "n": end - start}
 
 
 def _frozen(runs: list[Run], points: int) -> Iterator[dict[str, Any]]:
     for run in runs:
-        speed = run.card["run"]["options"]["speed"]
-        answers = run.table("answers")
-        found = answers[answers["group"] < points].groupby("group")["correct"].agg(["mean", "size"])
+        options, answers = run.card["run"]["options"], run.table("answers")
+        speed, whole = options["speed"], options["images"] // options["speed"]  # the end may cut the last point short
+        found = answers[answers["group"] < min(points, whole)].groupby("group")["correct"].agg(["mean", "size"])
         for number, right, n in zip(found.index, found["mean"], found["size"], strict=True):
             at = {"time": int(number) * speed, "until": (int(number) + 1) * speed}
             yield {"what": "accuracy", "name": FROZEN, **at, "value": float(right), "n": int(n)}

@@ -19,7 +19,7 @@ from driftline.metrics.adaptation import collapse
 from driftline.metrics.intervals import seed_interval
 from driftline.report.groups import Group
 from driftline.report.marks import FROZEN
-from driftline.report.spread import over_seeds
+from driftline.report.spread import DIFFERENCE, over_seeds, to_common_end
 
 STREAM = "stream-accuracy"
 
@@ -84,7 +84,8 @@ def leads(group: Group) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame()
     frame = pd.DataFrame(rows).assign(low=np.nan, high=np.nan, unit="examples")
-    return over_seeds(frame, ["method", "time"]).reset_index().sort_values(["method", "time"])
+    summary = over_seeds(frame, ["method", "time"], DIFFERENCE).reset_index()
+    return to_common_end(summary.sort_values(["method", "time"]))
 
 
 def _curves(group: Group) -> dict[str, dict[int, pd.DataFrame]]:

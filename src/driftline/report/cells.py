@@ -14,7 +14,7 @@ from driftline.report.grids import Entry
 from driftline.report.groups import Group
 from driftline.report.marks import PLAIN, Mark
 from driftline.report.notes import FINAL
-from driftline.report.spread import cut, over_seeds
+from driftline.report.spread import SHARE, cut, over_seeds
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ def measured(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str,
     if scores.empty:
         return {}
     seeds = {str(name): dict(zip(rows["seed"], rows["value"], strict=True)) for name, rows in scores.groupby("method")}
-    summary: dict[Any, Any] = over_seeds(scores, ["method"]).to_dict("index")
+    summary: dict[Any, Any] = over_seeds(scores, ["method"], SHARE).to_dict("index")
     return {
-        method: Measured(row["value"], *cut(row["low"], row["high"]), seeds[method], int(row["n"]), row["unit"])
+        method: Measured(row["value"], row["low"], row["high"], seeds[method], int(row["n"]), row["unit"])
         for method, row in summary.items()
     }
 

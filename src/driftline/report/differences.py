@@ -13,7 +13,9 @@ from driftline.errors import UserError, unknown
 from driftline.metrics import refinement
 from driftline.report.gains import mean_of
 from driftline.report.groups import Group
+from driftline.report.results import is_share
 from driftline.report.series import times
+from driftline.report.spread import ANY, DIFFERENCE, SHARE
 
 ANSWERS = "different answers"
 SPANS = ((10, 20), (30, 40))  # of the paper's Figure 6
@@ -47,11 +49,12 @@ def spans_of(text: str | None, steps: int) -> tuple[Span, ...]:
 def rows(group: Group, spans: Sequence[Span], metric: str | None = None) -> Iterator[dict[str, Any]]:
     """How far each two methods are apart in each span, over common seeds; by a metric, the first less the other."""
     by_seed = _scored(group, spans, metric) if metric else _answered(group, spans)
+    within = (DIFFERENCE if is_share(metric) else ANY) if metric else SHARE
     for span in spans:
         for one, other in permutations(group.methods, 2):
             known = {seed: found[span][one, other] for seed, found in by_seed.items() if (one, other) in found[span]}
             if known:
-                cell = mean_of({seed: value for seed, (value, _) in known.items()})
+                cell = mean_of({seed: value for seed, (value, _) in known.items()}, within)
                 counts = {"seeds": len(known), "n": min(n for _, n in known.values())}
                 number = {"value": cell.value, "low": cell.low, "high": cell.high, **counts}
                 yield {"span": f"t = {span[0]} to {span[1]}", "method": one, "other": other, **number}

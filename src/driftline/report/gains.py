@@ -13,6 +13,7 @@ from driftline.metrics.intervals import seed_interval
 from driftline.report.cells import Measured, measured
 from driftline.report.groups import Group
 from driftline.report.marks import FROZEN
+from driftline.report.spread import DIFFERENCE, cut
 
 
 def gains(group: Group, over: str = FROZEN, metric: str = "oec", stat: str = "final") -> dict[str, Measured]:
@@ -29,21 +30,21 @@ def gains(group: Group, over: str = FROZEN, metric: str = "oec", stat: str = "fi
     under = cells[base[0]]
     found = {method: _minus(cell.by_seed, under.by_seed) for method, cell in cells.items() if method not in base}
     return {
-        method: replace(mean_of(by_seed), n=min(cells[method].n, under.n), unit=under.unit)
+        method: replace(mean_of(by_seed, DIFFERENCE), n=min(cells[method].n, under.n), unit=under.unit)
         for method, by_seed in found.items()
         if by_seed
     }
 
 
-def mean_of(by_seed: Mapping[int, float]) -> Measured:
-    """The mean of one number per seed; its t-interval takes two of them.
+def mean_of(by_seed: Mapping[int, float], within: tuple[float, float]) -> Measured:
+    """The mean of one number per seed; its t-interval takes two of them and is cut at the ends of `within`.
 
-    >>> mean_of({0: 0.1, 1: 0.3}).value, mean_of({0: 0.1}).low
-    (0.2, nan)
+    >>> mean_of({0: 0.1, 1: 0.3}, (-1, 1)).low, mean_of({0: 0.1}, (-1, 1)).low
+    (-1.0, nan)
     """
     values = list(by_seed.values())
     low, high = seed_interval(values) if len(values) > 1 else (math.nan, math.nan)
-    return Measured(float(np.mean(values)), float(low), float(high), by_seed)
+    return Measured(float(np.mean(values)), *cut(low, high, *within), by_seed)
 
 
 def _minus(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:

@@ -22,7 +22,7 @@ from driftline.report.cells import measured
 from driftline.report.courses import framed
 from driftline.report.groups import Group, groups
 from driftline.report.results import is_share
-from driftline.report.spread import over_seeds
+from driftline.report.series import per_time
 
 BENCHMARK = "open-world"
 SCORES = {"hg": "HG: 1 - max softmax", "mdt": "MDT: distance to the nearest class"}
@@ -38,15 +38,10 @@ def rolling(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     rows: Rows = []
     left_out = []
     for group in groups(record):
-        scores = group.scores
-        each = scores[(scores["metric"] == "rolling") & (scores["stat"] == "each")]
-        if each.empty:
-            left_out.append(group.title)
-            continue
-        found = over_seeds(each, ["method", "time"]).reset_index().assign(panel=group.title)
-        found["time"] = found["time"].astype(int)
-        columns = ["panel", "method", "time", "value", "low", "high", "n", "seeds", "interval"]
-        rows += found.sort_values(["method", "time"])[columns].to_dict("records")  # type: ignore[arg-type]
+        found = per_time(group, "rolling")
+        left_out += [] if found.rows else [group.title]
+        named = (dict(zip(found.columns, row, strict=True)) for row in found.rows)
+        rows += [{"panel": group.title, **row, "time": int(row["time"])} for row in named]
     return framed(rows, "no accuracy in windows", left_out)
 
 

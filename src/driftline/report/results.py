@@ -157,6 +157,11 @@ def is_share(metric: str) -> bool:
     return bool(registry.get("metric", metric).unit == "share")
 
 
+def bounds(metric: str) -> tuple[float, float]:
+    """The smallest and the largest value that a metric can have."""
+    return (0.0, 1.0) if is_share(metric) else (0.0, math.inf)
+
+
 def shown(value: float | None, share: bool) -> str:
     """A number as tables print it.
 
@@ -201,7 +206,7 @@ def _column(metric: str, stat: str, card: dict[str, Any]) -> Column:
 def _cell(row: dict[str, Any] | None, column: Column, leads: bool) -> Cell | None:
     if row is None or not math.isfinite(row["value"]):
         return None
-    ends = cut(row["low"], row["high"], top=1.0 if column.share else math.inf)._asdict()
+    ends = cut(row["low"], row["high"], *bounds(column.metric))._asdict()
     return Cell(**{**row, **ends, "seeds": int(row["seeds"]), "n": int(row["n"])}, leads=leads)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from driftline.report.groups import Group
 from driftline.report.results import Column, ResultTable, is_share
-from driftline.report.spread import over_seeds
+from driftline.report.spread import ANY, SHARE, over_seeds, to_common_end
 
 DIGITS = 4  # what a chart can show, and a tooltip should claim
 NUMBERS = ["value", "low", "high", "n", "seeds", "interval"]
@@ -37,20 +37,21 @@ def cells(group: Group, metric: str) -> dict[str, Series]:
     rows = scores[(scores["metric"] == metric) & (scores["stat"] == "each") & scores["tau"].notna()]
     if rows.empty:
         return {}
-    summary = _in_time(over_seeds(rows, ["method", "time", "tau"]).reset_index(), group)
+    summary = _in_time(over_seeds(rows, ["method", "time", "tau"], _within(metric)).reset_index(), group)
     columns = ["time", "tau", *NUMBERS]
     return {str(method): _series(frame, columns) for method, frame in summary.groupby("method")}
 
 
 def per_time(group: Group, metric: str) -> Series:
-    """A metric of t, such as ID, for all methods."""
+    """A metric of t, such as ID, for all methods; each curve ends where the first of its seeds does."""
     scores = group.scores
     rows = scores[(scores["metric"] == metric) & (scores["stat"] == "each") & scores["tau"].isna()]
     rows = rows[rows["time"].notna()]
     columns = ["method", "time", *NUMBERS]
     if rows.empty:
         return Series(columns, [])
-    return _series(_in_time(over_seeds(rows, ["method", "time"]).reset_index(), group), columns)
+    summary = _in_time(over_seeds(rows, ["method", "time"], _within(metric)).reset_index(), group)
+    return _series(to_common_end(summary), columns)
 
 
 def at_the_end(table: ResultTable, column: Column) -> Series:
@@ -138,6 +139,10 @@ def over_time(group: Group, headline: tuple[tuple[str, str], ...]) -> dict[str, 
 def _test(protocol: dict[str, Any]) -> list[int | None]:
     """The test set of the last step, in its place."""
     return [*[None] * (len(protocol["steps"]) - 1), protocol["test"]] if "steps" in protocol else []
+
+
+def _within(metric: str) -> tuple[float, float]:
+    return SHARE if is_share(metric) else ANY
 
 
 def _in_time(frame: pd.DataFrame, group: Group) -> pd.DataFrame:

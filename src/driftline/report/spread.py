@@ -11,10 +11,11 @@ from driftline.metrics.comparisons import holm, paired
 from driftline.metrics.intervals import Interval, seed_interval
 
 ALPHA = 0.05
+SHARE, DIFFERENCE, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)  # what numbers can be
 
 
-def over_seeds(scores: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Mean over seeds of each cell named by the columns `by`, with a 95% interval.
+def over_seeds(scores: pd.DataFrame, by: list[str], within: tuple[float, float] = ANY) -> pd.DataFrame:
+    """Mean over seeds of each cell named by the columns `by`, with a 95% interval, cut at the ends of `within`.
 
     The interval is the t-interval over seeds where two seeds or more know the value (`interval` is "seeds"), else
     the one seed's own, resampled over test examples ("examples"). `n` is what each seed's number rests on; where
@@ -27,10 +28,24 @@ def over_seeds(scores: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     cells["value"] = wide.mean(axis=1)
     cells["seeds"] = wide.notna().sum(axis=1)
     several = cells["seeds"] >= 2
-    cells["low"] = np.where(several, low, cells["low"])
-    cells["high"] = np.where(several, high, cells["high"])
+    cells["low"] = np.maximum(np.where(several, low, cells["low"]), within[0])
+    cells["high"] = np.minimum(np.where(several, high, cells["high"]), within[1])
     cells["interval"] = np.where(several, "seeds", "examples")
     return cells
+
+
+def to_common_end(summary: pd.DataFrame) -> pd.DataFrame:
+    """The curves of methods, rows in the order of time, each up to the last time that all of its seeds reach.
+
+    A later point would be a mean over other seeds than the rest of the curve.
+
+    >>> curve = pd.DataFrame({"method": "ncm", "time": [4, 8, 12, 16], "seeds": [3, 2, 3, 1]})
+    >>> to_common_end(curve)["time"].tolist()
+    [4, 8, 12]
+    """
+    methods = summary["method"]
+    full = summary["seeds"] == summary["seeds"].groupby(methods).transform("max")
+    return summary[full[::-1].groupby(methods).cummax()[::-1]]
 
 
 def cut(low: float, high: float, bottom: float = 0.0, top: float = 1.0) -> Interval:

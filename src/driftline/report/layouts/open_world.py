@@ -23,7 +23,7 @@ from driftline.report.grids import Entry, Grid, Line
 from driftline.report.groups import Group
 from driftline.report.layouts.parts import Layout, entry, place, refuse_none
 from driftline.report.marks import Mark
-from driftline.report.spread import leaders, over_seeds
+from driftline.report.spread import SHARE, leaders, over_seeds
 
 BENCHMARK = "open-world"
 DATA, SEQUENCE = "imagenet-22k", "sequence 5"  # what the numbers were printed for
@@ -213,8 +213,8 @@ def _episodes(group: Group) -> Grid | None:
 def _column(scores: Any) -> dict[str, Measured]:
     seeds = {str(name): dict(zip(rows["seed"], rows["value"], strict=True)) for name, rows in scores.groupby("method")}
     return {
-        str(method): Measured(row["value"], max(0.0, row["low"]), min(1.0, row["high"]), seeds[str(method)])
-        for method, row in over_seeds(scores, ["method"]).to_dict("index").items()
+        str(method): Measured(row["value"], row["low"], row["high"], seeds[str(method)])
+        for method, row in over_seeds(scores, ["method"], SHARE).to_dict("index").items()
     }
 
 
