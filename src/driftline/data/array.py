@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.data import Dataset, find, reading
+from driftline.data import Dataset, files, find, reading
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -28,8 +28,7 @@ def array(where: Sequence[Path], *, path: str) -> Dataset:
     file = Path(path).expanduser()
     file = file if os.path.exists(file) else find(where, [path], "array", "Give a path: --set data.path=...")
     with reading(file, EXPECTED):
-        with np.load(file, allow_pickle=False) as content:
-            parts = {name: content[name] for name in content.files}
+        parts = files.arrays(file)
         x, y, group, test = (_column(parts, name) for name in ("x", "y", "group", "test"))
         if x is None or y is None:
             raise KeyError("x" if x is None else "y")

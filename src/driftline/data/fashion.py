@@ -6,14 +6,13 @@ Xiao, Rasul and Vollgraf, "Fashion-MNIST", 2017. Read are the four idx files, pa
 
 from __future__ import annotations
 
-import gzip
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from driftline.data import Dataset, find, reading
+from driftline.data import Dataset, files, find, reading
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -54,7 +53,8 @@ def _file(folder: Path, name: str) -> Path:
 def idx(path: Path, dimensions: int) -> np.ndarray:
     """The bytes of an idx file, the format of MNIST, with this many dimensions."""
     with reading(path, f"an idx file of bytes in {dimensions} dimension(s)"):
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        with files.opened(path) as file:
+            raw = file.read()
         zero, kind, found = struct.unpack_from(">HBB", raw)
         if (zero, kind, found) != (0, BYTES, dimensions):
             raise ValueError(f"numbers of kind {kind} in {found} dimension(s)")

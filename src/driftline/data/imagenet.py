@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.data import Dataset, find, pictures, reading
-from driftline.errors import MissingExtra, UserError
+from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -93,15 +93,11 @@ def _first(labels: list[int], per_class: int | None) -> list[int]:
 
 def _centre(file: Path, size: int) -> np.ndarray:
     """The centre of an image whose short side is first brought to `size` pixels."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("reading pictures", "vision") from None
-    with reading(file, "a picture"), Image.open(file) as image:
+    with reading(file, "a picture"), pictures.opened(file) as image:
         short = min(image.size)
         width, height = (int(size * side / short) for side in image.size)
         sized = image.convert("RGB")
         if short != size:
-            sized = sized.resize((width, height), Image.Resampling.BILINEAR)
+            sized = sized.resize((width, height), pictures.pillow().Resampling.BILINEAR)
         left, top = round((width - size) / 2), round((height - size) / 2)
         return np.asarray(sized.crop((left, top, left + size, top + size)))

@@ -8,14 +8,13 @@ that are out of scope stand apart in it and are left out, and so is a query that
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftline.data import Dataset, find, reading
+from driftline.data import Dataset, find, jsonl, reading
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -65,7 +64,7 @@ def queries(path: Path) -> tuple[list[Query], int]:
     found: dict[str, Query] = {}
     total = 0
     with reading(path, EXPECTED):
-        content = json.loads(path.read_bytes())
+        content = jsonl.whole(path)
         for part in PARTS:
             for k, (text, intent) in enumerate(content[part], 1):
                 _must_be_texts(text, intent, f"entry {k} of {part}")

@@ -5,8 +5,8 @@ What is wrong with a record is a ValueError that names its line; read inside `da
 
 from __future__ import annotations
 
-import gzip
 import json
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
@@ -14,15 +14,37 @@ from typing import Any
 
 import numpy as np
 
+from driftline.data import files
+
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # escaped; a pair of them is one character, one alone is none
 EPOCH = np.timedelta64(date(1970, 1, 1).toordinal(), "D")
 
 
 def records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every record with the number of its line, from 1; empty lines are passed over."""
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+    with files.opened(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield number, _record(number, line)
+
+
+def whole(path: Path) -> Any:
+    """Return the content of a file that is one JSON value, plain or gzipped."""
+    with files.opened(path) as file:
+        return parsed(file.read())
+
+
+def parsed(raw: bytes) -> Any:
+    """Return a JSON value whose texts are all valid Unicode."""
+    try:
+        value = json.loads(raw.decode("utf-8-sig"))
+        if SURROGATE.search(raw):
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply") from None
+    except UnicodeError:
+        raise ValueError("a text that is not valid Unicode, such as half of a surrogate pair") from None
+    return value
 
 
 def text(record: dict[str, Any], field: str, line: int, *, empty: bool = True) -> str:
@@ -53,8 +75,8 @@ def days(dates: Sequence[date]) -> np.ndarray:
 
 def _record(number: int, line: bytes) -> dict[str, Any]:
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        record = parsed(line)
+    except ValueError as error:
         raise ValueError(f"line {number} is no JSON ({error})") from error
     if not isinstance(record, dict):
         raise ValueError(f"{str(record)[:40]!r} in line {number}, not a record")

@@ -10,15 +10,13 @@ characters together, not 292.
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from driftline.data import Dataset, find, pictures, reading
-from driftline.errors import MissingExtra, UserError
+from driftline.data import Dataset, files, find, pictures, reading
+from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -72,7 +70,7 @@ def _sources(folder: Path) -> list[Path]:
 def _listed(source: Path) -> list[str]:
     if source.is_dir():
         return sorted(file.relative_to(source).as_posix() for file in source.rglob("*.png"))
-    with reading(source, ARCHIVE), zipfile.ZipFile(source) as archive:
+    with reading(source, ARCHIVE), files.archive(source) as archive:
         return sorted(archive.namelist())
 
 
@@ -96,18 +94,14 @@ def _pictures(entries: dict[str, tuple[Path, str]], size: int) -> Iterator[tuple
             for name, entry in here:
                 yield name, _picture((source / entry).read_bytes(), size, source / entry)
             continue
-        with reading(source, ARCHIVE), zipfile.ZipFile(source) as archive:
+        with reading(source, ARCHIVE), files.archive(source) as archive:
             for name, entry in here:
                 yield name, _picture(archive.read(entry), size, source / entry)
 
 
 def _picture(content: bytes, size: int, path: Path) -> np.ndarray:
     """White ink on black, squeezed to a square of `size` pixels."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("reading pictures", "vision") from None
-    with reading(path, "a picture"), Image.open(io.BytesIO(content)) as image:
+    with reading(path, "a picture"), pictures.opened(content) as image:
         gray = image.convert("L")
-        ink: np.ndarray = WHITE - np.asarray(gray.resize((size, size), Image.Resampling.BILINEAR))
+        ink: np.ndarray = WHITE - np.asarray(gray.resize((size, size), pictures.pillow().Resampling.BILINEAR))
         return ink

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftline.data import reading
+from driftline.data import files, reading
 from driftline.errors import MissingExtra, UserError
 
 SMALLEST = 8
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""What a picture may be. Pillow would also hand PostScript, which is a program, to Ghostscript."""
+PIXELS = 80_000_000  # a quarter of a gigabyte in colour
 
 
 def space(n: int, size: int, channels: int) -> np.ndarray:
@@ -27,9 +33,29 @@ def space(n: int, size: int, channels: int) -> np.ndarray:
     return np.empty((n, size, size, channels), np.uint8)
 
 
+@contextmanager
+def opened(source: Path | str | bytes) -> Iterator[Any]:
+    """Open a picture, or the bytes of one, as a Pillow image of at most 80 million pixels; nothing is decoded yet.
+
+    What is wrong with it is an exception of any kind; use it inside `data.reading`.
+    """
+    image = pillow()
+    if not isinstance(source, bytes):
+        files.limit(Path(source))  # a pipe would wait for ever
+    try:
+        picture = image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
+    except image.UnidentifiedImageError:
+        raise ValueError(f"neither of {', '.join(FORMATS)}") from None
+    with picture:
+        width, height = picture.size
+        if width * height > PIXELS:
+            raise ValueError(f"{width} x {height} pixels, more than {PIXELS:,}")
+        yield picture
+
+
 def read(file: Path, size: int, gray: bool = False) -> np.ndarray:
     """A picture as bytes of shape (size, size, channels), the right way up, squeezed if it was not square."""
-    with reading(file, "a picture"), _pillow().open(file) as image:
+    with reading(file, "a picture"), opened(file) as image:
         from PIL import ImageOps
 
         if image.mode[0] in "IF":
@@ -41,16 +67,17 @@ def shrink(pixels: np.ndarray, size: int) -> np.ndarray:
     """A picture that is in memory already, in the same way."""
     if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
         raise ValueError(f"a picture of shape {pixels.shape} and type {pixels.dtype}, not bytes in three colours")
-    return pixels if pixels.shape[:2] == (size, size) else _sized(_pillow().fromarray(pixels), size)
+    return pixels if pixels.shape[:2] == (size, size) else _sized(pillow().fromarray(pixels), size)
 
 
 def _sized(image: Any, size: int) -> np.ndarray:
     if image.size != (size, size):
-        image = image.resize((size, size), _pillow().Resampling.BILINEAR)
+        image = image.resize((size, size), pillow().Resampling.BILINEAR)
     return np.asarray(image).reshape(size, size, -1)
 
 
-def _pillow() -> Any:
+def pillow() -> Any:
+    """Return the module PIL.Image; never call its `open`, but `opened`."""
     try:
         from PIL import Image
     except ImportError:

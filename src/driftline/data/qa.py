@@ -7,8 +7,6 @@ and the released files of continual model refinement. An input is the question, 
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -62,8 +60,7 @@ def read(path: Path) -> Iterator[Item]:
 
 def squad(path: Path) -> Iterator[Item]:
     """SQuAD's JSON; questions that it marks as impossible to answer are passed over."""
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-        content = json.loads(file.read())
+    content = jsonl.whole(path)
     for article in content["data"]:
         for k, paragraph in enumerate(article["paragraphs"], 1):
             of = f"in paragraph {k} of '{article.get('title', '')}'"

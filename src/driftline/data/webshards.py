@@ -20,7 +20,7 @@ import numpy as np
 
 from driftline.atomic import replacing
 from driftline.data import Dataset, find, pictures, reading
-from driftline.errors import MissingExtra, UserError, unknown
+from driftline.errors import UserError, unknown
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -86,11 +86,10 @@ def counts(folder: Path) -> dict[str, int]:
 
 def pixels(shard: Path, wanted: Iterable[Entry]) -> Iterator[np.ndarray]:
     """The pictures of some entries, in colour."""
-    image = _pillow()
     with open(shard, "rb") as file:
         for entry in wanted:
             file.seek(entry.offset)
-            with reading(shard, EXPECTED), image.open(io.BytesIO(file.read(entry.size))) as picture:
+            with reading(shard, EXPECTED), pictures.opened(file.read(entry.size)) as picture:
                 yield np.asarray(picture.convert("RGB"))
 
 
@@ -141,13 +140,5 @@ def webshards(where: Sequence[Path], *, path: str, classes: int | None = None) -
 def _encoded(image: np.ndarray, format: str, quality: int) -> bytes:
     file = io.BytesIO()
     settings: dict[str, Any] = {"quality": quality, "optimize": True} if format == "jpg" else {}
-    _pillow().fromarray(image).save(file, {"jpg": "JPEG", "png": "PNG"}[format], **settings)
+    pictures.pillow().fromarray(image).save(file, {"jpg": "JPEG", "png": "PNG"}[format], **settings)
     return file.getvalue()
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("images in shards", "vision") from None
-    return Image

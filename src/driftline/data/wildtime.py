@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from driftline.data import reading
-from driftline.errors import MissingExtra, UserError
+from driftline.data import files, reading
+from driftline.errors import UserError
 from driftline.types import Samples
 
 Part = tuple[int, list[Any], np.ndarray]
@@ -40,15 +40,15 @@ def parts(path: Path, steps: Iterable[int], inputs: str, labels: str, classes: i
             if step in content:
                 yield _part(step, content[step][0], content[step][1], inputs, labels, classes)
         return
-    try:
-        import h5py
-    except ImportError:
-        raise MissingExtra(f"reading {path.name}", "vision") from None
     name = "images" if inputs == "image_idxs" else "text"
-    with h5py.File(path, "r") as file:
+    with files.hdf5(path) as file:
         for step in steps:
             if str(step) in file:
-                yield _part(step, file[str(step)]["train"], file[str(step)]["test"], name, "labels", classes)
+                train, test = (
+                    {of: files.member(file, str(step), part, of) for of in (name, "labels")}
+                    for part in ("train", "test")
+                )
+                yield _part(step, train, test, name, "labels", classes)
 
 
 def texts(path: Path, years: range, inputs: str, classes: int) -> Samples:

@@ -10,8 +10,6 @@ of the model that the authors started from.
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -167,8 +165,7 @@ def released(path: Path, name: str, upstream: str | None = None) -> tuple[Datase
 
 def in_steps(path: Path) -> list[list[Item]]:
     """The items of each time step of a released stream; one that comes again is there again."""
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-        steps = json.loads(file.read())
+    steps = jsonl.whole(path)
     return [[plain(record, 1 + k, _set_of(record)) for record in step] for k, step in enumerate(steps)]
 
 

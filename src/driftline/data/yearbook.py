@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from driftline.data import Dataset, find, reading
-from driftline.errors import MissingExtra, UserError
+from driftline.data import Dataset, files, find, pictures, reading
+from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -69,26 +69,20 @@ def _from_pickle(path: Path, years: range) -> Iterator[Part]:
 
 
 def _from_hdf5(path: Path, years: range) -> Iterator[Part]:
-    try:
-        import h5py
-    except ImportError:
-        raise MissingExtra(f"reading {path.name}", "vision") from None
-    with h5py.File(path, "r") as file:
+    with files.hdf5(path) as file:
         for year in years:
             if str(year) in file:
-                train, test = file[str(year)]["train"], file[str(year)]["test"]
-                yield year, _both(train["images"], test["images"]), _both(train["labels"], test["labels"])
+                images, labels = (
+                    _both(*(files.member(file, str(year), part, name) for part in ("train", "test")))
+                    for name in ("images", "labels")
+                )
+                yield year, images, labels
 
 
 def _from_portraits(path: Path, years: range) -> Iterator[Part]:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("reading portraits", "vision") from None
-
     def pixels(file: Path) -> np.ndarray:
-        with reading(file, "a PNG image"), Image.open(file) as image:
-            return np.asarray(image.convert("L").resize((SIZE, SIZE), Image.Resampling.BILINEAR))
+        with reading(file, "a PNG image"), pictures.opened(file) as image:
+            return np.asarray(image.convert("L").resize((SIZE, SIZE), pictures.pillow().Resampling.BILINEAR))
 
     files: dict[int, list[tuple[Path, int]]] = {}
     for label, sex in enumerate("MF"):
@@ -101,8 +95,8 @@ def _from_portraits(path: Path, years: range) -> Iterator[Part]:
 
 
 def _from_npz(path: Path, years: range) -> Iterator[Part]:
-    with np.load(path, allow_pickle=False) as file:
-        images, year, gender = file["images"], file["year"], file["gender"]
+    content = files.arrays(path)
+    images, year, gender = content["images"], content["year"], content["gender"]
     if not len(images) == len(year) == len(gender):
         raise ValueError(f"{len(images)} images, {len(year)} years, {len(gender)} genders")
     for one in np.unique(year):

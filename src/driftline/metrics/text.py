@@ -40,9 +40,7 @@ def _pairs(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarra
 
 
 def _f1(prediction: str, answer: str) -> float:
-    """Two answers without words are the same: 1; one without words has nothing of the other: 0."""
+    """Return the F1 of two answers: 0 without a common word, also if neither has a word, as in SQuAD's script."""
     said, truth = normalised(prediction).split(), normalised(answer).split()
-    if not said or not truth:
-        return float(said == truth)
     common = (Counter(said) & Counter(truth)).total()
-    return 2 * common / (len(said) + len(truth))
+    return 2 * common / (len(said) + len(truth)) if common else 0.0

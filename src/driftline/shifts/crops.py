@@ -6,7 +6,6 @@ ImageNet-C, shows the centre (`centre`). Both shrink with antialiasing, as Pillo
 
 from __future__ import annotations
 
-import io
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -14,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.errors import MissingExtra, UserError
+from driftline.data import pictures, reading
+from driftline.errors import MissingExtra
 from driftline.seeds import Seed
 
 SIDE = 224
@@ -119,13 +119,6 @@ class Decoded(Sequence[np.ndarray]):
 
 def decode(source: Path | str | bytes) -> np.ndarray:
     """An image file, or its bytes, as an array of (height, width, 3) bytes; grey becomes three equal channels."""
-    try:
-        from PIL import Image, UnidentifiedImageError
-    except ModuleNotFoundError as error:
-        raise MissingExtra("reading images", "corruptions") from error
-    try:
-        with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source) as picture:
-            return np.array(picture.convert("RGB"))
-    except (OSError, UnidentifiedImageError) as error:
-        what = "these bytes" if isinstance(source, bytes) else str(source)
-        raise UserError(f"{what} cannot be read as an image: {error}") from error
+    name = Path("an image in memory") if isinstance(source, bytes) else Path(source)
+    with reading(name, "a picture"), pictures.opened(source) as picture:
+        return np.array(picture.convert("RGB"))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from driftline import shifts
-from driftline.data import Dataset
+from driftline.data import Dataset, pictures
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.shifts import crops
@@ -228,6 +228,6 @@ def compressed(images: np.ndarray, quality: int) -> np.ndarray:
     for k, image in enumerate(images):
         file = io.BytesIO()
         Image.fromarray(image).save(file, "JPEG", quality=quality)
-        with Image.open(file) as read:
+        with pictures.opened(file.getvalue()) as read:
             kept[k] = np.asarray(read)
     return kept

@@ -7,6 +7,7 @@ import io
 import numpy as np
 from PIL import Image
 
+from driftline.data import pictures
 from driftline.shifts.corruptions.severity import Parameters
 
 
@@ -37,7 +38,8 @@ def jpeg(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.nda
     for image, target in zip(images, out, strict=True):
         stored = io.BytesIO()
         Image.fromarray(image).save(stored, "JPEG", quality=quality)
-        target[:] = Image.open(stored)
+        with pictures.opened(stored.getvalue()) as read:
+            target[:] = read
     return out
 
 

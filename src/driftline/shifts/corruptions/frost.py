@@ -18,6 +18,7 @@ import cv2
 import numpy as np
 
 from driftline.compiled import compiled
+from driftline.data import pictures, reading
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.shifts.corruptions.randomness import U64, bits, stream
@@ -85,12 +86,16 @@ def textures_in(folder: Path) -> list[np.ndarray]:
     found = []
     for name, known in TEXTURES.items():
         file = folder / name
-        texture = cv2.imread(str(file), cv2.IMREAD_COLOR) if file.is_file() else None  # OpenCV would print a warning
-        if texture is None:
-            raise UserError(f"{folder} has no {name} that can be read; frost needs {', '.join(TEXTURES)} of ImageNet-C")
-        if sorted(texture.shape[:2]) != sorted((known.height, known.width)):
-            size = f"{texture.shape[0]} x {texture.shape[1]}"
+        if not file.is_file():
+            raise UserError(f"{folder} has no {name}; frost needs {', '.join(TEXTURES)} of ImageNet-C")
+        with reading(file, "a picture"), pictures.opened(file) as picture:
+            width, height = picture.size
+        if sorted((height, width)) != sorted((known.height, known.width)):
+            size = f"{height} x {width}"
             raise UserError(f"{file} is {size} pixels and not {known.height} x {known.width}: another picture")
+        texture = cv2.imread(str(file), cv2.IMREAD_COLOR)
+        if texture is None:
+            raise UserError(f"cannot read {file}: expected a whole picture")
         mean = texture.mean(axis=(0, 1))[::-1].round().astype(int)
         if np.abs(mean - known.mean).max() > CLOSE:
             raise UserError(f"{file} has the mean colour {tuple(mean.tolist())} and not {known.mean}: another picture")
