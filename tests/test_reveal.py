@@ -9,6 +9,7 @@ from numba import types
 
 from driftline import state
 from driftline.compiled import handed_on
+from driftline.errors import UserError
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.tasks import Classification
@@ -44,7 +45,7 @@ def test_errors_only() -> None:
 def test_inputs_only_means_no_label_ever() -> None:
     never = rule(Reveal.INPUTS)
     assert [never(step(k), ZEROS) for k in range(5)] == [None] * 5
-    assert never.state() == {"waiting": [], "taken": 0}
+    assert never.state() == {"waiting": [], "taken": 30}
 
 
 def test_late_labels_come_whole_and_in_order_and_the_last_never() -> None:
@@ -163,12 +164,70 @@ def test_many_labels_at_a_stroke_are_those_one_by_one() -> None:
     found, heard = np.full(7, -1), np.zeros(1, int)
     first = turns.tell(0)
     assert turns.tell_many is not None
-    turns.tell_many(4, note, (found, heard))
+    outputs = np.eye(2)[[1, 1, 0, 1]]
+    turns.tell_many(outputs, note, (found, heard))
     last = [turns.tell(0), turns.tell(0)]
     assert first.y.tolist() == [0]
     assert found.tolist() == [10, 1, 12, 3, -1, -1, -1]
     assert [list(one.turns) for one in last] == [[5], [6]]
     assert both.taken == 7
+    both.must_match(Answers(np.array([0, 1, 1, 0, 1, 0, 0])))
+    with pytest.raises(UserError, match="returned 1 for sample 3 of its block, but gave 0"):
+        both.must_match(Answers(np.array([0, 1, 1, 1, 1, 0, 0])))
+
+
+@handed_on(types.void(types.int64, types.int64, types.Tuple((types.float64[:, ::1], types.int64[::1]))))
+def write_back(k: int, label: int, held: tuple[np.ndarray, np.ndarray]) -> None:
+    """Set the row of a sample to its label, after the label is known."""
+    outputs, _ = held
+    outputs[k, :] = 0
+    outputs[k, label] = 1
+
+
+def test_compiled_code_cannot_change_a_prediction_after_its_label() -> None:
+    reveal = rule()
+    turns, outputs = reveal.turns(step(0)), np.zeros((6, 2))
+    assert turns.tell_many is not None
+    turns.tell_many(outputs, write_back, (outputs, np.zeros(1, int)))
+    assert outputs.argmax(axis=1).tolist() == [0, 1, 0, 1, 0, 1]
+    with pytest.raises(UserError, match="sample 1 of its block"):
+        reveal.must_match(Answers(outputs.argmax(axis=1)))
+    reveal.must_match(Answers(np.zeros(6, int)))
+
+
+def test_no_label_comes_without_a_prediction() -> None:
+    reveal = rule()
+    turns = reveal.turns(step(0))
+    mutable = np.zeros(())
+    for _ in range(6):
+        turns.tell(mutable)
+    mutable[()] = 1
+    reveal.must_match(Answers(np.zeros(6)))  # what was given is a copy
+    with pytest.raises(UserError, match="more labels than the 6 samples"):
+        turns.tell(0)
+    reveal.turns(step(1)).tell(0)
+    with pytest.raises(UserError, match="returned 6 answers but gave 1 predictions"):
+        reveal.must_match(Answers(np.zeros(6)))
+
+
+def test_a_prediction_that_is_not_a_number_equals_itself() -> None:
+    reveal = rule()
+    turns = reveal.turns(step(0, 2))
+    turns.tell(np.nan)
+    turns.tell(1.5)
+    reveal.must_match(Answers(np.array([np.nan, 1.5])))
+
+
+@pytest.mark.parametrize("missing", [0.3, 0.5])
+def test_missing_labels_do_not_depend_on_the_block(missing: float) -> None:
+    def known(block: int) -> list[int]:
+        found = told(rule(missing=missing), 120 // block, n=block)
+        return [turn for turns in found if turns for turn in turns]
+
+    assert known(120) == known(10) == known(8)
+    late = rule(missing=missing)
+    shown = [late(step(k, 20), Answers(np.zeros(20, int))) for k in range(6)]
+    assert [20 * k + int(x) - 10 * k for k, one in enumerate(shown) for x in one.x.ravel()] == known(120)
 
 
 @pytest.mark.parametrize(

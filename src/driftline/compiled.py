@@ -37,7 +37,11 @@ def _kept(compiler: Callable[..., Any], function: F) -> F:
 
 
 @compiled()
-def in_order(labels: np.ndarray, hear: Any, held: Any) -> None:
-    """Call `hear(k, label, held)`, a compiled function, for each label: it is never given a later one."""
+def in_order(labels: np.ndarray, outputs: np.ndarray, predictions: np.ndarray, hear: Any, held: Any) -> None:
+    """Take the arg max of each row of outputs as its prediction, then call `hear(k, label, held)`, a compiled function.
+
+    `hear` may change the rows that follow; it is never given a label before the prediction for it is taken.
+    """
     for k in range(len(labels)):
+        predictions[k] = outputs[k].argmax()
         hear(k, labels[k], held)

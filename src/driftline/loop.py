@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from driftline.learners.base import Learner
+from driftline.learners.unchanged import checked_once
 from driftline.record import Recorder
 from driftline.reveal import Revealing
 from driftline.training import pulse
@@ -42,14 +43,16 @@ def run(
     """
     for probe in entrance if start == 0 else ():
         record.probed(Step(-1, "0", probe.samples), probe, learner.predict(probe.samples.x))
-    few = FEW
+    predict, few = checked_once(learner), FEW
     if pulse.listening():
         stream = getattr(stream, "stream", stream)  # steps that are left out must not be made ahead
         few = MANY if stream[start].in_turn else FEW
     for index in pulse.each(range(start, len(stream)), few):
         step = stream[index]
         if step.in_turn:  # the same, sample by sample
-            record.answered(step, learner.in_turn(reveal.turns(step)))
+            answers = learner.in_turn(reveal.turns(step))
+            reveal.must_match(answers)
+            record.answered(step, answers)
         else:
             answers = learner.answer(step.samples.x)
             record.answered(step, answers)
@@ -57,8 +60,8 @@ def run(
                 learner.learn(shown.x, shown.y)
         record.gauged(step, learner.gauges())
         for probe in probes.due(step):
-            record.probed(step, probe, learner.predict(probe.samples.x))
+            record.probed(step, probe, predict(probe.samples.x))
         after_step(index + 1)
     learner.finish()
     for probe in probes.due(None):
-        record.probed(stream[len(stream) - 1], probe, learner.predict(probe.samples.x))
+        record.probed(stream[len(stream) - 1], probe, predict(probe.samples.x))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Step, join, take
@@ -38,9 +39,12 @@ class Turns:
     first: int
     """How many there were before."""
     tell: Callable[[Any], Shown | None]
-    """What becomes known once the next of them has been answered with this prediction."""
-    tell_many: Callable[[int, Any, tuple[Any, ...]], None] | None = None
-    """The next so many labels one after another to compiled code (`compiled.in_order`); None if one may come late."""
+    """What becomes known once the next of them has been answered with this prediction, which is then recorded."""
+    tell_many: Callable[[np.ndarray, Any, tuple[Any, ...]], None] | None = None
+    """The labels of the next samples, one row of outputs each, to compiled code (`compiled.in_order`).
+
+    The prediction for a sample is the arg max of its row just before its label is revealed. None if a label may come
+    late."""
 
     def __len__(self) -> int:
         return self.x.shape[0] if hasattr(self.x, "shape") else len(self.x)
@@ -64,11 +68,14 @@ class Revealing:
     missing: float = 0.0
     waiting: list[tuple[int, Any, np.ndarray]] = field(default_factory=list)
     taken: int = 0
-    """How many samples have come one by one."""
+    """How many samples have come so far."""
+    _given: list[Any] = field(default_factory=list, init=False, repr=False)
+    """The predictions that were given before the labels of the present one-by-one step."""
 
     def __call__(self, step: Step, answers: Answers) -> Shown | None:
         """What becomes known at the end of this step, or None."""
         rows = self._rows(step, answers)
+        self.taken += len(step.samples)
         if len(rows):
             self.waiting.append((step.index, take(step.samples.x, rows), np.array(step.samples.y[rows])))
         due = self._due(step.index)
@@ -77,12 +84,16 @@ class Revealing:
     def turns(self, step: Step) -> Turns:
         """The samples of a step one by one; a label is told only after its sample has been answered."""
         x, y, first = step.samples.x, step.samples.y, self.taken
+        given = self._given = []
         arriving, always = self._arriving(step).tolist(), self.level is Reveal.LABELS
         at_once = always and self.delay == 0 and not self.waiting
 
         def tell(prediction: Any) -> Shown | None:
             turn = self.taken
             k, self.taken = turn - first, turn + 1
+            if k >= len(y):
+                raise UserError(f"in_turn asked for more labels than the {len(y)} samples of this block")
+            given.append(prediction.item() if hasattr(prediction, "item") else prediction)  # a copy
             if at_once:  # the usual case, by the shortest way
                 return Shown(take(x, slice(k, k + 1)), y[k : k + 1].copy(), (turn,)) if arriving[k] else None
             truth = y[k : k + 1].copy()
@@ -92,13 +103,31 @@ class Revealing:
                 return None
             return Shown(join([x for _, x, _ in due]), join([y for _, _, y in due]), [turn for turn, _, _ in due])
 
-        def tell_many(many: int, hear: Any, held: tuple[Any, ...]) -> None:
+        def tell_many(outputs: np.ndarray, hear: Any, held: tuple[Any, ...]) -> None:
             from driftline.compiled import in_order  # only now: a compiler takes long to import
 
-            k, self.taken = self.taken - first, self.taken + many
-            in_order(y[k : k + many].astype(np.int64), hear, held)
+            k, self.taken = self.taken - first, self.taken + len(outputs)
+            predictions = np.empty(len(outputs), np.int64)
+            in_order(y[k : k + len(outputs)].astype(np.int64), outputs, predictions, hear, held)
+            given.extend(predictions.tolist())
 
         return Turns(x, first, tell, tell_many if at_once and all(arriving) else None)
+
+    def must_match(self, answers: Answers) -> None:
+        """Refuse the answers to a one-by-one step that are not the predictions given before each label."""
+        given, returned = np.array(self._given), np.asarray(answers.prediction)
+        if given.shape != returned.shape:
+            raise UserError(
+                f"in_turn returned {len(returned)} answers but gave {len(given)} predictions before labels: call "
+                "turns.tell(prediction) once for each sample, in order, and return those predictions"
+            )
+        both_nan = (given != given) & (returned != returned)
+        if len(differ := np.flatnonzero((given != returned) & ~both_nan)):
+            k = differ[0]
+            raise UserError(
+                f"in_turn returned {returned[k]} for sample {k} of its block, but gave {given[k]} before it saw the "
+                "label: return the predictions passed to turns.tell"
+            )
 
     def _counts(self, prediction: Any, y: np.ndarray) -> bool:
         """Whether the label of one sample is shown at all, given its answer."""
@@ -113,11 +142,13 @@ class Revealing:
         return due
 
     def _arriving(self, step: Step) -> np.ndarray:
-        """Of each sample whether its label ever arrives."""
+        """Of each sample whether its label ever arrives: drawn by its place in the stream, however that is cut."""
         n = len(step.samples)
         if not self.missing:
             return np.ones(n, bool)
-        drawn: np.ndarray = self.seed.child("missing", step.index).numpy().random(n) >= self.missing
+        random = self.seed.child("missing").numpy()
+        random.bit_generator.advance(self.taken)  # type: ignore[attr-defined]  # PCG64: one number per sample
+        drawn: np.ndarray = random.random(n) >= self.missing
         return drawn
 
     def _rows(self, step: Step, answers: Answers) -> np.ndarray:

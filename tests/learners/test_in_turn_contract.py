@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from driftline import registry
+from driftline import loop, registry
+from driftline.errors import UserError
 from driftline.learners.frozen import Frozen
 from driftline.learners.ncm import NearestClassMean
 from driftline.reveal import Turns
 from driftline.testing import check_learner
 from driftline.types import Answers
+
+from .one_by_one import labels, prepared, stream
 
 
 @dataclass
@@ -51,6 +55,16 @@ class Deaf(Frozen):
 def test_the_contract_catches(wrong: type) -> None:
     with pytest.raises(AssertionError, match="in_turn"):
         check_learner(wrong)
+
+
+@pytest.mark.parametrize(("wrong", "reason"), [(Peeking, "but gave 0 before"), (Deaf, "gave 0 predictions before")])
+def test_the_loop_refuses(wrong: type, reason: str) -> None:
+    record: list[Answers] = []
+    steps, reveal = stream(200, 5, 50), labels(5)
+    recorder = SimpleNamespace(answered=lambda step, answers: record.append(answers), gauged=lambda step, gauges: None)
+    with pytest.raises(UserError, match=reason):
+        loop.run(steps, prepared(wrong(), 5), reveal, SimpleNamespace(due=lambda step: ()), recorder)  # type: ignore[arg-type]
+    assert record == []
 
 
 LESSONS = {"every": 7, "epochs": 1, "batch": 4, "lr": 0.01}

@@ -7,8 +7,8 @@ returns nothing if all is well and raises an AssertionError with a sentence that
 >>> check_learner(Frozen)
 """
 
+from driftline.state import digest
 from driftline.testing.learner import check_learner
-from driftline.testing.looking import digest
 from driftline.testing.metric import check_metric
 from driftline.testing.stream import check_stream
 

@@ -16,12 +16,14 @@ from driftline import loop, state
 from driftline.engine.execute import one_thread
 from driftline.errors import UserError
 from driftline.learners.base import Learner
+from driftline.learners.unchanged import changed, picture
 from driftline.models.estimator import logistic, naive_bayes
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
+from driftline.state import digest
 from driftline.testing.answers import check_answers
 from driftline.testing.examples import SHAPE, STEPS, TASK, samples, small_blocks, small_network
-from driftline.testing.looking import columns, digest, global_seed, leads_to, name_of, watched_randomness
+from driftline.testing.looking import columns, global_seed, leads_to, name_of, watched_randomness
 from driftline.testing.turns import check_in_turn
 from driftline.types import Answers, Probe, Reveal, Samples, Step
 
@@ -109,7 +111,7 @@ class _Watched:
     def predict(self, x: Any) -> Answers:
         before = _picture(self.learner)
         answers: Answers = self._looked_at("predict", x)
-        moved = [key for key, value in _picture(self.learner).items() if before.get(key) != value]
+        moved = changed(before, _picture(self.learner))
         assert not moved, f"{self.name}: predict must change nothing, but it changed {', '.join(moved)}"
         return answers
 
@@ -304,15 +306,7 @@ def _accepts(learner: Learner, make_model: MakeModel) -> bool:
 
 
 def _picture(learner: Learner) -> dict[str, str]:
-    """A digest of each part of what a learner is: its state, and the modes of any network that it holds."""
     try:
-        parts = {name: digest(value) for name, value in learner.state().items()}
+        return picture(learner)
     except TypeError as error:
         raise AssertionError(f"its state cannot be saved: {error}") from error
-    for name, value in vars(learner).items():
-        if hasattr(value, "named_modules"):
-            modes = [(path, module.training) for path, module in value.named_modules()]
-            grads = [(path, weight.requires_grad) for path, weight in value.named_parameters()]
-            parts[f"the weights of {name}"] = digest(state.capture(value))
-            parts[f"the train or eval mode of {name}"] = digest([modes, grads])
-    return parts

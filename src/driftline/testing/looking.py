@@ -1,47 +1,20 @@
-"""Looking at things closely: digests, global random numbers, and what an object leads to."""
+"""Looking at things closely: global random numbers, and what an object leads to."""
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import importlib.util
 import random
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from driftline.state import digest
 from driftline.types import Samples
-
-
-def digest(tree: Any) -> str:
-    """A hash of a tree of plain values, arrays and tensors: equal for two trees exactly if every bit is equal."""
-    hashed = hashlib.sha256()
-    _feed(hashed.update, tree)
-    return hashed.hexdigest()
-
-
-def _feed(update: Callable[[bytes], object], tree: Any) -> None:
-    if isinstance(tree, dict):
-        tree = [list(pair) for pair in tree.items()]
-    if isinstance(tree, list | tuple):
-        update(f"[{len(tree)}".encode())
-        for item in tree:
-            _feed(update, item)
-        return
-    if hasattr(tree, "detach"):
-        tree = tree.detach().cpu().numpy()
-    if hasattr(tree, "tocsr"):
-        tree = tree.toarray()
-    if isinstance(tree, np.ndarray) and tree.dtype.kind != "O":
-        update(f"{tree.dtype.str}{tree.shape}".encode() + np.ascontiguousarray(tree).tobytes())
-    elif hasattr(tree, "to_numpy"):
-        _feed(update, tree.to_numpy().tolist())
-    else:
-        update(repr(tree.tolist() if isinstance(tree, np.ndarray) else tree).encode())
 
 
 def columns(samples: Samples) -> list[Any]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from driftline.metrics import Metric
-from driftline.testing.looking import digest, watched_randomness
+from driftline.state import digest
+from driftline.testing.looking import watched_randomness
 
 
 def check_metric(metric: Metric) -> None:

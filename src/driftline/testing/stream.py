@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftline.testing.looking import columns, digest, leads_to
+from driftline.state import digest
+from driftline.testing.looking import columns, leads_to
 from driftline.types import Step, Stream
 
 

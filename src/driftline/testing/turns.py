@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
@@ -35,5 +36,8 @@ def _answers(learner: Learner, samples: Samples, rule: dict[str, float], *, one_
     reveal = Revealing(TASK, Reveal.LABELS, Seed(4), **rule)  # type: ignore[arg-type]
     turns = reveal.turns(Step(0, "0", samples, in_turn=True))
     answers = Learner.in_turn(learner, turns) if one_by_one else learner.in_turn(turns)
-    assert reveal.taken == len(samples), f"in_turn answered {len(samples)} samples and asked for {reveal.taken} labels"
+    try:
+        reveal.must_match(answers)
+    except UserError as error:
+        raise AssertionError(str(error)) from error
     return answers

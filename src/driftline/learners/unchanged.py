@@ -1,0 +1,60 @@
+"""Whether `predict` leaves a learner as it was, as it must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from driftline import state
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.state import digest
+from driftline.types import Answers
+
+
+def picture(learner: Learner) -> dict[str, str]:
+    """Return a digest of each part of a learner: its state, and the weights and modes of the networks it holds."""
+    parts = {name: digest(value) for name, value in learner.state().items()}
+    for name, value in vars(learner).items():
+        if hasattr(value, "named_modules"):
+            modes = [(path, module.training) for path, module in value.named_modules()]
+            grads = [(path, weight.requires_grad) for path, weight in value.named_parameters()]
+            parts[f"the weights of {name}"] = digest(state.capture(value))
+            parts[f"the train or eval mode of {name}"] = digest([modes, grads])
+    return parts
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return the names of the parts that differ between two pictures."""
+    return [name for name in {**before, **after} if before.get(name) != after.get(name)]
+
+
+def checked_once(learner: Learner) -> Callable[[Any], Answers]:
+    """Return `learner.predict`; its first call refuses a learner that it changes.
+
+    Methods of this package are checked by their tests. A learner whose state cannot be saved is not checked here.
+    """
+    if not isinstance(learner, Learner) or type(learner).__module__.startswith("driftline."):
+        return learner.predict
+    checked = False
+
+    def predict(x: Any) -> Answers:
+        nonlocal checked
+        before = None if checked else _picture(learner)
+        answers = learner.predict(x)
+        if before is not None and (moved := changed(before, _picture(learner) or {})):
+            raise UserError(
+                f"{type(learner).__name__}.predict changed {', '.join(moved)}: predict must change nothing, because "
+                "it is called for evaluation too. Change the learner in adapt or learn"
+            )
+        checked = True
+        return answers
+
+    return predict
+
+
+def _picture(learner: Learner) -> dict[str, str] | None:
+    try:
+        return picture(learner)
+    except TypeError:  # an attribute that cannot be saved; checkpoints refuse it
+        return None

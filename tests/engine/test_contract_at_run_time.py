@@ -1,0 +1,71 @@
+"""A user's method that breaks the contract is recorded as failed, with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftline.engine.plan import plan
+from driftline.engine.run import as_spec, carry_out
+from driftline.store import Store
+
+COUNTS = """
+from dataclasses import dataclass
+from driftline.learners.erm import ERM
+
+@dataclass
+class Mine(ERM):
+    def prepare(self, model, task, upstream=None):
+        super().prepare(model, task, upstream)
+        self.{counter} = 0
+
+    def predict(self, x):
+        self.{counter} += len(x)
+        return super().predict(x)
+"""
+ASKS_FIRST = """
+from dataclasses import dataclass
+import numpy as np
+from driftline.learners.base import Learner
+from driftline.types import Answers
+
+@dataclass
+class Mine(Learner):
+    def in_turn(self, turns):
+        shown = [turns.tell(0) for _ in range(len(turns))]
+        return Answers(np.concatenate([one.y for one in shown]))
+"""
+TIMELINE: dict[str, Any] = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 3},
+    "model": "logistic",
+    "timeline": {"draws": 10},
+}
+OPEN_WORLD: dict[str, Any] = {
+    "benchmark": "open-world",
+    "data": "digits",
+    "model": "linear",
+    "open-world": {"law": "30/(1+r)", "upstream_updates": 1, "draws": 5},
+}
+
+
+def failures(tmp_path: Path, spec: dict[str, Any], source: str) -> list[str]:
+    """The reasons for which the runs of a method in this file failed."""
+    (tmp_path / "mine.py").write_text(source)
+    store = Store.create(tmp_path / "store")
+    summary = carry_out(plan(as_spec({**spec, "methods": [f"{tmp_path / 'mine.py'}:Mine"]}), None), store, None, jobs=1)
+    assert len(summary.failed) + len(summary.computed) >= 1
+    return list(summary.failed.values())
+
+
+def test_asking_for_all_labels_before_answering_is_refused(tmp_path: Path) -> None:
+    (reason,) = failures(tmp_path, OPEN_WORLD, ASKS_FIRST)
+    assert "but gave 0 before it saw the label" in reason
+
+
+@pytest.mark.parametrize(("counter", "broken"), [("asked", ["Mine.predict changed asked"]), ("_asked", [])])
+def test_a_predict_that_changes_the_learner_is_refused(tmp_path: Path, counter: str, broken: list[str]) -> None:
+    reasons = failures(tmp_path, TIMELINE, COUNTS.format(counter=counter))
+    assert [reason.split(":")[0] for reason in reasons] == broken
