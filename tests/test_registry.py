@@ -27,10 +27,14 @@ def test_two_things_of_one_name_are_refused() -> None:
 
 def test_a_file_of_the_users_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("class Mine:\n    pass\n")
+    file.write_text(
+        "from driftline.learners.base import Learner\nclass Mine(Learner):\n    pass\nclass Other:\n    pass\n"
+    )
     mine = registry.get("method", f"{file}:Mine")
     assert mine.__name__ == "Mine"
     assert registry.get("method", f"{file}:Mine") is mine
+    with pytest.raises(UserError, match=r"is not a driftline\.learners\.base\.Learner"):
+        registry.get("method", f"{file}:Other")
     with pytest.raises(UserError, match="has no 'Yours'"):
         registry.get("method", f"{file}:Yours")
     with pytest.raises(UserError, match=r"cannot import .*other\.py"):

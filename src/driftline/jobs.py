@@ -9,7 +9,6 @@ import functools
 import hashlib
 import inspect
 import json
-import typing
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -211,22 +210,20 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
     """The settings that a registered thing takes, as a pydantic model; None if it takes anything."""
     thing = models.maker(name) if kind == "model" else registry.get(kind, name)
     fields: dict[str, Any] = {}
-    types = typing.get_type_hints(inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing))
+    types = registry.types_of(name, thing)
     for parameter in inspect.signature(thing).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             return None
         if kind in ("method", "pretraining") or parameter.kind is parameter.KEYWORD_ONLY:
             default = ... if parameter.default is parameter.empty else parameter.default
-            fields[parameter.name] = (types[parameter.name], default)
+            fields[parameter.name] = (types.get(parameter.name, Any), default)
     return create_model(name, __config__=SETTINGS, **fields)
 
 
 def learner_class(name: str) -> type[Learner]:
     """The class behind a method's name; a preset is a class with some settings filled in."""
     thing = registry.get("method", name)
-    found = thing.func if isinstance(thing, functools.partial) else thing
-    if not (isinstance(found, type) and issubclass(found, Learner)):
-        raise UserError(f"method '{name}' is not a driftline.learners.base.Learner")
+    found: type[Learner] = getattr(thing, "func", thing)
     return found
 
 

@@ -9,22 +9,19 @@ nothing: what some of them import takes seconds. Other packages add theirs throu
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
-import importlib.machinery
-import importlib.util
+import inspect
 import pkgutil
 import re
 import sys
-import traceback
-import warnings
+import typing
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
+from driftline import user_code
 from driftline.errors import UserError, unknown
-from driftline.handed import file_of
 
 T = TypeVar("T")
 
@@ -38,6 +35,18 @@ ROOMS = {
     "sink": "driftline.exports",
     "pretraining": "driftline.learners",
 }
+# What a thing of each kind is: a subclass or an instance of one of these, or a function that returns one.
+TYPES = {
+    "method": ("driftline.learners.base.Learner",),
+    "dataset": ("driftline.data.Dataset",),
+    "shift": ("driftline.shifts.base.Shift",),
+    "model": ("torch.nn.Module", "sklearn.base.BaseEstimator", "driftline.models.estimator.Estimator"),
+    "benchmark": ("driftline.benchmarks.base.Benchmark",),
+    "metric": ("driftline.metrics.Metric",),
+    "sink": ("driftline.exports.Sink",),
+    "pretraining": ("driftline.learners.trained.Trained",),
+}
+MADE_BY_FUNCTIONS = ("dataset", "model")
 # Packages that a module may lack in a base install, and the extra that brings them.
 EXTRAS = {
     "torch": "deep",
@@ -69,7 +78,9 @@ def register(kind: str, name: str) -> Callable[[T], T]:
 def get(kind: str, name: str) -> Any:
     """The thing of this kind with this name, or an error that offers the nearest one."""
     if ":" in name:
-        return _from_source(kind, name)
+        thing, own = user_code.load(kind, name)
+        must_be(kind, name, thing, own)
+        return thing
     if name not in _things[kind] and kind not in _lacking:
         _load_decorated(kind, name)
     things = _things[kind] if name in _things[kind] else _load(kind)
@@ -117,50 +128,62 @@ def _load(kind: str) -> dict[str, Any]:
                     raise
                 _lacking[kind].add(EXTRAS[error.name])
         for entry in entry_points(group=f"driftline.{kind}"):
-            try:
-                _things[kind].setdefault(entry.name, entry.load())
-            except Exception as error:  # another package's fault must not take ours down
-                warnings.warn(f"{kind} '{entry.name}' of {entry.value} cannot be loaded: {error}", stacklevel=2)
+            _plug_in(kind, entry)
     return _things[kind]
 
 
-def _from_source(kind: str, name: str) -> Any:
-    source, _, attribute = name.rpartition(":")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # as Python itself does for scripts: a module beside the user is found
+def _plug_in(kind: str, entry: EntryPoint) -> None:
+    """Register what another package brings; its fault must not take ours down."""
     try:
-        module = _module_of_file(file_of(source)) if source.endswith(".py") else importlib.import_module(source)
-    except (ImportError, OSError) as error:
-        raise UserError(f"{kind} '{name}': cannot import {source}: {error}") from error
+        thing = entry.load()
+        must_be(kind, entry.name, thing, own=True)
     except Exception as error:
-        line = getattr(error, "lineno", None) or traceback.extract_tb(error.__traceback__)[-1].lineno
-        said = getattr(error, "msg", error)
-        raise UserError(f"{kind} '{name}': line {line}, {type(error).__name__}: {said}; {source} must load") from error
-    if not hasattr(module, attribute):
-        raise UserError(f"{kind} '{name}': {source} has no '{attribute}'")
-    return getattr(module, attribute)
+        reason = re.sub(r" \([^()]*[\\/][^()]*\)", "", " ".join(str(error).split()))  # without the path of a file
+        plugin = entry.dist.name if entry.dist else entry.value
+        text = "the plugin '%s' does not provide the %s '%s': %s: %s. Update or uninstall it"
+        user_code.log.warning(text, plugin, kind, entry.name, type(error).__name__, reason.rstrip("."))
+    else:
+        _things[kind].setdefault(entry.name, thing)
 
 
-class _AsItIsNow(importlib.machinery.SourceFileLoader):
-    """Compiles a file anew: Python takes one of the same second and size for the one that it compiled before."""
+def must_be(kind: str, name: str, thing: Any, own: bool) -> None:
+    """Refuse a thing that is not what its kind says, before it is called.
 
-    def path_stats(self, path: Any) -> Any:
-        raise OSError("its age says nothing")
+    A function in the user's `own` file need not say what it returns; one in an installed package must.
+    """
+    inner = thing.func if isinstance(thing, functools.partial) else thing
+    types = [found for path in TYPES[kind] if (found := _loaded(path))]
+    if kind in MADE_BY_FUNCTIONS and callable(inner) and not isinstance(inner, type):
+        made = (inner,) if own else (inner, types_of(name, inner).get("return"))
+        fits = own or any(_is_a(found, one) for found in types for one in made)
+    elif kind in ("metric", "model"):
+        duck = own and kind == "model" and all(callable(getattr(inner, verb, None)) for verb in ("fit", "predict"))
+        fits = duck or any(_is_a(found, inner) for found in types)
+    else:
+        fits = isinstance(inner, type) and any(_is_a(found, inner) for found in types)
+    if not fits:
+        said = ", nor a function annotated to return one" if kind in MADE_BY_FUNCTIONS else ""
+        raise UserError(f"{kind} '{name}' is not a {' or '.join(TYPES[kind])}{said}")
 
 
-def _module_of_file(path: Path) -> Any:
-    path = path.resolve()
-    content = path.read_bytes()
-    key = f"driftline_user_{path.stem}_{hashlib.sha256(content).hexdigest()[:16]}"  # an edited file is another module
-    if key not in sys.modules:
-        spec = importlib.util.spec_from_file_location(key, path, loader=_AsItIsNow(key, str(path)))
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[key] = module
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[key]
-            raise
-    return sys.modules[key]
+def _loaded(path: str) -> Any:
+    """The type with this path; None if its module was never loaded, so that nothing can be of that type."""
+    module, _, name = path.rpartition(".")
+    return getattr(sys.modules.get(module), name, None)
+
+
+def types_of(name: str, thing: Any) -> dict[str, Any]:
+    """The types that a thing is annotated with: of its parameters, or its fields, and what it returns."""
+    inner = inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing)
+    try:
+        return typing.get_type_hints(inner)
+    except (NameError, AttributeError, TypeError) as error:
+        raise UserError(f"{name}: cannot read its type annotations: {error}") from error
+
+
+def _is_a(kind: Any, thing: Any) -> bool:
+    """Whether a thing is a subclass or an instance of a type; of a protocol, a class with all of its members."""
+    if getattr(kind, "_is_protocol", False):
+        members = {*kind.__annotations__, *(name for name in vars(kind) if not name.startswith("_"))}
+        return isinstance(thing, type) and all(hasattr(thing, member) for member in members)
+    return issubclass(thing, kind) if isinstance(thing, type) else isinstance(thing, kind)

@@ -216,7 +216,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         ((*RUN[:4], "--model", "sklearn.cluster.KMeans", "--methods", "erm"), "KMeans is not a classifier"),
         (
             ("run", "timeline", "--data", "digits", "--methods", "json:dumps"),
-            "is not a driftline.learners.base",
+            "cannot import json: it is part of Python",
         ),
         ((*RUN, "--shifts", "CLR"), "no flag '--shifts'"),
         ((*RUN, "--perod", "month"), "no flag '--perod'. Did you mean '--period'?"),

@@ -94,7 +94,7 @@ def test_a_block_of_ones_own(tmp_path, monkeypatch):
     assert (once.max(), twice.max()) == (93, 83)  # 92.7 and 83.43
     for text, sentence in (
         ("mine.py:Cut", "made images of shape"),
-        ("mine.py:NotAShift", "no subclass of driftline.shifts.Shift"),
+        ("mine.py:NotAShift", "is not a driftline.shifts.base.Shift"),
         ("mine.py:Nothing", "has no 'Nothing'"),
         ("mine.py:Cut=3", "takes no number"),
         ("other.py:Fade", "cannot import"),

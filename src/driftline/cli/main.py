@@ -7,6 +7,7 @@ interrupted; the same command resumes.
 from __future__ import annotations
 
 import io
+import logging
 import signal
 import sys
 import traceback
@@ -176,6 +177,7 @@ def main() -> NoReturn:
     """Run the command line and turn what happens into an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     _print_any_letter()
+    _show_log()
     try:
         code = app(standalone_mode=False)
     except UserError as error:
@@ -199,6 +201,19 @@ def _print_any_letter() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+
+
+class _ToTerminal(logging.Handler):
+    """Prints what the library logs, such as which of the user's files it runs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(self.format(record), err=True)
+
+
+def _show_log() -> None:
+    log = logging.getLogger("driftline")
+    log.setLevel(logging.INFO)
+    log.handlers = [_ToTerminal()]
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +38,9 @@ def run(
     memory: flags.Memory = None,
     runs: RunsFolder = None,
     data_dir: DataFolder = None,
-    print_spec: Annotated[bool, typer.Option("--print-spec", help="Print the spec as YAML and stop.")] = False,
+    print_spec: Annotated[
+        bool, typer.Option("--print-spec", help="Print the spec as YAML and stop. Runs no code of yours.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run a benchmark or a recipe, and record what happened.
@@ -46,6 +49,7 @@ def run(
     `--methods` in all of `--benchmarks` that show them enough.
     """
     from driftline import spec as spec_
+    from driftline import user_code
     from driftline.cli import matrix
     from driftline.cli.running import carry_out_spec
     from driftline.engine.engines import Engine, size_of
@@ -58,16 +62,19 @@ def run(
             raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
         said = matrix.content(what, context.args, methods, seeds, set_ or [])
         if print_spec:
-            typer.echo(matrix.as_yaml(said), nl=False)
+            with user_code.not_run():
+                typer.echo(matrix.as_yaml(said), nl=False)
             return
         raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, how, quiet))
-    said = content(what, data, model, methods, seeds)
-    own = own_options(context.args, str(said.get("benchmark")))
-    spec = spec_.parse(spec_.with_settings(said, [*own, *(set_ or [])]))
-    if print_spec:
-        spec.jobs(default_model="logistic")  # names and settings are checked before anything is said of them
-        typer.echo(spec.to_yaml(), nl=False)
-        return
+    with user_code.not_run() if print_spec else nullcontext():
+        said = content(what, data, model, methods, seeds)
+        own = own_options(context.args, str(said.get("benchmark")))
+        spec = spec_.parse(spec_.with_settings(said, [*own, *(set_ or [])]))
+        if print_spec:
+            with suppress(user_code.NotRun):  # names and settings are checked, except what only a user's code knows
+                spec.jobs(default_model="logistic")
+            typer.echo(spec.to_yaml(), nl=False)
+            return
     _, code = carry_out_spec(spec, Store.create(runs), data_dir, how, quiet)
     raise typer.Exit(code)
 
@@ -82,7 +89,8 @@ def content(what: str, data: str | None, model: str | None, methods: str | None,
     if not what.endswith((".yaml", ".yml")):
         from driftline import registry
 
-        registry.get("benchmark", what)
+        if ":" not in what:
+            registry.get("benchmark", what)
         missing = [f"--{key}" for key in ("data", "methods") if key not in given]
         if missing:
             raise UserError(
@@ -97,6 +105,8 @@ def own_options(given: list[str], benchmark: str) -> list[str]:
     """`--shifts CLR` or `--shifts=CLR` as an assignment to an option of the benchmark."""
     from driftline import registry
 
+    if not given:
+        return []
     words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
     known = registry.get("benchmark", benchmark).options.model_fields
     assignments = []

@@ -80,6 +80,8 @@ def load(name: str, options: Mapping[str, Any] | None = None, where: Sequence[Pa
     make = registry.get("dataset", name)
     _check_options(name, make, options or {})
     dataset: Dataset = make(folders() if where is None else where, **(options or {}))
+    if not isinstance(dataset, Dataset):
+        raise UserError(f"dataset '{name}' returned a {type(dataset).__name__}, not a driftline.data.Dataset")
     check(dataset)
     return dataset
 
@@ -194,7 +196,8 @@ def reading(path: Path, expected: str) -> Iterator[None]:
 
 
 def _check_options(name: str, make: Callable[..., Dataset], options: Mapping[str, Any]) -> None:
-    known = {p.name: p for p in inspect.signature(make).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    signature = inspect.signature(make)
+    known = {p.name: p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
     for option in options:
         if option not in known:
             raise unknown(f"option of dataset '{name}'", option, known)
@@ -202,6 +205,11 @@ def _check_options(name: str, make: Callable[..., Dataset], options: Mapping[str
     if lacking:
         ways = " ".join(f"--set data.{option}=..." for option in lacking)
         raise UserError(f"dataset '{name}' needs {', '.join(lacking)}: {ways}")
+    try:
+        signature.bind([], **options)
+    except TypeError as error:
+        way = "write def NAME(where, *, option=1): it is given a list of folders, and its options by name"
+        raise UserError(f"dataset '{name}' cannot be called ({error}): {way}") from error
 
 
 def _finite(x: Any) -> bool:

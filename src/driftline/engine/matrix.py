@@ -15,6 +15,7 @@ A cell that cannot be run says why, and takes nothing from the others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Strict, filled, hash_of, label_of, learner_class, validated
 from driftline.spec import Spec, parse
 from driftline.store import Store
+from driftline.user_code import NotRun
 
 FOLDER = "matrices"
 ABOUT = ("data", "model", "reveal", "settings")
@@ -132,7 +134,8 @@ def read(content: Mapping[str, Any]) -> Matrix:
     if extra:
         raise unknown("key", extra[0], ["matrix"], " (a recipe of a matrix has nothing else beside it)")
     made: Matrix = validated(Matrix, content["matrix"], "the matrix", keys=list(Matrix.model_fields))
-    made.must_make_sense()
+    with suppress(NotRun):
+        made.must_make_sense()
     return made
 
 
@@ -145,7 +148,8 @@ def listed(given: Any) -> list[Any]:
 
 def column_of(benchmark: str, said: Mapping[str, Any]) -> dict[str, Any]:
     """A column with its defaults; one that names its data stands alone, and other defaults are merged by key."""
-    registry.get("benchmark", benchmark)
+    with suppress(NotRun):
+        registry.get("benchmark", benchmark)
     for key in said:
         if key not in (*ABOUT, benchmark):
             raise unknown("setting", key, [*ABOUT, benchmark], f" (in the column {benchmark})")

@@ -1,9 +1,10 @@
 """Networks, and adapters that let scikit-learn estimators stand in their place.
 
-A model is a function `(shape, outputs, seed, **options)`, registered under its name: `shape` is that of one input as
-the dataset stores it, `outputs` the number of raw outputs that the task needs. Its keyword-only parameters are its
-options: on the command line `--set model.<option>=<value>`. One with a fourth parameter `said` is handed a published
-model's own answers, where the data hold them.
+A model is registered under its name: a function or class whose parameters `shape` (that of one input as the dataset
+stores it), `outputs` (the number of raw outputs that the task needs) and `seed` are filled in, as far as it has them.
+Its other parameters are its options: on the command line `--set model.<option>=<value>`. One with a parameter `said`
+is handed a published model's own answers, where the data hold them. `build` makes a model of any name, for the loop
+and for an audit alike: a network, or an `Estimator` around anything with `fit` and `predict`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 from driftline import registry
+from driftline.errors import UserError
 from driftline.seeds import Seed
+
+PICKLES = (".pkl", ".pickle", ".joblib")
 
 
 def build(
@@ -26,7 +30,7 @@ def build(
 
 def maker(name: str) -> Callable[..., Any]:
     """The function behind a name; `sklearn.ensemble.RandomForestClassifier` and `timm:resnet18` are names too."""
-    if name.startswith("sklearn."):
+    if name.startswith("sklearn.") and ":" not in name:
         from driftline.models.estimator import named
 
         return named(name)
@@ -34,17 +38,33 @@ def maker(name: str) -> Callable[..., Any]:
         from driftline.models.packaged import timm_network
 
         return timm_network(name.removeprefix("timm:"))
-    make: Callable[..., Any] = registry.get("model", name)
-    return make
+    _refuse_files(name)
+    from driftline.models.given import maker_of
+
+    return maker_of(name, registry.get("model", name))
+
+
+def _refuse_files(name: str) -> None:
+    """Stop at `--model prod.pkl` and `--model mine.py`, and say how such a model is named."""
+    if name.endswith(PICKLES):
+        load = "joblib.load(file)" if name.endswith(".joblib") else 'pickle.load(open(file, "rb"))'
+        package = load.partition(".")[0]
+        raise UserError(
+            f"{name} is a pickle, and to load one is to run the code in it. If you trust it, write a file prod.py with "
+            f"`import {package}` and `def make(*, file: str = {name!r}): return {load}`, and give prod.py:make"
+        )
+    if name.endswith(".py"):
+        raise UserError(f"say which class or function of {name} is the model: {name}:NAME")
 
 
 def is_estimator(name: str) -> bool:
     """Whether a model is fitted as a whole, and settings of training by gradients mean nothing to it."""
+    from sklearn.base import BaseEstimator
+
     from driftline.models.estimator import Estimator
 
-    make = maker(name)
-    made = make if isinstance(make, type) else typing.get_type_hints(make).get("return")
-    return isinstance(made, type) and issubclass(made, Estimator)
+    made = typing.get_type_hints(maker(name)).get("return")
+    return isinstance(made, type) and issubclass(made, (Estimator, BaseEstimator))
 
 
 def takes_said(name: str) -> bool:

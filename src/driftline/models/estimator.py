@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -104,22 +105,45 @@ def named(name: str) -> Callable[..., Estimator]:
     """The maker of an estimator with a dotted name such as `sklearn.naive_bayes.GaussianNB`."""
     module, _, attribute = name.rpartition(".")
     try:
-        make = getattr(importlib.import_module(module), attribute)
+        found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UserError(f"no scikit-learn estimator '{name}': {error}") from error
+    if not is_estimator_class(found):
+        raise UserError(f"'{name}' is not an estimator of scikit-learn with fit and predict")
+    return of_class(name, found)
+
+
+def is_estimator_class(thing: Any) -> bool:
+    """Whether a thing is a class of scikit-learn estimators that can be fitted and asked."""
+    base = getattr(sys.modules.get("sklearn.base"), "BaseEstimator", None)
+    if base is None or not (isinstance(thing, type) and issubclass(thing, base)):
+        return False
+    return all(hasattr(thing, verb) for verb in ("fit", "predict"))
+
+
+def of_class(name: str, kind: Any) -> Callable[..., Estimator]:
+    """The maker of models that are estimators of this class; its options are the parameters of the class."""
 
     def build(shape: tuple[int, ...], outputs: int, seed: Seed, **options: Any) -> Estimator:
-        from sklearn.base import is_classifier, is_regressor
-
+        drawn = {"random_state": seed.value % 2**32} if "random_state" in kind._get_param_names() else {}
         try:
-            unfitted = make(**options)
+            unfitted = kind(**{**drawn, **options})
         except TypeError as error:
             raise UserError(f"{name} does not take these options: {error}") from error
-        if not (is_regressor(unfitted) if outputs == 1 else is_classifier(unfitted)):
-            raise UserError(f"{name} is not a {'regressor' if outputs == 1 else 'classifier'}, and the task needs one")
-        return estimator(unfitted, outputs, seed)
+        return of_object(name, unfitted, outputs, seed)
 
     return build
+
+
+def of_object(name: str, unfitted: Any, outputs: int, seed: Seed) -> Estimator:
+    """A model around any object with `fit` and `predict`; one that says that it does another task is refused."""
+    from sklearn.base import BaseEstimator, is_classifier, is_clusterer, is_outlier_detector, is_regressor
+
+    needed, other = ("regressor", is_classifier) if outputs == 1 else ("classifier", is_regressor)
+    checks = (other, is_clusterer, is_outlier_detector) if isinstance(unfitted, BaseEstimator) else ()
+    if any(check(unfitted) for check in checks):
+        raise UserError(f"{name} is not a {needed}, and the task needs one")
+    return estimator(unfitted, outputs, seed)
 
 
 @register("model", "logistic")
@@ -160,9 +184,12 @@ def naive_bayes(shape: tuple[int, ...], outputs: int, seed: Seed) -> Estimator:
 
 
 def estimator(unfitted: Any, outputs: int, seed: Seed) -> Estimator:
-    """A scikit-learn object as a model, its random state taken from the seed."""
-    random = {name: seed.value % 2**32 for name in unfitted.get_params() if name.split("__")[-1] == "random_state"}
-    return Estimator(unfitted.set_params(**random), outputs)
+    """A scikit-learn object as a model; a random state that is not set is set from the seed."""
+    parameters = unfitted.get_params() if hasattr(unfitted, "get_params") else {}
+    unset = [name for name, value in parameters.items() if name.split("__")[-1] == "random_state" and value is None]
+    if unset:
+        unfitted.set_params(**dict.fromkeys(unset, seed.value % 2**32))
+    return Estimator(unfitted, outputs)
 
 
 def _flat(x: Any) -> Any:

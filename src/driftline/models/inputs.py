@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -13,6 +14,8 @@ from torch import Tensor, nn
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
+
+T = TypeVar("T")
 
 
 def network(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.Module]]:
@@ -23,6 +26,10 @@ def network(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.
         def build(shape: tuple[int, ...], outputs: int, seed: Seed, **options: Any) -> nn.Module:
             return initialised(lambda: make(shape, outputs, **options), seed)
 
+        taken = inspect.signature(make)
+        first, *rest = taken.parameters.values()
+        seed = inspect.Parameter("seed", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        build.__signature__ = taken.replace(parameters=[first, rest[0], seed, *rest[1:]])  # type: ignore[attr-defined]
         return register("model", name)(build)
 
     return keep
@@ -30,12 +37,22 @@ def network(name: str) -> Callable[[Callable[..., nn.Module]], Callable[..., nn.
 
 def initialised(make: Callable[[], nn.Module], seed: Seed) -> nn.Module:
     """What `make` builds, with initial weights from this seed alone, in evaluation mode."""
+    return prepared(seeded(make, seed))
+
+
+def seeded(make: Callable[[], T], seed: Seed) -> T:
+    """Return what `make` returns if torch draws from this seed meanwhile."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed.value % 2**63)
-        made = make().eval()
-        # Convolutions run up to twice as fast on a CPU with channels last; other layers do not notice.
-        made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return made
+        return make()
+
+
+def prepared(made: nn.Module) -> nn.Module:
+    """Return the network in evaluation mode, its weights laid out for speed."""
+    made.eval()
+    # Convolutions run up to twice as fast on a CPU with channels last; other layers do not notice.
+    made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return made
 
 
 def as_tensor(x: Any, model: Any = None) -> Tensor:

@@ -19,7 +19,7 @@ from pandas.api import types as kinds
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from driftline.errors import UserError
-from driftline.models import maker
+from driftline.models import build
 from driftline.models.estimator import Estimator
 from driftline.seeds import Seed
 from driftline.tasks import Regression, Task
@@ -198,11 +198,8 @@ def on_rows(table: pd.DataFrame, model: Any, task: Task, labels: np.ndarray | No
 
 
 def _named(name: str, task: Task, seed: Seed) -> Any:
-    """The estimator behind a model's name, or what a user's factory makes."""
-    made = maker(name)
-    if ":" in name:
-        return made() if isinstance(made, type) or not hasattr(made, "predict") else made
-    model = made((), task.width, seed)
+    """The estimator behind a model's name."""
+    model = build(name, (), task.width, seed)
     if not isinstance(model, Estimator):
         raise UserError(f"model '{name}' is a network, and an audit takes models for tables, such as boosting")
     return model.unfitted
