@@ -1,4 +1,4 @@
-"""The tables of NED: every number, mark and printed line by hand, without printed cells that cannot be right."""
+"""The tables of NED: every number, mark and printed line by hand; printed cells that cannot be right stand apart."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def test_table_1_in_markdown(tmp_path: Path) -> None:
     assert (
         lines[7] == f"| exemplar-tuning in {SOURCE} | 48.9 | 75.7 | – | 45.7 | 43.6 | 58.2 |"
     )  # its novel tail is wrong
-    assert lines[8] == "| mine | – | – | – | – | – | 20.0 [10.0, 30.0] |"
+    assert lines[8] == "| exemplar-tuning in NED Table 1, doubtful (ImageNet, ResNet-18) | – | – | 27.9 | – | – | – |"
+    assert lines[9] == "| mine | – | – | – | – | – | 20.0 [10.0, 30.0] |"
     assert any("more than 2 samples" in line for line in lines)
 
 
@@ -133,7 +134,8 @@ def test_table_7_never_without_the_clock(tmp_path: Path) -> None:
     assert grid.columns == ("AUROC HG", "AUROC MDT", "AUROC clock", "matched MDT", "F1 MDT", "F1 clock")
     assert numbers(grid) == {
         "ncm": [0.5, 0.98, 0.984, 0.71, 0.4, 0.43],
-        "ncm in NED Table 7 (ImageNet, ResNet-18)": [None, 0.85, None, None, 0.2, None],  # .07 is no comparison
+        "ncm in NED Table 7 (ImageNet, ResNet-18)": [None, 0.85, None, None, 0.2, None],
+        "ncm in NED Table 7, doubtful (ImageNet, ResNet-18)": [0.07, None, None, None, None, None],
         "mine": [None, None, 0.984, None, None, 0.43],
     }
     assert any("looks at no sample" in note for note in grid.notes)
@@ -149,15 +151,69 @@ def test_table_8(tmp_path: Path) -> None:
         opened(tmp_path, "exemplar-tuning(similarity=cosine)", 0, shares(), settings={"similarity": "cosine"}),
     ]
     (grid,) = layout(Record(runs), "open-world/table-8")
-    assert [line.name for line in grid.lines[::2]] == [
+    assert [line.name for line in grid.lines if not line.source] == [
         *("weight-imprinting", "weight-imprinting(scale=8.0)"),
         *("exemplar-tuning(similarity=cosine)", "exemplar-tuning(similarity=euclidean)"),
     ]
-    found = [[entry and entry.value for entry in line.entries] for line in grid.lines if line.source]
+    theirs = [line for line in grid.lines if line.source and "doubtful" not in line.source]
+    found = [[entry and entry.value for entry in line.entries] for line in theirs]
     assert found[0] == [0.4032, 0.6746, 0.1535, 0.3418, 0.3269, 0.4851]
     assert found[1] == [None, None, None, None, 0.3256, 0.4667]
     assert found[2] == [None, None, None, None, 0.1172, 0.3181]
     assert found[3][:2] == [0.434, 0.6632]
+
+
+def test_table_3_has_both_printed_rows_of_one_layer(tmp_path: Path) -> None:
+    (grid,) = layout(Record([opened(tmp_path, "fine-tune", 0, shares(), settings={"layers": 1})]), "open-world/table-3")
+    assert [line.source for line in grid.lines[1:]] == [
+        *("NED Table 3 (ImageNet, ResNet-18)", "NED Table 3 (layers=2) (ImageNet, ResNet-18)")
+    ]
+    assert [line.entries[-1] and line.entries[-1].value for line in grid.lines] == [0.5, 0.5687, 0.5679]
+
+
+def test_table_2_counts_samples(tmp_path: Path) -> None:
+    runs = [opened(tmp_path, "ncm", seed, shares()) for seed in (0, 1)]
+    for run, number, counts in zip(runs, (3, 6), ([5, 1, 2], [400, 7, 93]), strict=True):
+        run.card["protocol"].update(sequence=number, counts=counts, samples=sum(counts))
+    (grid,) = layout(Record(runs), "open-world/table-2")
+    found = numbers(grid)
+    assert [line.title for line in grid.lines if not line.source] == ["sequence 3", "sequence 6"]
+    assert found["sequence 3"] == [8, 1, 5]
+    assert found["sequence 6"] == [500, 7, 400]
+    assert found["sequence 3 in NED Table 2 (full scale)"] == [90133, 14, 961]
+    assert found["sequence 1 in NED Table 2 (full scale)"] == [89030, None, 961]
+    assert found["sequence 1 in NED Table 2, doubtful (full scale)"] == [None, 1, None]
+    assert "| sequence 3 in NED Table 2 (full scale) | 90,133 | 14 | 961 |" in render([grid], "md")
+    with pytest.raises(UserError, match="says how many samples its classes have"):
+        layout(Record([opened(tmp_path, "ncm", 2, shares())]), "open-world/table-2")
+
+
+def test_table_5_has_deviations_over_sequences(tmp_path: Path) -> None:
+    runs = [opened(tmp_path, "ncm", seed, {"overall": value}) for seed, value in enumerate((0.4, 0.5, 0.9))]
+    runs += [opened(tmp_path, "oltr", 0, {"overall": 0.3})]
+    (grid,) = layout(Record(runs), "open-world/table-5")
+    found = numbers(grid)
+    assert list(found) == [
+        "oltr",
+        "oltr in NED Table 5, doubtful (ImageNet, ResNet-18)",
+        "oltr, std in NED Table 5, doubtful (ImageNet, ResNet-18)",
+        "ncm",
+        "ncm, std",
+        "ncm in NED Table 5 (ImageNet, ResNet-18)",
+        "ncm, std in NED Table 5 (ImageNet, ResNet-18)",
+    ]
+    assert found["ncm"][-1] == 0.6
+    assert found["ncm, std"] == [*[None] * 5, 0.264575]  # the root of (.04 + .01 + .09) / 2
+    assert found["ncm in NED Table 5 (ImageNet, ResNet-18)"][-1] == 0.4789
+    assert found["ncm, std in NED Table 5 (ImageNet, ResNet-18)"][-1] == 0.0076
+    large = [opened(tmp_path / "large", "ncm", 0, shares(), model="resnet50")]
+    (grid,) = layout(Record(large), "open-world/table-5")
+    assert numbers(grid)["ncm in NED Table 5 (ImageNet, ResNet-50)"][-1] == 0.5222
+
+
+def test_a_network_that_was_printed_has_its_own_numbers(tmp_path: Path) -> None:
+    grid, _ = layout(Record([opened(tmp_path, "prototypical", 0, shares(), model="conv-4")]), "open-world/table-1")
+    assert numbers(grid)["prototypical in NED Table 1 (ImageNet, Conv-4)"][0] == 0.1163
 
 
 def test_no_runs_no_table() -> None:

@@ -161,6 +161,44 @@ def test_table_6(tmp_path: Path) -> None:
     assert "| ccc easy | 2 | 4 | 3 | 3 |" in render([grid], "md")
 
 
+def test_table_7(tmp_path: Path) -> None:
+    found = [
+        adapted(tmp_path, f"eata(strength={at:g})", 0, [v], settings={"strength": at}, options={"order": "holdout"})
+        for at, v in ((2000.0, 0.4), (100.0, 0.5), (7.0, 0.3))
+    ]
+    usual = adapted(tmp_path, "eata", 0, [0.6], settings={"strength": None}, options={"order": "holdout"})
+    (grid,) = layout(Record([*found, usual]), "test-time/table-7")
+    assert grid.columns == ("strength=7", "strength=100", "strength=2000")
+    assert numbers(grid) == {
+        "eata": [0.3, 0.5, 0.4],  # a strength that was not given is not a number
+        "eata in RDumb Table 7 (ImageNet, ResNet-50)": [None, 0.471, 0.44],
+    }
+    with pytest.raises(UserError, match="of eata with several settings of `strength`"):
+        layout(Record([usual]), "test-time/table-7")
+
+
+def test_table_8(tmp_path: Path) -> None:
+    found = []
+    values = {"eata": 0.3, "eata(strength=100)": 0.2, "rdumb": 0.4, "tent": 0.1}
+    for k, difficulty in enumerate(("easy", "medium", "hard")):
+        cells = {label: [value - k / 10] for label, value in values.items()}
+        found += runs(tmp_path, cells, options={"difficulty": difficulty})
+    found += runs(tmp_path, {"rdumb": [0.7]}, options={"order": "cin-c"})
+    (grid,) = layout(Record(found), "test-time/table-8")
+    assert grid.columns == ("cin-c", "ccc easy", "ccc medium", "ccc hard", "mean of ccc")
+    source = "RDumb Table 8 (ImageNet, ResNet-50)"
+    assert numbers(grid) == {
+        "eata": [None, 0.3, 0.2, 0.1, 0.2],
+        f"eata in {source}": [0.418, 0.482, 0.354, 0.087, 0.308],
+        "eata(strength=100)": [None, 0.2, 0.1, 0.0, 0.1],
+        f"eata(strength=100) in {source}": [0.467, 0.477, 0.365, 0.038, None],
+        "rdumb": [0.7, 0.4, 0.3, 0.2, 0.3],
+        f"rdumb in {source}": [0.465, 0.493, 0.389, 0.096, 0.326],
+    }
+    with pytest.raises(UserError, match="no run of test-time of eata or rdumb"):
+        layout(Record(runs(tmp_path, {"tent": [0.5]})), "test-time/table-8")
+
+
 def test_what_cannot_be_laid_out(full_record: Record) -> None:
     with pytest.raises(UserError, match="no run of test-time: make one"):
         layout(full_record, "test-time/table-1")

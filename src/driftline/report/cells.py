@@ -14,7 +14,8 @@ from driftline.report.grids import Entry
 from driftline.report.groups import Group
 from driftline.report.marks import PLAIN, Mark
 from driftline.report.notes import FINAL
-from driftline.report.spread import SHARE, cut, over_seeds
+from driftline.report.results import bounds
+from driftline.report.spread import cut, over_seeds
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,12 @@ class Measured:
 
 
 def measured(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str, Measured]:
-    """The methods of a group that have this score, which is a share."""
+    """The methods of a group that have this score."""
     scores = group.scores[(group.scores["metric"] == metric) & (group.scores["stat"] == stat)].dropna(subset="value")
     if scores.empty:
         return {}
     seeds = {str(name): dict(zip(rows["seed"], rows["value"], strict=True)) for name, rows in scores.groupby("method")}
-    summary: dict[Any, Any] = over_seeds(scores, ["method"], SHARE).to_dict("index")
+    summary: dict[Any, Any] = over_seeds(scores, ["method"], bounds(metric)).to_dict("index")
     return {
         method: Measured(row["value"], row["low"], row["high"], seeds[method], int(row["n"]), row["unit"])
         for method, row in summary.items()

@@ -31,10 +31,6 @@ class Entry:
     unit: str = ""
     """What n counts: examples, times."""
 
-    @property
-    def interval(self) -> str:
-        return "" if math.isnan(self.low) else f"[{shown(self.low, True)}, {shown(self.high, True)}]"
-
 
 @dataclass(frozen=True)
 class Line:
@@ -93,7 +89,9 @@ def _markdown_grid(grid: Grid) -> str:
             return NONE
         stars = "*" * (entry.mark.italic + 2 * entry.mark.bold)
         return " ".join(
-            part for part in (f"{stars}{_value(grid, entry)}{stars}", entry.interval, _count(grid, entry)) if part
+            part
+            for part in (f"{stars}{_shown(grid, entry.value)}{stars}", _interval(grid, entry), _count(grid, entry))
+            if part
         )
 
     under = [note for note in (grid.rests_on, *grid.notes) if note]
@@ -122,11 +120,11 @@ def _latex_rows(grid: Grid, line: Line) -> list[list[str]]:
     """The numbers and, where there are intervals, under them those."""
     values, under = [latex.named(line.title)], [""]
     for entry in line.entries:
-        text = latex.tex(_value(grid, entry) if entry else NONE)
+        text = latex.tex(_shown(grid, entry.value) if entry else NONE)
         for command, wanted in (("textit", entry and entry.mark.italic), ("textbf", entry and entry.mark.bold)):
             text = f"\\{command}{{{text}}}" if wanted else text
         values.append(text)
-        under.append(latex.tiny(" ".join(filter(None, (entry.interval, _count(grid, entry)))) if entry else ""))
+        under.append(latex.tiny(" ".join(filter(None, (_interval(grid, entry), _count(grid, entry)))) if entry else ""))
     return [cells for cells in (values, under) if any(cells)]
 
 
@@ -146,8 +144,12 @@ def _csv(grids: Sequence[Grid]) -> str:
     return out.getvalue()
 
 
-def _value(grid: Grid, entry: Entry) -> str:
-    return shown(entry.value, True) if grid.share else shown_amount(entry.value)
+def _shown(grid: Grid, value: float) -> str:
+    return shown(value, True) if grid.share else shown_amount(value)
+
+
+def _interval(grid: Grid, entry: Entry) -> str:
+    return "" if math.isnan(entry.low) else f"[{_shown(grid, entry.low)}, {_shown(grid, entry.high)}]"
 
 
 def _count(grid: Grid, entry: Entry) -> str:

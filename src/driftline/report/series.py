@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from driftline.report.groups import Group
-from driftline.report.results import Column, ResultTable, is_share
-from driftline.report.spread import ANY, SHARE, over_seeds, to_common_end
+from driftline.report.results import Column, ResultTable, bounds, is_share
+from driftline.report.spread import over_seeds, to_common_end
 
 DIGITS = 4  # what a chart can show, and a tooltip should claim
 NUMBERS = ["value", "low", "high", "n", "seeds", "interval"]
@@ -37,7 +37,7 @@ def cells(group: Group, metric: str) -> dict[str, Series]:
     rows = scores[(scores["metric"] == metric) & (scores["stat"] == "each") & scores["tau"].notna()]
     if rows.empty:
         return {}
-    summary = _in_time(over_seeds(rows, ["method", "time", "tau"], _within(metric)).reset_index(), group)
+    summary = _in_time(over_seeds(rows, ["method", "time", "tau"], bounds(metric)).reset_index(), group)
     columns = ["time", "tau", *NUMBERS]
     return {str(method): _series(frame, columns) for method, frame in summary.groupby("method")}
 
@@ -50,7 +50,7 @@ def per_time(group: Group, metric: str) -> Series:
     columns = ["method", "time", *NUMBERS]
     if rows.empty:
         return Series(columns, [])
-    summary = _in_time(over_seeds(rows, ["method", "time"], _within(metric)).reset_index(), group)
+    summary = _in_time(over_seeds(rows, ["method", "time"], bounds(metric)).reset_index(), group)
     return _series(to_common_end(summary), columns)
 
 
@@ -139,10 +139,6 @@ def over_time(group: Group, headline: tuple[tuple[str, str], ...]) -> dict[str, 
 def _test(protocol: dict[str, Any]) -> list[int | None]:
     """The test set of the last step, in its place."""
     return [*[None] * (len(protocol["steps"]) - 1), protocol["test"]] if "steps" in protocol else []
-
-
-def _within(metric: str) -> tuple[float, float]:
-    return SHARE if is_share(metric) else ANY
 
 
 def _in_time(frame: pd.DataFrame, group: Group) -> pd.DataFrame:

@@ -30,7 +30,7 @@ def settings_of(group: Group) -> list[str]:
     for run in group.runs:
         method = run.card["run"]["method"]
         for name, value in method["settings"].items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if _number(value):
                 seen[f"{method['name']}.{name}"].add(value)
     return [name for name, values in seen.items() if len(values) > 1]
 
@@ -44,9 +44,13 @@ def swept(group: Group, setting: str, metric: str = STREAM) -> Iterator[Swept]:
     found = {}
     for run in group.runs:
         method, label = run.card["run"]["method"], group.labels[run.key]
-        if method["name"] == name and of in method["settings"] and label in cells:
+        if method["name"] == name and _number(method["settings"].get(of)) and label in cells:
             found[label] = Swept(without(label, of), of, method["settings"][of], cells[label])
     yield from sorted(found.values(), key=lambda one: (one.method, one.at))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def without(label: str, setting: str) -> str:

@@ -10,17 +10,19 @@ from driftline.errors import unknown
 from driftline.record import Record
 from driftline.report.grids import Grid
 from driftline.report.groups import groups
-from driftline.report.layouts import open_world, refinement, seq_to_final, test_time
+from driftline.report.layouts import open_world, open_world_sequences, refinement, seq_to_final, test_time, timeline
 from driftline.report.layouts.parts import Layout
 from driftline.report.layouts.seq_to_final import BOTTOM, TOP, VARIANTS
 
 __all__ = ["BOTTOM", "LAYOUTS", "TOP", "VARIANTS", "layout"]
 
 LAYOUTS: dict[str, Layout] = {
+    **timeline.LAYOUTS,
     **seq_to_final.LAYOUTS,
     **refinement.LAYOUTS,
     **test_time.LAYOUTS,
     **open_world.LAYOUTS,
+    **open_world_sequences.LAYOUTS,
 }
 
 

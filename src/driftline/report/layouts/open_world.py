@@ -5,7 +5,8 @@
 `open-world/table-7`: who notices new classes, always beside the clock. `open-world/table-8`: weight-imprinting by the
 scale of its similarities, exemplar-tuning by their kind.
 
-Cells that cannot be right in print are left out here; `driftline.published` lists them.
+Tables 2 and 5 are in `open_world_sequences`. Printed cells that cannot be right stand in rows marked doubtful;
+`driftline.published` says why.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ COMPUTE = (
 )
 PRINTED = (
     "Rows with a source are as printed there: one order of one sequence of about 90,000 images of ImageNet-22K, 750 of "
-    "1,000 classes new. Cells that cannot be right are left out."
+    "1,000 classes new. Rows marked doubtful hold cells that cannot be right: compare nothing with them."
 )
 PRINTED_COMPUTE = "NED counts training as one, two or three forward passes; its compute cannot be compared with ours."
 CLOCK = (
@@ -76,21 +77,38 @@ class Source:
     """Where numbers are printed: the table, the sequence and the network."""
 
     table: str
-    protocol: str = SEQUENCE
-    model: str = "resnet18"
+    protocol: str
+    model: str
 
-    def line(self, group: Group, label: str, columns: Iterable[str], unit: float = 1) -> list[Line]:
-        """What is printed for a method; Conv-4 stands in for a network that it was not tried with."""
+    def lines(
+        self, group: Group, label: str, columns: Iterable[str], unit: float = 1, stat: str = "mean"
+    ) -> list[Line]:
+        """What is printed for a method, doubtful cells apart; Conv-4 stands in for a network that was not printed."""
         method = published.printed_as(BENCHMARK, label)
         for model in (self.model, "conv-4"):
             found = published.numbers(BENCHMARK, DATA, self.protocol, model)
-            theirs = {n.metric: n.value for n in found if (n.method, n.source) == (method, self.table)}
-            beside = tuple(Entry(theirs[name] / unit) if name in theirs else None for name in columns)
-            if any(beside):
+            found = [n for n in found if (n.method, n.stat, _table(n.source)) == (method, stat, self.table)]
+            lines = []
+            for source in dict.fromkeys(n.source for n in found):
+                theirs = {n.metric: n.value / unit for n in found if n.source == source}
+                beside = tuple(Entry(theirs[name]) if name in theirs else None for name in columns)
                 same = group.card["data"]["name"] == DATA
-                told = cited(group.card, self.table) if same else f"{self.table} (ImageNet, {NETWORKS[model]})"
-                return [Line(label, beside, told)]
+                told = cited(group.card, source) if same else f"{source} (ImageNet, {NETWORKS[model]})"
+                lines += [Line(label, beside, told)] if any(beside) else []
+            if lines:
+                return lines
         return []
+
+
+def _table(source: str) -> str:
+    """The table of a source, without what is said of some of its cells."""
+    return source.partition(",")[0].partition(" (")[0]
+
+
+def source_of(group: Group, table: str, protocol: str = SEQUENCE) -> Source:
+    """A printed table, for the network of a group if the paper has it, else for ResNet-18."""
+    model = group.card["run"]["model"]["name"]
+    return Source(table, protocol, model if model in NETWORKS else "resnet18")
 
 
 def _by_section(found: list[Group]) -> list[Grid]:
@@ -98,9 +116,9 @@ def _by_section(found: list[Group]) -> list[Grid]:
     refuse_none(found, BENCHMARK)
     grids = []
     for group in found:
-        model = group.card["run"]["model"]["name"]
-        source = Source("NED Table 4", model=model) if model == "resnet50" else Source("NED Table 1")
-        grids.append(_accuracies(f"Table 1: {group.title}", group, _ordered(group.methods), source))
+        large = group.card["run"]["model"]["name"] == "resnet50"
+        source = source_of(group, "NED Table 4" if large else "NED Table 1")
+        grids.append(_accuracies(f"Table 1: {group.title}", group, ordered(group.methods), source))
         grids += _compute(group, source)
     return grids
 
@@ -128,7 +146,7 @@ def _shares(
     for label in labels:
         row = (entry(cells[name].get(label), Mark(bold=label in best[name])) for name in columns)
         lines.append(Line(label, tuple(row)))
-        lines += source.line(group, label, tuple(columns))
+        lines += source.lines(group, label, columns)
     said = (PRINTED,) if any(line.source for line in lines) else ()
     return Grid(title, "method", tuple(columns.values()), tuple(lines), (*notes, *said))
 
@@ -139,16 +157,17 @@ def _compute(group: Group, source: Source) -> list[Grid]:
         return []
     means = scores.groupby(["method", "metric"])["value"].agg(["mean", "size"])
     lines = []
-    for label in _ordered(group.methods):
+    for label in ordered(group.methods):
         known = [(label, name) if (label, name) in means.index else None for name in COSTS]
         row = tuple(at and Entry(means["mean"][at] / GIGA, seeds=int(means["size"][at])) for at in known)
         lines.append(Line(label, row))
-        lines += source.line(group, label, COSTS, GIGA)
+        lines += source.lines(group, label, COSTS, GIGA, "final")
     notes = (COMPUTE, *([PRINTED_COMPUTE] if any(line.source for line in lines) else []))
     return [Grid(f"Table 1: GMAC, {group.title}", "method", tuple(COSTS.values()), tuple(lines), notes, share=False)]
 
 
-def _ordered(labels: Iterable[str]) -> list[str]:
+def ordered(labels: Iterable[str]) -> list[str]:
+    """Labels of methods as the paper orders them."""
     return sorted(set(labels), key=lambda label: (place(METHODS)(label.partition("(")[0].partition(" [")[0]), label))
 
 
@@ -162,7 +181,7 @@ def _of(group: Group, methods: Iterable[str], setting: str | None = None) -> lis
     return sorted(found, key=lambda label: (found[label], label))
 
 
-def _some(found: list[Group], make: Callable[[Group], Grid | None], which: str) -> list[Grid]:
+def some(found: list[Group], make: Callable[[Group], Grid | None], which: str) -> list[Grid]:
     """A grid of each group that has one."""
     refuse_none(found, BENCHMARK)
     grids = [grid for group in found if (grid := make(group))]
@@ -174,7 +193,7 @@ def _some(found: list[Group], make: Callable[[Group], Grid | None], which: str) 
 def _depth(group: Group) -> Grid | None:
     """Table 3."""
     labels = _of(group, ["fine-tune"], "layers")
-    source = Source("NED Table 3", "sequence 2")
+    source = source_of(group, "NED Table 3", "sequence 2")
     return _accuracies(f"Table 3: layers that are fine-tuned, {group.title}", group, labels, source) if labels else None
 
 
@@ -185,13 +204,17 @@ def _noticing(group: Group) -> Grid | None:
     if not columns:
         return None
     title, notes = f"Table 7: noticing new classes, {group.title}", (INTERVALS, CLOCK, BOLD)
-    return _shares(title, group, _ordered(group.methods), columns, Source("NED Table 7"), notes)
+    return _shares(title, group, ordered(group.methods), columns, source_of(group, "NED Table 7"), notes)
 
 
 def _variants(group: Group) -> Grid | None:
     """Table 8."""
     labels = [*_of(group, ["weight-imprinting"], "scale"), *_of(group, ["exemplar-tuning"])]
-    return _accuracies(f"Table 8: variants, {group.title}", group, labels, Source("NED Table 8")) if labels else None
+    return (
+        _accuracies(f"Table 8: variants, {group.title}", group, labels, source_of(group, "NED Table 8"))
+        if labels
+        else None
+    )
 
 
 def _episodes(group: Group) -> Grid | None:
@@ -203,7 +226,7 @@ def _episodes(group: Group) -> Grid | None:
     cells["overall"] = measured(group, "overall")
     lines = [
         Line(label, tuple(entry(column.get(label), None) for column in cells.values()))
-        for label in _ordered(scores["method"])
+        for label in ordered(scores["method"])
     ]
     lines += _printed_episodes(tuple(cells))
     notes = ("In percent: means over seeds with 95% t-intervals, or with one seed intervals over episodes.", PRINTED)
@@ -234,8 +257,8 @@ def _printed_episodes(columns: tuple[str, ...]) -> list[Line]:
 
 LAYOUTS: dict[str, Layout] = {
     f"{BENCHMARK}/table-1": _by_section,
-    f"{BENCHMARK}/table-3": lambda found: _some(found, _depth, "with fine-tune: make one with several `layers`"),
-    f"{BENCHMARK}/table-6": lambda found: _some(found, _episodes, "has scores of n-shot k-way episodes"),
-    f"{BENCHMARK}/table-7": lambda found: _some(found, _noticing, "has scores for noticing new classes"),
-    f"{BENCHMARK}/table-8": lambda found: _some(found, _variants, "with weight-imprinting or exemplar-tuning"),
+    f"{BENCHMARK}/table-3": lambda found: some(found, _depth, "with fine-tune: make one with several `layers`"),
+    f"{BENCHMARK}/table-6": lambda found: some(found, _episodes, "has scores of n-shot k-way episodes"),
+    f"{BENCHMARK}/table-7": lambda found: some(found, _noticing, "has scores for noticing new classes"),
+    f"{BENCHMARK}/table-8": lambda found: some(found, _variants, "with weight-imprinting or exemplar-tuning"),
 }

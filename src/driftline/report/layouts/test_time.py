@@ -2,7 +2,8 @@
 
 `test-time/table-1`: methods by streams. `test-time/table-4`: how often to reset, on the corruptions that are held out.
 `test-time/table-5`: how sure an answer must be to be learnt from, mean over difficulties. `test-time/table-6`: how long
-the paths are that lead from one corruption to the next.
+the paths are that lead from one corruption to the next. `test-time/table-7`: how strongly EATA is held to its first
+weights, on the corruptions that are held out; `test-time/table-8`: two such strengths beside RDumb, by streams.
 
 A number is a mean over seeds, each of which is a mean over the speeds that were run.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,7 +56,7 @@ LENGTHS = (
     "its longest stream counts; a path that the end of the stream cuts short does not."
 )
 STATS = ("min", "max", "mean", "median")
-USUAL = {"every": 1000, "entropy": 0.4}
+USUAL = {"every": 1000, "entropy": 0.4, "strength": 2000}
 Cells = Mapping[str, Measured]
 
 
@@ -151,17 +153,48 @@ def _ordered(labels: Iterable[str]) -> list[str]:
     return sorted(set(labels), key=lambda label: (place(METHODS)(label.partition("(")[0]), label))
 
 
-def _resets(found: list[Group]) -> list[Grid]:
-    """Table 4."""
+def _on_holdout(number: int, what: str, methods: tuple[str, ...], setting: str, found: list[Group]) -> list[Grid]:
+    """Tables 4 and 7: a setting of some methods on the corruptions that are held out."""
     ours = [group for group in found if group.card["run"]["options"]["order"] == "holdout"]
     refuse_none(ours, BENCHMARK, "with order=holdout")
-    grids = []
+    grids, table = [], f"RDumb Table {number}"
     for group in over_speeds(ours):
-        rows = _by_method([*swept(group, "rdumb.every"), *swept(group, "resetting.every")])
-        theirs = _printed("holdout", "RDumb Table 4")
-        title = titled("Table 4: steps between resets", group.title)
-        grids += _sweep(title, "every", rows, theirs, _source(group, "RDumb Table 4"))
-    return _some(grids, "rdumb with several settings of `every`, with order=holdout")
+        rows = _by_method(one for method in methods for one in swept(group, f"{method}.{setting}"))
+        title = titled(f"Table {number}: {what}", group.title)
+        grids += _sweep(title, setting, rows, _printed("holdout", table), _source(group, table))
+    return _some(grids, f"{methods[0]} with several settings of `{setting}`, with order=holdout")
+
+
+def _strengths(found: list[Group]) -> list[Grid]:
+    """Table 8: EATA by its strength, and RDumb, by streams."""
+    refuse_none(found, BENCHMARK)
+    grids = [_table_8(titled("Table 8: EATA and RDumb", told), members) for told, members in together(found, FREE)]
+    return _some([grid for grid in grids if grid.lines], "eata or rdumb")
+
+
+def _table_8(title: str, members: list[Group]) -> Grid:
+    streams = _columns(members)
+    cells = {name: measured(group, STREAM) for name, group in streams.items()}
+    theirs = {name: _table_8_printed(_plain(name)) for name in streams}
+    means = _table_8_printed("ccc")
+    hard = [name for name in streams if name.startswith("ccc")]
+    lines = []
+    for label in _ordered(label for column in cells.values() for label in column):
+        if label.partition("(")[0] not in ("eata", "rdumb"):
+            continue
+        row = [cells[name].get(label) for name in hard]
+        mean = [over([cell for cell in row if cell]) if all(row) else None]
+        lines.append(Line(label, (*(entry(column.get(label), None) for column in cells.values()), *mean)))
+        name = published.printed_as(BENCHMARK, label)
+        beside = [entry(column.get(name), None) for column in [*theirs.values(), means]]
+        lines += [Line(label, tuple(beside), _source(members[0], "RDumb Table 8"))] if any(beside) else []
+    heads = (*streams, "mean of ccc")
+    return Grid(title, "method", heads, tuple(lines), (INTERVALS, *_said(lines)))
+
+
+def _table_8_printed(protocol: str) -> Cells:
+    """Table 8's numbers; those that it has in common with Table 1 are kept there."""
+    return {**_printed(protocol, "RDumb Table 1"), **_printed(protocol, "RDumb Table 8")}
 
 
 def _thresholds(found: list[Group]) -> list[Grid]:
@@ -248,7 +281,9 @@ def traversals(group: Group) -> list[int]:
 
 LAYOUTS: dict[str, Layout] = {
     f"{BENCHMARK}/table-1": _by_stream,
-    f"{BENCHMARK}/table-4": _resets,
+    f"{BENCHMARK}/table-4": partial(_on_holdout, 4, "steps between resets", ("rdumb", "resetting"), "every"),
     f"{BENCHMARK}/table-5": _thresholds,
     f"{BENCHMARK}/table-6": _lengths,
+    f"{BENCHMARK}/table-7": partial(_on_holdout, 7, "strength of the penalty", ("eata",), "strength"),
+    f"{BENCHMARK}/table-8": _strengths,
 }
