@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import driftline
 from driftline import published
 from driftline.report.layouts import BOTTOM, TOP, VARIANTS
-from driftline.spec import Spec, read
+from driftline.spec import Spec, mapping, read
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").rglob("*.yaml"))
 
@@ -79,3 +83,86 @@ def test_test_time_recipes_have_the_rows_and_the_stream_of_table_1(name: str) ->
     assert shown == {"severity": 5.0, "batch": 64, **expected.get(name, ccc)}
     assert (options["frost"] is None) == (name == "cin-3dcc") == (options["files"] is not None)
     assert len(spec.seeds) == (3 if name.startswith("ccc") else 10)
+
+
+def test_the_qa_recipe_has_all_16_rows_of_table_1() -> None:
+    spec = recipe("qa.full.yaml")
+    found = published.numbers("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
+    assert set(printed_methods(spec)) == {n.method for n in found if n.source == "CMR Table 1"}
+    assert len(spec.methods) == 16
+    contests = {printed: job.contest for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
+    tried = {
+        name: contest and [tuple(point.values()) for point in contest.points] for name, contest in contests.items()
+    }
+    assert tried["frozen"] is tried["offline"] is None
+    assert tried["cft"] == tried["mir(every=3)"] == [(10,), (20,)]
+    assert {(10, 1.0), (20, 10.0)} < set(tried["online-l2"] or ())  # file names, appendix
+    assert set(tried["online-ewc"] or ()) == {(10, 5.0), (10, 250.0), (20, 5.0), (20, 250.0)}
+    assert {contest.rule for contest in contests.values() if contest} == {"validation-streams"}
+    settings = [job.method.settings for job in spec.jobs("") if job.method.name != "frozen"]
+    assert {(s["lr"], s["batch"]) for s in settings} == {(3e-5, 8), (3e-5, 64)}  # 64: offline
+    options = spec.jobs("")[0].options
+    assert [options[name] for name in ("episodes", "size", "upstream_set", "held_out")] == [100, 64, 512, 256]
+    assert options["upstream_updates"] == 30 * -(-86_588 // 64)  # 30 epochs of SQuAD's training part in MRQA
+
+
+@pytest.mark.parametrize(("setting", "value"), [("beta", 0.1), ("beta", 0.9), ("gamma", 0.5), ("gamma", 0.2)])
+def test_the_qa_recipes_of_table_2_have_its_rows_with_the_printed_k(setting: str, value: float) -> None:
+    spec = recipe(f"qa-{setting}-{value}.full.yaml")
+    stream = {"alpha": 0.9, "beta": 0.5, "gamma": 0.8, setting: value}
+    options = spec.jobs("")[0].options
+    assert {name: options[name] for name in stream} == stream
+    protocol = ", ".join(f"{name}={number:g}" for name, number in stream.items())
+    printed = {n.method for n in published.numbers("refinement", "qa", protocol) if n.source == "CMR Table 2"}
+    assert printed == {"cft", "online-ewc", "er(every=3)", "maxloss(every=3)", "mir(every=3)"}
+    assert set(printed_methods(spec)) == {"frozen", *printed}
+
+
+def mrqa(folder: Path, part: str, name: str, questions: int) -> None:
+    """A file of MRQA in the small: a header, then contexts with their questions."""
+    path = folder / "mrqa" / part / f"{name}.jsonl.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines: list[Any] = [{"header": {"dataset": name, "split": part}}]
+    for k in range(questions // 2):
+        asked = [("who", f"{name} {part}"), ("what", f"thing {k}")]
+        qas = [{"qid": f"{name}-{part}-{k}-{w}", "question": f"{w} ?", "answers": [a]} for w, a in asked]
+        lines.append({"context": f"{name} {part} has thing {k} .", "qas": qas})
+    with gzip.open(path, "wt") as file:
+        file.write("\n".join(map(json.dumps, lines)))
+
+
+def test_the_qa_recipe_from_end_to_end_on_small_files_of_the_same_layout(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    content = mapping(next(path for path in RECIPES if path.name == "qa.full.yaml"))
+    for file in content["data"]["files"]:
+        part, name = file.removesuffix(".jsonl.gz").split("/")[1:]
+        mrqa(tmp_path, part, name, 40)
+    content["model"] = {
+        "name": "small-bart",
+        "width": 8,
+        "layers": 1,
+        "heads": 1,
+        "pieces": 270,
+        "answer": 3,
+        "longest": 16,
+    }
+    content["methods"] = ["frozen", {**content["methods"][-2], "candidates": 4}]
+    assert content["methods"][1]["name"] == "mir+l2"
+    content |= {"seeds": 1, "selection": {"seeds": 1, "trials": 2, "grid": {"epochs": [1, 2]}}}
+    sizes = {"episodes": 2, "size": 8, "upstream_set": 8, "held_out": 4, "upstream_updates": 2, "draws": 5, "past": 8}
+    content["refinement"] |= sizes
+    record = driftline.run(content, data_dir=tmp_path, runs=tmp_path / "runs")
+    assert len(record.runs) == 2
+    for run in record.runs:
+        told = run.card["protocol"]
+        assert told["upstream_samples_are"] == "as marked in the data"
+        assert told["upstream_samples"] == 40  # all of the training part, none of dev
+        assert told["clusters"] == [
+            "upstream",
+            "NaturalQuestionsShort",
+            "HotpotQA",
+            "SearchQA",
+            "TriviaQA-web",
+            "NewsQA",
+        ]
+        assert told["pools"]["upstream"] == (40 - 8) * 3 // 4

@@ -211,6 +211,20 @@ def test_a_released_stream_from_its_file(tmp_path: Path) -> None:
     assert frame.attrs["notes"] == ["the upstream model answers 50.00% of 4 queries right (CSR)"]
 
 
+def test_a_released_stream_is_found_by_its_name_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nli").mkdir()
+    stream_file(tmp_path / "nli")
+    monkeypatch.setenv("DRIFTLINE_DATA", str(tmp_path))
+    frame, _ = draw("composition", Record([]), stream=Path("nli/stream.json"))
+    monkeypatch.delenv("DRIFTLINE_DATA")
+    again, _ = draw("composition", Record([]), where=tmp_path, stream=Path("nli/stream.json"))
+    assert (
+        frame.attrs["notes"] == again.attrs["notes"] == ["the upstream model answers 50.00% of 4 queries right (CSR)"]
+    )
+
+
 def test_files_that_hold_no_such_stream(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not hold a model's answer to every query"):
         of_file(stream_file(tmp_path, id="c-1", input="new", mistake=None))

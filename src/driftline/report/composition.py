@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from driftline.data import folders
 from driftline.data.written import released
 from driftline.errors import UserError
 from driftline.metrics import refinement
@@ -61,10 +62,18 @@ def of_group(group: Group) -> Composition | None:
     return Composition(title, times, clusters, queries, refinement.composition(groups, len(clusters), keep=wrong))
 
 
-def of_file(path: Path) -> Composition:
-    """A stream that was released as a file with the upstream model's answers; its first query's set is upstream."""
-    if not path.is_file():
-        raise UserError(f"no file {path}: a released stream is a JSON list of time steps")
+def of_file(name: Path, where: Path | None = None) -> Composition:
+    """A stream that was released as a file with the upstream model's answers; its first query's set is upstream.
+
+    `name` is a path, or the name of a file in the data folders.
+    """
+    places = (name, *(folder / name for folder in folders(where)))
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise UserError(
+            f"no file {name}: a released stream is a JSON list of time steps, given as a path or by its name in a data "
+            "folder ($DRIFTLINE_DATA, --data-dir)"
+        )
     dataset, steps = released(path, path.name)
     if dataset.said is None:
         raise UserError(f"{path} does not hold a model's answer to every query, so its errors are not known")

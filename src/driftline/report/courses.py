@@ -54,7 +54,7 @@ def composition(record: Record, *, where: Path | None = None, stream: Path | Non
     Of each kind of run the first stream; or, with `stream`, a released one from its file.
     """
     if stream is not None:
-        one = of_file(stream)
+        one = of_file(stream, where)
         frame = framed(_counts(one), "", [])
         total, known = int(one.queries.sum()), float(one.satisfaction[-1])
         frame.attrs["notes"] = [f"the upstream model answers {known:.2%} of {total:,} queries right (CSR)"]
