@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import driftline
-from driftline import published
+from driftline import models, published
 from driftline.report.layouts import BOTTOM, TOP, VARIANTS
 from driftline.spec import Spec, mapping, read
 
@@ -166,3 +167,44 @@ def test_the_qa_recipe_from_end_to_end_on_small_files_of_the_same_layout(tmp_pat
             "NewsQA",
         ]
         assert told["pools"]["upstream"] == (40 - 8) * 3 // 4
+
+
+FMOW = "temporal-metrics-table-1-fmow.full.yaml"
+TIMELINE = {
+    FMOW: ("fmow", "Eval-Stream", "temporal-metrics Table 1"),
+    "temporal-metrics-table-2-yearbook.full.yaml": ("yearbook", "Eval-Stream", "temporal-metrics Table 2"),
+    "wild-time-table-2-yearbook.full.yaml": ("yearbook", "Eval-Fix", "Wild-Time Table 2"),
+}
+
+
+@pytest.mark.parametrize("name", TIMELINE)
+def test_timeline_recipes_have_the_rows_of_their_table(name: str) -> None:
+    spec, (data, protocol, source) = recipe(name), TIMELINE[name]
+    printed = {n.method for n in published.numbers("timeline", data, protocol) if n.source == source}
+    assert set(printed_methods(spec)) == printed
+    assert spec.data.name == data
+
+
+def test_the_fmow_recipe_trains_the_layers_of_densenet_121_at_224_pixels() -> None:
+    spec = recipe(FMOW)
+    assert spec.model is not None
+    network = models.build(spec.model.name, (224, 224, 3), 1000, **spec.model.settings)
+    assert sum(weight.numel() for weight in network.parameters()) == 7_978_856  # as published for ImageNet
+    assert spec.data.settings["size"] == 224
+
+
+def test_the_fmow_recipe_from_end_to_end_on_a_small_file_of_the_same_layout(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    with h5py.File(tmp_path / "fmow.hdf5", "w") as file:
+        for step in range(16):
+            for part, n in (("train", 9), ("test", 3)):
+                file[f"{step}/{part}/images"] = rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+                file[f"{step}/{part}/labels"] = rng.integers(0, 62, n).astype("u1")
+    content = mapping(next(path for path in RECIPES if path.name == FMOW))
+    content |= {"data": {**content["data"], "size": 32}, "model": {"name": content["model"], "width": 2}, "seeds": 1}
+    content["methods"] = [{**m, "updates": 1, "batch": 4} for m in content["methods"] if m["name"] == "ft"]
+    content["timeline"]["draws"] = 5
+    scores = driftline.run(content, data_dir=tmp_path, runs=tmp_path / "runs").runs[0].table("scores")
+    each = scores[(scores["metric"] == "ood") & (scores["stat"] == "each")]
+    assert each["time"].tolist() == [str(year) for year in range(2002, 2012)]  # ten years have six after them

@@ -36,10 +36,11 @@ TOKENS, ANSWER = 256, 8
 """How long a question with its context is, and an answer."""
 BART = {"width": 768, "layers": 6, "heads": 12, "pieces": 50265}
 SMALL_BART = {"width": 32, "layers": 1, "heads": 2, "pieces": 300}
-TRUE_SIDE = {"imagenet-val": 224, "cifar10": 32, "cifar100": 32, "yearbook": 32, "fmow": 64, "image-folders": 64}
+TRUE_SIDE = {"imagenet-val": 224, "cifar10": 32, "cifar100": 32, "yearbook": 32, "fmow": 224, "image-folders": 64}
 ASSUMED = (
-    "data are blank, of these sizes: Yearbook 37,189 portraits, FMoW-Time 118,886 pictures at 64 pixels, CIFAR 60,000, "
-    "ImageNet's validation set 50,000 shown at 224 pixels, ImageNet-22k 5,000 classes of 1,000 pictures at 64 pixels, "
+    "data are blank, of these sizes: Yearbook 37,189 portraits, FMoW-Time 118,886 pictures at 224 pixels, CIFAR "
+    "60,000, ImageNet's validation set 50,000 shown at 224 pixels, ImageNet-22k 5,000 classes of 1,000 pictures at 64 "
+    "pixels, "
     f"questions of {TOKENS} tokens with answers of {ANSWER}",
     "networks are weighed by a mini-batch of the true one; the other seconds are those of a narrow one",
     "a model that is never trained on upstream data answers wrongly more often than a good one, so that refinement has "
