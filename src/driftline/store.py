@@ -216,26 +216,12 @@ class Store:
 
     def query(self, sql: str) -> pd.DataFrame:
         """SQL over all runs: the tables are runs, failures, answers, probes and scores."""
-        import duckdb
+        from driftline.sql import select
 
-        if not sql.strip():
-            raise UserError('there is no query; try "select method, count(*) from runs group by all"')
-        database = duckdb.connect()
-        tables = {"runs": _overview(self.record()), "failures": _failures(self.failures())}
-        for name, frame in tables.items():
-            database.register(name, frame)
-        for table in (*TABLES, "scores"):
-            files = [str(run.folder / f"{table}.parquet") for run in self.record().runs]
-            files = [file for file in files if Path(file).exists()]
-            if not files:
-                database.execute(f"create view {table} as select null as run where false")
-            else:
-                rows = database.read_parquet(files, filename=True, union_by_name=True)
-                rows.project("* exclude (filename), parse_path(filename)[-2] as run").create_view(table)
-        try:
-            return database.execute(sql).df()
-        except duckdb.Error as error:
-            raise UserError(f"{str(error).splitlines()[0]}. Tables: runs, failures, answers, probes, scores") from error
+        record = self.record()
+        frames = {"runs": _overview(record), "failures": _failures(self.failures())}
+        files = {table: [run.folder / f"{table}.parquet" for run in record.runs] for table in (*TABLES, "scores")}
+        return select(sql, frames, {table: [path for path in paths if path.exists()] for table, paths in files.items()})
 
 
 def _read_if_there(path: Path) -> dict[str, Any] | None:

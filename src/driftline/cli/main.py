@@ -89,7 +89,7 @@ def diff(
 
 @app.command()
 def query(
-    sql: Annotated[str, typer.Argument(help="SQL over the tables runs, failures, answers, probes and scores.")],
+    sql: Annotated[str, typer.Argument(help="One SELECT over the tables runs, failures, answers, probes and scores.")],
     runs: RunsFolder = None,
 ) -> None:
     """Ask all runs at once, in SQL; prints CSV."""
