@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,15 +43,27 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise DiskError(f"cannot write {path}: {REASONS[error.errno]}. What was finished before is kept") from error
 
 
+def must_name_a_file(path: Path) -> None:
+    """Refuse what no file on a disk can be called: nothing, a null character, a URL."""
+    if not path.name or "\0" in str(path) or re.match(r"[A-Za-z][\w+.-]+:/", str(path)):
+        raise DiskError(f"cannot write {str(path)!r}: it is not the name of a file")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path to write to; it takes the place of `path` when the block ends well."""
+    must_name_a_file(path)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     with disk_errors(path):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except FileNotFoundError as error:
             raise DiskError(f"cannot write {path}: its folder cannot be made") from error
+        try:
+            temporary.touch()  # as /proc does not allow
+            temporary.unlink()
+        except FileNotFoundError as error:
+            raise DiskError(f"cannot write {path}: its folder takes no files") from error
         try:
             yield temporary
             with open(temporary, "rb+") as file:  # Windows flushes only what is open for writing

@@ -23,13 +23,22 @@ class MissingExtra(UserError):
         super().__init__(f'{feature} needs an optional package: pip install "driftline[{extra}]"')
 
 
+def shortened(text: str, limit: int = 80) -> str:
+    """Return a text that fits into a sentence.
+
+    >>> shortened("a" * 5000, limit=5)
+    'aaaa…'
+    """
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
 def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
     """The error for a name that nothing is registered under, with the nearest valid one.
 
     >>> print(unknown("method", "emr", ["erm", "ft"]))
     no method 'emr'. Did you mean 'erm'? Known: erm, ft
     """
-    names = sorted(known)
+    names, name = sorted(known), shortened(name)
     lower = {one.lower(): one for one in reversed(names)}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
     near = near or [one for one in lower if name and name.lower() in one.split()]  # date, in "order date"

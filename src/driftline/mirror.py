@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from driftline.errors import DiskError, MissingExtra, UserError
+from driftline.errors import DiskError, MissingExtra, UserError, shortened
 
 CARD = "card.json"
 LOOSE = ("failed", "matrices")
@@ -30,6 +31,20 @@ def is_url(name: object) -> bool:
     (True, False)
     """
     return isinstance(name, str) and "://" in name
+
+
+def local_folder(name: str | Path) -> Path:
+    """The folder of a store on this machine; `~` is the user's home, and what no folder can be called is refused."""
+    if re.match(r"[A-Za-z][\w+.-]+:/", str(name)):
+        raise UserError(f"--runs {name} looks like a URL; write it as s3://bucket/folder, and in Python as a text")
+    try:
+        folder = Path(name).expanduser()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(folder)
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a null character, no such user
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"--runs {shortened(str(name))!r} cannot be a folder: {reason}") from error
+    return folder
 
 
 class Mirror:

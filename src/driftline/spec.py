@@ -19,6 +19,8 @@ from driftline.jobs import Choice, Contest, Job, Labels, Strict, filled, label_o
 from driftline.learners.pooled import Pooled
 from driftline.search import Search
 
+MOST_SEEDS = 100_000
+
 
 class Spec(Strict):
     """What to run."""
@@ -45,7 +47,7 @@ class Spec(Strict):
         if isinstance(name, str) and name in given:
             given["options"] = given.pop(name) or {}
         if isinstance(given.get("seeds"), int):
-            given["seeds"] = tuple(range(given["seeds"]))
+            given["seeds"] = first_seeds(given["seeds"])
         return {**given, "methods": _listed(given.get("methods"))}
 
     def jobs(self, default_model: str) -> list[Job]:
@@ -117,6 +119,13 @@ class Spec(Strict):
         return self.selection.model_dump(mode="json", exclude_defaults=True, by_alias=True)
 
 
+def first_seeds(number: int) -> tuple[int, ...]:
+    """Return 0, 1, 2 and so on, this many."""
+    if number > MOST_SEEDS:
+        raise UserError(f"seeds: at most {MOST_SEEDS:,}; their list must fit into memory")
+    return tuple(range(number))
+
+
 def read(path: Path) -> Spec:
     """A spec from a YAML file."""
     return parse(mapping(path))
@@ -166,11 +175,20 @@ def with_settings(content: dict[str, Any], assignments: list[str]) -> dict[str, 
 
 
 def _value(text: str) -> Any:
-    """A value as it is written in JSON, or else a plain text: 1e-3 is a number and `on` is a word."""
+    """A value as it is written in JSON, or else a plain text: 1e-3 is a number and `on` is a word.
+
+    >>> _value("[a, b.csv, 3]"), _value("[0-9].csv")
+    (['a', 'b.csv', 3], '[0-9].csv')
+    """
     try:
         return json.loads(text)
     except ValueError:
-        return text.strip()
+        text = text.strip()
+    if not (text.startswith("[") and text.endswith("]")):
+        return text
+    if any(mark in text[1:-1] for mark in '[]{}"'):
+        raise UserError(f'{text} is not JSON: put texts in double quotes, as in \'[["a", 1], ["b", 2]]\'')
+    return [_value(part) for part in text[1:-1].split(",")]
 
 
 def _mapping(given: Any) -> dict[str, Any]:

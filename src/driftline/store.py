@@ -29,8 +29,8 @@ import pandas as pd
 from filelock import FileLock
 
 from driftline.atomic import disk_errors, sync_folder, write_bytes, write_json
-from driftline.errors import UserError
-from driftline.mirror import Mirror, is_url
+from driftline.errors import UserError, shortened
+from driftline.mirror import Mirror, is_url, local_folder
 from driftline.record import TABLES, Record, Run
 
 FORMAT = 1
@@ -69,7 +69,7 @@ class Store:
     def _named(cls, folder: Path | str | None) -> Store:
         name = folder or os.environ.get("DRIFTLINE_RUNS") or "driftline-runs"
         if isinstance(name, Path) or not is_url(name):
-            return cls(Path(name))._checked()
+            return cls(local_folder(name))._checked()
         mirror = Mirror(name)
         mirror.fetch_loose(["store.json"])
         return cls(mirror.folder, mirror)._checked()
@@ -89,7 +89,7 @@ class Store:
         if self._marker.exists():
             try:
                 made_by = int(json.loads(self._marker.read_bytes())["format"])
-            except (ValueError, KeyError, TypeError) as error:
+            except (OSError, ValueError, KeyError, TypeError) as error:
                 raise UserError(f"{self._marker} is damaged: expected {{'format': {FORMAT}}}") from error
             if made_by > FORMAT:
                 raise UserError(
@@ -195,12 +195,12 @@ class Store:
 
     def find(self, name: str) -> Run:
         """The run in that folder, or the one that `name` fits: its key's first letters, METHOD, or METHOD:SEED."""
-        if (Path(name) / "card.json").exists():
+        if os.path.exists(Path(name) / "card.json"):  # also if it is too long for a name
             return Run(Path(name))
         runs = self.record().runs
         found = [run for run in runs if fits(name, run.key, run.card["run"], run.card["label"])]
         if len(found) != 1:
-            raise UserError(_undecided(name, self.folder, runs, found))
+            raise UserError(_undecided(shortened(name), self.folder, runs, found))
         return found[0]
 
     def remembered(self, record: Record, made_by: str, make: Callable[[], str]) -> str:

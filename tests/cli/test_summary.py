@@ -1,28 +1,35 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from driftline.cli import show
 from driftline.engine.execute import Summary
 from driftline.engine.stages import Stage
+from driftline.store import Store
 
 
 def stages(n: int) -> list[Stage]:
     return [Stage(f"k{k}", "deploy", {"label": f"m{k}", "seed": 0}) for k in range(n)]
 
 
-def test_what_failed_is_named_once_per_reason(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_failed_is_named_once_per_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     how = Summary(failed={"k0": "odd", "k2": "even", "k1": "odd"}, excluded={"k3": "RuntimeError: no"})
-    show.failures(how, stages(4))
+    store = Store.create(tmp_path / "my runs")
+    for key in ("k2", "k3"):
+        store.fail(key, {"label": key, "seed": 0}, "even", "Traceback ...")
+    show.failures(how, stages(4), store)
     assert capsys.readouterr().err.splitlines() == [
         "failed: m0 seed 0, m1 seed 0: odd",
         "failed: m2 seed 0: even",
         "failed trial: m3 seed 0: RuntimeError: no",
+        f"see its traceback: driftline show k2 --runs '{tmp_path}/my runs'",
     ]
 
 
-def test_a_line_names_the_first_few(capsys: pytest.CaptureFixture[str]) -> None:
-    show.failures(Summary(failed={f"k{k}": "odd" for k in range(7)}), stages(7))
+def test_a_line_names_the_first_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    show.failures(Summary(failed={f"k{k}": "odd" for k in range(7)}), stages(7), Store(tmp_path))
     said = capsys.readouterr().err
     assert "m4 seed 0 and 2 more: odd" in said
     assert "m5" not in said

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from driftline.cli.places import file_name
+
 if TYPE_CHECKING:
     from driftline.auditing import Audit
 
@@ -25,9 +27,12 @@ def audit(
     delay: Annotated[int, typer.Option(help="How many periods late labels come.", min=0)] = 0,
     rows: Annotated[int, typer.Option(help="Rows per period that are looked at, at most.", min=50)] = 10_000,
     fail_if: Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("audit.html"),
+    output: Annotated[Path, typer.Option("-o", "--output", callback=file_name, help="The HTML file to write.")] = Path(
+        "audit.html"
+    ),
     json: Annotated[
-        Path | None, typer.Option(help="The JSON file for all numbers. [default: beside the HTML file]")
+        Path | None,
+        typer.Option(callback=file_name, help="The JSON file for all numbers. [default: beside the HTML file]"),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 2,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answers only.")] = False,

@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from driftline.cli.places import file_name
+
 BENCHMARK = "test-time"
 ORDER = "cin-c"  # any that needs no calibration: the starting model does not depend on it
 
 
 def calibrate(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
+    output: Annotated[Path, typer.Option("-o", "--output", callback=file_name, help="The file to write.")],
     data: Annotated[str, typer.Option(help="A dataset's name.")],
     model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
     images: Annotated[int, typer.Option(help="How many images each entry is measured on.", min=1)] = 5000,

@@ -7,10 +7,15 @@ from typing import Annotated
 
 import typer
 
+from driftline.cli.places import file_name
+
 
 def collapse_2d(
     output: Annotated[
-        Path, typer.Option("-o", "--output", help=".svg, .pdf, .png or .html; the numbers come beside it as CSV.")
+        Path,
+        typer.Option(
+            "-o", "--output", callback=file_name, help=".svg, .pdf, .png or .html; the numbers come beside it as CSV."
+        ),
     ] = Path("collapse-2d.svg"),
     samples: Annotated[
         int | None, typer.Option(help="How many points are drawn. [default: infinitely many, computed exactly]", min=16)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from driftline.cli.finished import finished
-from driftline.cli.places import DataFolder, RunsFolder
+from driftline.cli.places import DataFolder, RunsFolder, file_name
 
 
 def figure(
@@ -25,7 +25,8 @@ def figure(
         list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help=".svg, .pdf, .png or .html. [default: NAME.svg]")
+        Path | None,
+        typer.Option("-o", "--output", callback=file_name, help=".svg, .pdf, .png or .html. [default: NAME.svg]"),
     ] = None,
     points: Annotated[
         int | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ def finished(given: list[str] | None, runs: str | None) -> Record:
     from driftline.record import Record
     from driftline.store import Store
 
-    stores = [name for name in given or [] if is_url(name) or (Path(name) / "store.json").exists()]
+    stores = [name for name in given or [] if is_url(name) or os.path.exists(Path(name) / "store.json")]
     keys = [name for name in given or [] if name not in stores]
     found = [run for name in stores for run in Store.open(name).record().runs]
     store = Store.open(runs or (stores[0] if stores else None))

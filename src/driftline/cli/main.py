@@ -1,7 +1,7 @@
 """`driftline`: few verbs, errors in sentences, exit codes that scripts can trust.
 
 0: done. 1: some runs failed, or a gate did. 2: something given cannot be used. 70: a bug, with its traceback. 130:
-interrupted; the same command resumes.
+interrupted; the same `run` or `quickstart` resumes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from driftline.cli.episodes import episodes
 from driftline.cli.export import export
 from driftline.cli.figure import figure
 from driftline.cli.finished import finished
-from driftline.cli.places import RunsFolder
+from driftline.cli.places import RunsFolder, file_name
 from driftline.cli.plan import plan
 from driftline.cli.run import run
 from driftline.cli.watch import watch
@@ -137,7 +137,9 @@ def report(
     runs_given: Annotated[
         list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("-o", "--output", callback=file_name, help="The HTML file to write.")] = Path(
+        "report.html"
+    ),
     runs: RunsFolder = None,
 ) -> None:
     """Draw one self-contained HTML page."""
@@ -149,7 +151,9 @@ def report(
 
 @app.command()
 def quickstart(
-    output: Annotated[Path, typer.Option("-o", "--output", help="The HTML file to write.")] = Path("quickstart.html"),
+    output: Annotated[Path, typer.Option("-o", "--output", callback=file_name, help="The HTML file to write.")] = Path(
+        "quickstart.html"
+    ),
     runs: Annotated[
         str | None,
         typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./quickstart-runs]"),
@@ -192,7 +196,8 @@ def main() -> NoReturn:
         traceback.print_exc()
         sys.exit(BUG)  # never 1: a script must not take a bug for a gate that failed
     if code == INTERRUPTED:  # the parser may have turned Ctrl-C into this code already
-        typer.echo("interrupted: the same command resumes where this one stopped", err=True)
+        resumes = sys.argv[1:2] in (["run"], ["quickstart"])
+        typer.echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
 
 

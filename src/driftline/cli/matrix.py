@@ -116,7 +116,7 @@ def in_turn(plans: Mapping[str, Plan], store: Store, where: Path | None, engine:
                 how = pursue(planned, store, hands, progress.watch)
             if not quiet and planned.stages:
                 typer.echo(show.counted(how), err=True)
-            show.failures(how, planned.stages)
+            show.failures(how, planned.stages, store)
             failed |= how.failed
     return failed
 

@@ -7,6 +7,16 @@ from typing import Annotated
 
 import typer
 
+from driftline.atomic import must_name_a_file
+
+
+def file_name(path: Path | None) -> Path | None:
+    """Refuse an output that cannot be a file before any work is done."""
+    if path is not None:
+        must_name_a_file(path)
+    return path
+
+
 RunsFolder = Annotated[
     str | None,
     typer.Option("--runs", help="Where runs are kept, or a URL. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),

@@ -36,5 +36,5 @@ def carry_out_spec(spec: Spec, store: Store, where: Path | None, engine: Engine,
         show.summary(record, store, summary)
         show.logs(store, summary)
         show.sharing(saved_by_sharing(planned, store))
-    show.failures(summary, planned.stages)
+    show.failures(summary, planned.stages, store)
     return record, 1 if summary.failed else 0

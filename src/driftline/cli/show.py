@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -133,11 +134,15 @@ def logs(store: Store, how: Summary) -> None:
         )
 
 
-def failures(how: Summary, stages: Iterable[Stage]) -> None:
-    """What failed, by name, and why."""
+def failures(how: Summary, stages: Iterable[Stage], store: Store) -> None:
+    """What failed, by name, and why; the last line says how to see a traceback."""
     names = {stage.key: stage.name for stage in stages}
     _named("failed", how.failed, names)
     _named("failed trial", how.excluded, names)
+    shown = [key for key in (*how.failed, *how.excluded) if store.failure(key)]
+    if shown:
+        where = shlex.quote(store.name)
+        typer.echo(f"see its traceback: driftline show {shown[0][:12]} --runs {where}", err=True)
 
 
 def _named(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> None:

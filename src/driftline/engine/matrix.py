@@ -29,7 +29,7 @@ from driftline.engine.plan import Plan, plan
 from driftline.engine.rivals import merged
 from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Strict, filled, hash_of, label_of, learner_class, validated
-from driftline.spec import Spec, parse
+from driftline.spec import Spec, first_seeds, parse
 from driftline.store import Store
 from driftline.user_code import NotRun
 
@@ -57,7 +57,7 @@ class Matrix(Strict):
         return {
             **given,
             "methods": listed(given.get("methods")),
-            "seeds": tuple(range(seeds)) if isinstance(seeds, int) else seeds,
+            "seeds": first_seeds(seeds) if isinstance(seeds, int) else seeds,
             "benchmarks": {str(name): column_of(str(name), said or {}) for name, said in columns.items()},
         }
 

@@ -1,0 +1,110 @@
+"""Arguments that no command can use get a sentence and exit code 2, and leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from driftline.cli import main as cli
+from driftline.errors import UserError
+from driftline.spec import with_settings
+from driftline.store import Store
+
+Command = Callable[..., tuple[int, str, str]]
+RUN = ("run", "timeline", "--data", "digits", "--model", "logistic", "--methods", "erm")
+AUDIT = ("audit", "t.csv", "--time", "t", "--target", "y")
+LONG = "x" * 5000
+
+
+@pytest.fixture
+def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    Store.create(tmp_path / "driftline-runs")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["driftline", *arguments])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((*RUN, "--runs", "x" * 300), "cannot be a folder: File name too long"),
+        ((*RUN, "--runs", "a\0b"), "cannot be a folder: embedded null"),
+        ((*RUN, "--runs", "~nouser/x"), "cannot be a folder: Could not determine home"),
+        ((*RUN, "--runs", "odd"), "store.json is damaged"),
+        ((*RUN, "--runs", "s3:/bucket/runs"), "looks like a URL; write it as s3://bucket/folder"),
+        ((*RUN, "--runs", "nowhere://bucket/runs"), "Protocol not known: nowhere"),
+        (("list", "runs", "--runs", "x" * 300), "File name too long"),
+        (("report", "-o", ""), "cannot write '.': it is not the name of a file"),
+        (("report", "-o", "s3://bucket/x.html"), "cannot write 's3:/bucket/x.html': it is not the name of a file"),
+        ((*AUDIT, "-o", ""), "it is not the name of a file"),
+        ((*AUDIT, "--json", ""), "it is not the name of a file"),
+        (("quickstart", "-o", ""), "it is not the name of a file"),
+        (("figure", "curves", "-o", ""), "it is not the name of a file"),
+        (("show", LONG), "is called 'xxx"),
+        (("diff", LONG, LONG), "is called 'xxx"),
+        (("table", LONG), "is called 'xxx"),
+        ((*RUN[:-1], LONG), "no method 'xxx"),
+        ((*RUN, "--seeds", "9" * 400), "at most 100,000"),
+        (("run", "matrix", "--methods", "erm", "--seeds", "9" * 400), "at most 100,000"),
+    ],
+)
+def test_odd_arguments(driftline: Command, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    (tmp_path / "odd" / "store.json").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    code, _, err = driftline(*arguments)
+    assert (code, sentence in err) == (2, True), err
+    assert len(err) < 2500
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_takes_no_files(tmp_path: Path) -> None:
+    from driftline.atomic import write_bytes
+
+    with pytest.raises(UserError, match="cannot write /proc/x: "):
+        write_bytes(Path("/proc/x"), b"")
+
+
+def test_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Store.create("~/mine")
+    assert os.listdir(tmp_path) == ["mine"]
+    monkeypatch.setenv("DRIFTLINE_RUNS", "~/mine")
+    assert Store.open().folder == tmp_path / "mine"
+    with pytest.raises(UserError, match="in Python as a text"):
+        Store.open(Path("s3://bucket/runs"))
+
+
+def test_a_list_needs_no_quotes() -> None:
+    content = {"benchmark": "timeline", "data": "table", "methods": ["erm"]}
+    made = with_settings(content, ["data.files=[a,b c.csv, 3]", "timeline.delta=[]", 'data.more=["x,y"]'])
+    assert made["data"] == {"name": "table", "files": ["a", "b c.csv", 3], "more": ["x,y"]}
+    assert made["timeline"]["delta"] == []
+    with pytest.raises(UserError, match="is not JSON: put texts in double quotes"):
+        with_settings(content, ["data.files=[[a],b]"])
+
+
+@pytest.mark.parametrize(("command", "resumes"), [("run", True), ("audit", False), ("report", False), ("plan", False)])
+def test_only_commands_that_resume_say_so(
+    driftline: Command, monkeypatch: pytest.MonkeyPatch, command: str, resumes: bool
+) -> None:
+    def interrupted(*args: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    code, _, err = driftline(command)
+    assert code == 130
+    assert err.startswith("interrupted")
+    assert ("the same command resumes" in err) == resumes
