@@ -140,7 +140,7 @@ def test_a_class_that_the_data_lack_is_refused(published: tuple[Path, Path], tmp
         layout(published, files=str(tmp_path), corruptions="flash")
 
 
-def test_cin_3dcc_from_end_to_end_beside_the_printed_row(published: tuple[Path, Path], tmp_path: Path) -> None:
+def test_cin_3dcc_from_end_to_end(published: tuple[Path, Path], tmp_path: Path) -> None:
     spec = {
         "benchmark": "test-time",
         "data": {"name": "image-folders", "path": str(published[0]), "size": 32},
@@ -154,5 +154,6 @@ def test_cin_3dcc_from_end_to_end_beside_the_printed_row(published: tuple[Path, 
     record = driftline.run(spec, runs=tmp_path)
     grid = table(record, "test-time/table-1")[0]
     assert grid.columns == ("cin-3dcc",)
-    printed = {line.name: line.entries[0].value for line in grid.lines if line.source}
-    assert printed == {"frozen": 0.315, "bn": 0.357}
+    assert [line.title for line in grid.lines] == ["frozen", "bn"]  # class folders may be anybody's: nothing printed
+    for run in record.runs:
+        assert sorted(run.card["protocol"]["schedule"]["order"]) == sorted(IN_3D)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -155,6 +156,9 @@ def test_the_clock_on_published_sequences(sequences: dict[str, np.ndarray], name
     assert (len(labels), flags.sum()) == (length, 750)
     clock = u.clock_baseline(flags)
     assert clock.auroc == pytest.approx(auroc, abs=5e-5)
+    page = (Path(__file__).parents[2] / "docs" / "open-world.md").read_text()
+    said = re.findall(r"the clock has an AUROC of (\.\d+), (\.\d+) and (\.\d+)", page)[0]
+    assert said[list(PUBLISHED).index(name)] == f"{clock.auroc:.3f}".removeprefix("0")
     assert u.time_matched_auroc(u.clock(length), flags) == 0.5
     assert u.unseen_flags(labels).sum() == 1000
     if name == "S5":

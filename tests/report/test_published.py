@@ -8,6 +8,7 @@ import pytest
 
 from driftline import published
 from driftline.record import Record
+from driftline.report import beside
 from driftline.report.notes import answer
 from driftline.report.tables import render, result_table
 
@@ -165,3 +166,32 @@ def test_the_mean_of_table_8_is_that_of_table_1() -> None:
 )
 def test_a_learning_rate_leaves_an_adapting_method_what_it_is(label: str, name: str) -> None:
     assert published.printed_as("test-time", label) == name
+
+
+@pytest.mark.parametrize(
+    ("files", "printed"),
+    [
+        (None, True),
+        (["mrqa/train/SQuAD.jsonl.gz", "mrqa/dev/NewsQA.jsonl.gz"], True),
+        ("qa/cmr_qa_upstream_eval.jsonl.gz", True),
+        (["mrqa/train/SQuAD.jsonl.gz", "tickets.jsonl"], False),
+        ("tickets.jsonl", False),
+    ],
+)
+def test_questions_of_a_users_own_have_no_printed_row(
+    make_record: Callable[..., Record], files: str | list[str] | None, printed: bool
+) -> None:
+    card = make_record({"cft": [0.5]}).runs[0].card
+    card["run"] |= {"benchmark": "refinement", "data": {"name": "qa", "settings": {"files": files}}}
+    card["data"]["name"], card["protocol"]["protocol"] = "qa", "alpha=0.9, beta=0.5, gamma=0.8"
+    assert bool(beside.printed(card, "cft")) == printed
+
+
+def test_class_folders_are_those_of_ned_at_its_full_scale_alone(make_record: Callable[..., Record]) -> None:
+    card = make_record({"ncm": [0.5]}).runs[0].card
+    options = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
+    card["run"] |= {"benchmark": "open-world", "data": {"name": "image-folders", "settings": {"path": "x"}}}
+    card["run"]["options"] = options
+    assert beside.numbers(card, "imagenet-22k", "sequence 5", "resnet18")
+    card["run"]["options"] = {**options, "classes": 20}
+    assert not beside.numbers(card, "imagenet-22k", "sequence 5", "resnet18")

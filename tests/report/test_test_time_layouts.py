@@ -205,3 +205,29 @@ def test_what_cannot_be_laid_out(full_record: Record) -> None:
     for number in (5, 6):
         with pytest.raises(UserError, match="no run of test-time with order=ccc"):
             layout(full_record, f"test-time/table-{number}")
+
+
+def test_cin_3dcc_stands_beside_its_printed_column(tmp_path: Path) -> None:
+    found = runs(tmp_path, {"frozen": [0.40], "rdumb": [0.30]}, options={"order": "cin-3dcc"})
+    (grid,) = layout(Record(found), "test-time/table-1")
+    assert grid.columns == ("cin-3dcc",)
+    assert numbers(grid)[f"frozen in {SOURCE}"] == [0.315]
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "printed"),
+    [
+        ("cifar10", {}, True),
+        ("array", {"path": "patients.npz"}, False),
+        ("image-folders", {"path": "patients"}, False),
+        ("mine.py:Patients", {}, False),
+    ],
+)
+def test_printed_rows_do_not_stand_under_data_of_a_users_own(
+    tmp_path: Path, data: str, settings: dict[str, Any], printed: bool
+) -> None:
+    own = {"run__data": {"name": data, "settings": settings}, "data__name": data}
+    found = runs(tmp_path, {"frozen": [0.40], "tent": [0.30]}, options={"order": "cin-c"}, **own)
+    (grid,) = layout(Record(found), "test-time/table-1")
+    assert any(line.source for line in grid.lines) == printed
+    assert any("as printed" in note for note in grid.notes) == printed

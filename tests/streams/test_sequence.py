@@ -378,17 +378,18 @@ def test_sub_populations_of_cifar_in_the_counts_of_the_paper():
     y, group = y.astype(int), group.astype(int)
     samples = Samples(np.zeros((60000, 1)), y, time=np.zeros(60000), group=group)
     data = Dataset("cifar100", samples, few.task, test=np.arange(60000) >= 50000, subclasses=few.subclasses)
-    for draws in ("named", "reference"):
-        steps = sequence(data, "sss", PAPER, 5000, oracle=20000, draws=draws)
-        assert [(len(rows.train), len(rows.valid)) for rows in steps.rows] == [(4800, 1200), (3200, 800)] * 2
-        present = [150, 150], [66, 66, 68], [100, 100, 100], [66, 66, 68]
-        for t, (rows, counts) in enumerate(zip(steps.rows, present, strict=True)):
-            drawn = np.bincount(group[rows.all], minlength=100)
-            for listed in data.subclasses:
-                assert drawn[list(listed)].tolist() == [0] * (t - 1) + counts + [0] * (5 - max(t - 1, 0) - len(counts))
-        tested = np.bincount(group[steps.test_rows], minlength=100)
-        assert all(tested[list(listed)].tolist() == [0, 0, 83, 83, 84] for listed in data.subclasses)
-        assert set(steps.rows[3].all) <= set(steps.oracle_rows.all)
+    steps = sequence(data, "sss", PAPER, 5000, oracle=20000)
+    assert [(len(rows.train), len(rows.valid)) for rows in steps.rows] == [(4800, 1200), (3200, 800)] * 2
+    present = [150, 150], [66, 66, 68], [100, 100, 100], [66, 66, 68]
+    for t, (rows, counts) in enumerate(zip(steps.rows, present, strict=True)):
+        drawn = np.bincount(group[rows.all], minlength=100)
+        for listed in data.subclasses:
+            assert drawn[list(listed)].tolist() == [0] * (t - 1) + counts + [0] * (5 - max(t - 1, 0) - len(counts))
+    tested = np.bincount(group[steps.test_rows], minlength=100)
+    assert all(tested[list(listed)].tolist() == [0, 0, 83, 83, 84] for listed in data.subclasses)
+    assert set(steps.rows[3].all) <= set(steps.oracle_rows.all)
+    with pytest.raises(UserError, match="draws='reference' is not possible with a sub-population shift"):
+        sequence(data, "sss", PAPER, 5000, draws="reference")
 
 
 def test_portraits_by_decade():

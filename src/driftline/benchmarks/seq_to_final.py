@@ -74,7 +74,7 @@ class Options(base.Options):
     """How many samples of the final step the oracle is shown: five times as many as the others if not given and if
     there are so many; 0 for no oracle."""
     draws: Literal["named", "reference"] = "named"
-    """reference: the very samples that the paper's code draws."""
+    """reference: the samples that the paper's code draws; not for sub-population shifts, which it draws wrongly."""
     period: str = "decade"
     """With shifts=time: how time is cut."""
     first: str | None = None

@@ -21,5 +21,5 @@ Address = Annotated[
 Timeout = Annotated[float | None, typer.Option(help="Seconds after which a stage has failed.")]
 Retries = Annotated[int, typer.Option(help="How often a stage is tried again whose worker or machine was lost.")]
 Cpus = Annotated[float, typer.Option(help="CPUs that Ray sets aside for a stage.")]
-Gpus = Annotated[float, typer.Option(help="GPUs that Ray sets aside for a stage.")]
+Gpus = Annotated[float, typer.Option(help="GPUs that Ray sets aside for a stage; only code of your own uses them.")]
 Memory = Annotated[str | None, typer.Option(help="Memory that Ray sets aside for a stage, e.g. 4GB.")]

@@ -91,6 +91,20 @@ SAME: dict[str, tuple[str, ...]] = {
 }
 """Settings that leave a method the one that was printed; where a benchmark is not listed, all of them do."""
 
+ANY_FILES = frozenset({"array", "image-folders", "images", "table", "text-to-text", "webshards"})
+"""Datasets that hold whatever a user's files hold."""
+_SETS = ("SQuAD", "NaturalQuestionsShort", "HotpotQA", "SearchQA", "TriviaQA-web", "NewsQA")
+FILES: dict[str, frozenset[str]] = {
+    "qa": frozenset(
+        {
+            *(f"{name}.jsonl.gz" for name in _SETS),
+            *(f"cmr_qa_{part}_eval.jsonl.gz" for part in ("upstream", "heldout")),
+            "mrqa_subset.jsonl.gz",
+        }
+    ),
+}
+"""The published files of datasets that may be given other files as well."""
+
 
 @dataclass(frozen=True)
 class Published:

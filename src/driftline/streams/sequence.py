@@ -8,7 +8,7 @@ asked for.
 The paper's code draws sub-populations wrongly (history holds sub-classes that have not entered yet, and 2.4 times the
 samples); here they are drawn as the paper describes them. It would split 66 + 66 + 68 samples into 158 and 42; our
 split, exact for each class, is 160 and 40. With draws="reference" the rows are those of the paper's code, whatever the
-seed, but not their order and not the noise.
+seed, but not their order and not the noise; it is refused for sub-populations.
 """
 
 from __future__ import annotations
@@ -187,6 +187,11 @@ def _refuse_data(dataset: Dataset, shifts: Listed[Shift], divided: bool, draws: 
         raise unknown("way to draw", draws, DRAWS)
     if draws == "reference" and dataset.test is None:
         raise UserError(f"draws='reference' needs an official test set, and dataset '{dataset.name}' has none")
+    if draws == "reference" and divided:
+        raise UserError(
+            "draws='reference' is not possible with a sub-population shift (s): the paper's code draws sub-classes "
+            "that have not entered yet, which is not repeated here. Use draws='named'"
+        )
     refuse_task(dataset)
     if divided and dataset.subclasses is None:
         raise UserError(

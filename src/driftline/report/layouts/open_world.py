@@ -18,7 +18,7 @@ from typing import Any
 from driftline import published
 from driftline.errors import UserError
 from driftline.metrics.openworld import SECTIONS
-from driftline.report.beside import cited
+from driftline.report.beside import cited, numbers
 from driftline.report.cells import Measured, measured
 from driftline.report.grids import Entry, Grid, Line
 from driftline.report.groups import Group
@@ -86,7 +86,7 @@ class Source:
         """What is printed for a method, doubtful cells apart; Conv-4 stands in for a network that was not printed."""
         method = published.printed_as(BENCHMARK, label)
         for model in (self.model, "conv-4"):
-            found = published.numbers(BENCHMARK, DATA, self.protocol, model)
+            found = numbers(group.card, DATA, self.protocol, model)
             found = [n for n in found if (n.method, n.stat, _table(n.source)) == (method, stat, self.table)]
             lines = []
             for source in dict.fromkeys(n.source for n in found):
@@ -228,9 +228,11 @@ def _episodes(group: Group) -> Grid | None:
         Line(label, tuple(entry(column.get(label), None) for column in cells.values()))
         for label in ordered(scores["method"])
     ]
-    lines += _printed_episodes(tuple(cells))
-    notes = ("In percent: means over seeds with 95% t-intervals, or with one seed intervals over episodes.", PRINTED)
-    return Grid(f"Table 6: episodes and stream, {group.title}", "method", tuple(cells), tuple(lines), notes)
+    beside = _printed_episodes(group, tuple(cells))
+    lines += beside
+    notes = ["In percent: means over seeds with 95% t-intervals, or with one seed intervals over episodes."]
+    notes += [PRINTED] if beside else []
+    return Grid(f"Table 6: episodes and stream, {group.title}", "method", tuple(cells), tuple(lines), tuple(notes))
 
 
 def _column(scores: Any) -> dict[str, Measured]:
@@ -241,10 +243,10 @@ def _column(scores: Any) -> dict[str, Measured]:
     }
 
 
-def _printed_episodes(columns: tuple[str, ...]) -> list[Line]:
+def _printed_episodes(group: Group, columns: tuple[str, ...]) -> list[Line]:
     found: dict[str, dict[str, float]] = {}
     for data, protocol in (("mini-imagenet", "5-shot 5-way"), (DATA, "sequence 2"), (DATA, SEQUENCE)):
-        for number in published.numbers(BENCHMARK, data, protocol):
+        for number in numbers(group.card, data, protocol):
             if "NED Table 6" in number.source:
                 column = protocol if number.metric == "episodic" else number.metric
                 found.setdefault(number.source, {})[column] = number.value

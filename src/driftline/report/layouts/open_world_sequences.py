@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from driftline import published
-from driftline.report.beside import cited
+from driftline.report.beside import cited, numbers
 from driftline.report.cells import Measured, measured
 from driftline.report.grids import Entry, Grid, Line
 from driftline.report.groups import Group
@@ -42,12 +41,12 @@ def _sizes(group: Group) -> Grid | None:
     for name in sorted({*ours, *(f"sequence {k}" for k in range(1, 6))}, key=lambda name: int(name.split()[1])):
         lines += [Line(name, tuple(Entry(float(n)) for n in ours[name]))] if name in ours else []
         lines += _printed_sizes(group, name)
-    title = f"Table 2: sequences, {group.title}"
-    return Grid(title, "sequence", tuple(SIZES.values()), tuple(lines), (COUNTED, PRINTED_SIZES), share=False)
+    title, said = f"Table 2: sequences, {group.title}", (PRINTED_SIZES,) if any(line.source for line in lines) else ()
+    return Grid(title, "sequence", tuple(SIZES.values()), tuple(lines), (COUNTED, *said), share=False)
 
 
 def _printed_sizes(group: Group, name: str) -> list[Line]:
-    found = [n for n in published.numbers(BENCHMARK, DATA, name) if (n.metric, n.stat) in SIZES]
+    found = [n for n in numbers(group.card, DATA, name) if (n.metric, n.stat) in SIZES]
     lines = []
     for source in dict.fromkeys(n.source for n in found):
         theirs = {(n.metric, n.stat): n.value for n in found if n.source == source}

@@ -15,7 +15,7 @@ from functools import partial
 
 from driftline import published
 from driftline.errors import UserError
-from driftline.report.beside import cited
+from driftline.report.beside import cited, numbers
 from driftline.report.cells import Measured, measured, over, spread
 from driftline.report.grids import Entry, Grid, Line
 from driftline.report.groups import Group, together
@@ -218,7 +218,7 @@ def _columns(methods: Iterable[str], labels: Iterable[str]) -> dict[str, str]:
 
 def _printed(group: Group, source: str) -> dict[str, float]:
     card = group.card
-    found = published.numbers(BENCHMARK, card["data"]["name"], _shifts(group), _network(group))
+    found = numbers(card, card["data"]["name"], _shifts(group), _network(group))
     return {number.method: number.value for number in found if number.source == source}
 
 

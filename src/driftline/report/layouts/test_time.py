@@ -20,7 +20,7 @@ import numpy as np
 from driftline import published
 from driftline.errors import UserError
 from driftline.report.against_frozen import STREAM
-from driftline.report.beside import cited
+from driftline.report.beside import cited, numbers
 from driftline.report.cells import Measured, measured, over
 from driftline.report.grids import Entry, Grid, Line
 from driftline.report.groups import Group, together
@@ -69,7 +69,7 @@ def _by_stream(found: list[Group]) -> list[Grid]:
 def _table_1(title: str, members: list[Group]) -> Grid:
     streams = _columns(members)
     cells = {name: measured(group, STREAM) for name, group in streams.items()}
-    theirs = {name: _printed(_plain(name), "RDumb Table 1") for name in streams}
+    theirs = {name: _printed(group, _plain(name), "RDumb Table 1") for name, group in streams.items()}
     marked = {name: _marks(column) for name, column in cells.items()}
     lines = []
     for label in _ordered(label for column in cells.values() for label in column):
@@ -124,8 +124,8 @@ def _with_mean(entries: list[Entry | None], row: Iterable[Measured]) -> list[Ent
     return [*entries, over(list(row)) if all(entries) else None]
 
 
-def _printed(protocol: str, source: str) -> Cells:
-    found = published.numbers(BENCHMARK, DATA, protocol, MODEL)
+def _printed(group: Group, protocol: str, source: str) -> Cells:
+    found = numbers(group.card, DATA, protocol, MODEL)
     return {number.method: Measured(number.value) for number in found if number.source == source}
 
 
@@ -161,7 +161,7 @@ def _on_holdout(number: int, what: str, methods: tuple[str, ...], setting: str, 
     for group in over_speeds(ours):
         rows = _by_method(one for method in methods for one in swept(group, f"{method}.{setting}"))
         title = titled(f"Table {number}: {what}", group.title)
-        grids += _sweep(title, setting, rows, _printed("holdout", table), _source(group, table))
+        grids += _sweep(title, setting, rows, _printed(group, "holdout", table), _source(group, table))
     return _some(grids, f"{methods[0]} with several settings of `{setting}`, with order=holdout")
 
 
@@ -175,8 +175,8 @@ def _strengths(found: list[Group]) -> list[Grid]:
 def _table_8(title: str, members: list[Group]) -> Grid:
     streams = _columns(members)
     cells = {name: measured(group, STREAM) for name, group in streams.items()}
-    theirs = {name: _table_8_printed(_plain(name)) for name in streams}
-    means = _table_8_printed("ccc")
+    theirs = {name: _table_8_printed(group, _plain(name)) for name, group in streams.items()}
+    means = _table_8_printed(members[0], "ccc")
     hard = [name for name in streams if name.startswith("ccc")]
     lines = []
     for label in _ordered(label for column in cells.values() for label in column):
@@ -192,9 +192,9 @@ def _table_8(title: str, members: list[Group]) -> Grid:
     return Grid(title, "method", heads, tuple(lines), (INTERVALS, *_said(lines)))
 
 
-def _table_8_printed(protocol: str) -> Cells:
+def _table_8_printed(group: Group, protocol: str) -> Cells:
     """Table 8's numbers; those that it has in common with Table 1 are kept there."""
-    return {**_printed(protocol, "RDumb Table 1"), **_printed(protocol, "RDumb Table 8")}
+    return {**_printed(group, protocol, "RDumb Table 1"), **_printed(group, protocol, "RDumb Table 8")}
 
 
 def _thresholds(found: list[Group]) -> list[Grid]:
@@ -206,7 +206,7 @@ def _thresholds(found: list[Group]) -> list[Grid]:
         streams = _columns(members)
         methods = [(group, name) for name in ("eata", "eta", "rdumb") for group in streams.values()]
         rows = _by_method(one for group, name in methods for one in swept(group, f"{name}.entropy"))
-        theirs = {**_printed("ccc", "RDumb Table 8"), **_printed("ccc", "RDumb Table 5")}
+        theirs = {k: v for table in (8, 5) for k, v in _printed(members[0], "ccc", f"RDumb Table {table}").items()}
         title = f"Table 5: entropy below which answers are learnt from, mean over {', '.join(streams)}"
         grids += _sweep(titled(title, told), "entropy", rows, theirs, _source(members[0], "RDumb Tables 5 and 8"))
     return _some(grids, "eata, eta or rdumb with several settings of `entropy`, with order=ccc")
@@ -258,9 +258,7 @@ def _lengths(found: list[Group]) -> list[Grid]:
             lengths = traversals(group)
             entries = (Entry(float(getattr(np, stat)(lengths)), of=len(lengths)) if lengths else None for stat in STATS)
             lines.append(Line(name, tuple(entries)))
-            found_there = {
-                n.stat: n.value for n in published.numbers(BENCHMARK, DATA, name) if n.metric == "path-length"
-            }
+            found_there = {n.stat: n.value for n in numbers(group.card, DATA, name) if n.metric == "path-length"}
             beside = tuple(Entry(found_there[stat]) if stat in found_there else None for stat in STATS)
             lines += [Line(name, beside, _source(group, "RDumb Table 6"))] if any(beside) else []
         title = titled("Table 6: lengths of paths", told)
