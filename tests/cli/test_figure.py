@@ -60,7 +60,8 @@ def figure(
 OF_STREAMS = ("curves", "composition", "differences", "gains")  # drawn in tests/report/test_courses.py
 OF_ADAPTATION = ("collapse", "growth", "severities", "schedule", "sweep")  # drawn in tests/report/test_adapting.py
 OF_NEWCOMERS = ("rolling", "roc", "thresholds", "classes")  # drawn in tests/report/test_newcomers.py
-ELSEWHERE = OF_STREAMS + OF_ADAPTATION + OF_NEWCOMERS
+OF_TIMELINES = ("accuracy", "transfer", "projection")  # drawn in tests/report/test_matrices.py
+ELSEWHERE = OF_TIMELINES + OF_STREAMS + OF_ADAPTATION + OF_NEWCOMERS
 
 
 @pytest.mark.parametrize("name", [name for name in FIGURES if name not in ELSEWHERE])
@@ -117,6 +118,7 @@ def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
         (("svcca", "--points", "3"), "figure 'svcca' has no option --points"),
         (("path", "--statistics", "kept"), "re-estimated or interpolated, not 'kept'"),
         (("path", "--runs", "nowhere"), "no finished run in nowhere"),
+        (("accuracy",), "there is nothing to draw. left out (no model that is tested in later periods): seq-to-final"),
         (("curves",), "there is nothing to draw. left out (no metric over time): seq-to-final"),
         (("composition",), "there is nothing to draw. left out (no stream of queries): seq-to-final"),
         (("composition", "--stream", "nowhere.json"), "no file nowhere.json: a released stream is a JSON list"),

@@ -15,7 +15,8 @@ def figure(
     name: Annotated[
         str,
         typer.Argument(
-            help="examples, path, weights, svcca, adjacent or models-over-time (seq-to-final); curves; composition, "
+            help="accuracy, transfer or projection (timeline); examples, path, weights, svcca, adjacent or "
+            "models-over-time (seq-to-final); curves; composition, "
             "differences or gains (refinement); collapse, growth, severities, schedule or sweep (test-time); "
             "rolling, roc, thresholds or classes (open-world); pareto.",
             metavar="NAME",

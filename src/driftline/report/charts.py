@@ -49,15 +49,24 @@ def shape(index: int) -> str:
 
 def accuracy_map(data: str, times: Sequence[str], domain: tuple[float, float]) -> dict[str, Any]:
     """A(t, tau): the model of t examined at tau; one scale for all methods of a group."""
+    return styled(accuracy_chart(alt.NamedData(name=data), times, domain), fill=EMPTY)
+
+
+def accuracy_chart(data: Any, times: Sequence[str], domain: tuple[float, float]) -> alt.Chart:
+    """The same, not yet in the style of a page."""
     return _heat_map(data, times, alt.Scale(domain=list(domain), scheme="viridis"), "A(t, τ)", [])
 
 
 def transfer_map(data: str, times: Sequence[str], lowest: float, delta: float) -> dict[str, Any]:
     """g(t, tau): white exactly at delta, blue where the model is still valid, red where it is not."""
+    return styled(transfer_chart(alt.NamedData(name=data), times, lowest, delta), fill=EMPTY)
+
+
+def transfer_chart(data: Any, times: Sequence[str], lowest: float, delta: float) -> alt.Chart:
+    """The same, not yet in the style of a page."""
     ends = [min(lowest, delta - 0.05), delta, max(1.0, delta + 0.05)]
-    return _heat_map(
-        data, times, alt.Scale(domain=ends, range=[RED, WHITE, BLUE], interpolate="lab"), "g(t, τ)", [delta]
-    )
+    scale = alt.Scale(domain=ends, range=[RED, WHITE, BLUE], interpolate="lab")
+    return _heat_map(data, times, scale, "g(t, τ)", [delta])
 
 
 def lines(
@@ -137,11 +146,7 @@ def bars(data: str, times: Sequence[str], unit: str = "period") -> dict[str, Any
             x=alt.X("time:N", scale=alt.Scale(domain=list(times)), axis=_axis(times, unit)),
             y=alt.Y("count:Q", axis=alt.Axis(title="samples", tickCount=5)),
             color=alt.Color("part:N", scale=parts, legend=alt.Legend(title=None, orient="top")),
-            tooltip=[
-                alt.Tooltip("time:N", title=unit),
-                alt.Tooltip("part:N"),
-                alt.Tooltip("count:Q", title="samples"),
-            ],
+            tooltip=[alt.Tooltip("time:N", title=unit), "part:N", alt.Tooltip("count:Q", title="samples")],
         )
     )
     return styled(chart.properties(description=f"Samples per {unit}"))
@@ -208,19 +213,27 @@ def squares(
 
 def scatter(data: str, stretches: Sequence[str], classes: Sequence[str]) -> dict[str, Any]:
     """Features in two dimensions, a panel per stretch of time: do the classes stay apart?"""
+    return styled(scatter_chart(alt.NamedData(name=data), stretches, classes))
+
+
+def scatter_chart(data: Any, stretches: Sequence[str], classes: Sequence[str]) -> alt.Chart:
+    """The same, not yet in the style of a page."""
     colours = alt.Scale(domain=list(classes), range=[colour(k) for k in range(len(classes))])
-    chart = (
-        alt.Chart(alt.NamedData(name=data), width=120, height=120)
-        .mark_circle(size=14, opacity=0.75)
+    shapes = alt.Scale(domain=list(classes), range=[shape(k) for k in range(len(classes))])
+    legend = alt.Legend(title="class", orient="top")
+    chart: alt.Chart = (
+        alt.Chart(data, width=120, height=120, description="Features by stretch of time and class")
+        .mark_point(filled=True, size=16, opacity=0.75)
         .encode(
             x=alt.X("x:Q", axis=None),
             y=alt.Y("y:Q", axis=None),
-            color=alt.Color("class:N", scale=colours, legend=alt.Legend(title="class", orient="top")),
+            color=alt.Color("class:N", scale=colours, legend=legend),
+            shape=alt.Shape("class:N", scale=shapes, legend=legend),
             tooltip=[alt.Tooltip("stretch:N", title="time"), alt.Tooltip("class:N")],
             facet=alt.Facet("stretch:N", columns=4, sort=list(stretches), title=None),
         )
     )
-    return styled(chart.properties(description="Features by stretch of time and class"))
+    return chart
 
 
 def span(series: Series, room: float = 0.02) -> tuple[float, float]:
@@ -229,14 +242,14 @@ def span(series: Series, room: float = 0.02) -> tuple[float, float]:
     return max(0.0, min(values) - room), min(1.0, max(values) + room)
 
 
-def _heat_map(data: str, times: Sequence[str], scale: alt.Scale, name: str, ticks: list[float]) -> dict[str, Any]:
+def _heat_map(data: Any, times: Sequence[str], scale: alt.Scale, name: str, ticks: list[float]) -> alt.Chart:
     low, high = scale.domain[0], scale.domain[-1]
     marks = [low, *(ticks or [low + (high - low) * k / 4 for k in (1, 2, 3)]), high]
     length = SIDE * 3 // 4
     legend = alt.Legend(title=name, format=".0%", values=marks, gradientLength=length, labelOverlap=False)
     sort = alt.Scale(domain=list(times), padding=0)
-    chart = (
-        alt.Chart(alt.NamedData(name=data), width=SIDE, height=SIDE)
+    chart: alt.Chart = (
+        alt.Chart(data, width=SIDE, height=SIDE, description=f"{name} by training period t and test period τ")
         .mark_rect()
         .encode(
             x=alt.X("tau:N", scale=sort, axis=_axis(times, "tested at τ")),
@@ -245,7 +258,7 @@ def _heat_map(data: str, times: Sequence[str], scale: alt.Scale, name: str, tick
             tooltip=tooltips(name, ("time", "trained at t"), ("tau", "tested at τ")),
         )
     )
-    return styled(chart.properties(description=f"{name} by training period t and test period τ"), fill=EMPTY)
+    return chart
 
 
 def _axis(times: Sequence[str], title: str) -> alt.Axis:

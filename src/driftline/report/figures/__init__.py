@@ -19,8 +19,8 @@ import pandas as pd
 from driftline.atomic import write_bytes
 from driftline.errors import UserError, unknown
 from driftline.record import Record
-from driftline.report import adapting, courses, landscape, newcomers
-from driftline.report.figures import adaptation, open_world, sequence, stream
+from driftline.report import adapting, courses, landscape, matrices, newcomers
+from driftline.report.figures import adaptation, open_world, sequence, stream, timeline
 from driftline.report.figures.panels import PALE, TEXT, Chart
 from driftline.report.figures.printing import printed
 
@@ -91,6 +91,9 @@ def finished(chart: Any, notes: list[str]) -> Chart:
 
 
 FIGURES = {
+    "accuracy": Figure(matrices.accuracy, timeline.accuracy),
+    "transfer": Figure(matrices.transfer, timeline.transfer),
+    "projection": Figure(matrices.projection, timeline.projection),
     "examples": Figure(landscape.examples, sequence.examples),
     "path": Figure(landscape.path, sequence.path),
     "weights": Figure(landscape.weights, sequence.weights),
