@@ -173,8 +173,8 @@ def test_table_3_has_both_printed_rows_of_one_layer(tmp_path: Path) -> None:
 
 def test_table_2_counts_samples(tmp_path: Path) -> None:
     runs = [opened(tmp_path, "ncm", seed, shares()) for seed in (0, 1)]
-    for run, number, counts in zip(runs, (3, 6), ([5, 1, 2], [400, 7, 93]), strict=True):
-        run.card["protocol"].update(sequence=number, counts=counts, samples=sum(counts))
+    for run, number, counts in zip(runs, (3, 6), ([5, 1, 2, 0], [400, 7, 93, 0]), strict=True):
+        run.card["protocol"].update(sequence=number, counts=counts, samples=sum(counts))  # the last class is not in it
     (grid,) = layout(Record(runs), "open-world/table-2")
     found = numbers(grid)
     assert [line.title for line in grid.lines if not line.source] == ["sequence 3", "sequence 6"]

@@ -22,7 +22,7 @@ from .conftest import COLUMNS, card
 CCC = ("ccc easy", "ccc medium", "ccc hard")
 SETTINGS = {"eata": {"entropy": 0.4, "strength": 2000.0}, "rdumb": {"entropy": 0.4, "every": 1000}}
 PATHS = {"order": ["fog"], "paths": {"fog": [[1.0, 0.0], [0.0, 0.0]]}, "mixed": False}
-SEQUENCE = {"pretrain_classes": [0], "head": 2, "counts": [5, 3], "samples": 8, "sequence": 5}
+SEQUENCE = {"pretrain_classes": [0], "novel_classes": [1], "head": 2, "counts": [5, 3], "samples": 8, "sequence": 5}
 
 
 def options(benchmark: str, protocol: str) -> dict[str, Any]:

@@ -18,11 +18,11 @@ from driftline.report.layouts.open_world import ACCURACIES, BENCHMARK, DATA, PRI
 from driftline.report.layouts.parts import Layout, entry
 
 SIZES = {("samples", "sum"): "samples", ("class-samples", "min"): "smallest class", ("class-samples", "max"): "largest"}
-COUNTED = "Samples of a sequence, and of its smallest and largest class. Each seed has its own sequence."
+COUNTED = "Samples of a sequence, and of its smallest and largest class. Seeds may meet one sequence in several orders."
 PRINTED_SIZES = "Rows with a source are as printed there; the one marked doubtful disagrees with the released labels."
 OVER = (
-    "In percent: means over seeds, each with its own sequence, with 95% t-intervals, and under them standard "
-    "deviations over seeds (n - 1); with one seed, intervals over classes or samples."
+    "In percent: means over seeds with 95% t-intervals, and under them standard deviations over seeds (n - 1); with "
+    "one seed, intervals over classes or samples. The first seeds meet a sequence each, later ones other orders of it."
 )
 PRINTED_OVER = "The printed means and deviations are over sequences 3 to 5."
 
@@ -33,7 +33,7 @@ def _sizes(group: Group) -> Grid | None:
     for run in group.runs:
         protocol = run.card["protocol"]
         if "counts" in protocol:
-            counts = protocol["counts"]
+            counts = [protocol["counts"][c] for c in (*protocol["pretrain_classes"], *protocol["novel_classes"])]
             ours[f"sequence {protocol['sequence']}"] = (protocol["samples"], min(counts), max(counts))
     if not ours:
         return None
