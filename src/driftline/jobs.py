@@ -125,11 +125,15 @@ class Job(Strict):
     def upstream_key(self, fingerprint: str) -> str:
         """The hash of what the common starting model depends on; of the method, only its pretraining is among it."""
         parts = self.model_dump(mode="json", include={"benchmark", "data", "model", "seed"})
-        decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
-        options = {name: value for name, value in self.options.items() if decisive is None or name in decisive}
+        options = self.upstream_options()
         files = _files(self.data, (self.model, self.pretraining), options)
         said = {"options": options, "fingerprint": fingerprint, "files": files, "stage": "upstream"}
         return hash_of({**parts, **said, "pretraining": self.pretraining.model_dump(mode="json")})
+
+    def upstream_options(self) -> dict[str, Any]:
+        """The options that the upstream model depends on."""
+        decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
+        return {name: value for name, value in self.options.items() if decisive is None or name in decisive}
 
     @property
     def pretraining(self) -> Choice:

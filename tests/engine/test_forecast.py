@@ -13,12 +13,14 @@ import driftline
 from driftline.cli.main import app
 from driftline.engine.alike import Alike
 from driftline.engine.blank import Weights, exchanged, lend, small
+from driftline.engine.costs import as_chosen, costs
 from driftline.engine.plan import plan
 from driftline.engine.rehearse import Cost
 from driftline.engine.sharing import shared
-from driftline.engine.stages import lent
+from driftline.engine.stages import Stage, lent
 from driftline.errors import UserError
 from driftline.spec import parse
+from driftline.store import Store
 
 SEQUENCE: dict[str, Any] = {
     "benchmark": "seq-to-final",
@@ -30,6 +32,15 @@ SEQUENCE: dict[str, Any] = {
         **{"shifts": "RL", "sizes": [60, 40, 40], "test": 50, "epochs": 2, "batch": 20},
         **{"lr": [1e-2, 1e-3], "weight_decay": [0.0], "dropout": [0.0]},
     },
+}
+SEARCH: dict[str, Any] = {
+    "benchmark": "open-world",
+    "data": "digits",
+    "model": {"name": "mlp", "width": 8},
+    "methods": [{"name": "fine-tune", "every": 20}],
+    "seeds": 3,
+    "open-world": {"law": "30/(1+r)", "upstream_updates": 50, "draws": 5},
+    "selection": {"grid": {"lr": [0.01, 0.1]}, "seeds": 2},
 }
 TABLE = {"benchmark": "timeline", "data": {"name": "digits", "periods": 4}, "model": "logistic", "methods": ["erm"]}
 
@@ -89,6 +100,55 @@ def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
     assert spared
     assert found.kinds["trials"].done == 6 - spared
     assert (found.macs, found.bytes, sum(kind.seconds for kind in found.kinds.values())) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_pretraining_is_counted_for_every_seed_of_a_search(seeds: int) -> None:
+    planned = plan(parse({**SEARCH, "seeds": seeds}), None)
+    alike = Alike(planned.trials, None)
+    upstream = [stage for stage in planned.stages if stage.kind == "upstream"]
+    assert len(upstream) == seeds
+    assert len({alike.group(stage) for stage in upstream}) == 1, "validation or test streams: the same upstream model"
+    assert [as_chosen(stage, None) for stage in upstream] == upstream
+
+
+def test_a_search_is_forecast_as_it_runs(tmp_path: Path) -> None:
+    found = driftline.plan(SEARCH, runs=tmp_path)
+    assert found.notes == ()
+    (upstream,) = {run.card["compute"]["upstream_macs"] for run in driftline.run(SEARCH, runs=tmp_path).runs}
+    assert found.kinds["pretraining"].macs == pytest.approx(3 * upstream, rel=0.02)
+
+
+class Profiler:
+    """A profiling process in which every stage costs 10 s, and a profile takes exactly the time it is given."""
+
+    def __init__(self, where: Path | None, blank: bool) -> None:
+        self.start, self.spent, self.store = 3.0, 3.0, Store(Path("none"))
+
+    def __enter__(self) -> Profiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left behind."""
+
+    def reading(self, stage: Stage) -> float:
+        return 0.0
+
+    def cost(self, stage: Stage, made_from: object, seconds: float, first: bool) -> tuple[Cost, float]:
+        self.spent += seconds
+        return Cost(10.0, 0, 0), 0.0
+
+
+@pytest.mark.parametrize(("limit", "least", "most"), [(2.0, 1.3, 2.0), (100.0, 2.0, 8.0)])
+def test_profiling_is_bounded_by_a_tenth_of_the_work(
+    limit: float, least: float, most: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    planned = plan(parse({**TABLE, "methods": ["erm", "erm-all"], "seeds": 4}), None)  # two kinds of stages, 80 s
+    profiler = Profiler(None, False)
+    monkeypatch.setattr("driftline.engine.costs.Rehearsals", lambda where, blank: profiler)
+    found = costs(planned.stages, Alike(planned.trials, None), Store(tmp_path), None, limit)
+    assert least < profiler.spent - profiler.start <= most
+    assert found.guessed == 0
 
 
 def test_several_specs_share_their_stages(tmp_path: Path) -> None:

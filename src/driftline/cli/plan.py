@@ -31,7 +31,11 @@ def plan(
     set_: wanted.Set = None,
     calibration_seconds: Annotated[
         float | None,
-        typer.Option(help="About how long this machine may be tried out. [default: 30; --paper: 60 per paper]", min=1),
+        typer.Option(
+            help="Limit of profiling in seconds; a tenth of the estimated work if that is less. "
+            "[default: 20; --paper: 60 per paper]",
+            min=1,
+        ),
     ] = None,
     format: Annotated[str, typer.Option(help="text or json")] = "text",
     runs: RunsFolder = None,
@@ -43,7 +47,7 @@ def plan(
     What is in the store already is not counted. Nothing is written there.
     """
     from driftline.cli import foretold
-    from driftline.engine.forecast import forecast
+    from driftline.engine.forecast import SECONDS, forecast
     from driftline.engine.worker import keep_memory
 
     if format not in ("text", "json"):
@@ -57,7 +61,9 @@ def plan(
         return
     with foretold.Progress(quiet) as progress:
         specs = [_told(one, given, data, model, methods, seeds, set_ or []) for one in named]
-        found = forecast(*specs, runs=runs, data_dir=data_dir, seconds=calibration_seconds or 30, watch=progress.watch)
+        found = forecast(
+            *specs, runs=runs, data_dir=data_dir, seconds=calibration_seconds or SECONDS, watch=progress.watch
+        )
     typer.echo(found.to_json() if format == "json" else foretold.text(found))
 
 

@@ -42,6 +42,7 @@ class Alike:
         job = stage.job
         said = {name: job[name] for name in ("benchmark", "options", "data", "model", "reveal")}
         if stage.kind == "upstream":
+            said = {**said, "options": Job.model_validate(job).upstream_options(), "reveal": None}
             return _text("upstream", said, Job.model_validate(job).pretraining.model_dump(mode="json"))
         if stage.kind == "fit":
             said["options"] = {k: v for k, v in job["options"].items() if k not in SHOWN}

@@ -27,8 +27,10 @@ ROUND = Cost(0.01, 0, 2000)
 """What it takes to see how a contest stands."""
 PRETRAINING = 4
 """How much more time the rehearsal of pretraining has: what is learnt after it hangs on how good it is."""
-OVERTIME = 1.5
-"""Rehearsals end when they have taken so many times what they were allowed."""
+SHARE, AT_LEAST = 0.1, 1.0
+"""Profiling may take this share of the estimated work, or this many seconds if that is more."""
+AIM = 2 / 3
+"""Profiles are planned to take this share of the time they may take, because single ones can take longer."""
 
 
 @dataclass
@@ -72,7 +74,7 @@ def costs(
     missing = {group: some for group, some in members.items() if group not in found.by_group}
     if missing:
         with Rehearsals(where, blank) as room:
-            _Search(found, members, alike, store, where, seconds, watch).rehearse(missing, room)
+            _Search(found, members, alike, store, where, seconds, watch, bounded=not blank).rehearse(missing, room)
     return found
 
 
@@ -88,10 +90,12 @@ class _Search:
         where: Path | None,
         seconds: float,
         watch: Watch,
+        bounded: bool,
     ) -> None:
         self._found, self._members, self._alike, self._store, self._watch = found, members, alike, store, watch
         self._where = where
-        self._allowed = seconds
+        self._limit, self._bounded = seconds, bounded
+        self._to_do = {group: sum(not stage.done(store) for stage in some) for group, some in members.items()}
         self._seen: set[tuple[str, str]] = set()
         self._fits: dict[str, Path] = {}  # a file for each group that other stages are made from
 
@@ -101,16 +105,21 @@ class _Search:
         self._found.start = room.start
         for number, (group, some) in enumerate(missing.items()):
             self._watch(number, len(missing), some[0].name)
-            left = self._allowed - room.spent
-            if left < -(OVERTIME - 1) * self._allowed and self._similar(some[0]):
+            allowed, spent = self._allowed(), room.spent - room.start
+            if spent > allowed and self._similar(some[0]):
                 late.append(group)
                 continue
-            self._one(group, some[0], room, max(left, 0.1 * self._allowed) * _share(some[0]) / shares)
+            self._one(group, some[0], room, max(AIM * allowed - spent, 0.1 * allowed) * _share(some[0]) / shares)
             shares = max(shares - _share(some[0]), 1)
         for group in late:
             self._found.by_group[group] = self._guess(missing[group][0])
         self._found.guessed = len(late)
         self._watch(len(missing), len(missing), "")
+
+    def _allowed(self) -> float:
+        """Return the seconds that profiling may take, given the work that is known of so far."""
+        work = sum(cost.seconds * self._to_do[group] for group, cost in self._found.by_group.items())
+        return min(self._limit, max(AT_LEAST, SHARE * work)) if self._bounded else self._limit
 
     def _one(self, group: str, stage: Stage, room: Rehearsals, seconds: float) -> None:
         data = _data(stage)
@@ -158,7 +167,7 @@ class _Search:
 
 def as_chosen(stage: Stage, where: Path | None) -> Stage:
     """A run whose contest is not decided, as if the first of its settings had won; other stages as they are."""
-    if not stage.job.get("contest"):
+    if not stage.is_run or not stage.job.get("contest"):
         return stage
     job = Job.model_validate(stage.job)
     method = Choice(name=job.method.name, settings=settings_of(stage.job))

@@ -23,7 +23,7 @@ from driftline.spec import Spec, mapping, parse
 from driftline.store import Store
 
 WORKERS = (1, 8, 64, 512)
-SECONDS = 30.0
+SECONDS = 20.0
 Told = Spec | Mapping[str, Any] | str | Path
 """What `plan` takes: a spec, a mapping, or the path of a recipe; a matrix too."""
 
@@ -94,7 +94,8 @@ def forecast(
 ) -> Forecast:
     """What one or several specs need that is not in the store yet. Nothing is written there.
 
-    `seconds`: about how long this machine may be tried out; stages that several specs share count once.
+    `seconds`: how long profiling may take, but no longer than a tenth of the estimated work. Stages that several specs
+    share count once.
     """
     where, store = Path(data_dir) if data_dir else None, Store.open(runs)
     with looking_in(where):
