@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
+from numpy.random import default_rng
 
 from driftline import registry
 from driftline.learners.base import Learner
@@ -66,6 +67,39 @@ class PredictsInTrainingMode(FineTune):
             out = self.model(torch.from_numpy(x).permute(0, 3, 1, 2).float() / 255)
         self.model.eval()
         return self._task.decode(out.numpy())
+
+
+@dataclass
+class DrawsWithAFixedSeed(FineTune):
+    """Its batches depend on its seed, the samples it keeps do not."""
+
+    def learn(self, x: Any, y: Any) -> None:
+        kept = np.random.default_rng(0).permutation(len(y))[: len(y) // 2 + 1]
+        super().learn(x[kept], y[kept])
+
+
+@dataclass
+class DrawsWithAFixedImportedGenerator(Learner):
+    updates: int = 0
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.lucky = default_rng(7).random()
+
+
+@dataclass
+class DrawsWithAFixedTorchSeed(Learner):
+    updates: int = 0
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.lucky = torch.rand(1, generator=torch.Generator().manual_seed(0))
+
+
+@dataclass
+class DrawsFromItsSeedInVain(Learner):
+    """Two seeds end the same, and yet it is right."""
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.known = len(self.seed.numpy().permutation(len(y)))
 
 
 @dataclass
@@ -197,6 +231,9 @@ class AnswersAfterAdapting(FineTune):
     ("bad", "sentence"),
     [
         (PredictsInTrainingMode, "predict must change nothing, but it changed .*model"),
+        (DrawsWithAFixedSeed, r"same random numbers with every seed \(default_rng\(0\)\)"),
+        (DrawsWithAFixedImportedGenerator, r"with every seed \(default_rng\(7\)\)"),
+        (DrawsWithAFixedTorchSeed, r"with every seed \(Generator\(\).manual_seed\(0\)\)"),
         (LeavesTrainingMode, "train or eval mode"),
         (CountsPredictions, "ends differently if predict is called"),
         (ForgetsState, "missing from state"),
@@ -216,6 +253,10 @@ class AnswersAfterAdapting(FineTune):
 def test_bad_learners_are_found_out(bad: type[FineTune], sentence: str) -> None:
     with pytest.raises(AssertionError, match=sentence):
         check_learner(partial(bad, updates=2), models=[small_network])
+
+
+def test_draws_from_the_seed_may_come_to_the_same() -> None:
+    check_learner(DrawsFromItsSeedInVain, models=[small_network, naive_bayes])
 
 
 def test_a_declared_smallest_batch_is_accepted() -> None:

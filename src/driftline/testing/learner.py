@@ -5,26 +5,23 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from driftline import loop, state
 from driftline.engine.execute import one_thread
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.learners.unchanged import changed, picture
 from driftline.models.estimator import logistic, naive_bayes
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.state import digest
 from driftline.testing.answers import check_answers
 from driftline.testing.examples import SHAPE, STEPS, TASK, samples, small_blocks, small_network
-from driftline.testing.looking import columns, global_seed, leads_to, name_of, watched_randomness
+from driftline.testing.looking import columns, global_seed, name_of, own_generators, watched_randomness
 from driftline.testing.turns import check_in_turn
+from driftline.testing.watched import Watched, picture_of
 from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 Make = Callable[[], Learner]
@@ -46,11 +43,11 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
     """Check that what `make()` returns keeps the learner's contract, with each kind of model that it accepts.
 
     Predicting changes nothing. The same seed and data give the same learner, whatever the global random numbers are,
-    and those are left alone. Saved after any step and loaded into a fresh learner, it goes on as if never
-    interrupted. What it is handed it does not modify. Labels may come late, be few, or never come. It answers
-    `min_batch` inputs at once. Nothing it is handed leads to labels that were not revealed. Samples that come one by
-    one it answers as if it had been asked about one at a time. A setting `updates` is cut to a few, so that this takes
-    seconds.
+    and those are left alone. With another seed it draws other numbers, if it draws any. Saved after any step and loaded
+    into a fresh learner, it goes on as if never interrupted. What it is handed it does not modify. Labels may come
+    late, be few, or never come. It answers `min_batch` inputs at once. Nothing it is handed leads to labels that were
+    not revealed. Samples that come one by one it answers as if it had been asked about one at a time. A setting
+    `updates` is cut to a few, so that this takes seconds.
 
     `models`: functions `(shape, outputs, seed)`. By default a network with batch norm and dropout, one that
     standardises its inputs or, if the method refuses both, one of named blocks; and, unless the method is for networks
@@ -97,63 +94,6 @@ class _Examined:
         return [] if self.samples is None else [Probe("probe", self.samples)]
 
 
-class _Watched:
-    """A learner behind glass: what goes in and comes out is looked at, the learner itself is as it was."""
-
-    def __init__(self, learner: Learner, name: str, labels: list[np.ndarray]) -> None:
-        self.learner, self.name, self.labels = learner, name, labels
-        self.handed: list[tuple[Any, str]] = []
-
-    def answer(self, x: Any) -> Answers:
-        answers: Answers = self._looked_at("answer", x)
-        return answers
-
-    def predict(self, x: Any) -> Answers:
-        before = _picture(self.learner)
-        answers: Answers = self._looked_at("predict", x)
-        moved = changed(before, _picture(self.learner))
-        assert not moved, f"{self.name}: predict must change nothing, but it changed {', '.join(moved)}"
-        return answers
-
-    def learn(self, x: Any, y: Any) -> None:
-        self._hand(y, "learn")
-        with self._sentence("learn"):
-            self._looked_at("learn", x, y)
-
-    def gauges(self) -> Mapping[str, float]:
-        return self.learner.gauges()
-
-    def finish(self) -> None:
-        with self._sentence("finish"), watched_randomness(f"{self.name}: finish"):
-            self.learner.finish()
-
-    def check_handed(self) -> None:
-        for thing, before in self.handed:
-            assert digest(thing) == before, f"{self.name} modifies the inputs or labels that it is handed"
-
-    def _looked_at(self, verb: str, *given: Any) -> Any:
-        self._hand(given[0], verb)
-        with self._sentence(verb), watched_randomness(f"{self.name}: {verb}"):
-            result = getattr(self.learner, verb)(*given)
-        self.check_handed()
-        if verb != "learn":
-            check_answers(result, len(given[0]), f"{self.name}: {verb}")
-        return result
-
-    def _hand(self, thing: Any, verb: str) -> None:
-        assert not leads_to(thing, self.labels), f"what {verb} is handed leads to labels that were not revealed"
-        self.handed.append((thing, digest(thing)))
-
-    @contextmanager
-    def _sentence(self, verb: str) -> Iterator[None]:
-        try:
-            yield
-        except AssertionError:
-            raise
-        except Exception as error:
-            raise AssertionError(f"{self.name}: {verb} fails: {error!r}") from error
-
-
 @dataclass
 class _Trial:
     """One method with one kind of model."""
@@ -170,11 +110,11 @@ class _Trial:
     def model(self) -> Any:
         return self.make_model(SHAPE, TASK.width, Seed(1))
 
-    def learner(self) -> Learner:
+    def learner(self, seed: int = 2) -> Learner:
         learner, model = self.make(), self.model()
         if isinstance(getattr(learner, "updates", None), int):
             learner.updates = min(learner.updates or FEW, FEW)  # type: ignore[attr-defined]  # 0: no limit of its own
-        learner.seed = Seed(2)
+        learner.seed = Seed(seed)
         before = digest(columns(self.upstream))
         with watched_randomness(f"{self.name}: prepare"):
             learner.prepare(model, TASK, self.upstream)
@@ -185,6 +125,7 @@ class _Trial:
         self._smallest_batch()
         self._answer_is_predict()
         self._probes_do_not_matter()
+        self._draws_from_its_seed()
         check_in_turn(self.learner, self.steps[0].samples, self.name)
         for delivery in DELIVERIES:
             self._same_each_time(delivery)
@@ -211,11 +152,11 @@ class _Trial:
         probed: bool = False,
         after_step: Callable[[int], None] = lambda done: None,
     ) -> Ended:
-        watched = _Watched(learner, self.name, [step.samples.y for step in self.steps])
+        watched = Watched(learner, self.name, [step.samples.y for step in self.steps])
         notes, probes = _Notes(), _Examined(self.probe if probed else None)
         loop.run(self.steps, watched, reveal, probes, notes, start=start, after_step=after_step)  # type: ignore[arg-type]
         watched.check_handed()
-        return notes.answers, _picture(learner)
+        return notes.answers, picture_of(learner)
 
     def _smallest_batch(self) -> None:
         least = type(self.learner()).min_batch
@@ -242,6 +183,21 @@ class _Trial:
         why = "is everything random drawn from self.seed?"
         assert not differ, f"{shown.name}: the same seed and data do not give the same {', '.join(differ)}; {why}"
         assert answers == answers_too, f"{shown.name}: the same seed and data do not give the same answers; {why}"
+
+    def _draws_from_its_seed(self) -> None:
+        """With two seeds it must make different generators, if it makes any."""
+        delivery, modules = "all labels at once", [base.__module__ for base in type(self.make()).__mro__]
+        fixed: set[str] | None = None
+        for seed in (5, 6):
+            with own_generators(modules) as made:
+                self._walk(self.learner(seed), _reveal(delivery))
+            fixed = made if fixed is None else fixed & made
+            if not fixed:
+                return
+        raise AssertionError(
+            f"{self.name} draws the same random numbers with every seed ({', '.join(sorted(fixed or ()))}): draw from "
+            "self.seed.numpy() or self.seed.torch()"
+        )
 
     def _probes_do_not_matter(self) -> None:
         alone, probed = (
@@ -303,10 +259,3 @@ def _accepts(learner: Learner, make_model: MakeModel) -> bool:
     except UserError:
         return False
     return True
-
-
-def _picture(learner: Learner) -> dict[str, str]:
-    try:
-        return picture(learner)
-    except TypeError as error:
-        raise AssertionError(f"its state cannot be saved: {error}") from error
