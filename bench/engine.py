@@ -14,7 +14,6 @@ Seconds are also given as those of the processors, which do not depend on what e
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import shutil
@@ -34,6 +33,7 @@ from driftline.engine.local import Worker
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.engine.stages import Stage
+from driftline.record import seal
 from driftline.spec import Spec, parse
 from driftline.store import Store
 
@@ -110,7 +110,7 @@ def filled_store(spec: Spec, folder: Path) -> int:
             source, target = made[stage.job["label"]], store.run_folder(stage.key)
             shutil.copytree(source.folder, target)
             said = {**source.card, "key": stage.key, "run": {**source.card["run"], "seed": stage.job["seed"]}}
-            (target / "card.json").write_text(json.dumps(said, indent=1))
+            seal(target, said)
     return len(planned.run_keys)
 
 

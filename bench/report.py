@@ -6,7 +6,6 @@ methods each, and as many seeds as it takes. Run: `python bench/report.py [runs]
 
 from __future__ import annotations
 
-import json
 import resource
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import pandas as pd
 
 from driftline import registry
 from driftline.benchmarks.test_time import Options as StreamOptions
-from driftline.record import Record
+from driftline.record import Record, seal
 from driftline.store import Store
 
 METHODS = ("frozen", "erm", "erm-all", "ft", "er", "ewc", "l2-reg", "mir", "swa", "oracle")
@@ -94,7 +93,7 @@ def write(folder: Path, count: int) -> None:
         frame = pd.DataFrame(rows, columns=COLUMNS).astype({"time": "string", "tau": "string"})
         frame.to_parquet(run / "scores.parquet", index=False)
         pd.DataFrame({"correct": np.ones(100)}).to_parquet(run / "answers.parquet", index=False)
-        (run / "card.json").write_text(json.dumps(_card(run.name, benchmark, data, method, seed, said)))
+        seal(run, _card(run.name, benchmark, data, method, seed, said))
 
 
 def _jobs() -> Iterator[tuple[str, str, str, int]]:

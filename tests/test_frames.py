@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from driftline.errors import MissingExtra, UserError
-from driftline.record import Record, Run, write_rows
+from driftline.record import Record, Run, seal
+from driftline.rows import write_rows
 
 polars = pytest.importorskip("polars", reason="frames of polars need polars: pip install 'driftline[polars]'")
 
@@ -17,9 +18,9 @@ polars = pytest.importorskip("polars", reason="frames of polars need polars: pip
 def recorded(folder: Path, key: str, seed: int, **tables: dict[str, list[Any]]) -> Run:
     folder = folder / key
     folder.mkdir()
-    (folder / "card.json").write_text(f'{{"key": "{key}", "label": "ft", "run": {{"seed": {seed}}}}}')
     for name, columns in tables.items():
         write_rows(folder / f"{name}.parquet", [pa.table(columns)])
+    seal(folder, {"key": key, "label": "ft", "run": {"seed": seed}})
     return Run(folder)
 
 

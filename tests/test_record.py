@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from pathlib import Path
 
@@ -12,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftline import record
+from driftline import record, rows
 from driftline.errors import UserError
-from driftline.record import Recorder, load, write_rows
+from driftline.record import Recorder, load, seal
+from driftline.rows import write_rows
 from driftline.tasks import Classification
 from driftline.types import Answers, Probe, Samples, Step
 
@@ -48,7 +48,7 @@ def hashes(folder: Path) -> list[str]:
 @given(flushes=st.lists(st.booleans(), min_size=12, max_size=12), group=st.sampled_from([4, 7, 25, 1 << 17]))
 def test_files_are_the_same_bytes_wherever_a_run_was_cut(flushes: list[bool], group: int) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(record, "GROUP", group)
+        patch.setattr(rows, "GROUP", group)
         found = []
         for kind, cuts in (("never", [False] * 12), ("sometimes", flushes)):
             folder = Path(name) / kind
@@ -65,12 +65,12 @@ def test_files_are_the_same_bytes_wherever_a_run_was_cut(flushes: list[bool], gr
 
 
 def test_row_groups_have_a_fixed_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "GROUP", 8)
-    rows = pa.table({"a": np.arange(30)})
-    write_rows(tmp_path / "x.parquet", (rows.slice(at, 3) for at in range(0, 30, 3)))
+    monkeypatch.setattr(rows, "GROUP", 8)
+    table = pa.table({"a": np.arange(30)})
+    write_rows(tmp_path / "x.parquet", (table.slice(at, 3) for at in range(0, 30, 3)))
     file = pq.ParquetFile(tmp_path / "x.parquet").metadata
     assert [file.row_group(k).num_rows for k in range(file.num_row_groups)] == [8, 8, 8, 6]
-    assert pq.read_table(tmp_path / "x.parquet").equals(rows)
+    assert pq.read_table(tmp_path / "x.parquet").equals(table)
     write_rows(tmp_path / "none.parquet", [])
     assert not (tmp_path / "none.parquet").exists()
 
@@ -123,7 +123,7 @@ def test_a_record_is_loaded_from_a_run_or_a_store(tmp_path: Path) -> None:
         one = recorder(folder)
         play(one, seed + 1)
         one.finish(folder)
-        (folder / "card.json").write_text(json.dumps({"key": f"k{seed}", "label": "ft", "run": {"seed": seed}}))
+        seal(folder, {"key": f"k{seed}", "label": "ft", "run": {"seed": seed}})
     both = load(tmp_path)
     assert len(both) == 2
     assert both.answers.groupby("seed").size().tolist() == [5, 5]
@@ -139,8 +139,8 @@ def test_gauges_are_kept_by_step_and_name(tmp_path: Path) -> None:
     for k in range(4):
         play(one, k)
     one.finish(tmp_path)
-    rows = pq.read_table(tmp_path / "gauges.parquet").to_pylist()
-    assert [tuple(row.values()) for row in rows] == [
+    found = pq.read_table(tmp_path / "gauges.parquet").to_pylist()
+    assert [tuple(row.values()) for row in found] == [
         (1, "t1", "size", 0.5),
         (1, "t1", "distance", 0.25),
         (3, "t3", "size", 1.5),
@@ -158,7 +158,7 @@ def test_gauges_are_kept_by_step_and_name(tmp_path: Path) -> None:
 def test_the_best_scores_are_those_that_sorting_finds(seed: int, n: int, width: int, levels: int) -> None:
     scores = np.random.default_rng(seed).integers(0, levels, (n, width)) / levels  # ties are common
     sorted_ = np.argsort(-scores, axis=1, kind="stable")[:, : record.TOP]
-    assert record._best(scores, record.TOP).tolist() == sorted_.tolist()
+    assert rows.best_places(scores, record.TOP).tolist() == sorted_.tolist()
 
 
 def test_how_far_an_input_is_from_all_classes_is_kept(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -14,6 +15,17 @@ class DiskError(UserError):
 
 class Changed(UserError):
     """What a stage is made from is no longer what it was planned with."""
+
+
+class Damaged(UserError):
+    """A file of a store is missing, or its content is not what was written."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"{path} is damaged: {reason}. The `driftline run` that made it makes it again; `driftline check` lists "
+            "all damage"
+        )
+        self.path, self.reason = path, reason
 
 
 class MissingExtra(UserError):

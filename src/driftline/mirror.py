@@ -17,9 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from driftline import state
 from driftline.errors import DiskError, MissingExtra, UserError, shortened
+from driftline.record import CARD, intact
 
-CARD = "card.json"
 LOOSE = ("failed", "matrices")
 """Folders of files that are each a thing of their own, and may change."""
 
@@ -72,9 +73,9 @@ class Mirror:
         runs = {name.removesuffix(f"/{CARD}") for name in found if name.startswith("runs/") and name.endswith(CARD)}
         return runs | {name for name in found if name.startswith("stages/") and not _on_its_way(name)}
 
-    def fetch(self, names: Iterable[str]) -> None:
-        """Copy these runs and stages to this machine, as far as they are not here."""
-        wanted = [name for name in names if not self._here(name)]
+    def fetch(self, names: Iterable[str], anew: bool = False) -> None:
+        """Copy these runs and stages to this machine, as far as they are not here, undamaged; `anew`: all of them."""
+        wanted = [name for name in names if anew or not self._here(name)]
         runs = self._files_of_runs() if any(name.startswith("runs/") for name in wanted) else {}
         for name in wanted:
             beside = self.folder / "work" / f"fetched-{uuid.uuid4().hex[:8]}"
@@ -105,6 +106,7 @@ class Mirror:
         if source.is_dir():
             files = [*(path for path in source.iterdir() if path.name != CARD), source / CARD]
         with self._trouble("write to"):
+            self._remove_card(name)  # of a damaged run that this one replaces
             for path in files:
                 target = f"{self._root}/{path.relative_to(self.folder).as_posix()}"
                 folder, _, last = target.rpartition("/")
@@ -113,8 +115,20 @@ class Mirror:
                 self._there.put_file(str(path), beside)
                 self._there.mv(beside, target)
 
+    def remove(self, name: str) -> None:
+        """Remove a run, a stage or a single file over there; a run's card goes first."""
+        with self._trouble("write to"):
+            self._remove_card(name)
+            if self._there.exists(f"{self._root}/{name}"):
+                self._there.rm(f"{self._root}/{name}", recursive=True)
+
+    def _remove_card(self, name: str) -> None:
+        card = f"{self._root}/{name}/{CARD}"
+        if name.startswith("runs/") and self._there.exists(card):
+            self._there.rm_file(card)
+
     def _here(self, name: str) -> bool:
-        return (self.folder / name / CARD if name.startswith("runs/") else self.folder / name).exists()
+        return intact(self.folder / name) if name.startswith("runs/") else state.readable(self.folder / name)
 
     def _files_of_runs(self) -> dict[str, list[str]]:
         files: dict[str, list[str]] = {}
@@ -140,7 +154,7 @@ class Mirror:
     def _put_in_place(self, source: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir() and target.is_dir():
-            shutil.rmtree(target)  # without a card, else it would not have been fetched
+            shutil.rmtree(target)  # without a card, or damaged, or to be fetched anew
         os.replace(source, target)
 
     @contextmanager

@@ -8,9 +8,10 @@ the rows, so a new metric scores old runs.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from driftline.atomic import replacing
-from driftline.errors import MissingExtra, UserError, unknown
+from driftline.checksums import file_hash, read_checked, write_checked
+from driftline.errors import Damaged, MissingExtra, UserError, unknown
+from driftline.rows import best_places, lists, read_rows, write_rows
 from driftline.tasks import Task
 from driftline.types import Answers, Probe, Samples, Step
 
@@ -29,9 +32,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 TOP = 5  # how many of the best scores an answer keeps
-GROUP = 1 << 17  # rows per Parquet row group: fixed, so that files do not depend on how a run was interrupted
 TABLES = ("answers", "probes", "gauges")
 FRAMES = (*TABLES, "scores")
+CARD, RUNTIME = "card.json", "runtime.json"
+SHOWN = 5  # damaged runs that a note names
+log = logging.getLogger("driftline")
 
 
 class Recorder:
@@ -42,16 +47,16 @@ class Recorder:
         self._parts = parts
         self._compute = compute
         self._rows: dict[str, list[pa.Table]] = {table: [] for table in TABLES}
-        self.flushed: list[dict[str, int]] = []
-        """For each part, the rows of each table in it."""
+        self.flushed: list[dict[str, str]] = []
+        """For each part, the hash of each table's file."""
 
     def answered(self, step: Step, answers: Answers) -> None:
         """The learner answered a step, before any of its labels were revealed."""
         columns = self._columns(step, step.samples, answers)
         if answers.scores is not None:
-            best = _best(answers.scores, TOP)
-            columns["top"] = _lists(best.astype(np.int32))
-            columns["top_scores"] = _lists(np.take_along_axis(answers.scores, best, 1).astype(np.float32))
+            best = best_places(answers.scores, TOP)
+            columns["top"] = lists(best.astype(np.int32))
+            columns["top_scores"] = lists(np.take_along_axis(answers.scores, best, 1).astype(np.float32))
         if answers.distance is not None:
             columns["distance"] = answers.distance.astype(np.float32)
         self._rows["answers"].append(pa.table(columns))
@@ -71,32 +76,32 @@ class Recorder:
 
     def flush(self) -> None:
         """Make everything so far safe on disk."""
-        counts = {}
+        hashes = {}
         for table, rows in self._rows.items():
             if rows:
                 joined = pa.concat_tables(rows)
                 with replacing(self._part(table, len(self.flushed))) as path:
-                    pq.write_table(joined, path, compression="none", use_dictionary=False)  # read but once
-                counts[table] = joined.num_rows
+                    pq.write_table(joined, path, compression="none", use_dictionary=False, write_page_checksum=True)
+                    hashes[table] = file_hash(path)
                 rows.clear()
-        self.flushed.append(counts)
+        self.flushed.append(hashes)
 
     def finish(self, folder: Path) -> None:
         """Write the finished tables into a folder."""
         self.flush()
         for table in TABLES:
-            parts = [self._part(table, k) for k, counts in enumerate(self.flushed) if table in counts]
-            write_rows(folder / f"{table}.parquet", (pq.read_table(part) for part in parts))
+            parts = [self._part(table, k) for k, hashes in enumerate(self.flushed) if table in hashes]
+            write_rows(folder / f"{table}.parquet", map(read_rows, parts))
 
-    def state(self) -> list[dict[str, int]]:
+    def state(self) -> list[dict[str, str]]:
         return self.flushed
 
-    def restore(self, state: list[dict[str, int]]) -> None:
+    def restore(self, state: list[dict[str, str]]) -> None:
         """Go on after these parts; one that is missing or damaged raises, because its rows are lost."""
-        for k, counts in enumerate(state):
-            for table, rows in counts.items():
-                if pq.read_metadata(self._part(table, k)).num_rows != rows:
-                    raise ValueError(f"part {k} of {table} does not have {rows} rows")
+        for k, hashes in enumerate(state):
+            for table, known in hashes.items():
+                if file_hash(self._part(table, k)) != known:
+                    raise Damaged(self._part(table, k), "its checksum differs")
         self.flushed = list(state)
 
     def _part(self, table: str, number: int) -> Path:
@@ -123,58 +128,11 @@ class Recorder:
         }
 
 
-def _best(scores: np.ndarray, most: int) -> np.ndarray:
-    """The places of the highest scores of each row, best first; of equal ones the first.
-
-    >>> _best(np.array([[0.1, 0.4, 0.4, 0.1]]), 3).tolist()
-    [[1, 2, 0]]
-    """
-    found = np.empty((len(scores), min(most, scores.shape[1])), int)
-    for start in range(0, len(scores), 64):  # so many at a time stay in the cache
-        left = scores[start : start + 64].copy()
-        left[np.isnan(left)] = -np.inf
-        rows, best = np.arange(len(left)), found[start : start + 64]
-        for k in range(found.shape[1]):  # with a thousand classes, five looks are ten times faster than sorting
-            best[:, k] = left.argmax(axis=1)
-            left[rows, best[:, k]] = -np.inf
-    return found
-
-
-def _lists(rows: np.ndarray) -> pa.Array:
-    """A matrix as a column with one list per row."""
-    ends = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
-    return pa.ListArray.from_arrays(pa.array(ends), pa.array(rows.ravel()))
-
-
-def write_rows(path: Path, tables: Iterable[pa.Table]) -> None:
-    """One Parquet file from many tables, in row groups of a fixed size; nothing is written for no rows."""
-    groups = _regroup(tables)
-    first = next(groups, None)
-    if first is None:
-        return
-    options = {"compression": "zstd", "use_dictionary": _repeating(first.schema)}
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, first.schema, **options) as writer:
-        writer.write_table(first, row_group_size=GROUP)
-        for group in groups:
-            writer.write_table(group, row_group_size=GROUP)
-
-
-def _repeating(schema: pa.Schema) -> list[str]:
-    """The columns whose values repeat: a dictionary of scores costs more time and room than the scores."""
-    return [field.name for field in schema if not (pa.types.is_floating(field.type) or pa.types.is_list(field.type))]
-
-
-def _regroup(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    waiting: list[pa.Table] = []
-    for table in tables:
-        waiting.append(table)
-        if sum(part.num_rows for part in waiting) >= GROUP:
-            joined = pa.concat_tables(waiting).combine_chunks()
-            whole = joined.num_rows // GROUP * GROUP
-            yield from (joined.slice(at, GROUP) for at in range(0, whole, GROUP))
-            waiting = [joined.slice(whole)]
-    if sum(part.num_rows for part in waiting):
-        yield pa.concat_tables(waiting).combine_chunks()
+def seal(folder: Path, card: dict[str, Any]) -> None:
+    """Write the card of a run: with the hash and the rows of every table beside it, and a checksum of its own."""
+    tables = sorted(folder.glob("*.parquet"))
+    files = {path.name: {"sha256": file_hash(path), "rows": pq.read_metadata(path).num_rows} for path in tables}
+    write_checked(folder / CARD, {**card, "files": files})
 
 
 @dataclass(frozen=True)
@@ -185,12 +143,8 @@ class Run:
 
     @cached_property
     def card(self) -> dict[str, Any]:
-        path = self.folder / "card.json"
-        try:
-            card: dict[str, Any] = json.loads(path.read_bytes())
-        except ValueError as error:
-            raise UserError(f"{path} is damaged ({error}): delete the folder it is in and run that again") from error
-        return card
+        """The protocol card; raise Damaged if it is not what was written."""
+        return read_checked(self.folder / CARD)
 
     @property
     def key(self) -> str:
@@ -210,10 +164,43 @@ class Run:
     def seed(self) -> int:
         return int(self.card["run"]["seed"])
 
+    @cached_property
+    def made(self) -> datetime:
+        """When it was finished; of a run without a note of its circumstances, when its card was written."""
+        if not (self.folder / RUNTIME).exists():
+            return datetime.fromtimestamp((self.folder / CARD).stat().st_mtime, UTC)
+        return datetime.fromisoformat(read_checked(self.folder / RUNTIME)["finished"])
+
+    def rows(self, name: str) -> int:
+        """The number of rows of a table, as its card says; 0 if the run has none."""
+        return int(self.card["files"].get(f"{name}.parquet", {"rows": 0})["rows"])
+
+    def file(self, name: str) -> Path | None:
+        """The file of a table, its checksum verified; None if the run has no such table. Raise Damaged."""
+        path = self.folder / f"{name}.parquet"
+        if path.name not in self.card["files"]:
+            return None
+        if path.name not in self._verified and file_hash(path) != self.card["files"][path.name]["sha256"]:
+            raise Damaged(path, "its checksum differs")
+        self._verified.add(path.name)
+        return path
+
+    @cached_property
+    def _verified(self) -> set[str]:
+        return set()
+
+    def verify(self, tables: Iterable[str] | None = None) -> None:
+        """Raise Damaged if the card or one of these tables is not what was written; None: any file of the run."""
+        written = [Path(name).stem for name in self.card["files"]]
+        for name in written if tables is None else tables:
+            self.file(name)
+        if tables is None and (self.folder / RUNTIME).exists():
+            read_checked(self.folder / RUNTIME)
+
     def table(self, name: str) -> pd.DataFrame:
         """`answers`, `probes` or `scores` as a frame; empty if the run has none."""
-        path = self.folder / f"{name}.parquet"
-        return pq.read_table(path).to_pandas() if path.exists() else pd.DataFrame()
+        path = self.file(name)
+        return read_rows(path).to_pandas() if path else pd.DataFrame()
 
 
 class Record:
@@ -263,8 +250,7 @@ class Record:
             raise MissingExtra("a polars frame", "polars") from None
         frames = []
         for run in self.runs:
-            path = run.folder / f"{name}.parquet"
-            if path.exists():
+            if path := run.file(name):
                 front = [pl.lit(run.key).alias("run"), pl.lit(run.method).alias("method")]
                 seed = pl.lit(run.seed, pl.Int64).alias("seed")
                 frames.append(pl.read_parquet(path).select(*front, seed, pl.all()))
@@ -280,12 +266,37 @@ class Record:
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
+def intact(folder: Path) -> bool:
+    """Whether a folder is a finished run with every file as it was written."""
+    try:
+        Run(folder).verify()
+    except Damaged:
+        return False
+    return True
+
+
+def undamaged(runs: Iterable[Run], tables: Iterable[str] | None = None) -> list[Run]:
+    """The runs whose card and tables are as they were written; a note names those that are left out."""
+    found, reasons, tables = [], {}, None if tables is None else tuple(tables)
+    for run in runs:
+        try:
+            run.verify(tables)
+            found.append(run)
+        except Damaged as damage:
+            reasons[run.folder.name] = f"{damage.path.name}: {damage.reason}"
+    if reasons:
+        shown = "; ".join(f"{key} ({reason})" for key, reason in list(reasons.items())[:SHOWN])
+        more = f" and {len(reasons) - SHOWN} more" if len(reasons) > SHOWN else ""
+        log.warning(f"note: {len(reasons)} damaged run(s) left out: {shown}{more}. See `driftline check`")
+    return found
+
+
 def load(path: str | Path) -> Record:
     """The record in a folder: one run, or all finished runs of a store but those that were made to choose settings."""
     folder = Path(path)
-    if (folder / "card.json").exists():
+    if (folder / CARD).exists():
         return Record([Run(folder)])
-    cards = sorted((folder / "runs").glob("*/card.json"))
+    cards = sorted((folder / "runs").glob(f"*/{CARD}"))
     if not cards:
         raise UserError(f"no finished run in {folder}: expected a run's folder or a store made by `driftline run`")
-    return Record(run for run in (Run(card.parent) for card in cards) if run.is_result)
+    return Record(run for run in undamaged(Run(card.parent) for card in cards) if run.is_result)

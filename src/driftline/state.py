@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
 from driftline.atomic import write_bytes
+from driftline.errors import Damaged
 from driftline.seeds import Seed
 
 PLAIN = (type(None), bool, int, float, str)
@@ -28,29 +30,65 @@ def save(tree: Any, path: Path) -> None:
     """Write a tree atomically."""
     arrays: dict[str, np.ndarray] = {}
     skeleton = json.dumps(_detach(tree, arrays))
-    write_bytes(path, to_safetensors(arrays, metadata={"tree": skeleton}))
+    sums = {"tree_checksum": _checksum(skeleton, {}), "checksum": _checksum(skeleton, arrays)}
+    write_bytes(path, to_safetensors(arrays, metadata={"tree": skeleton, **sums}))
 
 
 def load(path: Path) -> Any:
-    """Read a tree back."""
-    with safe_open(path, framework="np") as file:
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
-        return _attach(json.loads(file.metadata()["tree"]), arrays)
+    """Read a tree back; raise Damaged if it is not what was written."""
+    return _attach(*_read(path))
 
 
 def glance(path: Path) -> Any:
     """The plain values of a tree without its arrays, which are not read from the disk: None in their place."""
-    with safe_open(path, framework="np") as file:
-        return _attach(json.loads(file.metadata()["tree"]), None)
+    with _damage(path), safe_open(path, framework="np") as file:
+        said = file.metadata()
+        if said["tree_checksum"] != _checksum(said["tree"], {}):
+            raise Damaged(path, "its checksum differs")
+        return _attach(json.loads(said["tree"]), None)
 
 
 def readable(path: Path) -> bool:
-    """Whether a whole tree is there; a truncated file is as good as none."""
+    """Whether a whole and undamaged tree is there."""
     try:
-        with safe_open(path, framework="np") as file:
-            return "tree" in (file.metadata() or {})
-    except (OSError, SafetensorError):
+        verify(path)
+    except Damaged:
         return False
+    return True
+
+
+def verify(path: Path) -> None:
+    """Raise Damaged if a tree is missing or not what was written."""
+    _read(path)
+
+
+def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
+    """The plain values and the arrays of a tree, once their checksum is verified."""
+    with _damage(path), safe_open(path, framework="np") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+        said = file.metadata()
+        if said["checksum"] != _checksum(said["tree"], arrays):
+            raise Damaged(path, "its checksum differs")
+        return json.loads(said["tree"]), arrays
+
+
+def _checksum(tree: str, arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(tree.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Turn what a broken file raises into Damaged."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise Damaged(path, "it is missing") from None
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise Damaged(path, "it cannot be read") from error
 
 
 def capture(thing: Any) -> Any:

@@ -20,7 +20,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,14 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock
 
-from driftline.atomic import disk_errors, sync_folder, write_bytes, write_json
-from driftline.errors import UserError, shortened
+from driftline.atomic import disk_errors, sync_folder, write_json
+from driftline.checksums import read_checked, write_checked
+from driftline.errors import Damaged, UserError, shortened
 from driftline.mirror import Mirror, is_url, local_folder
-from driftline.record import TABLES, Record, Run
+from driftline.naming import fits, undecided
+from driftline.record import CARD, FRAMES, Record, Run, intact, undamaged
 
 FORMAT = 1
-SHOWN = 10  # candidates that an error lists
 MANY = 200  # runs whose scores take long to read
 
 
@@ -111,7 +112,16 @@ class Store:
         return self.folder / "logs" / f"{key}.txt"
 
     def finished(self, key: str) -> bool:
-        return (self.run_folder(key) / "card.json").exists()
+        """Whether there is such a run; it may be damaged."""
+        return (self.run_folder(key) / CARD).exists()
+
+    def intact(self, key: str) -> bool:
+        """Whether there is such a run, with every file as it was written."""
+        return intact(self.run_folder(key))
+
+    def has(self, key: str) -> bool:
+        """Whether there is a run or stage with this key; it may be damaged."""
+        return self.finished(key) or self.stage_path(key).exists()
 
     @contextmanager
     def lock(self, key: str, patience: float = -1) -> Iterator[None]:
@@ -136,8 +146,8 @@ class Store:
         target = self.run_folder(key)
         with disk_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists() and not self.finished(key):
-                shutil.rmtree(target)  # its card is gone, so it cannot be read
+            if target.exists():
+                shutil.rmtree(target)  # it is damaged, else it would not have been made again
             sync_folder(folder)
             os.rename(folder, target)
             sync_folder(target.parent)  # before its checkpoint goes: after a power cut one of the two must be there
@@ -149,7 +159,7 @@ class Store:
 
     def fail(self, key: str, job: dict[str, Any], reason: str, traceback: str = "") -> None:
         """Record that a run failed, and why; its checkpoint is kept."""
-        write_json(
+        write_checked(
             self.folder / "failed" / f"{key}.json",
             {"key": key, "run": job, "reason": reason, "traceback": traceback},
         )
@@ -165,10 +175,7 @@ class Store:
     def failures(self) -> list[dict[str, Any]]:
         """What failed and has not succeeded since."""
         found = map(_read_if_there, sorted((self.folder / "failed").glob("[!.]*.json")))
-        return [failure for failure in found if failure and not self._there(failure["key"])]
-
-    def _there(self, key: str) -> bool:
-        return self.finished(key) or self.stage_path(key).exists()
+        return [failure for failure in found if failure and not self.has(failure["key"])]
 
     def tidy(self) -> None:
         """Remove what processes that were killed left half-made: files on their way, and workings of what is done.
@@ -186,21 +193,27 @@ class Store:
             with suppress(TimeoutError), self.lock(lock.name, patience=0):
                 pass  # whoever held it was killed; to let go of it removes it
 
-    def record(self, keys: list[str] | None = None) -> Record:
-        """The finished runs with these keys, or all but those that were made to choose settings."""
+    def record(self, keys: list[str] | None = None, tables: Iterable[str] | None = None) -> Record:
+        """The finished runs with these keys, or all but those that were made to choose settings.
+
+        Of all, damaged ones are left out with a note. `tables`: those that will be read; only these are verified.
+        """
         if keys is not None:
             return Record(Run(self.run_folder(key)) for key in keys)
-        found = Record(Run(path.parent) for path in sorted((self.folder / "runs").glob("*/card.json")))
-        return Record(run for run in found.runs if run.is_result)
+        return Record(run for run in undamaged(self.runs(), tables) if run.is_result)
+
+    def runs(self) -> list[Run]:
+        """All finished runs, damaged ones and those that were made to choose settings among them."""
+        return [Run(path.parent) for path in sorted((self.folder / "runs").glob(f"*/{CARD}"))]
 
     def find(self, name: str) -> Run:
         """The run in that folder, or the one that `name` fits: its key's first letters, METHOD, or METHOD:SEED."""
-        if os.path.exists(Path(name) / "card.json"):  # also if it is too long for a name
+        if os.path.exists(Path(name) / CARD):  # also if it is too long for a name
             return Run(Path(name))
-        runs = self.record().runs
+        runs = self.record(tables=()).runs
         found = [run for run in runs if fits(name, run.key, run.card["run"], run.card["label"])]
         if len(found) != 1:
-            raise UserError(_undecided(shortened(name), self.folder, runs, found))
+            raise UserError(undecided(shortened(name), self.folder, runs, found))
         return found[0]
 
     def remembered(self, record: Record, made_by: str, make: Callable[[], str]) -> str:
@@ -210,51 +223,28 @@ class Store:
         seen = [(run.folder.name, os.stat(run.folder / "scores.parquet")) for run in record.runs]
         said = "".join(f"{key} {stat.st_mtime_ns} {stat.st_size}\n" for key, stat in seen)
         path = self.folder / "texts" / hashlib.sha256((made_by + said).encode()).hexdigest()[:16]
-        if not path.exists():
-            write_bytes(path, make().encode())
-        return path.read_text(encoding="utf-8")
+        with suppress(Damaged):
+            return str(read_checked(path)["text"])
+        write_checked(path, {"text": (text := make())})
+        return text
 
     def query(self, sql: str) -> pd.DataFrame:
         """SQL over all runs: the tables are runs, failures, answers, probes and scores."""
         from driftline.sql import select
 
-        record = self.record()
+        named = [table for table in FRAMES if table in sql.lower()]  # what is not asked for need not be verified
+        record = self.record(tables=named)
         frames = {"runs": _overview(record), "failures": _failures(self.failures())}
-        files = {table: [run.folder / f"{table}.parquet" for run in record.runs] for table in (*TABLES, "scores")}
-        return select(sql, frames, {table: [path for path in paths if path.exists()] for table, paths in files.items()})
+        found = {table: [run.file(table) for run in record.runs if table in named] for table in FRAMES}
+        return select(sql, frames, {table: [path for path in paths if path] for table, paths in found.items()})
 
 
 def _read_if_there(path: Path) -> dict[str, Any] | None:
-    """The content of a JSON file; None if there is none, or another process has just removed it."""
+    """The content of a JSON file; None if there is none, it is damaged, or another process has just removed it."""
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
-    except FileNotFoundError:
+        return read_checked(path)
+    except Damaged:
         return None
-    return content
-
-
-def fits(name: str, key: str, job: Mapping[str, Any], label: str) -> bool:
-    """Whether a run can be called by this name.
-
-    >>> fits("er:0", "5d1f", {"method": {"name": "er"}, "seed": 0}, "er(lr=0.01)")
-    True
-    """
-    methods = (label, job["method"]["name"])
-    return key.startswith(name) or any(name in (method, f"{method}:{job['seed']}") for method in methods)
-
-
-def _undecided(name: str, folder: Path, runs: Sequence[Run], found: Sequence[Run]) -> str:
-    """Why a name does not say which run is meant, and which there are."""
-    what = f"{len(found)} runs in {folder} can be called" if found else f"no finished run in {folder} is called"
-    among = sorted(found or runs, key=lambda run: (run.card["label"], run.card["run"]["seed"]))
-    named = [
-        f"{run.key[:12]} ({run.card['label']}:{run.card['run']['seed']} in {run.card['run']['benchmark']}, "
-        f"{run.card['run']['data']['name']}, {run.card['run']['model']['name']})"
-        for run in among[:SHOWN]
-    ]
-    more = f" and {len(among) - SHOWN} more, see `driftline list runs`" if len(among) > SHOWN else ""
-    which = f": {'; '.join(named)}{more}" if named else ""
-    return f"{what} '{name}'; give a key, its first letters, METHOD or METHOD:SEED{which}"
 
 
 def _overview(record: Record) -> pd.DataFrame:

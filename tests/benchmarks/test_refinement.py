@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from driftline.engine.execute import Event
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.errors import UserError
-from driftline.record import Record, Run
+from driftline.record import Record, Run, seal
 from driftline.report.composition import of_group
 from driftline.report.page import page
 from driftline.report.tables import result_table
@@ -74,7 +73,7 @@ def record(folder: Path, answers: list[pd.DataFrame], probes: list[pd.DataFrame]
     pd.concat(probes).to_parquet(folder / "probes.parquet")
     steps = [str(t + 1) for t in range(len(answers))]
     said = {"options": {"draws": 200, **options}, "seed": 0}
-    (folder / "card.json").write_text(json.dumps({"run": said, "protocol": {"periods": steps}}))
+    seal(folder, {"run": said, "protocol": {"periods": steps}})
     return Run(folder)
 
 

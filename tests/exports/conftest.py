@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 import pytest
 
 from driftline.benchmarks.base import scores
-from driftline.record import Run
+from driftline.record import Run, seal
 
 Make = Callable[..., Run]
 SCORES = [
@@ -41,7 +40,6 @@ def make_run(tmp_path: Path) -> Make:
         card = {"key": key, "label": "ft(lr=0.1)", "run": job, "protocol": {"periods": list(periods)}}
         card |= {"data": {"fingerprint": "ff"}, "code": {"driftline": "0.1"}}
         card |= {"compute": {"forward_macs": 3_000_000_000, "backward_macs": None, "convention": "counted"}}
-        (folder / "card.json").write_text(json.dumps(card))
         scores(rows).to_parquet(folder / "scores.parquet")
         if answers:
             frame = pd.DataFrame(answers, columns=["step", "correct"]).astype({"correct": "float32"})
@@ -49,6 +47,7 @@ def make_run(tmp_path: Path) -> Make:
         if gauges:
             frame = pd.DataFrame(gauges, columns=["step", "gauge", "value"])
             frame.assign(time="t" + frame["step"].astype(str)).to_parquet(folder / "gauges.parquet")
+        seal(folder, card)
         return Run(folder)
 
     return make

@@ -1,6 +1,5 @@
 """Runs written to disk by hand, so that every number of a table or chart is known beforehand."""
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import pytest
 
 from driftline.benchmarks.refinement import Options
 from driftline.benchmarks.test_time import Options as StreamOptions
-from driftline.record import Record, Run, write_rows
+from driftline.record import Record, Run, seal
+from driftline.rows import write_rows
 
 COLUMNS = ["metric", "stat", "time", "tau", "value", "low", "high", "n", "unit"]
 PERIODS = ["a", "b", "c"]
@@ -69,11 +69,19 @@ def write_run(folder: Path, label: str, seed: int, rows: Iterable[tuple[Any, ...
     key = f"{len(list(folder.glob('*'))):03d}"
     run = Run(folder / key)
     run.folder.mkdir(parents=True)
-    (run.folder / "card.json").write_text(json.dumps(card(key, label, seed, paths)))
     frame = pd.DataFrame(list(rows), columns=COLUMNS).astype({"time": "string", "tau": "string"})
     write_rows(run.folder / "scores.parquet", [pa.Table.from_pandas(frame, preserve_index=False)])
     write_rows(run.folder / "probes.parquet", [pa.table({"correct": [1.0] * 20})])
+    seal(run.folder, card(key, label, seed, paths))
     return run
+
+
+def add_table(run: Run, name: str, columns: Any) -> None:
+    """Give a run a table, or another one, and a card that says so."""
+    write_rows(run.folder / f"{name}.parquet", [pa.table(columns)])
+    seal(run.folder, run.card)
+    for known in ("card", "_verified"):
+        vars(run).pop(known, None)
 
 
 @pytest.fixture
@@ -145,7 +153,7 @@ def refined(
         step, group, prediction = zip(*rows, strict=True)
         right = [float(answer == "x") for answer in prediction]
         table = {"step": step, "group": group, "prediction": prediction, "correct": right}
-        write_rows(run.folder / "answers.parquet", [pa.table({name: list(values) for name, values in table.items()})])
+        add_table(run, "answers", {name: list(values) for name, values in table.items()})
     return run
 
 
@@ -172,7 +180,7 @@ def adapted(folder: Path, label: str, seed: int, curve: list[float], **given: An
     if gauges:
         rows = [(step, name, value) for step, shown in enumerate(gauges) for name, value in shown.items()]
         steps, names, values = (list(column) for column in zip(*rows, strict=True))
-        write_rows(run.folder / "gauges.parquet", [pa.table({"step": steps, "gauge": names, "value": values})])
+        add_table(run, "gauges", {"step": steps, "gauge": names, "value": values})
     return run
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+from driftline.record import Run
 
-from driftline.record import Run, write_rows
-
-from .conftest import final, write_run
+from .conftest import add_table, final, write_run
 
 TRUTH = [0, 1, 0, 1, 2, 1, 0, 2]
 RIGHT = [1.0, 0, 1, 1, 0, 0, 1, 1]
@@ -36,5 +34,5 @@ def opened(folder: Path, label: str, seed: int, shares: dict[str, float], **give
     }
     table = {"truth": TRUTH, "correct": RIGHT, "confidence": [1 - s for s in STRANGE], "distance": STRANGE}
     run = write_run(folder, label, seed, rows, **changes)
-    write_rows(run.folder / "answers.parquet", [pa.table({**table, **given.pop("answers", {})})])
+    add_table(run, "answers", {**table, **given.pop("answers", {})})
     return run

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 
 from driftline.errors import UserError
-from driftline.record import Record, write_rows
+from driftline.record import Record
 from driftline.report import adapting, courses
 from driftline.report.against_frozen import standings
 from driftline.report.figures import draw, save
@@ -25,7 +24,7 @@ from driftline.report.speeds import over_speeds
 from driftline.report.tables import result_table
 from driftline.streams.matrices import Matrices, write_matrices
 
-from .conftest import adapted
+from .conftest import adapted, add_table
 
 T1 = 12.706204736  # the 97.5% point of Student's t with one degree of freedom
 FROZEN = [[0.5, 0.5, 0.5, 0.5], [0.4, 0.6, 0.4, 0.6]]
@@ -188,7 +187,7 @@ def test_a_schedule_over_time(tmp_path: Path) -> None:
     }
     run = adapted(tmp_path, "frozen", 0, [0.5] * 4, schedule=told, options={"speed": 10})
     answers = {"group": [0, 0, 1, 1, 2, 3], "correct": [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]}
-    write_rows(run.folder / "answers.parquet", [pa.table(answers)])
+    add_table(run, "answers", answers)
     frame = adapting.schedule(Record([run]), points=4)
     severity = frame[frame["what"] == "severity"][["time", "name", "value", "until"]].to_numpy().tolist()
     assert severity == [
@@ -211,7 +210,7 @@ def test_every_figure_can_be_drawn(tmp_path: Path, name: str) -> None:
         runs.append(adapted(tmp_path / "runs", f"rdumb(every={every})", 0, [0.5, 0.6, 0.5, 0.6], **given))
     runs += made(tmp_path / "runs", options={"order": "cin-c"}) if name != "growth" else []
     for run in runs:
-        write_rows(run.folder / "answers.parquet", [pa.table({"group": [0, 0], "correct": [1.0, 0.0]})])
+        add_table(run, "answers", {"group": [0, 0], "correct": [1.0, 0.0]})
     frame, chart = draw(name, Record(runs))
     save(frame, chart, tmp_path / f"{name}.svg")
     drawn = (tmp_path / f"{name}.svg").read_text()

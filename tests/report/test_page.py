@@ -5,9 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +20,8 @@ from driftline.report.page import page, write_report
 from driftline.report.palette import LOOKS, looks
 from driftline.report.series import Series, plain
 from driftline.report.tables import result_table
+
+from .conftest import add_table
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -319,8 +319,8 @@ def test_charts_say_their_numbers_in_words() -> None:
 def test_n_stands_in_the_header_or_with_each_number(full_record: Record, make_record: Any) -> None:
     assert "<small>mean, %, n = 2</small>" in page(full_record)
     record = make_record({"erm": [0.5], "ft": [0.6]})
-    scores = record.runs[0].folder / "scores.parquet"
-    pq.write_table(pa.Table.from_pandas(pd.read_parquet(scores).assign(n=7), preserve_index=False), scores)
+    scores = record.runs[0].table("scores").assign(n=7)
+    add_table(record.runs[0], "scores", pa.Table.from_pandas(scores, preserve_index=False))
     text = page(record)
     assert "<small>n = 7</small>" in text
     assert "<small>n = 2</small>" in text

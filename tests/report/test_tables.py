@@ -1,6 +1,5 @@
 import csv
 import io
-import json
 import math
 from collections.abc import Callable
 from random import Random
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from driftline.errors import UserError
-from driftline.record import Record, Run
+from driftline.record import Record, Run, seal
 from driftline.report.cells import Measured, measured, over
 from driftline.report.groups import groups
 from driftline.report.page import page
@@ -272,6 +271,5 @@ def test_the_page_shows_what_was_chosen_with_names_escaped(make_record: Make) ->
 
 def replace_label(run: Run, label: str) -> Run:
     """The same run under another name."""
-    path = run.folder / "card.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "label": label}))
+    seal(run.folder, {**run.card, "label": label})
     return Run(run.folder)

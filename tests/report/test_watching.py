@@ -21,6 +21,7 @@ from driftline.engine.execute import Event
 from driftline.engine.logbook import Running, Sweep
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
+from driftline.record import seal
 from driftline.report.terminal import DIGITS, spark
 from driftline.report.watching import course, picture, seconds_left
 from driftline.store import Store
@@ -133,8 +134,7 @@ def test_a_long_list_is_cut(tmp_path: Path) -> None:
     store = Store.create(tmp_path)
     for k in range(30):
         store.run_folder(f"k{k:02d}").mkdir(parents=True)
-        card = {"label": f"m{k:02d}", "run": {"seed": 0}}
-        (store.run_folder(f"k{k:02d}") / "card.json").write_text(json.dumps(card))
+        seal(store.run_folder(f"k{k:02d}"), {"label": f"m{k:02d}", "run": {"seed": 0}})
     lines = seen(store, height=13)
     assert lines[0].startswith("no sweep is known")
     assert len(lines) == 13

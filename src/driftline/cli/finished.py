@@ -12,17 +12,20 @@ if TYPE_CHECKING:
     from driftline.record import Record
 
 
-def finished(given: list[str] | None, runs: str | None) -> Record:
-    """The runs with these keys in the store; a folder that is a store itself stands for all runs in it."""
+def finished(given: list[str] | None, runs: str | None, tables: tuple[str, ...] | None = None) -> Record:
+    """The runs with these keys in the store; a folder that is a store itself stands for all runs in it.
+
+    `tables`: those that will be read, so that only they are verified.
+    """
     from driftline.mirror import is_url
     from driftline.record import Record
     from driftline.store import Store
 
     stores = [name for name in given or [] if is_url(name) or os.path.exists(Path(name) / "store.json")]
     keys = [name for name in given or [] if name not in stores]
-    found = [run for name in stores for run in Store.open(name).record().runs]
+    found = [run for name in stores for run in Store.open(name).record(tables=tables).runs]
     store = Store.open(runs or (stores[0] if stores else None))
-    found += [store.find(key) for key in keys] if given else store.record().runs
+    found += [store.find(key) for key in keys] if given else store.record(tables=tables).runs
     if not found:
         raise UserError(
             f"no finished run in {store.name}: make one with `driftline run`, or name the folder with --runs"

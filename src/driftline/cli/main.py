@@ -19,6 +19,7 @@ import typer
 
 from driftline.cli.audit import audit
 from driftline.cli.calibrate import calibrate
+from driftline.cli.check import check
 from driftline.cli.collapse_2d import collapse_2d
 from driftline.cli.episodes import episodes
 from driftline.cli.export import export
@@ -120,7 +121,7 @@ def table(
 
     if bool(layout) + compare + ranks > 1:
         raise UserError("--layout, --compare and --ranks each make a table of their own: give one of them")
-    record = finished(runs_given, runs)
+    record = finished(runs_given, runs, None if layout else ("scores",))
     if compare or ranks:
         text = sheets.render(comparing.comparisons(record) if compare else ranking.ranks(record), format)
     elif layout == "matrix":
@@ -170,6 +171,7 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(plan)
 app.command()(audit)
 app.command()(calibrate)
+app.command()(check)
 app.command("collapse-2d")(collapse_2d)
 app.command()(episodes)
 app.command()(export)

@@ -21,9 +21,10 @@ from driftline.engine.receipts import Receipt
 from driftline.engine.sharing import Sharing
 from driftline.engine.stages import Stage
 from driftline.errors import unknown
+from driftline.naming import fits
 from driftline.record import Record, Run
 from driftline.report.tables import render, result_table
-from driftline.store import Store, fits
+from driftline.store import Store
 
 KINDS = {f"{kind}s": kind for kind in registry.ROOMS}
 NAMED = 5  # stages that a line names
@@ -60,7 +61,8 @@ def runs(store: Store) -> None:
 def run(store: Store, name: str) -> None:
     """A run's summary scores, then its card; for a failed run, why."""
     failed = [one for one in store.failures() if fits(name, one["key"], one["run"], one["run"]["label"])]
-    if failed and not any(fits(name, one.key, one.card["run"], one.card["label"]) for one in store.record().runs):
+    runs = store.record(tables=()).runs if failed else ()
+    if failed and not any(fits(name, one.key, one.card["run"], one.card["label"]) for one in runs):
         console.print(f"failed: {failed[0]['reason']}\n\n{failed[0]['traceback']}", markup=False)
         return
     found = store.find(name)

@@ -60,6 +60,7 @@ def make(
         "metrics": _metrics(benchmark, options, layout),
         "data": _data(dataset, cut),
         "compute": compute,
+        "user_files": job.files(),
         "code": {"driftline": __version__, "sources": sources_hash()},
         "versions": {"python": platform.python_version(), **installed()},
         "tables": list(TABLES),

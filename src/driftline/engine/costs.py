@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median
 
 from driftline import state
+from driftline.checksums import read_checked
 from driftline.engine.alike import Alike, settings_of
 from driftline.engine.rehearsals import Rehearsals
 from driftline.engine.rehearse import Cost, size_of
 from driftline.engine.sharing import billed, macs_of
 from driftline.engine.stages import Stage, dataset_for
+from driftline.errors import Damaged
 from driftline.jobs import Choice, Job
+from driftline.record import CARD, RUNTIME
 from driftline.store import Store
 
 Watch = Callable[[int, int, str], None]
@@ -185,7 +189,11 @@ def _data(stage: Stage) -> str:
 
 def _remembered(done: list[Stage], store: Store) -> Cost | None:
     """The median of what finished stages took; None if none says."""
-    told = [cost for stage in done if (cost := _past(stage, store)) is not None]
+    told = []
+    for stage in done:
+        with suppress(Damaged):  # a need of it, or the note of its time
+            told.append(_past(stage, store))
+    told = [cost for cost in told if cost is not None]
     if not told:
         return None
     return Cost(*(median(getattr(cost, name) for cost in told) for name in ("seconds", "macs", "bytes")))
@@ -195,7 +203,7 @@ def _past(stage: Stage, store: Store) -> Cost | None:
     """What a finished stage took."""
     if stage.is_run:
         folder = store.run_folder(stage.key)
-        card, runtime = (json.loads((folder / name).read_bytes()) for name in ("card.json", "runtime.json"))
+        card, runtime = (read_checked(folder / name) for name in (CARD, RUNTIME))
         counts = [card["compute"].get(name) or 0 for name in ("forward_macs", "backward_macs", "examination_macs")]
         return Cost(runtime["seconds"], max(sum(counts) - sum(billed(stage, store)), 0), size_of(folder))
     path = store.stage_path(stage.key)

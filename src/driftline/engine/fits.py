@@ -9,7 +9,7 @@ import numpy as np
 from driftline import registry, state
 from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
-from driftline.errors import UserError
+from driftline.errors import Damaged, UserError
 from driftline.jobs import Job
 from driftline.learners.base import Learner
 from driftline.learners.staged import Outcome, Recall, Staged, without_arrays
@@ -65,9 +65,10 @@ def recall(job: Job, fingerprint: str, store: Store, privileged: bool, meter: Me
 
     def known(trial_key: str, whole: bool) -> Outcome | None:
         path = store.stage_path(job.trial_key(fingerprint, trial_key, privileged))
-        if not state.readable(path):
+        try:
+            outcome: Outcome = state.load(path) if whole else without_arrays(state.glance(path))
+        except Damaged:
             return None
-        outcome: Outcome = state.load(path) if whole else without_arrays(state.glance(path))
         forward, backward = outcome.pop("macs")
         outcome.pop("seconds")
         if meter is not None and trial_key not in billed:

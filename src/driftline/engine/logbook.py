@@ -160,7 +160,7 @@ def sweeps(store: Store) -> list[tuple[Sweep, float]]:
     """The sweeps of a store and when each was last heard of, the latest last; what cannot be read is left out."""
     found = []
     for path in (store.folder / "sweeps").glob("*.json"):
-        with suppress(OSError, ValueError, TypeError):
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             found.append((_read(json.loads(path.read_bytes())), path.stat().st_mtime))
     return sorted(found, key=lambda pair: pair[1])
 

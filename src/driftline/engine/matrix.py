@@ -23,7 +23,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from driftline import registry
-from driftline.atomic import write_json
+from driftline.checksums import write_checked
 from driftline.engine.columns import COLUMNS
 from driftline.engine.plan import Plan, plan
 from driftline.engine.rivals import merged
@@ -122,7 +122,7 @@ class Outline:
         said = {"methods": [label_of(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
         path = store.folder / FOLDER / f"{self.matrix.name}.json"
         columns = [{"name": name, "reveals": revealed(name)} for name in self.matrix.benchmarks]
-        write_json(path, {**said, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
+        write_checked(path, {**said, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
         if store.mirror is not None:
             store.mirror.bring(f"{FOLDER}/{path.name}")
         return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -11,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from driftline import handed
-from driftline.atomic import disk_errors, write_bytes, write_json
+from driftline.atomic import disk_errors, write_bytes
+from driftline.checksums import read_checked, write_checked
 from driftline.data import weights_file
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
 from driftline.jobs import Job
+from driftline.record import RUNTIME
 from driftline.store import Store
 
 PIECE = 16 * 2**20
@@ -62,8 +63,8 @@ class Arrival:
     def settle(self, node: str) -> None:
         """All pieces are here: move them into place. `node`: where they were made."""
         if self._stage.is_run:
-            path = self._folder / "runtime.json"
-            write_json(path, {**json.loads(path.read_bytes()), "node": node})
+            path = self._folder / RUNTIME
+            write_checked(path, {**read_checked(path), "node": node})
             self._store.commit(self._stage.key, self._folder)
         else:
             write_bytes(self._store.stage_path(self._stage.key), (self._folder / "result").read_bytes())

@@ -5,20 +5,19 @@ To plan a sweep of thousands of runs means to build every method, which takes lo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from driftline import handed
-from driftline.atomic import write_json
+from driftline import handed, state
+from driftline.checksums import read_checked, write_checked
 from driftline.data import Dataset, weights_file
 from driftline.engine import card
-from driftline.engine.execute import Summary, done
+from driftline.engine.execute import Summary
 from driftline.engine.plan import Plan
 from driftline.engine.sharing import saved_by_sharing
-from driftline.errors import DiskError
+from driftline.errors import Damaged, DiskError
 from driftline.jobs import content_hash, hash_of
 from driftline.spec import Spec
 from driftline.store import Store
@@ -50,14 +49,17 @@ def find(spec: Spec, dataset: Dataset, store: Store) -> Receipt | None:
     path = _path(spec, dataset, store)
     if store.mirror is not None or not path.exists():
         return None
-    found = Receipt(**json.loads(path.read_bytes()))
+    try:
+        found = Receipt(**read_checked(path))
+    except (Damaged, TypeError):  # or of another version
+        return None
     runs = all(_settled(key, store) for key in (*found.runs, *found.trials))
-    return found if runs and all(store.stage_path(key).exists() for key in found.stages) else None
+    return found if runs and all(state.readable(store.stage_path(key)) for key in found.stages) else None
 
 
 def _settled(key: str, store: Store) -> bool:
     """Whether a run is there and nothing of its making; if its maker died in between, somebody must clear up."""
-    return store.finished(key) and not store.work_folder(key).exists()
+    return store.intact(key) and not store.work_folder(key).exists()
 
 
 def keep(spec: Spec, dataset: Dataset, store: Store, planned: Plan, summary: Summary) -> None:
@@ -66,13 +68,13 @@ def keep(spec: Spec, dataset: Dataset, store: Store, planned: Plan, summary: Sum
         return
     saved = saved_by_sharing(planned, store)
     trials = {stage.key for stage in planned.stages if stage.kind == "trial"}
-    there = done((stage for stage in planned.stages if stage.kind != "deploy"), store)  # nobody needs what is not
+    there = {stage.key for stage in planned.stages if stage.kind != "deploy" and store.has(stage.key)}
     spared = [key for key in trials - there if store.failure(key) is None]  # by this command, or by an earlier one
     stages = [stage.key for stage in planned.stages if not stage.is_run and stage.key in there]
     sharing = saved.said("saved") if saved else ""
     made = Receipt(planned.run_keys, sorted(trials & there), stages, list(planned.notes), sharing, len(spared))
     with suppress(DiskError):
-        write_json(_path(spec, dataset, store), asdict(made))
+        write_checked(_path(spec, dataset, store), asdict(made))
 
 
 def _path(spec: Spec, dataset: Dataset, store: Store) -> Path:

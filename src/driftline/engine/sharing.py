@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from driftline import state
 from driftline.engine.plan import Plan
 from driftline.engine.stages import Stage
+from driftline.errors import Damaged
 from driftline.store import Store
 
 SHARED = ("upstream", "fit")
@@ -55,9 +57,10 @@ def saved_by_sharing(planned: Plan, store: Store) -> Sharing | None:
     """The cost of a plan's finished fits with and without sharing; None if it has none."""
     costs: dict[str, tuple[int, float]] = {}
     for stage in planned.stages:
-        if stage.kind in SHARED and stage.done(store):
-            known = state.glance(store.stage_path(stage.key))
-            costs[stage.key] = (macs_of(known), known.get("seconds", 0.0))
+        if stage.kind in SHARED:
+            with suppress(Damaged):  # or missing: then it costs nothing yet
+                known = state.glance(store.stage_path(stage.key))
+                costs[stage.key] = (macs_of(known), known.get("seconds", 0.0))
     return shared(planned.stages, costs)
 
 

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from driftline import data, loop, models, registry, state
-from driftline.atomic import write_json
 from driftline.benchmarks.base import Layout
+from driftline.checksums import write_checked
 from driftline.data import Dataset
 from driftline.engine import card, contests, fits, rounds
 from driftline.engine.checkpoint import Checkpoint
@@ -26,8 +27,9 @@ from driftline.learners.base import Learner
 from driftline.learners.staged import Staged
 from driftline.learners.trained import Trained
 from driftline.models.estimator import Estimator
-from driftline.record import Recorder, Run, write_rows
+from driftline.record import RUNTIME, Recorder, Run, seal
 from driftline.reveal import Revealing
+from driftline.rows import write_rows
 from driftline.seeds import Seed
 from driftline.store import Store
 from driftline.training.trials import needed
@@ -75,7 +77,8 @@ class Stage:
         return Stage(**{**content, **{name: tuple(content[name]) for name in ("needs", "despite")}})
 
     def done(self, store: Store) -> bool:
-        return store.finished(self.key) if self.is_run else state.readable(store.stage_path(self.key))
+        """Whether its result is in the store, undamaged."""
+        return store.intact(self.key) if self.is_run else state.readable(store.stage_path(self.key))
 
 
 def perform(stage: Stage, store: Store, where: Path | None, report: Report = lambda done, of: None) -> bool:
@@ -218,9 +221,12 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made
     recorder.finish(final)
     cost = card.compute(meter, upstream_macs, verdict)
-    _describe(final, planned, stage, dataset, layout, learner, cost, verdict)
-    write_json(final / "runtime.json", {"seconds": time.monotonic() - started, "machine": platform.machine()})
+    described = _describe(final, planned, stage, dataset, layout, learner, cost, verdict)
+    seal(final, described)
     write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
+    seal(final, described)  # again, with the scores that were made from what it says
+    circumstances = {"seconds": time.monotonic() - started, "machine": platform.machine()}
+    write_checked(final / RUNTIME, {**circumstances, "finished": datetime.now(UTC).isoformat(timespec="seconds")})
     store.commit(stage.key, final)
 
 
@@ -233,15 +239,15 @@ def _describe(
     learner: Learner,
     compute: dict[str, Any],
     verdict: contests.Verdict | None,
-) -> None:
-    """What a run leaves beside its answers: features to picture, the trials behind its model, and its card."""
+) -> dict[str, Any]:
+    """Write what a run leaves beside its answers: features to picture and the trials behind its model; its card."""
     if not isinstance(learner.model, Estimator):
         write_rows(final / "features.parquet", features(learner.model, layout))
     trials = learner.account() if isinstance(learner, Staged) else []
     if trials:
         write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
     cut = learner.model.over_long(dataset.samples.x) if hasattr(learner.model, "over_long") else None
-    write_json(final / "card.json", card.make(job, stage.key, dataset, layout, compute, trials, verdict, cut))
+    return card.make(job, stage.key, dataset, layout, compute, trials, verdict, cut)
 
 
 def prepared(

@@ -64,8 +64,8 @@ def title_of(run: Run) -> str:
 
 
 def _answers(run: Run) -> pd.DataFrame:
-    path = run.folder / "answers.parquet"
-    if not path.exists():
+    path = run.file("answers")
+    if path is None:
         return pd.DataFrame()
     frame = pq.read_table(path, columns=["step", "time", "correct"]).to_pandas()
     return _stretched(frame.rename(columns={"correct": "value"})).assign(name="answers/correct")

@@ -5,8 +5,7 @@ The cells come from what `driftline run matrix` wrote beside the runs, the numbe
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from driftline import registry
+from driftline.checksums import read_checked
 from driftline.engine.matrix import FOLDER
-from driftline.errors import UserError
+from driftline.errors import Damaged, UserError
 from driftline.metrics.comparisons import Difference, average_ranks, paired
-from driftline.record import Record, Run
+from driftline.record import Record, Run, log
 from driftline.report.groups import Group
 from driftline.report.marks import BASELINE, FROZEN, ORACLE
 from driftline.report.pareto import headline
@@ -93,7 +93,7 @@ def views(record: Record) -> list[View]:
     """Every matrix that these runs belong to."""
     runs = {run.key: run for run in record.runs}
     folders = dict.fromkeys(run.folder.parent.parent / FOLDER for run in record.runs)
-    contents = [_content(path) for folder in folders for path in sorted(folder.glob("*.json"))]
+    contents = _contents(path for folder in folders for path in sorted(folder.glob("*.json")))
     return [view(content, runs) for content in contents if any(runs.keys() & cell["keys"] for cell in content["cells"])]
 
 
@@ -107,12 +107,12 @@ def needed(record: Record) -> list[View]:
     return found
 
 
-def _content(path: Path) -> dict[str, Any]:
-    try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}): delete it, and run the matrix again") from error
-    return content
+def _contents(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        try:
+            yield read_checked(path)
+        except Damaged as damage:
+            log.warning(f"note: a matrix is left out. {damage}")
 
 
 def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> View:

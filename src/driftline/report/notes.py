@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-import pyarrow.parquet as pq
-
 from driftline.engine.contests import rule_said
 from driftline.record import Run
 from driftline.report.against_frozen import STREAM, Number, Standing, standings
@@ -268,9 +266,8 @@ def _answers(table: ResultTable) -> str:
 def _tested(run: Run) -> int:
     """Answers given in examinations; where a benchmark has none, answers given along the way."""
     for name in ("probes", "answers"):
-        path = run.folder / f"{name}.parquet"
-        if path.exists():
-            return int(pq.read_metadata(path).num_rows)
+        if rows := run.rows(name):
+            return rows
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from driftline.engine.logbook import Running, Sweep, sweeps
+from driftline.errors import Damaged
+from driftline.record import Run
 from driftline.report.terminal import bar, span, spark
 from driftline.store import Store
 
@@ -151,7 +152,10 @@ def _latest(store: Store, wanted: list[str] | None) -> list[str]:
 
 def _finished(store: Store, key: str, name: str | None, plain: bool) -> Line:
     if name is None:
-        card = json.loads((store.run_folder(key) / "card.json").read_bytes())
+        try:
+            card = Run(store.run_folder(key)).card
+        except Damaged as damage:
+            return key, f"damaged: {damage.reason}"
         name = f"{card['label']} seed {card['run']['seed']}"
     return name, _curve(store.run_folder(key), plain)
 

@@ -1,0 +1,75 @@
+"""Check a whole store: every run, stage and note is read, and its checksum verified."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from driftline import state
+from driftline.checksums import read_checked
+from driftline.errors import Damaged
+from driftline.record import Run
+from driftline.store import Store
+
+NOTES = ("failed", "receipts", "matrices", "texts")
+"""Folders of JSON files."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check found."""
+
+    files: int
+    """Runs, stages and notes that were verified."""
+    damage: dict[str, str]
+    """The reason by path in the store."""
+
+
+def check(store: Store) -> Checked:
+    """Verify all that a store holds; of a remote one, what is there and not the copy here."""
+    if store.mirror is not None:
+        store.mirror.fetch(store.mirror.finished(), anew=True)
+    names = sorted(_names(store))
+    reasons = ((name, _damage(store.folder / name)) for name in names)
+    return Checked(len(names), {name: reason for name, reason in reasons if reason})
+
+
+def repair(store: Store, found: Checked) -> None:
+    """Remove what is damaged, so that the next `driftline run` makes it again."""
+    for name in found.damage:
+        remove(store, name)
+
+
+def remove(store: Store, name: str) -> None:
+    """Remove a run, a stage or a note, here and in a remote store; a run's card goes first."""
+    path = store.folder / name
+    with store.lock(path.name.split(".")[0]):
+        if store.mirror is not None:
+            store.mirror.remove(name)
+        if path.is_dir():
+            (path / "card.json").unlink(missing_ok=True)
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _names(store: Store) -> Iterator[str]:
+    for folder in ("runs", "stages", *NOTES):
+        yield from (f"{folder}/{path.name}" for path in (store.folder / folder).glob("[!.]*"))
+
+
+def _damage(path: Path) -> str:
+    """Why a run, a stage or a note cannot be used; nothing if it can."""
+    try:
+        if path.parent.name == "runs":
+            Run(path).verify()
+        elif path.parent.name == "stages":
+            state.verify(path)
+        else:
+            read_checked(path)
+    except Damaged as damage:
+        inside = "" if damage.path == path else f"{damage.path.name}: "
+        return f"{inside}{damage.reason}"
+    return ""

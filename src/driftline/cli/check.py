@@ -1,0 +1,35 @@
+"""`driftline check`: whether a store is as it was written."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from driftline.cli.places import RunsFolder
+
+
+def check(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Remove what is damaged; the next `driftline run` makes it again.")
+    ] = False,
+    runs: RunsFolder = None,
+) -> None:
+    """Verify the checksums of all runs and stages, and list what is damaged.
+
+    Exit code 1 if something is damaged and was not repaired.
+    """
+    from driftline import checking
+    from driftline.store import Store
+
+    store = Store.open(runs)
+    found = checking.check(store)
+    for name, reason in found.damage.items():
+        typer.echo(f"damaged: {name}: {reason}")
+    typer.echo(f"{store.name}: {found.files} runs, stages and notes verified, {len(found.damage)} damaged")
+    if found.damage and repair:
+        checking.repair(store, found)
+        typer.echo(f"{len(found.damage)} removed; the `driftline run` that made them makes them again")
+    elif found.damage:
+        typer.echo("`driftline check --repair` removes them; the `driftline run` that made them makes them again")
+        raise typer.Exit(1)

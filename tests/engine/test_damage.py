@@ -1,0 +1,203 @@
+"""Damage is never read back silently: flipped bits, missing files; readers go on without it and a run repairs it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import driftline
+from driftline import checking, state
+from driftline.cli.main import app
+from driftline.engine.plan import plan
+from driftline.engine.run import as_spec, carry_out
+from driftline.errors import Damaged
+from driftline.record import Run, load
+from driftline.store import Store
+
+SPEC: dict[str, Any] = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 3},
+    "model": "logistic",
+    "methods": ["erm", "frozen"],
+    "timeline": {"draws": 10, "upstream": 1},
+}
+FLIPS = 40  # per file
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    driftline.run(SPEC, runs=folder)
+    return folder
+
+
+@pytest.fixture
+def store(made: Path, tmp_path: Path) -> Store:
+    return Store.open(shutil.copytree(made, tmp_path / "store"))
+
+
+def run_of(store: Store, method: str) -> Run:
+    (found,) = (run for run in store.runs() if run.method == method)
+    return Run(found.folder)
+
+
+def flip(path: Path, bit: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
+def silently_wrong(path: Path, read: Callable[[], Any], rng: np.random.Generator) -> list[int]:
+    """The bits of a file which, flipped, change what is read without an error."""
+    whole, right = path.read_bytes(), json.dumps(read(), default=str)
+    wrong = []
+    for bit in rng.integers(0, 8 * len(whole), FLIPS).tolist():
+        flip(path, bit)
+        try:
+            if json.dumps(read(), default=str) != right:
+                wrong.append(bit)
+        except Damaged:
+            pass
+        path.write_bytes(whole)
+    return wrong
+
+
+def content_of(folder: Path) -> list[Any]:
+    run = Run(folder)
+    tables = [run.table(name).to_csv() for name in ("answers", "probes", "scores", "features")]
+    return [run.card, str(run.made), *tables]
+
+
+def test_no_flipped_bit_of_a_run_is_read_back_silently(store: Store) -> None:
+    folder, rng = run_of(store, "erm").folder, np.random.default_rng(0)
+    files = sorted(folder.iterdir())
+    assert {"card.json", "probes.parquet", "runtime.json", "scores.parquet"} <= {path.name for path in files}
+    assert {path.name: silently_wrong(path, lambda: content_of(folder), rng) for path in files} == {
+        path.name: [] for path in files
+    }
+
+
+def test_no_flipped_bit_of_a_stage_is_read_back_silently(store: Store) -> None:
+    (path,) = (store.folder / "stages").iterdir()
+    rng = np.random.default_rng(0)
+    for read in (state.load, state.glance):
+        assert silently_wrong(path, lambda read=read: str(read(path)), rng) == []
+    flip(path, 8 * path.stat().st_size - 1)
+    assert not state.readable(path)
+
+
+def test_pages_carry_their_crc(store: Store) -> None:
+    import pyarrow.parquet as pq
+
+    path = run_of(store, "erm").folder / "probes.parquet"
+    start = pq.ParquetFile(path).metadata.row_group(0).column(0).data_page_offset
+    flip(path, 8 * (start + 30))
+    with pytest.raises(OSError, match=r"CRC|checksum|corrupt"):
+        pq.read_table(path, page_checksum_verification=True)
+
+
+@pytest.mark.parametrize("harm", ["nothing", "run", "scores missing", "stage and run", "stage", "receipt"])
+def test_a_run_redoes_exactly_what_is_damaged(store: Store, made: Path, harm: str) -> None:
+    run, (stage,) = run_of(store, "frozen"), (store.folder / "stages").iterdir()
+    if harm in ("run", "stage and run"):
+        flip(run.folder / "probes.parquet", 1000)
+    if harm == "scores missing":
+        (run.folder / "scores.parquet").unlink()
+    if "stage" in harm:
+        flip(stage, 8 * stage.stat().st_size - 9)
+    if harm == "receipt":
+        (receipt,) = (store.folder / "receipts").iterdir()
+        receipt.write_text("{")
+    planned = plan(as_spec(SPEC), None, store.finished)
+    assert bool(checking.check(store).damage) == (harm != "nothing")
+    computed = {one.kind: one.job["label"] for one in carry_out(planned, store, None).computed}
+    expected: dict[str, dict[str, str]] = {"stage and run": {"upstream": "erm", "deploy": "frozen"}}
+    assert computed == expected.get(harm, {"deploy": "frozen"} if harm in ("run", "scores missing") else {})
+    driftline.run(SPEC, runs=store.folder)
+    for path in made.glob("runs/*/*"):
+        if path.name != "runtime.json":
+            assert (store.folder / path.relative_to(made)).read_bytes() == path.read_bytes()
+
+
+def test_a_receipt_does_not_hide_damage(store: Store) -> None:
+    run = run_of(store, "erm")
+    flip(run.folder / "scores.parquet", 999)
+    assert not store.intact(run.key)
+    record = driftline.run(SPEC, runs=store.folder)
+    assert not record.scores.empty
+    assert store.intact(run.key)
+
+
+def test_a_stage_with_whole_tensors_and_a_broken_tree_is_made_again(store: Store) -> None:
+    (path,) = (store.folder / "stages").iterdir()
+    shutil.rmtree(store.folder / "runs")
+    path.write_bytes(path.read_bytes().replace(b"$dict", b"$dixt"))
+    driftline.run(SPEC, runs=store.folder)
+    assert len(store.record()) == 2
+    assert state.readable(path)
+
+
+@pytest.mark.parametrize("harm", ["card", "card is a list", "scores", "scores missing", "probes missing"])
+def test_readers_leave_a_damaged_run_out_with_a_note(store: Store, harm: str, caplog: pytest.LogCaptureFixture) -> None:
+    folder, name = run_of(store, "frozen").folder, harm.split()[0]
+    path = folder / ("card.json" if name == "card" else f"{name}.parquet")
+    if "missing" in harm:
+        path.unlink()
+    elif "list" in harm:
+        path.write_text("[]")
+    else:
+        flip(path, 4 * path.stat().st_size)
+    sql = "select distinct method from runs join probes using (run) join scores using (run)"
+    for command in (["table"], ["query", sql], ["list", "runs"]):
+        caplog.clear()
+        result = CliRunner().invoke(app, [*command, "--runs", str(store.folder)])
+        assert result.exit_code == 0, result.output
+        reads = name == "card" or command[0] == "query" or (command[0] == "table" and name == "scores")
+        assert ("frozen" not in result.stdout) == reads
+        assert (folder.name in caplog.text) == reads
+    assert [run.method for run in load(store.folder).runs] == ["erm"]
+    assert "1 damaged run(s) left out" in caplog.text
+
+
+def test_damaged_failure_files_are_ignored(store: Store) -> None:
+    store.fail("k", {"label": "erm", "seed": 0, "benchmark": "timeline"}, "it broke")
+    assert [one["reason"] for one in store.failures()] == ["it broke"]
+    (store.folder / "failed" / "k.json").write_text('{"key": "k"}')
+    assert store.failures() == []
+    assert store.failure("k") is None
+
+
+def test_check_says_what_is_damaged_and_repairs_it(store: Store) -> None:
+    arguments = ["check", "--runs", str(store.folder)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert "4 runs, stages and notes verified, 0 damaged" in result.stdout
+    run, (stage,) = run_of(store, "erm"), (store.folder / "stages").iterdir()
+    (run.folder / "probes.parquet").unlink()
+    flip(stage, 8 * stage.stat().st_size - 1)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert f"damaged: runs/{run.key}: probes.parquet: it is missing" in result.stdout
+    assert f"damaged: stages/{stage.name}: its checksum differs" in result.stdout
+    assert CliRunner().invoke(app, [*arguments, "--repair"]).exit_code == 0
+    assert not run.folder.exists()
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert len(driftline.run(SPEC, runs=store.folder)) == 2
+
+
+def test_a_note_names_a_few_damaged_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for k in range(7):
+        (tmp_path / "runs" / f"k{k}").mkdir(parents=True)
+        (tmp_path / "runs" / f"k{k}" / "card.json").write_text("{}")
+    with caplog.at_level(logging.WARNING):
+        assert len(Store.open(tmp_path).record()) == 0
+    assert "7 damaged run(s) left out: k0 (card.json: it is not JSON with a checksum);" in caplog.text
+    assert "and 2 more" in caplog.text
