@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,29 @@ def fits(name: str, key: str, job: Mapping[str, Any], label: str) -> bool:
     return key.startswith(name) or any(name in (method, f"{method}:{job['seed']}") for method in methods)
 
 
+def when(moment: datetime) -> str:
+    """A date and time of day, in the user's time zone."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def short_hash(content: str) -> str:
+    """The first letters of a hash."""
+    return content[:7]
+
+
+def _made(run: Run) -> str:
+    """When a run was made, and with which versions of a user's files."""
+    files = (f" with {name} {short_hash(content)}" for name, content in run.card.get("user_files", {}).items())
+    return f"made {when(run.made)}{','.join(files)}"
+
+
 def undecided(name: str, folder: Path, runs: Sequence[Run], found: Sequence[Run]) -> str:
     """Why a name does not say which run is meant, and which there are."""
     what = f"{len(found)} runs in {folder} can be called" if found else f"no finished run in {folder} is called"
     among = sorted(found or runs, key=lambda run: (run.card["label"], run.card["run"]["seed"]))
     named = [
         f"{run.key[:12]} ({run.card['label']}:{run.card['run']['seed']} in {run.card['run']['benchmark']}, "
-        f"{run.card['run']['data']['name']}, {run.card['run']['model']['name']})"
+        f"{run.card['run']['data']['name']}, {run.card['run']['model']['name']}, {_made(run)})"
         for run in among[:SHOWN]
     ]
     more = f" and {len(among) - SHOWN} more, see `driftline list runs`" if len(among) > SHOWN else ""

@@ -194,8 +194,7 @@ class Run:
         written = [Path(name).stem for name in self.card["files"]]
         for name in written if tables is None else tables:
             self.file(name)
-        if tables is None and (self.folder / RUNTIME).exists():
-            read_checked(self.folder / RUNTIME)
+        _ = self.made
 
     def table(self, name: str) -> pd.DataFrame:
         """`answers`, `probes` or `scores` as a frame; empty if the run has none."""

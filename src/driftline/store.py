@@ -256,12 +256,14 @@ def _overview(record: Record) -> pd.DataFrame:
             "model": card["run"]["model"]["name"],
             "method": card["label"],
             "seed": card["run"]["seed"],
+            "made": run.made,
             "forward_macs": card["compute"]["forward_macs"],
             "backward_macs": card["compute"]["backward_macs"],
         }
-        for card in record.cards
+        for run in record.runs
+        for card in [run.card]
     ]
-    columns = ["run", "benchmark", "data", "model", "method", "seed", "forward_macs", "backward_macs"]
+    columns = ["run", "benchmark", "data", "model", "method", "seed", "made", "forward_macs", "backward_macs"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -25,6 +25,7 @@ from driftline.cli.episodes import episodes
 from driftline.cli.export import export
 from driftline.cli.figure import figure
 from driftline.cli.finished import finished
+from driftline.cli.forget import forget
 from driftline.cli.places import RunsFolder, file_name
 from driftline.cli.plan import plan
 from driftline.cli.run import run
@@ -176,6 +177,7 @@ app.command("collapse-2d")(collapse_2d)
 app.command()(episodes)
 app.command()(export)
 app.command()(figure)
+app.command()(forget)
 app.command()(watch)
 
 

@@ -21,7 +21,7 @@ from driftline.engine.receipts import Receipt
 from driftline.engine.sharing import Sharing
 from driftline.engine.stages import Stage
 from driftline.errors import unknown
-from driftline.naming import fits
+from driftline.naming import fits, when
 from driftline.record import Record, Run
 from driftline.report.tables import render, result_table
 from driftline.store import Store
@@ -47,15 +47,28 @@ def names(kind: str) -> None:
 
 def runs(store: Store) -> None:
     """The finished runs of a store, and the failed ones with their reasons."""
-    frame = store.query("select run, benchmark, data, model, method, seed from runs order by all")
-    table = Table(*frame.columns, box=None, pad_edge=False)
-    for row in frame.itertuples(index=False):
-        table.add_row(*(escape(str(cell)) for cell in row))
-    console.print(table if len(frame) else f"no finished run in {store.folder}")
+    found = store.record(tables=()).runs
+    if found:
+        listed(found)
+    else:
+        console.print(f"no finished run in {store.folder}")
     for failure in store.failures():
         console.print(
             f"failed: {failure['run']['label']} seed {failure['run']['seed']}: {failure['reason']}", markup=False
         )
+
+
+def listed(found: Iterable[Run]) -> None:
+    """One line per run: what it is and when it was made, nothing cut short."""
+    rows = [("run", "made", "benchmark", "data", "model", "seed", "method")]
+    for one in sorted(found, key=lambda one: (one.card["run"]["benchmark"], one.method, one.seed, one.made)):
+        job = one.card["run"]
+        what = (job["benchmark"], job["data"]["name"], job["model"]["name"], str(job["seed"]), one.method)
+        rows.append((one.key, when(one.made), *what))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        console.print(line.rstrip(), markup=False, soft_wrap=True)
 
 
 def run(store: Store, name: str) -> None:
@@ -77,7 +90,7 @@ def difference(first: Run, second: Run) -> None:
     one, other = _flat(first.card), _flat(second.card)
     table = Table("what", first.key, second.key, box=None, pad_edge=False)
     for key in sorted(one.keys() | other.keys()):
-        if key not in ("key", "label") and one.get(key) != other.get(key):
+        if key not in ("key", "label") and not key.startswith("files.") and one.get(key) != other.get(key):
             table.add_row(*(escape(str(cell)) for cell in (key, one.get(key, "absent"), other.get(key, "absent"))))
     console.print(table if table.row_count else "the cards are the same")
     console.print()

@@ -226,7 +226,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
     seal(final, described)  # again, with the scores that were made from what it says
     circumstances = {"seconds": time.monotonic() - started, "machine": platform.machine()}
-    write_checked(final / RUNTIME, {**circumstances, "finished": datetime.now(UTC).isoformat(timespec="seconds")})
+    write_checked(final / RUNTIME, {**circumstances, "finished": datetime.now(UTC).isoformat()})
     store.commit(stage.key, final)
 
 

@@ -22,15 +22,20 @@ class MethodCards:
 
 def cards(group: Group) -> tuple[str, list[MethodCards]]:
     """The part that all cards of a group share, and the rest by method, as YAML."""
-    everywhere = shared([run.card for run in group.runs])
+    everywhere = shared([_said(run.card) for run in group.runs])
     found = []
     for method in group.methods:
         runs = group.runs_of(method)
-        rests = [beyond(run.card, everywhere) for run in runs]
+        rests = [beyond(_said(run.card), everywhere) for run in runs]
         common = shared(rests)
         own = ((run.seed, run.key, shown(beyond(rest, common))) for run, rest in zip(runs, rests, strict=True))
         found.append(MethodCards(method, shown(common), tuple(own)))
     return shown(everywhere), found
+
+
+def _said(card: Mapping[str, Any]) -> Content:
+    """A card without the hashes of the files beside it, which say nothing of the protocol."""
+    return {key: value for key, value in card.items() if key != "files"}
 
 
 def shared(contents: Sequence[Mapping[str, Any]]) -> Content:

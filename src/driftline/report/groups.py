@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ import pandas as pd
 from driftline.jobs import hash_of
 from driftline.record import Record, Run
 from driftline.report.marks import BY_ORACLE
+from driftline.report.versions import superseded
 
 HEAD = ("benchmark", "data", "model")
 
@@ -26,6 +27,8 @@ class Group:
     runs: tuple[Run, ...]
     labels: Mapping[str, str]
     """The method of each run, by the run's key, as tables and charts call it."""
+    older: Mapping[str, str] = field(default_factory=dict)
+    """The users' files of which other runs used a newer version: the hash and date of the one that these used."""
 
     @property
     def card(self) -> dict[str, Any]:
@@ -52,19 +55,39 @@ class Group:
 
 
 def groups(record: Record) -> tuple[Group, ...]:
-    """The record's runs in groups, sorted by title; a run that is given twice counts once."""
+    """The record's runs in groups, sorted by title; a run that is given twice counts once.
+
+    Runs that used an older version of a user's file are groups of their own.
+    """
     members: dict[Hashable, list[Run]] = defaultdict(list)
-    for run in {run.key: run for run in record.runs}.values():
-        members[_hashable(_setting(run.card))].append(run)
-    settings = [_setting(runs[0].card) for runs in members.values()]
+    once = {run.key: run for run in record.runs}.values()
+    older = older_versions(once)
+    for run in once:
+        members[_hashable(_setting(run.card, older.get(run.key)))].append(run)
+    settings = [_setting(runs[0].card, older.get(runs[0].key)) for runs in members.values()]
     made = [
-        Group(_title(setting, settings), tuple(sorted(runs, key=lambda run: (run.method, run.seed))), _labels(runs))
+        Group(
+            _title(setting, settings),
+            tuple(sorted(runs, key=lambda run: (run.method, run.seed))),
+            _labels(runs),
+            older.get(runs[0].key, {}),
+        )
         for setting, runs in zip(settings, members.values(), strict=True)
     ]
     return tuple(sorted(made, key=lambda group: group.title))
 
 
-def _setting(card: Mapping[str, Any]) -> dict[str, Any]:
+def newest(record: Record) -> list[Group]:
+    """The groups without those of older versions of a user's file: such a version is no setting of its own."""
+    return [group for group in groups(record) if not group.older]
+
+
+def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
+    """By run key, the users' files of which a comparable run used a newer version, and the version that it used."""
+    return superseded(runs, lambda card: _hashable(_setting(card)))
+
+
+def _setting(card: Mapping[str, Any], older: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What must be the same for two runs to be comparable, flat, by the names used in a spec."""
     run = card["run"]
     parts = {
@@ -80,6 +103,7 @@ def _setting(card: Mapping[str, Any]) -> dict[str, Any]:
         **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
         "fingerprint": card["data"]["fingerprint"],
         "driftline": card["code"]["driftline"],
+        **{f"older {name}": version for name, version in (older or {}).items()},
     }
 
 
@@ -94,7 +118,7 @@ def together(found: Iterable[Group], free: Iterable[str]) -> list[tuple[str, lis
     for group in found:
         setting = {
             key: value
-            for key, value in _setting(group.card).items()
+            for key, value in _setting(group.card, group.older).items()
             if key not in free and not any(key.startswith(name) for name in free if name.endswith("."))
         }
         fixed[_hashable(setting)] = setting

@@ -16,7 +16,7 @@ import numpy as np
 from driftline.errors import UserError
 from driftline.metrics.comparisons import Ranks, average_ranks, friedman
 from driftline.record import Record
-from driftline.report.groups import Group, groups
+from driftline.report.groups import Group, newest
 from driftline.report.marks import competes
 from driftline.report.results import Column, by_seed, headline
 from driftline.report.sheets import Sheet, shown_p
@@ -54,7 +54,7 @@ def ranks(record: Record) -> list[Sheet]:
     """A sheet for each headline metric of each benchmark in which two methods met in two settings or more."""
     found: dict[tuple[str, str, str], dict[str, Group]] = {}
     columns: dict[tuple[str, str, str], Column] = {}
-    for group in groups(record):
+    for group in newest(record):
         for column in headline(group):
             key = (group.card["run"]["benchmark"], column.metric, column.stat)
             columns.setdefault(key, column)

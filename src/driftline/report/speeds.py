@@ -52,7 +52,7 @@ def over_speeds(found: Iterable[Group]) -> list[Group]:
             continue
         runs = tuple(run for group in members for run in group.runs)
         labels = {key: label for group in members for key, label in group.labels.items()}
-        made.append(OverSpeeds(_title(members), runs, labels, tuple(members)))
+        made.append(OverSpeeds(_title(members), runs, labels, members[0].older, tuple(members)))
     return sorted(made, key=lambda group: group.title)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from driftline.errors import unknown
 from driftline.record import Record
 from driftline.report.grids import Grid
-from driftline.report.groups import groups
+from driftline.report.groups import newest
 from driftline.report.layouts import open_world, open_world_sequences, refinement, seq_to_final, test_time, timeline
 from driftline.report.layouts.parts import Layout
 from driftline.report.layouts.seq_to_final import BOTTOM, TOP, VARIANTS
@@ -31,4 +31,4 @@ def layout(record: Record, name: str) -> tuple[Grid, ...]:
     if name not in LAYOUTS:
         raise unknown("layout", name, LAYOUTS)
     benchmark = name.partition("/")[0]
-    return tuple(LAYOUTS[name]([g for g in groups(record) if g.card["run"]["benchmark"] == benchmark]))
+    return tuple(LAYOUTS[name]([g for g in newest(record) if g.card["run"]["benchmark"] == benchmark]))

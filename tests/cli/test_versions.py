@@ -1,0 +1,166 @@
+"""An edited method file: tables show its newest version and list older ones apart; `forget` removes them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import driftline
+from driftline.checksums import read_checked, write_checked
+from driftline.cli.main import app
+from driftline.errors import UserError
+from driftline.record import RUNTIME
+from driftline.report.groups import groups
+from driftline.store import Store
+
+OWN = """
+from dataclasses import dataclass
+from driftline.learners.erm import ERM
+
+@dataclass
+class Own(ERM):
+    "Mine."
+    an_option_with_a_very_long_name_that_fills_the_line: float = 0.0
+"""
+
+
+@pytest.fixture(scope="module")
+def edited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store in which a method was run, edited and run again."""
+    folder = tmp_path_factory.mktemp("edited")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        spec: dict[str, Any] = {
+            "benchmark": "timeline",
+            "data": {"name": "digits", "periods": 3},
+            "model": "logistic",
+            "methods": ["erm", "own.py:Own"],
+            "seeds": 2,
+            "timeline": {"draws": 10},
+        }
+        (folder / "own.py").write_text(OWN)
+        driftline.run(spec, runs="s")
+        (folder / "own.py").write_text(f"{OWN}\n# edited\n")
+        driftline.run(spec, runs="s")
+    return folder
+
+
+@pytest.fixture
+def here(edited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(edited, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def said(*arguments: str, code: int = 0) -> str:
+    result: Result = CliRunner().invoke(app, [*arguments, "--runs", "s"])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def versions() -> list[tuple[str, str]]:
+    """The key and the hash of the file, of each run of the method with seed 0, the older one first."""
+    runs = [run for run in Store.open("s").record().runs if run.method == "own.py:Own" and run.seed == 0]
+    return [(run.key, run.card["user_files"]["own.py"]) for run in sorted(runs, key=lambda run: run.made)]
+
+
+def test_tables_show_the_newest_version_and_list_older_ones_apart(here: Path) -> None:
+    (older, older_hash), (newer, _) = versions()
+    first, second = groups(Store.open("s").record())
+    assert [first.methods, second.methods] == [("erm", "own.py:Own"), ("own.py:Own",)]
+    assert newer in first.labels
+    assert older in second.labels
+    assert re.search(rf" · older own.py={older_hash[:7]} \(\d{{4}}-\d\d-\d\d \d\d:\d\d\)$", second.title)
+    assert second.title not in first.title
+    text = said("table")
+    assert text.count("| own.py:Own |") == 2
+    assert text.count("### ") == 2
+    for way in (["--format", "latex"], ["--format", "csv"], ["--compare"]):
+        assert "Own" in said("table", *way)
+    assert said("table", "--compare", "--format", "csv").count("own.py:Own") == said(
+        *("table", "--compare", "--format", "csv", *(run.key for run in first.runs))
+    ).count("own.py:Own"), "older versions are compared with nothing"
+    said("report", "-o", "page.html")
+    assert f"older own.py={older_hash[:7]}" in Path("page.html").read_text()
+
+
+def test_diff_names_the_file_that_changed(here: Path) -> None:
+    (older, older_hash), (newer, newer_hash) = versions()
+    wide = {"COLUMNS": "400"}
+    result = CliRunner(env=wide).invoke(app, ["diff", older, newer, "--runs", "s"])
+    assert result.exit_code == 0
+    assert re.search(rf"user_files\.own\.py\s+{older_hash}\s+{newer_hash}", result.stdout)
+    assert "files.scores" not in result.stdout
+
+
+def test_a_name_that_fits_two_versions_is_answered_with_what_differs(here: Path) -> None:
+    with pytest.raises(UserError) as error:
+        Store.open("s").find("own.py:Own:0")
+    for key, content in versions():
+        made = rf"made \d{{4}}-\d\d-\d\d \d\d:\d\d with own.py {content[:7]}"
+        assert re.search(rf"{key[:12]} \([^)]*, {made}\)", str(error.value))
+
+
+def test_list_runs_cuts_no_name_and_says_when(here: Path) -> None:
+    driftline.run(
+        {
+            "benchmark": "timeline",
+            "data": {"name": "digits", "periods": 3},
+            "model": "logistic",
+            "methods": [
+                {"name": "own.py:Own", "an_option_with_a_very_long_name_that_fills_the_line": value}
+                for value in (1.25, 1.75)
+            ],
+            "timeline": {"draws": 10},
+        },
+        runs="s",
+    )
+    lines = said("list", "runs").splitlines()
+    assert len([line for line in lines if line.endswith("fills_the_line=1.25)")]) == 1
+    assert len([line for line in lines if line.endswith("fills_the_line=1.75)")]) == 1
+    assert all(re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", line) for line in lines[1:])
+
+
+def test_forget_removes_what_is_superseded(here: Path) -> None:
+    store = Store.open("s")
+    (older, _), (newer, _) = versions()
+    before = len(store.runs())
+    assert "2 run(s) would be removed" in said("forget", "--superseded", "--dry-run")
+    refused = CliRunner().invoke(app, ["forget", "--superseded", "--runs", "s"])
+    assert isinstance(refused.exception, UserError)
+    assert "--yes" in str(refused.exception)
+    assert len(store.runs()) == before
+    text = said("forget", "--superseded", "--yes")
+    assert older in text
+    assert newer not in text
+    assert len(store.runs()) == before - 2
+    assert len(groups(store.record())) == 1
+    assert "no run to remove" in said("forget", "--superseded")
+
+
+def test_forget_removes_named_and_old_runs(here: Path) -> None:
+    store = Store.open("s")
+    (older, _), (newer, _) = versions()
+    said("forget", older[:10], newer, "--yes")
+    assert not store.has(older)
+    assert not store.has(newer)
+    left = store.runs()
+    path = left[0].folder / RUNTIME
+    old = (datetime.now(UTC) - timedelta(days=40)).isoformat()
+    write_checked(path, {**read_checked(path), "finished": old})
+    assert "no run to remove" in said("forget", "--older-than", "50d")
+    said("forget", "--older-than", "30d", "--yes")
+    assert [run.key for run in store.runs()] == [run.key for run in left[1:]]
+
+
+@pytest.mark.parametrize("wrong", [[], ["erm:0", "--superseded"], ["--older-than", "soon"], ["nothing"]])
+def test_forget_refuses_what_it_cannot_use(here: Path, wrong: list[str]) -> None:
+    result = CliRunner().invoke(app, ["forget", *wrong, "--runs", "s", "--yes"])
+    assert isinstance(result.exception, UserError)
+    assert len(Store.open("s").runs()) == 6
