@@ -32,7 +32,13 @@ def test_nothing_is_visible_before_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"), [(errno.ENOSPC, "disk is full"), (errno.EDQUOT, "quota"), (errno.EACCES, "permission denied")]
+    ("code", "reason"),
+    [
+        (errno.ENOSPC, "disk is full"),
+        (errno.EDQUOT, "quota"),
+        (errno.EFBIG, "larger than the system allows"),
+        (errno.EACCES, "permission denied"),
+    ],
 )
 @pytest.mark.parametrize("where", ["fsync", "replace"])
 def test_a_refusing_disk_is_a_sentence(

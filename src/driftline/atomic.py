@@ -22,6 +22,7 @@ from driftline.errors import DiskError
 REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than the system allows",
     errno.EROFS: "the disk is read-only",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",

@@ -13,6 +13,15 @@ class DiskError(UserError):
     """The disk refuses to be written to, so that nothing can go on."""
 
 
+class ClusterLost(UserError):
+    """The head of a Ray cluster no longer answers, so that nothing can go on."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the head of the Ray cluster no longer answers. What was finished is kept; the same command resumes"
+        )
+
+
 class Changed(UserError):
     """What a stage is made from is no longer what it was planned with."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from driftline.checksums import write_checked
 from driftline.record import Record, Run
 from driftline.report.page import write_report
 
@@ -61,7 +61,7 @@ def crossed(runs: list[Run], folder: Path) -> None:
     columns = [{"name": "timeline", "reveals": "labels"}, {"name": "test-time", "reveals": "inputs"}]
     folder.mkdir()
     content = {"methods": methods, "seeds": [0, 1, 2], "benchmarks": columns, "cells": cells}
-    (folder / "m.json").write_text(json.dumps(content))
+    write_checked(folder / "m.json", content)
 
 
 def _is(run: Run, benchmark: str, method: str) -> bool:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import driftline
-from driftline.engine import local
+from driftline.engine import local, logs, ray_line
 from driftline.engine.execute import Event, StageFailed, WorkerLost, execute
 from driftline.engine.local import Worker
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.engine.stages import Stage
+from driftline.errors import ClusterLost
 from driftline.store import Store
 
 from .forked import ForkedWorker
@@ -116,6 +120,8 @@ def _seconds(stage: Stage, store: Store) -> float:
 class Scripted:
     """An executor that does what it is told."""
 
+    broken: Exception | None = None
+
     def __init__(self, retries: int = 2, **answers: list[Exception | bool]) -> None:
         self.retries = retries
         self.answers = answers
@@ -158,6 +164,82 @@ def test_a_failure_reaches_all_that_need_it_and_no_other(tmp_path: Path) -> None
     assert hands.seen == ["up", "other", "c"]
     needed = "a stage it needs failed: no"
     assert summary.failed == {"up": "no", "fit": needed, "a": needed, "b": needed}
+
+
+def test_an_executor_that_breaks_ends_the_sweep_while_its_stage_still_waits(tmp_path: Path) -> None:
+    over = threading.Event()
+
+    class Waiting(Scripted):
+        def compute(self, stage: Stage, report: Callable[[int, int], None]) -> bool:
+            self.broken = ClusterLost()  # from now on no stage will end
+            over.wait(60)
+            return True
+
+    try:
+        with pytest.raises(ClusterLost, match=r"no longer answers\. .* the same command resumes"):
+            execute([stage("a")], Store.create(tmp_path), [Waiting()])
+        assert not over.is_set()
+    finally:
+        over.set()
+
+
+def test_a_head_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_line, "BEAT", 0.01)
+    monkeypatch.setattr(ray_line, "HEAD", 0.1)
+    with socket.socket() as head:
+        head.bind(("127.0.0.1", 0))
+        head.listen()
+        address = f"127.0.0.1:{head.getsockname()[1]}"
+        context = SimpleNamespace(gcs_address=address, get_node_id=lambda: "node")
+        near = SimpleNamespace(NodeAffinitySchedulingStrategy=lambda *_, **__: None)
+        actor = SimpleNamespace(take=SimpleNamespace(remote=lambda: None))
+        ray: Any = SimpleNamespace(
+            get_runtime_context=lambda: context,
+            util=SimpleNamespace(scheduling_strategies=near),
+            remote=lambda **_: lambda _: SimpleNamespace(remote=lambda: actor),
+            exceptions=SimpleNamespace(RayError=ValueError),
+            get=lambda *_, **__: ({}, {}),
+        )
+        line = ray_line.Line(ray, None)
+        time.sleep(0.3)
+        assert line.lost is None
+    line._thread.join(10)
+    assert isinstance(line.lost, ClusterLost)
+
+
+def test_a_log_has_a_limit_and_keeps_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "LIMIT", 1000)
+    store = Store.create(tmp_path)
+    with logs.kept(store, "k"):
+        for number in range(1000):
+            os.write(1, f"line {number}\n".encode())
+    kept = store.log_path("k").read_bytes()
+    assert kept.startswith(logs.CUT)
+    assert kept.endswith(b"line 998\nline 999\n")
+    assert len(kept) <= 1000
+
+
+def test_a_limit_on_file_sizes_ends_a_sweep_like_a_full_disk(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="this system has no limit on file sizes")
+    from multiprocessing import get_context
+
+    def limited(said: Any) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+        content = {"benchmark": "timeline", "data": {"name": "digits", "periods": 3}, "timeline": {"draws": 10}}
+        try:
+            driftline.run({**content, "model": "logistic", "methods": ["erm"], "seeds": 2}, runs=tmp_path / "runs")
+        except Exception as error:
+            said.send((type(error).__name__, str(error)))
+
+    heard, said = get_context("fork").Pipe()
+    process = get_context("fork").Process(target=limited, args=(said,))
+    process.start()
+    assert heard.poll(120)
+    kind, sentence = heard.recv()
+    process.join()
+    assert kind == "DiskError"
+    assert "the file would be larger than the system allows" in sentence
+    assert Store.open(tmp_path / "runs").failures() == [], "no stage has failed: the sweep was stopped"
 
 
 def test_an_error_in_one_thread_is_raised_while_another_still_computes(tmp_path: Path) -> None:

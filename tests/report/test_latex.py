@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from driftline.benchmarks.seq_to_final import Options
+from driftline.checksums import write_checked
 from driftline.record import Record, Run
 from driftline.report import comparing, grids, layouts, matrix, matrix_text, ranking, sheets, tables
 from driftline.report.latex import environment, named
@@ -103,8 +104,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     ]
     content = {"methods": [HOSTILE, LONG, "frozen"], "seeds": [0, 1, 2], "cells": cells}
     content["benchmarks"] = [{"name": "timeline", "reveals": "labels"}]
-    (folder / "matrices").mkdir()
-    (folder / "matrices" / "m.json").write_text(json.dumps(content))
+    write_checked(folder / "matrices" / "m.json", content)
     return Record(found)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import signal
 import sys
 import traceback
@@ -30,7 +31,7 @@ from driftline.cli.places import RunsFolder, file_name
 from driftline.cli.plan import plan
 from driftline.cli.run import run
 from driftline.cli.watch import watch
-from driftline.errors import UserError
+from driftline.errors import ClusterLost, UserError
 from driftline.version import __version__
 
 INTERRUPTED = 130
@@ -190,6 +191,8 @@ def main() -> NoReturn:
         code = app(standalone_mode=False)
     except UserError as error:
         typer.echo(f"driftline: {error}", err=True)
+        if isinstance(error, ClusterLost):
+            os._exit(2)  # at once: Ray, which still waits for its head, would end this process with another code
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED

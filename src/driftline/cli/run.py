@@ -10,6 +10,7 @@ import typer
 
 from driftline.cli import engine as flags
 from driftline.cli import wanted
+from driftline.cli.announced import announced
 from driftline.cli.mistaken import refuse_files
 from driftline.cli.places import DataFolder, RunsFolder
 from driftline.errors import UserError, unknown
@@ -48,12 +49,13 @@ def run(
     Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
     `--methods` in all of `--benchmarks` that show them enough.
     """
-    from driftline import spec as spec_
-    from driftline import user_code
-    from driftline.cli import matrix
-    from driftline.cli.running import carry_out_spec
-    from driftline.engine.engines import Engine, size_of
-    from driftline.store import Store
+    with announced("starting", quiet):
+        from driftline import spec as spec_
+        from driftline import user_code
+        from driftline.cli import matrix
+        from driftline.cli.running import carry_out_spec
+        from driftline.engine.engines import Engine, size_of
+        from driftline.store import Store
 
     size = None if memory is None else size_of(memory)
     how = Engine(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
@@ -66,7 +68,7 @@ def run(
                 typer.echo(matrix.as_yaml(said), nl=False)
             return
         raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, how, quiet))
-    with user_code.not_run() if print_spec else nullcontext():
+    with user_code.not_run() if print_spec else nullcontext(), announced(f"reading {what}", quiet):
         said = content(what, data, model, methods, seeds)
         own = own_options(context.args, str(said.get("benchmark")))
         spec = spec_.parse(spec_.with_settings(said, [*own, *(set_ or [])]))

@@ -71,6 +71,10 @@ class Executor(Protocol):
     retries: int
     """How often a stage is tried again after its worker was lost."""
 
+    @property
+    def broken(self) -> Exception | None:
+        """Why no stage can be computed here any more, if that is so."""
+
     def compute(self, stage: Stage, report: Report) -> bool:
         """Return when the result is in the store: whether it had to be computed.
 
@@ -85,7 +89,7 @@ def execute(
     store.tidy()
     board = _Board(list(stages), store, watch)
     with board.logbook:
-        if len(executors) == 1:
+        if isinstance(executors[0], Here):  # in this thread, which Ctrl-C reaches
             board.work(executors[0])
         else:
             threads = [threading.Thread(target=board.work, args=(executor,), daemon=True) for executor in executors]
@@ -94,6 +98,7 @@ def execute(
             while board.error is None and any(thread.is_alive() for thread in threads):
                 threads[0].join(0.05)
                 threads = [thread for thread in threads if thread.is_alive()] or threads
+                board.error = board.error or next((one.broken for one in executors if one.broken), None)
     if board.error is not None:
         raise board.error
     return board.summary
@@ -240,6 +245,7 @@ class Here:
     """Computes stages in this process, which no stage outlives: none is tried again."""
 
     retries = 0
+    broken = None
 
     def __init__(self, store: Store, where: Path | None) -> None:
         self._store = store

@@ -29,6 +29,7 @@ KILLED = getattr(signal, "SIGKILL", 9)  # Windows has no such signal
 class Worker:
     """Computes stages in a process of its own, started when first needed and again if it dies."""
 
+    broken = None
     command: tuple[str, ...] = (sys.executable, "-m", "driftline.engine.worker")
 
     def __init__(self, store: Store, where: Path | None, timeout: float | None = None, retries: int = 2) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from driftline.store import Store
 
 TAIL = 4000  # bytes of a log that are shown with a failure
+LIMIT = 4 * 2**20  # bytes of a log; of a longer one, the second half is kept
+BEAT = 0.2  # seconds between two looks at the size of a log
+CUT = b"[the beginning of this log was removed: it had grown too long]\n"
 
 
 @contextmanager
@@ -24,14 +29,34 @@ def kept(store: Store, key: str) -> Iterator[None]:
         return
     before = _redirected(log, log)
     os.close(log)
+    over = threading.Event()
+    watcher = threading.Thread(target=_limit, args=(path, over), daemon=True)
+    watcher.start()
     try:
         yield
     finally:
         for handle in _redirected(*before) + before:
             os.close(handle)
+        over.set()
+        watcher.join()
         with suppress(OSError):
             if path.stat().st_size == 0:
                 path.unlink()
+
+
+def _limit(path: Path, over: threading.Event) -> None:
+    """Cut a log that grows too long, until the stage is over and once more then."""
+    ended = False
+    while not ended:
+        ended = over.wait(BEAT)
+        with suppress(OSError), path.open("rb+") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LIMIT:
+                file.seek(size - LIMIT // 2)
+                kept = file.read(LIMIT // 2)
+                file.seek(0)
+                file.write(CUT + kept)  # what prints appends, so that it goes on behind it
+                file.truncate()
 
 
 def _redirected(out: int, err: int) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from driftline.engine.ray_line import Call, Line
 from driftline.engine.ray_room import clear_everywhere
 from driftline.engine.ray_shelf import Shelf
 from driftline.engine.stages import Report, Stage
-from driftline.errors import MissingExtra, UserError
+from driftline.errors import ClusterLost, MissingExtra, UserError
 from driftline.store import Store
 
 if TYPE_CHECKING:
@@ -50,8 +50,9 @@ def on_ray(engine: Engine, store: Store, where: Path | None) -> Iterator[list[Ex
             hand = OnRay(ray, task, wanted, shelf, line, store, where, engine.retries)
             yield [hand] * _places(ray, engine)
         finally:
-            line.close()
-            clear_everywhere(ray, sweep)
+            if line.lost is None:  # else there is none to talk to
+                line.close()
+                clear_everywhere(ray, sweep)
 
 
 def _ray() -> Any:
@@ -85,8 +86,15 @@ def _connected(ray: Any, engine: Engine) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)  # Ray takes it; ours ends tasks and says how to resume
     try:
         yield
-    finally:
+    except ClusterLost:  # Ray may wait for the head for a minute, and then end this process
+        ending = threading.Thread(target=ray.shutdown, daemon=True)
+        ending.start()
+        ending.join(ANSWER)
+        raise
+    except BaseException:
         ray.shutdown()
+        raise
+    ray.shutdown()
 
 
 def _must_answer(address: str) -> None:
@@ -129,6 +137,10 @@ class OnRay:
     store: Store
     where: Path | None
     retries: int
+
+    @property
+    def broken(self) -> Exception | None:
+        return self.line.lost
 
     def compute(self, stage: Stage, report: Report) -> bool:
         if stage.kind == "round":  # it compares numbers that the store has, which takes less than to send them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -11,9 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driftline.engine.stages import Report, Stage
+from driftline.errors import ClusterLost
 
 BEAT = 0.5  # seconds between two looks at the tasks' progress
 PATIENCE = 10.0  # seconds that tasks have to end
+ANSWER = 5.0  # seconds that the head has to answer
+HEAD = 20.0  # seconds without an answer after which the head is lost; after 60 Ray itself ends this process
 LAST_WORDS = 2.0  # seconds that a task has, when its time is up, to say where it hangs
 
 
@@ -37,6 +41,8 @@ class Line:
     ray: Any
     timeout: float | None
     closing: bool = False
+    lost: ClusterLost | None = None
+    """Set when the head of the cluster no longer answers."""
     calls: dict[str, Call] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -74,7 +80,15 @@ class Line:
         self.ray.kill(self.actor)
 
     def _listen(self) -> None:
+        host, _, port = self.ray.get_runtime_context().gcs_address.rpartition(":")
+        heard = time.monotonic()
         while not self._over.wait(BEAT):
+            with suppress(OSError):
+                socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
+                heard = time.monotonic()
+            if time.monotonic() - heard > HEAD:
+                self.lost = ClusterLost()
+                return
             with suppress(self.ray.exceptions.RayError):
                 told, words = self.ray.get(self.actor.take.remote(), timeout=10)
                 with self._lock:
