@@ -87,7 +87,7 @@ def test_tables_show_the_newest_version_and_list_older_ones_apart(here: Path) ->
         *("table", "--compare", "--format", "csv", *(run.key for run in first.runs))
     ).count("own.py:Own"), "older versions are compared with nothing"
     said("report", "-o", "page.html")
-    assert f"older own.py={older_hash[:7]}" in Path("page.html").read_text()
+    assert f"older own.py={older_hash[:7]}" in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_diff_names_the_file_that_changed(here: Path) -> None:
