@@ -123,7 +123,7 @@ def test_a_run_is_called_by_its_method_and_seed(driftline: Command, tmp_path: Pa
     code, _, err = driftline("show", "erm")
     assert code == 2
     assert "2 runs in driftline-runs can be called 'erm'" in err
-    assert f"{keys[0][:12]} (erm:0 in timeline, digits, logistic)" in err
+    assert f"{keys[0][:12]} (erm:0 in timeline, digits, logistic, made " in err
     assert keys[1][:12] in err
     code, _, err = driftline("show", "erm:2")
     assert code == 2

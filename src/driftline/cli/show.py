@@ -21,7 +21,7 @@ from driftline.engine.receipts import Receipt
 from driftline.engine.sharing import Sharing
 from driftline.engine.stages import Stage
 from driftline.errors import unknown
-from driftline.naming import fits, when
+from driftline.naming import fits, short_hash, when
 from driftline.record import Record, Run
 from driftline.report.tables import render, result_table
 from driftline.store import Store
@@ -87,16 +87,23 @@ def run(store: Store, name: str) -> None:
 
 def difference(first: Run, second: Run) -> None:
     """What is not the same on two cards, then the summary scores side by side."""
-    one, other = _flat(first.card), _flat(second.card)
+    one, other = _compared(first.card), _compared(second.card)
     table = Table("what", first.key, second.key, box=None, pad_edge=False)
     for key in sorted(one.keys() | other.keys()):
-        if key not in ("key", "label") and not key.startswith("files.") and one.get(key) != other.get(key):
+        if one.get(key) != other.get(key):
             table.add_row(*(escape(str(cell)) for cell in (key, one.get(key, "absent"), other.get(key, "absent"))))
     console.print(table if table.row_count else "the cards are the same")
     console.print()
     scores = pd.concat([_summary_scores(first), _summary_scores(second)], axis=1, keys=["first", "second"])
     both = scores.assign(difference=scores["second"] - scores["first"])
     console.print(both.to_string(float_format="%.4f"), markup=False, soft_wrap=True)
+
+
+def _compared(card: Mapping[str, Any]) -> dict[str, Any]:
+    """What a card says, flat; the hashes of a user's files are short, and those of the run's own tables left out."""
+    said = {key: value for key, value in card.items() if key not in ("key", "label", "files")}
+    files = {name: short_hash(content) for name, content in card["user_files"].items()}
+    return _flat({**said, "user_files": files})
 
 
 def summary(record: Record, store: Store, how: Summary) -> None:
