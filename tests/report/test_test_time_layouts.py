@@ -9,6 +9,7 @@ import pytest
 
 from driftline.errors import UserError
 from driftline.record import Record, Run
+from driftline.report.beside import full_scale
 from driftline.report.grids import Grid, render
 from driftline.report.layouts import layout
 
@@ -231,3 +232,12 @@ def test_printed_rows_do_not_stand_under_data_of_a_users_own(
     (grid,) = layout(Record(found), "test-time/table-1")
     assert any(line.source for line in grid.lines) == printed
     assert any("as printed" in note for note in grid.notes) == printed
+
+
+@pytest.mark.parametrize(("order", "images"), [("cin-c", 750_000), ("cin-3dcc", 600_000), ("ccc", 7_500_000)])
+def test_each_stream_has_its_own_full_length(tmp_path: Path, order: str, images: int) -> None:
+    card = runs(tmp_path, {"frozen": [0.4]}, options={"order": order})[0].card
+    card["run"]["options"] |= {"images": images, "batch": 64}
+    assert full_scale(card)
+    card["run"]["options"]["images"] = images - 64
+    assert not full_scale(card)

@@ -72,6 +72,8 @@ FULL_SCALE: dict[str, dict[str, Any]] = {
     "open-world": {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"},
 }
 """With which settings of the model and options of the benchmark the numbers were printed."""
+IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
+"""test-time: how long streams of these orders were, in place of FULL_SCALE's."""
 
 SAME: dict[str, tuple[str, ...]] = {
     "seq-to-final": ("decay", "ends", "reference_fisher"),

@@ -51,7 +51,9 @@ def full_scale(card: Mapping[str, Any]) -> bool:
     """Whether a run has the sizes, network and grid of what was printed; a benchmark may not say what they were."""
     run = card["run"]
     said = {**{f"model.{key}": value for key, value in run["model"]["settings"].items()}, **run["options"]}
-    usual = published.FULL_SCALE.get(run["benchmark"], {})
+    usual = dict(published.FULL_SCALE.get(run["benchmark"], {}))
+    if run["benchmark"] == "test-time":
+        usual["images"] = published.IMAGES.get(run["options"]["order"], usual["images"])
     if run["options"].get("shifts") == "time" and not _portraits(run["options"]):
         return False
     said["oracle"] = None if said.get("oracle") == 20000 else said.get("oracle")
