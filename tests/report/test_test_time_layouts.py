@@ -105,7 +105,7 @@ def test_table_1_at_full_scale(tmp_path: Path) -> None:
     found[0].card["run"]["model"]["name"] = "resnet50"
     (grid,) = layout(Record(found), "test-time/table-1")
     assert grid.lines[1].source == "RDumb Table 1 (full scale)"
-    found[0].card["run"]["options"].update(images=7_500_000, batch=64)
+    found[0].card["run"]["options"].update(images=750_000, batch=64)
     (grid,) = layout(Record(found), "test-time/table-1")
     assert grid.lines[1].source == "RDumb Table 1"
 
