@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import driftline
 from driftline.auditing import Audit, words
 from driftline.auditing.examples import table
 from driftline.auditing.setting import Limits
+from driftline.data import frame as frames
 from driftline.errors import UserError
 
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "model": "logistic"}
@@ -55,7 +57,17 @@ def test_jobs_and_repetition_do_not_matter(small: Audit) -> None:
 
 def _timeless(numbers: dict[str, Any]) -> dict[str, Any]:
     rows = [{k: v for k, v in row.items() if k != "seconds"} for row in numbers["policies"]]
-    return {**numbers, "policies": rows}
+    return {key: value for key, value in numbers.items() if key != "provenance"} | {"policies": rows}
+
+
+def test_the_numbers_say_where_they_come_from(small: Audit) -> None:
+    made = small.numbers["provenance"]
+    assert made["driftline"] == driftline.__version__
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(made["date"])) < timedelta(hours=1)
+    assert made["command"] == "driftline.audit(frame, time='when', target='y', model='logistic', period='200 rows')"
+    other = table("concept", rows=1200).assign(a=0.0)
+    assert made["fingerprint"] == frames.read(table("concept", rows=1200), time="when", target="y").fingerprint
+    assert made["fingerprint"] != frames.read(other, time="when", target="y").fingerprint
 
 
 def test_the_answers_come_in_order_with_numbers(small: Audit) -> None:

@@ -81,8 +81,13 @@ def test_the_gate_is_an_exit_code(driftline: Callable[..., tuple[int, str, str]]
 
 
 def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, err = driftline(*GOOD, "--fail-if", "tas<0.01", "--features", "a,b")
+    code, out, err = driftline(*GOOD, "--fail-if", "tas<0.01", "--features", "a,b,colour", "--column", "colour=ignore")
     assert code == 0
+    numbers = json.loads(Path("audit.json").read_text(encoding="utf-8"))
+    assert numbers["data"]["features"] == ["a", "b"]
+    assert [column["kind"] for column in numbers["data"]["columns"]] == ["number", "number", "ignore"]
+    assert numbers["provenance"]["command"].startswith("driftline audit t.csv --time when --target y")
+    assert "--column colour=ignore" in numbers["provenance"]["command"]
     assert "page with charts: audit.html" in out
     assert "all numbers: audit.json" in out
     assert "gate passed: tas<0.01 does not hold, for tas = 0." in out
@@ -102,6 +107,8 @@ def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str
         (["--fail-if", "tsa<1"], "Did you mean 'tas'"),
         (["--predictions", "y2"], "not both"),
         (["--features", "a,zz"], "no column of t.csv 'zz'"),
+        (["--column", "colour"], "--column takes NAME=KIND"),
+        (["--column", "colour=numbr"], "no kind of column 'colour': 'numbr'. Did you mean 'number'"),
     ],
 )
 def test_bad_input_is_exit_code_2(

@@ -216,9 +216,9 @@ def test_too_many_categories(tmp_path):
 
 
 def test_columns_that_are_neither_numbers_nor_texts(tmp_path):
-    for value in ([1, 2], b"raw", pd.Timestamp("2020")):
+    for value in ([1, 2], b"raw"):
         path = save(pd.DataFrame({"t": [1, 2], "a": [value] * 2, "y": [0, 1]}), tmp_path / "t.parquet")
-        with pytest.raises(UserError, match="'a' holds neither numbers nor texts"):
+        with pytest.raises(UserError, match=r"'a' holds (mixed|bytes) values, which no model can use"):
             table([], path=path, time="t", target="y")
 
 

@@ -10,8 +10,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from driftline.data.columns import kind_of, prepare
 from driftline.errors import UserError
-from driftline.models.tabular import CATEGORIES, TOPICS, Encode, OnRows, Tabular, kind_of, on_rows
+from driftline.models.tabular import CATEGORIES, TOPICS, Encode, OnRows, Tabular, on_rows
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
 
@@ -39,17 +40,19 @@ def test_one_hot_fills_gaps_with_what_training_knew() -> None:
 
 
 def test_many_categories_are_cut_and_texts_become_topics() -> None:
-    many = pd.DataFrame({"id": [f"k{i}" for i in range(1000)]})
+    many, _ = prepare(pd.DataFrame({"id": [f"k{i}" for i in range(1000)]}))
     assert np.nanmax(Encode().fit(many).transform(many)) == CATEGORIES - 1
     random = np.random.default_rng(0)
-    texts = pd.DataFrame({"t": [" ".join(random.choice(list("abcdefghijklmnopqrstuvwxyz"), 8)) * 2 for _ in range(90)]})
+    texts, _ = prepare(
+        pd.DataFrame({"t": [" ".join(random.choice(list("abcdefghijklmnopqrstuvwxyz"), 8)) * 2 for _ in range(90)]})
+    )
     assert kind_of(texts["t"]) == "text"
     assert Encode().fit(texts).transform(texts).shape == (90, TOPICS)
 
 
 @pytest.mark.parametrize("last", [HistGradientBoostingClassifier(max_iter=3), LogisticRegression()])
 def test_a_column_that_was_all_gaps_is_taken(last: object) -> None:
-    frame = pd.DataFrame({"a": np.arange(60.0), "gone": np.nan, "none": pd.Series([None] * 60, dtype=object)})
+    frame = pd.DataFrame({"a": np.arange(60.0), "gone": np.nan, "none": pd.Series([None] * 60, dtype="category")})
     model = Tabular(last).fit(frame, (np.arange(60) > 30).astype(int))
     assert len(model.predict(frame.assign(gone=1.0, none="now"))) == 60
 

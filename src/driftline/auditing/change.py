@@ -15,6 +15,7 @@ import pandas as pd
 
 from driftline.auditing.matrix import DRAWS, examined, number
 from driftline.auditing.setting import Setting, draw
+from driftline.data.columns import kind_of, numbers
 from driftline.metrics.shift import (
     Distance,
     auc,
@@ -24,7 +25,7 @@ from driftline.metrics.shift import (
     performance_gap,
     unevenness,
 )
-from driftline.models.tabular import Encode, Tabular, kind_of, numbers
+from driftline.models.tabular import Encode, Tabular
 from driftline.types import Samples
 
 EFFECT = 0.1  # a distance below this is small, however significant
@@ -178,9 +179,7 @@ def _text_distance(before: pd.Series, after: pd.Series) -> Distance:
     """
     both = pd.concat([before, after], ignore_index=True)
     aspects = [both.fillna("").astype(str).str.len().to_numpy(float)]
-    encode = Encode().fit(both.to_frame("text"))
-    if not encode.categorical_.any():  # else the two together have too few different texts to be taken for texts
-        aspects += list(encode.transform(both.to_frame("text")).T)
+    aspects += list(Encode().fit_transform(both.to_frame("text")).T)
     found = [numeric(aspect[: len(before)], aspect[len(before) :]) for aspect in aspects]
     largest = max(found, key=lambda distance: distance.effect)
     return largest._replace(p=min(1.0, largest.p * len(found)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from driftline.auditing.setting import HOLDOUT, Limits, Setting, setting
 from driftline.auditing.work import carry_out
 from driftline.data import frame as frames
 from driftline.errors import UserError
+from driftline.version import __version__
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,7 @@ def audit(
     prediction: str | None = None,
     period: str = "auto",
     features: Sequence[str] | None = None,
+    columns: Mapping[str, str] | None = None,
     task: str = "auto",
     delay: int = 0,
     delta: float = 0.9,
@@ -78,21 +82,36 @@ def audit(
     `frame`: a frame of pandas or polars, or the path of a CSV or Parquet file. `model`: the name of a registered
     model, "module:factory", or any object with `fit` and `predict`; with `prediction`, a column of logged predictions
     is audited instead and nothing is trained. `period`: day, week, month, quarter, year, decade, each, "500 rows" or
-    auto. `delay`: how many periods late labels come. `task`: classes, number or auto. Results do not depend on `jobs`.
+    auto. `columns`: kinds of columns that are not guessed: number, category, text, date or ignore; of the time column,
+    date or number. `delay`: how many periods late labels come. `task`: classes, number or auto. Results do not depend
+    on `jobs`.
 
     >>> from driftline.auditing.examples import table
     >>> audit(table(rows=400), time="when", target="y", model="logistic", period="100 rows").headline["periods"]
     4
     """
+    call = _call(dict(locals()))
     if delay < 0 or not 0 < delta <= 1 or jobs < 1 or not 0 < holdout < 1:
         raise UserError("delay is at least 0, jobs at least 1, delta and holdout are shares between 0 and 1")
-    read = frames.read(frame, time=time, target=target, features=features, prediction=prediction, task=task)
+    roles: dict[str, Any] = {"time": time, "target": target, "prediction": prediction}
+    read = frames.read(frame, **roles, features=features, task=task, columns=columns)
     set_ = setting(read, model, period, delay, seed, limits or Limits(), holdout)
     done = _computed(set_, jobs, told)
     numbers = _numbers(set_, done, delta)
-    numbers["data"] |= {"time": time, "target": target, "prediction": prediction}
+    numbers["data"] |= roles
     numbers["headline"] = words.headline(numbers)
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    made = {"driftline": __version__, "date": date, "command": call, "fingerprint": read.fingerprint}
+    numbers = {"provenance": made, **numbers}
     return Audit(json.loads(json.dumps(numbers, allow_nan=False)), words.answers(numbers))
+
+
+def _call(given: dict[str, Any]) -> str:
+    """Return the call of `audit` as it would be written, without what is left at its default."""
+    frame = repr(str(given["frame"])) if isinstance(given["frame"], str | Path) else "frame"
+    options = [p for p in inspect.signature(audit).parameters.values() if p.name not in ("frame", "told")]
+    said = [f"{p.name}={given[p.name]!r}" for p in options if given[p.name] != p.default]
+    return " ".join(f"driftline.audit({', '.join([frame, *said])})".split())
 
 
 def _computed(set_: Setting, jobs: int, told: Callable[[str, int, int], None]) -> dict[str, Any]:
@@ -218,6 +237,7 @@ def _data(set_: Setting) -> dict[str, Any]:
         "task": "classes" if set_.classifies else "number",
         "classes": len(frame.labels) if frame.labels is not None else None,
         "features": list(frame.features),
+        "columns": [asdict(column) for column in frame.columns],
         "model": _model(set_),
         "says_when": list(set_.frame.says_when),
         "label_delay": set_.delay,

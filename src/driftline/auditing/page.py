@@ -142,5 +142,5 @@ def _rounded(rows: list[list[Any]]) -> list[list[Any]]:
 def _card(numbers: dict[str, Any]) -> str:
     import yaml
 
-    card = {"data": numbers["data"], "headline": numbers["headline"]}
+    card = {"provenance": numbers["provenance"], "data": numbers["data"], "headline": numbers["headline"]}
     return yaml.safe_dump(card, sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)

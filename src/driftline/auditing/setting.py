@@ -58,7 +58,8 @@ class Setting:
 
     def new_model(self) -> Estimator:
         """The model as if it had never been trained."""
-        return on_rows(self.frame.inputs, self.model, self.frame.task, self.frame.labels, self.seed.child("init"))
+        frame, seed = self.frame, self.seed.child("init")
+        return on_rows(frame.inputs, self.model, frame.task, frame.labels, seed, as_given=frame.as_given)
 
     @property
     def names(self) -> tuple[str, ...]:

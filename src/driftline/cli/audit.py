@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +25,10 @@ def audit(
     ] = None,
     period: Annotated[str, typer.Option(help='day, week, month, quarter, year, "500 rows" or auto.')] = "auto",
     features: Annotated[str | None, typer.Option(help="Columns, with commas between. [default: all others]")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="What a column holds: NAME=number, category, text, date or ignore. [default: guessed]"),
+    ] = None,
     task: Annotated[str, typer.Option(help="classes, number or auto.")] = "auto",
     delay: Annotated[int, typer.Option(help="How many periods late labels come.", min=0)] = 0,
     rows: Annotated[int, typer.Option(help="Rows per period that are looked at, at most.", min=50)] = 10_000,
@@ -57,18 +63,30 @@ def audit(
             prediction=predictions,
             period=period,
             features=[name.strip() for name in features.split(",")] if features else None,
+            columns=_kinds(column or []),
             task=task,
             delay=delay,
             limits=Limits(rows=rows),
             jobs=jobs,
             told=pieces.told,
         )
+    found.numbers["provenance"]["command"] = shlex.join(["driftline", *sys.argv[1:]])
     json = json or output.with_suffix(".json")
     found.write(output, json)
     typer.echo(str(found))
     if not quiet:
         typer.echo(f"\npage with charts: {output}\nall numbers: {json}")
     _judge(found, fail_if or [], quiet)
+
+
+def _kinds(given: list[str]) -> dict[str, str]:
+    """The kinds of columns, from NAME=KIND; a name may have an equals sign in it."""
+    from driftline.errors import UserError
+
+    for one in given:
+        if "=" not in one:
+            raise UserError(f"--column takes NAME=KIND, for example price=number; got '{one}'")
+    return {name: kind for name, _, kind in (one.rpartition("=") for one in given)}
 
 
 def _judge(found: Audit, conditions: list[str], quiet: bool) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.data import table as tables
+from driftline.data.columns import Column, earliest, kind_of, notes_of, numbers, prepare, typed
 from driftline.data.times import times_of
 from driftline.errors import UserError, unknown
 from driftline.tasks import Classification, Task
@@ -32,7 +33,10 @@ class Frame:
 
     name: str
     table: pd.DataFrame
-    features: tuple[str, ...]
+    inputs: pd.DataFrame
+    """The feature columns of all rows, prepared: with their kinds in their types."""
+    columns: tuple[Column, ...]
+    """What is known about each feature column; ignored ones too."""
     samples: Samples
     """`x` and `id` are positions in the table; `y` class indices or numbers."""
     task: Task
@@ -42,22 +46,26 @@ class Frame:
     """Predictions that the table itself holds, in the order of the samples."""
     notes: tuple[str, ...]
 
-    @cached_property
-    def inputs(self) -> pd.DataFrame:
-        """The feature columns of all rows."""
+    @property
+    def features(self) -> tuple[str, ...]:
+        return tuple(self.inputs.columns)
+
+    @property
+    def as_given(self) -> pd.DataFrame:
+        """The feature columns of all rows as the table has them."""
         return self.table[list(self.features)]
 
     @cached_property
     def says_when(self) -> tuple[str, ...]:
         """Features that say when, or which row, and not what a row is like: row numbers, identifiers, other clocks."""
-        return tuple(name for name in self.features if _says_when(self.table[name].iloc[self.samples.x]))
+        return tuple(name for name in self.features if _says_when(self.inputs[name].iloc[self.samples.x]))
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content."""
         digest = hashlib.sha256(repr((self.features, self.task)).encode())
         for name in self.features:
-            digest.update(pd.util.hash_pandas_object(self.table[name], index=False).to_numpy().tobytes())
+            digest.update(pd.util.hash_pandas_object(self.inputs[name], index=False).to_numpy().tobytes())
         for column in (self.samples.x, self.samples.y, self.samples.time):
             digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()[:16]
@@ -71,31 +79,37 @@ def read(
     features: Sequence[str] | None = None,
     prediction: str | None = None,
     task: str = "auto",
+    columns: Mapping[str, str] | None = None,
 ) -> Frame:
     """A pandas frame, anything with `to_pandas` (polars, Arrow), or the path of a CSV or Parquet file, with roles.
 
-    Rows without a target are left out and counted: their label has not come yet.
+    Rows without a target are left out and counted: their label has not come yet. `columns`: kinds by name, which are
+    not guessed then.
     """
     name, table = _as_pandas(given)
     if task not in ("auto", "classes", "number"):
         raise unknown("task", task, ["auto", "classes", "number"])
     named = [time, target, *([] if prediction is None else [prediction])]
+    table = tables.with_index(table, [*named, *(features or [])])
     used = [c for c in table.columns if c not in named] if features is None else list(features)
     _refuse(table, name, named, used, needed=prediction is None)
     labelled = np.flatnonzero(table[target].notna().to_numpy())
     if len(labelled) < FEWEST:
         raise UserError(f"{name} has {len(labelled)} rows with a '{target}', and an audit needs at least {FEWEST}")
-    when, read_as = times_of(table[time].iloc[labelled])
+    chosen = dict(columns or {})
+    when, read_as = times_of(table[time].iloc[labelled], chosen.pop(time, "auto"))
     order = np.argsort(when, kind="stable")
     rows = labelled[order]
-    y, asked = tables.target_of(table[target].iloc[rows], task)
-    labels = _labels(table[target].iloc[rows], y, asked)
+    answers = typed(table[target].iloc[rows])
+    y, asked = tables.target_of(answers, task)
+    labels = _labels(answers, y, asked)
+    inputs, described = prepare(table[used], _for_features(chosen, named), rows[: earliest(len(rows))])
     logged = None if prediction is None else _logged(table[prediction].iloc[rows], labels, asked)
     missing = len(table) - len(labelled)
     notes = [f"{missing:,} rows have no '{target}' yet and are left out"] if missing else []
-    notes += read_as
+    notes += [*read_as, *notes_of(described)]
     samples = Samples(x=rows, y=y, id=rows, time=when[order])
-    return Frame(name, table, tuple(used), samples, asked, labels, logged, tuple(notes))
+    return Frame(name, table, inputs, described, samples, asked, labels, logged, tuple(notes))
 
 
 def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
@@ -110,6 +124,11 @@ def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
                 f"expected a frame of pandas or polars, or the path of a file, not a {type(given).__name__}"
             )
         given = given.to_pandas()
+    if isinstance(given.columns, pd.MultiIndex):
+        raise UserError(
+            f"the frame has {given.columns.nlevels} levels of column names; join them first, for example: "
+            'frame.columns = ["_".join(map(str, name)) for name in frame.columns]'
+        )
     names = [str(column) for column in given.columns]
     twins = sorted({column for column in names if names.count(column) > 1})
     if twins:
@@ -120,23 +139,28 @@ def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
 def _refuse(table: pd.DataFrame, name: str, named: list[str], used: list[str], needed: bool) -> None:
     for column in [*named, *used]:
         if column not in table.columns:
-            raise unknown(f"column of {name}", column, table.columns)
+            raise unknown(f"column of {name}", column, [*table.columns, *tables.index_names(table)])
     if len(set(named)) < len(named):
         raise UserError(f"time, target and prediction must be different columns, but they are {', '.join(named)}")
     if named[1] in used or len(set(used)) < len(used) or (needed and not used):
         raise UserError(f"features must be one or more different columns without the target '{named[1]}'")
-    for column in used:
-        held = pd.api.types.infer_dtype(table[column].iloc[:1000], skipna=True)
-        if held in ("mixed", "bytes", "complex"):
-            raise UserError(f"feature column '{column}' holds {held} values; name the others with --features")
+
+
+def _for_features(chosen: Mapping[str, str], named: Sequence[str]) -> Mapping[str, str]:
+    """Refuse kinds of columns that are no features."""
+    for column in named[1:]:
+        if column in chosen:
+            raise UserError(f"column '{column}' is no feature, so it has no kind; for the target there is --task")
+    return chosen
 
 
 def _says_when(column: pd.Series) -> bool:
     """Whether numbers keep to the order of time, or texts are all different."""
-    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+    if kind_of(column) != "number":
         return bool(column.astype(str).is_unique)
-    ranks = column.rank().reset_index(drop=True)
-    return bool(column.nunique() > CLOCK and abs(ranks.corr(pd.Series(np.arange(len(ranks), dtype=float)))) > 0.99)
+    values = pd.Series(numbers(column))
+    ranks = values.rank()
+    return bool(values.nunique() > CLOCK and abs(ranks.corr(pd.Series(np.arange(len(ranks), dtype=float)))) > 0.99)
 
 
 def _labels(column: pd.Series, y: np.ndarray, task: Task) -> np.ndarray | None:
@@ -152,6 +176,7 @@ def _logged(column: pd.Series, labels: np.ndarray | None, task: Task) -> np.ndar
     if missing:
         raise UserError(f"prediction column '{column.name}' has {missing} missing or infinite values; drop those rows")
     if labels is None:
+        column = tables.numbers_in(column)
         if not pd.api.types.is_numeric_dtype(column):
             raise UserError(f"prediction column '{column.name}' holds texts, and the target is a number")
         return column.to_numpy(float)

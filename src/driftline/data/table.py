@@ -20,6 +20,7 @@ import pyarrow.parquet
 from pandas.api import types as kinds
 
 from driftline.data import Dataset, find, reading
+from driftline.data.columns import converted, earliest, kind_of, notes_of, numbers, prepare
 from driftline.data.times import times_of
 from driftline.errors import UserError, unknown
 from driftline.registry import register
@@ -40,25 +41,29 @@ def table(
     features: list[str] | None = None,
     id: str | None = None,
     task: Literal["auto", "classes", "number"] = "auto",
+    columns: dict[str, str] | None = None,
 ) -> Dataset:
     """The rows of a .csv, .csv.gz or .parquet file in time order; without `id`, rows are numbered from 0.
 
     `task`: whether the target names classes or is a number; auto takes more than 50 distinct numbers for a number.
+    `columns`: kinds that are not guessed: number, category, text, date or ignore; of `time`, date or number.
     """
     file = Path(path).expanduser()
     file = file if os.path.exists(file) else find(where, [path], "table", "Give the path with --set data.path=...")
-    frame = read_file(file)
     named = [time, target, *([] if id is None else [id])]
+    frame = with_index(read_file(file), [*named, *(features or [])])
     used = [c for c in frame.columns if c not in named] if features is None else list(features)
     _refuse_columns(frame, file, target, named, used)
-    when, read_as = times_of(frame[time])
+    chosen = dict(columns or {})
+    when, read_as = times_of(frame[time], chosen.pop(time, "auto"))
     order = np.argsort(when, kind="stable")
     frame, when = frame.iloc[order], when[order]
     y, asked = target_of(frame[target], task)
-    x, notes = _encode(frame[used])
+    inputs, described = prepare(frame[used], chosen, slice(earliest(len(frame))))
+    x, notes = _encode(inputs)
     samples = Samples(x=x, y=y, id=order if id is None else _ids(frame[id]), time=when)
-    note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {len(used)} columns"
-    return Dataset("table", samples, asked, (note, *read_as, *notes))
+    note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {inputs.shape[1]} columns"
+    return Dataset("table", samples, asked, (note, *read_as, *notes_of(described), *notes))
 
 
 def read_file(file: Path) -> pd.DataFrame:
@@ -70,11 +75,26 @@ def read_file(file: Path) -> pd.DataFrame:
         warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas only warns that it drops cells
         if form == ".parquet":
             content = pyarrow.parquet.ParquetFile(file).read()
-            names = [name for name in content.column_names if not name.startswith("__index_level_")]
-            _refuse_twins(names)
-            return pd.DataFrame(content.select(names).to_pandas(ignore_metadata=True))
+            _refuse_twins(content.column_names)
+            read = pd.DataFrame(content.to_pandas(ignore_metadata=True))
+            index = [name for name in read.columns if name.startswith("__index_level_")]  # of a frame that was saved
+            return read.set_index(index).rename_axis([None] * len(index)) if index else read
         _refuse_twins(pd.read_csv(file, header=None, nrows=1, dtype=str).iloc[0].tolist())
         return pd.read_csv(file, index_col=False, low_memory=False)
+
+
+def index_names(frame: pd.DataFrame) -> list[str]:
+    """Return the names under which the levels of an index count as columns; one without a name is `index`."""
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+        return []
+    unnamed = ["index"] if frame.index.nlevels == 1 else [f"level_{k}" for k in range(frame.index.nlevels)]
+    return [other if name is None else str(name) for name, other in zip(frame.index.names, unnamed, strict=True)]
+
+
+def with_index(frame: pd.DataFrame, asked: Sequence[str]) -> pd.DataFrame:
+    """Return the frame with those levels of its index as columns that are asked for by name."""
+    levels = {name: frame.index.get_level_values(k) for k, name in enumerate(index_names(frame))}
+    return frame.assign(**{name: level for name, level in levels.items() if name in asked and name not in frame})
 
 
 def _refuse_twins(names: list[str]) -> None:
@@ -86,7 +106,7 @@ def _refuse_twins(names: list[str]) -> None:
 def _refuse_columns(frame: pd.DataFrame, file: Path, target: str, named: list[str], used: list[str]) -> None:
     for name in [*named, *used]:
         if name not in frame.columns:
-            raise unknown(f"column of {file.name}", str(name), map(str, frame.columns))
+            raise unknown(f"column of {file.name}", str(name), [*map(str, frame.columns), *index_names(frame)])
     if len(set(named)) < len(named):
         raise UserError(f"{file}: time, target and id must be different columns, but they are {', '.join(named)}")
     if target in used or len(set(used)) < len(used) or not used:
@@ -98,6 +118,7 @@ def _refuse_columns(frame: pd.DataFrame, file: Path, target: str, named: list[st
 def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     """The answers, and whether they name classes or are numbers."""
     _refuse_gaps(column, "target", "drop those rows")
+    column = numbers_in(column)
     numeric = kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
     if task == "auto":
         task = "number" if numeric and column.nunique() > MANY else "classes"
@@ -109,6 +130,12 @@ def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     y = column.to_numpy(np.float64)
     early = y[: max(2, -(-len(y) // 10))]  # like the categories: nothing about the future
     return y, Regression(centre=float(early.mean()), scale=float(early.std()) or 1.0)
+
+
+def numbers_in(column: pd.Series) -> pd.Series:
+    """Return the numbers that a column holds in whatever type; if some value is none, the column as it is."""
+    kind, values = converted(column)
+    return values if kind == "number" and values.notna().all() else column
 
 
 def _classes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -125,27 +152,24 @@ def _classes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
 
 
 def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
+    """Encode a prepared frame in time order."""
     early = -(-len(frame) // 10)
     blocks, notes = [], []
     for name in frame.columns:
         gaps = frame[name].isna().to_numpy()
-        column = _filled(frame[name], gaps, early) if gaps.any() else frame[name]
-        _refuse_gaps(column, "feature", "leave the column out by listing the others as features")
-        if kinds.is_numeric_dtype(column):
-            blocks.append(column.to_numpy(np.float32)[:, np.newaxis])
+        if kind_of(frame[name]) == "number":
+            blocks.append(_filled(frame[name], gaps, early)[:, np.newaxis])
             if gaps[:early].any():
                 blocks.append(gaps.astype(np.float32)[:, np.newaxis])
             if gaps.any():
                 notes.append(f"{int(gaps.sum()):,} rows have no '{name}' and get the earliest tenth's median")
             continue
-        if pd.api.types.infer_dtype(column) not in ("string", "categorical", "boolean"):
-            raise UserError(f"feature column '{name}' holds neither numbers nor texts; list others as features")
-        texts = column.astype(str).to_numpy(str)
+        texts = frame[name].astype(object).where(~gaps, "").astype(str).to_numpy(str)
         vocabulary = np.unique(texts[:early])
         if len(vocabulary) > MANY:
             raise UserError(
                 f"text column '{name}' has {len(vocabulary)} categories in the earliest tenth of the rows, more "
-                f"than {MANY}; leave it out by listing the others as features"
+                f"than {MANY}; leave it out by listing the others as features, or by data.columns"
             )
         blocks.append((texts[:, np.newaxis] == vocabulary).astype(np.float32))
         new = int((~np.isin(texts, vocabulary)).sum())
@@ -153,12 +177,12 @@ def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     return np.concatenate(blocks, axis=1), notes
 
 
-def _filled(column: pd.Series, gaps: np.ndarray, early: int) -> pd.Series:
-    """Missing numbers become the early rows' median, 0 if they have none; missing texts a category of their own."""
-    if not kinds.is_numeric_dtype(column):
-        return column.astype(object).where(~gaps, "")
-    middle = column.iloc[:early].median()
-    return column.astype(float).where(~gaps, 0.0 if pd.isna(middle) else float(middle))
+def _filled(column: pd.Series, gaps: np.ndarray, early: int) -> np.ndarray:
+    """Return numbers in which missing ones are the early rows' median, 0 if they have none."""
+    _refuse_gaps(column[~gaps], "feature", "leave the column out by listing the others as features")
+    values = numbers(column)
+    known = values[:early][~gaps[:early]]
+    return np.where(gaps, np.median(known) if len(known) else 0.0, values).astype(np.float32)
 
 
 def _ids(column: pd.Series) -> np.ndarray:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api import types as kinds
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from driftline.data.columns import kind_of, numbers
 from driftline.errors import UserError
 from driftline.models import build
 from driftline.models.estimator import Estimator
@@ -26,18 +26,16 @@ from driftline.tasks import Regression, Task
 
 CATEGORIES = 200  # of a column's categories, the most frequent so many; histogram boosting takes at most 255
 ONE_HOT = 50  # the same for models that need one column per category
-WORDS = 3  # a text has at least so many words on average, a category fewer
 TOPICS = 16  # columns that a column of texts becomes
-DAY = 86_400e6  # microseconds
 
 
 class Encode(TransformerMixin, BaseEstimator):
-    """A mixed frame to a matrix of numbers.
+    """A prepared frame (`data.columns`) to a matrix of numbers.
 
     `one_hot=False`: gaps stay NaN and a category is its code, for histogram boosting; `categorical_` marks the codes.
     `one_hot=True`: gaps become the median and each category a column, for every other model.
 
-    >>> frame = pd.DataFrame({"size": [1.0, np.nan], "kind": ["a", "b"]})
+    >>> frame = pd.DataFrame({"size": [1.0, np.nan], "kind": pd.Categorical(["a", "b"])})
     >>> Encode().fit(frame).transform(pd.DataFrame({"size": [2.0, 3.0], "kind": ["b", "new"]}))
     array([[ 2.,  1.],
            [ 3., nan]])
@@ -176,14 +174,21 @@ class OnRows:
             raise UserError(f"the model {self} failed in {verb} on {len(rows)} rows: {reason}") from error
 
 
-def on_rows(table: pd.DataFrame, model: Any, task: Task, labels: np.ndarray | None, seed: Seed) -> Estimator:
+def on_rows(
+    table: pd.DataFrame,
+    model: Any,
+    task: Task,
+    labels: np.ndarray | None,
+    seed: Seed,
+    *,
+    as_given: pd.DataFrame | None = None,
+) -> Estimator:
     """A model for the loop, from the name of a registered one or any object with `fit` and `predict`.
 
-    Registered models and bare estimators of scikit-learn are put behind an encoding; a pipeline, or an object of any
-    other kind, is handed the rows as they stand in the table. A random state that is not set is set from the seed.
+    Registered models and bare estimators of scikit-learn are put behind an encoding of the prepared table. What
+    prepares its inputs itself, a pipeline or an object of any other kind, is handed the rows as they were given. A
+    random state that is not set is set from the seed.
     """
-    from sklearn.pipeline import Pipeline
-
     encode = isinstance(model, str)
     model = _named(model, task, seed) if isinstance(model, str) else copy.deepcopy(model)
     for verb in ("fit", "predict"):
@@ -192,9 +197,19 @@ def on_rows(table: pd.DataFrame, model: Any, task: Task, labels: np.ndarray | No
     if isinstance(model, BaseEstimator):
         unset = [k for k, v in model.get_params().items() if k.split("__")[-1] == "random_state" and v is None]
         model.set_params(**{name: seed.value % 2**32 for name in unset})
-        model = Tabular(model) if encode or not isinstance(model, Pipeline) else model
+        model = Tabular(model) if encode or not _prepares(model) else model
+    if as_given is not None and not isinstance(model, Tabular):
+        table = as_given
     units = {"centre": task.centre, "scale": task.scale} if isinstance(task, Regression) else {}
     return Estimator(OnRows(table, model, labels, **units), task.width)
+
+
+def _prepares(model: BaseEstimator) -> bool:
+    """Whether an estimator prepares its inputs itself: it is, or has inside, a pipeline or a choice of columns."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+
+    return any(isinstance(part, Pipeline | ColumnTransformer) for part in (model, *model.get_params().values()))
 
 
 def _named(name: str, task: Task, seed: Seed) -> Any:
@@ -203,28 +218,6 @@ def _named(name: str, task: Task, seed: Seed) -> Any:
     if not isinstance(model, Estimator):
         raise UserError(f"model '{name}' is a network, and an audit takes models for tables, such as boosting")
     return model.unfitted
-
-
-def kind_of(column: pd.Series) -> str:
-    """number, category or text; from the type of the column and the values that are given, so pass only known ones."""
-    if kinds.is_numeric_dtype(column) or kinds.is_datetime64_any_dtype(column) or kinds.is_timedelta64_dtype(column):
-        return "number"
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return "category"
-    known = column.dropna().iloc[:1000].astype(str)
-    many = known.nunique() > len(known) / 2
-    return "text" if many and len(known) and known.str.count(r"\S+").mean() >= WORDS else "category"
-
-
-def numbers(column: pd.Series) -> np.ndarray:
-    """A column as floats, NaN where it is missing or infinite; moments are days."""
-    if kinds.is_datetime64_any_dtype(column) or kinds.is_timedelta64_dtype(column):
-        moments = column.dt.tz_convert(None) if getattr(column.dtype, "tz", None) is not None else column
-        unit = "datetime64[us]" if kinds.is_datetime64_any_dtype(column) else "timedelta64[us]"
-        values = moments.to_numpy(unit)
-        return np.where(np.isnat(values), np.nan, values.astype(np.int64) / DAY)
-    floats = column.to_numpy(np.float64, na_value=np.nan)
-    return np.where(np.isfinite(floats), floats, np.nan)
 
 
 def _topics(texts: pd.Series) -> Any:

@@ -1,0 +1,211 @@
+"""The kinds of a table's columns: what a column holds, whatever type its file keeps it in.
+
+A number is a number as float, decimal, duration, time of day or text. A date is a date as timestamp, date, period or
+ISO text. Texts are judged by the earliest rows alone, so that nothing about the future decides how the past is read.
+
+A prepared frame carries the kinds in its types: numbers are numeric, dates are datetime64, categories are categorical,
+and all other columns are texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from pandas.api import types as kinds
+
+from driftline.data.times import calendar_dates, calendar_form, moments
+from driftline.errors import UserError, unknown
+
+KINDS = ("number", "category", "text", "date", "ignore")
+MOSTLY = 0.95  # the share of values that must be numbers, or dates, for a column of texts to be read so
+WORDS = 3  # a text has at least this many words on average, a category fewer
+MANY = 0.5  # levels per row from which a category is reported
+FEW = 20  # levels that are never many
+DAY = 86_400e6  # microseconds
+CODE = r"[+-]?0\d"  # a number does not begin with a zero that says nothing; a postcode does
+GROUPED = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?"
+CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known about a column of a table."""
+
+    name: str
+    kind: str
+    missing: int
+    levels: int
+    note: str = ""
+
+
+def prepare(
+    frame: pd.DataFrame, chosen: Mapping[str, str] | None = None, early: np.ndarray | slice = slice(None)
+) -> tuple[pd.DataFrame, tuple[Column, ...]]:
+    """Return the columns with their kinds in their types, and a description of each.
+
+    `chosen`: kinds by name, which are not guessed then; columns to ignore are left out. `early`: the positions of the
+    rows by which texts are judged.
+
+    >>> frame, columns = prepare(pd.DataFrame({"price": ["1,234.50", "7"], "shop": ["a", "b"]}))
+    >>> frame["price"].tolist(), [column.kind for column in columns]
+    ([1234.5, 7.0], ['number', 'category'])
+    """
+    chosen = dict(chosen or {})
+    for name, kind in chosen.items():
+        if name not in frame.columns:
+            raise unknown("feature column", name, map(str, frame.columns))
+        if kind not in KINDS:
+            raise unknown(f"kind of column '{name}':", kind, KINDS)
+    made, described = {}, []
+    for name in frame.columns:
+        kind, column = "ignore", frame[name]
+        if chosen.get(name) != "ignore":
+            kind, made[name] = converted(column, chosen.get(name), early)
+        described.append(_described(column, kind, made.get(name, column)))
+    return pd.DataFrame(made, index=frame.index, copy=False), tuple(described)
+
+
+def notes_of(described: Iterable[Column]) -> list[str]:
+    """Return what a reader must know about columns."""
+    return [f"column '{column.name}': {column.note}" for column in described if column.note]
+
+
+def converted(
+    column: pd.Series, kind: str | None = None, early: np.ndarray | slice = slice(None)
+) -> tuple[str, pd.Series]:
+    """Return the kind of a column, guessed if it is not given, and its values in the type of that kind."""
+    if kind in ("category", "text"):
+        texts = column.astype(object).map(str, na_action="ignore")
+        return kind, texts.astype("category") if kind == "category" else texts
+    values = typed(column)
+    if kind is None:
+        values = _guessed(values, early) if kind_of(values) == "text" else values
+        return ("date" if kinds.is_datetime64_any_dtype(values) else kind_of(values)), values
+    read = _as_numbers(values) if kind == "number" else _as_dates(values)
+    known = int(column.notna().sum())
+    if read.notna().sum() * 2 < known:
+        first = column[column.notna() & read.isna()].iloc[0]
+        raise UserError(f"column '{column.name}' cannot be read as {kind}: it holds {first!r}; give it another kind")
+    return kind, read
+
+
+def earliest(rows: int) -> int:
+    """Return how many of the earliest rows decide what a column of texts holds: a tenth, and at least 100."""
+    return max(100, -(-rows // 10))
+
+
+def kind_of(column: pd.Series) -> str:
+    """Return number, category or text, from the type of a prepared column; dates are numbers of days."""
+    if kinds.is_numeric_dtype(column) or kinds.is_datetime64_any_dtype(column):
+        return "number"
+    return "category" if isinstance(column.dtype, pd.CategoricalDtype) else "text"
+
+
+def numbers(column: pd.Series) -> np.ndarray:
+    """Return a column of numbers or dates as floats, NaN where it is missing or infinite; dates are days."""
+    if kinds.is_datetime64_any_dtype(column):
+        values = column.to_numpy("datetime64[us]")
+        return np.where(np.isnat(values), np.nan, values.astype(np.int64) / DAY)
+    floats = column.to_numpy(np.float64, na_value=np.nan)
+    return np.where(np.isfinite(floats), floats, np.nan)
+
+
+def typed(column: pd.Series) -> pd.Series:
+    """Return values whose type says that they are numbers or dates as such, and all others as texts."""
+    if isinstance(column.dtype, pd.PeriodDtype):
+        column = column.dt.to_timestamp()
+    if kinds.is_datetime64_any_dtype(column):
+        return column if getattr(column.dtype, "tz", None) is None else column.dt.tz_convert(None)
+    if kinds.is_timedelta64_dtype(column):
+        values = column.to_numpy("timedelta64[us]")
+        return _floats(column, np.where(np.isnat(values), np.nan, values.astype(np.int64) / DAY))
+    if kind_of(column) != "text":
+        return column
+    held = column.astype(object)
+    match pd.api.types.infer_dtype(held, skipna=True):
+        case "decimal" | "integer" | "floating" | "mixed-integer-float":
+            return _floats(column, held.where(column.notna(), np.nan).astype(float))
+        case "date":
+            return pd.Series(held.where(column.notna(), None).to_numpy().astype("datetime64[us]"), column.index)
+        case "datetime" | "datetime64":
+            return pd.to_datetime(held, utc=True).dt.tz_convert(None)
+        case "timedelta" | "timedelta64" | "period" as name:
+            return typed(held.astype("timedelta64[us]") if name != "period" else held.infer_objects())
+        case "time":
+            return _clock(held)
+        case "boolean":
+            return held.astype("boolean")
+        case "mixed" | "bytes" | "complex" | "interval" as name:
+            raise UserError(f"column '{column.name}' holds {name} values, which no model can use; leave it out")
+    return held.map(str, na_action="ignore")
+
+
+def _guessed(texts: pd.Series, early: np.ndarray | slice) -> pd.Series:
+    """Texts as numbers, dates, categories or texts, whichever the earliest of them are."""
+    known = texts.iloc[early].dropna()
+    if known.empty:
+        return texts.astype("category")
+    if not known.str.strip().str.match(CODE).any() and _as_numbers(known).notna().mean() >= MOSTLY:
+        return _as_numbers(texts)
+    if _iso(known).notna().mean() >= MOSTLY:
+        return _iso(texts)
+    many = known.nunique() > len(known) / 2
+    return texts if many and known.str.count(r"\S+").mean() >= WORDS else texts.astype("category")
+
+
+def _as_numbers(values: pd.Series) -> pd.Series:
+    if kind_of(values) == "number":
+        return _floats(values, numbers(values)) if kinds.is_datetime64_any_dtype(values) else values
+    texts = values.astype(object).map(lambda value: str(value).strip(), na_action="ignore")
+    plain = pd.to_numeric(texts, errors="coerce").astype(float)
+    if (left := texts.notna() & plain.isna()).any():
+        grouped = texts.where(left & texts.str.fullmatch(GROUPED, na=False)).str.replace(",", "")
+        plain = plain.fillna(pd.to_numeric(grouped, errors="coerce")).fillna(_clock(texts.where(left)))
+    return plain.replace([np.inf, -np.inf], np.nan)
+
+
+def _clock(held: pd.Series) -> pd.Series:
+    """Times of day as shares of a day; missing where a value is none."""
+    texts = held.map(str, na_action="ignore")
+    texts = texts.where(texts.str.fullmatch(CLOCK, na=False).astype(bool))
+    whole = texts.where(texts.str.count(":") != 1, texts + ":00")
+    return _floats(held, pd.to_timedelta(whole, errors="coerce").dt.total_seconds() / 86_400)
+
+
+def _as_dates(values: pd.Series) -> pd.Series:
+    if kinds.is_datetime64_any_dtype(values):
+        return values
+    known = values.dropna()
+    read = known if kinds.is_numeric_dtype(known) else moments(known)
+    if kinds.is_numeric_dtype(read):
+        form, valid = calendar_form(read.to_numpy())
+        dates = np.zeros(0, "datetime64[us]") if form is None else calendar_dates(read.to_numpy()[valid], form)
+        read = pd.Series(dates, index=known.index[valid])
+    else:
+        read = read.dt.tz_convert(None)
+    return read.reindex(values.index)
+
+
+def _iso(texts: pd.Series) -> pd.Series:
+    return pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601").dt.tz_convert(None)
+
+
+def _floats(column: pd.Series, values: np.ndarray | pd.Series) -> pd.Series:
+    return pd.Series(np.asarray(values, float), index=column.index, name=column.name)
+
+
+def _described(column: pd.Series, kind: str, values: pd.Series) -> Column:
+    missing, levels = int(values.isna().sum()), int(values.nunique())
+    unread, notes = missing - int(column.isna().sum()), []
+    if unread and kind in ("number", "date"):
+        notes.append(f"{unread:,} values cannot be read as {kind} and count as missing")
+    known = len(values) - missing
+    if kind == "category" and levels > FEW and levels > MANY * known:
+        notes.append(
+            f"{levels:,} levels in {known:,} rows: a model learns little from a category that hardly repeats; is it a "
+            "number, a date or a text, or to be ignored?"
+        )
+    return Column(str(column.name), kind, missing, levels, "; ".join(notes))
