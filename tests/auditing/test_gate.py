@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from driftline.auditing import gate
+from driftline.auditing import audit, gate
 from driftline.auditing.examples import table
 from driftline.cli.main import main
 from driftline.errors import UserError
@@ -141,3 +142,32 @@ def test_every_number_of_an_audit_can_be_named() -> None:
 
     found = audit(table(rows=400), time="when", target="y", model="logistic", period="100 rows")
     assert set(found.headline) <= gate.NAMES
+
+
+PRODUCTION = """
+from sklearn.compose import make_column_transformer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+def make():
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["colour"]), remainder="passthrough")
+    return make_pipeline(encode, DecisionTreeClassifier(max_depth=4, random_state=0))
+
+def search():
+    return GridSearchCV(make(), {"decisiontreeclassifier__max_depth": [2, 4]}, cv=2)
+"""
+
+
+@pytest.mark.parametrize("name", ["make", "search"])
+def test_a_pipeline_with_named_columns_is_audited_as_in_python(
+    driftline: Callable[..., tuple[int, str, str]], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "prod.py").write_text(PRODUCTION)
+    code, _, err = driftline(*GOOD[:5], "--model", f"prod.py:{name}", *GOOD[7:], "--quiet")
+    assert code == 0, err
+    content: dict[str, Any] = {}
+    exec(PRODUCTION, content)
+    expected = audit("t.csv", time="when", target="y", period="100 rows", model=content[name]())
+    assert json.loads(Path("audit.json").read_text(encoding="utf-8"))["headline"] == expected.headline

@@ -31,6 +31,8 @@ class Estimator:
         self.outputs_per_sample = outputs
         self.lessons: list[Lesson] = []
         self.unfitted = unfitted
+        self.given = False
+        """Whether it stands around an object that a user made, not around one of ours."""
         self._fitted: Any = None
 
     def __repr__(self) -> str:

@@ -74,7 +74,9 @@ def _as_model(name: str, made: Any, outputs: int, seed: Seed) -> Any:
         if isinstance(made, nn.Module):
             return prepared(made)
     if all(callable(getattr(made, verb, None)) for verb in ("fit", "predict")):
-        return of_object(name, made, outputs, seed)
+        model = of_object(name, made, outputs, seed)
+        model.given = True
+        return model
     raise UserError(
         f"model '{name}' made a {type(made).__name__}, which is no torch.nn.Module and lacks fit or predict"
     )

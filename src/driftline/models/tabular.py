@@ -189,15 +189,19 @@ def on_rows(
     prepares its inputs itself, a pipeline or an object of any other kind, is handed the rows as they were given. A
     random state that is not set is set from the seed.
     """
-    encode = isinstance(model, str)
-    model = _named(model, task, seed) if isinstance(model, str) else copy.deepcopy(model)
+    ours = False
+    if isinstance(model, str):
+        built = _named(model, task, seed)
+        model, ours = built.unfitted, not built.given
+    else:
+        model = copy.deepcopy(model)
     for verb in ("fit", "predict"):
         if not callable(getattr(model, verb, None)):
             raise UserError(f"a model needs fit and predict, and {type(model).__name__} has no {verb}")
     if isinstance(model, BaseEstimator):
         unset = [k for k, v in model.get_params().items() if k.split("__")[-1] == "random_state" and v is None]
         model.set_params(**{name: seed.value % 2**32 for name in unset})
-        model = Tabular(model) if encode or not _prepares(model) else model
+        model = Tabular(model) if ours or not _prepares(model) else model
     if as_given is not None and not isinstance(model, Tabular):
         table = as_given
     units = {"centre": task.centre, "scale": task.scale} if isinstance(task, Regression) else {}
@@ -212,12 +216,12 @@ def _prepares(model: BaseEstimator) -> bool:
     return any(isinstance(part, Pipeline | ColumnTransformer) for part in (model, *model.get_params().values()))
 
 
-def _named(name: str, task: Task, seed: Seed) -> Any:
+def _named(name: str, task: Task, seed: Seed) -> Estimator:
     """The estimator behind a model's name."""
     model = build(name, (), task.width, seed)
     if not isinstance(model, Estimator):
         raise UserError(f"model '{name}' is a network, and an audit takes models for tables, such as boosting")
-    return model.unfitted
+    return model
 
 
 def _topics(texts: pd.Series) -> Any:
