@@ -19,6 +19,7 @@ from driftline.auditing.examples import table
 from driftline.auditing.setting import Limits
 from driftline.data import frame as frames
 from driftline.errors import UserError
+from driftline.metrics.intervals import wilson
 
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "model": "logistic"}
 
@@ -265,6 +266,17 @@ def test_pure_noise_is_not_called_ageing() -> None:
 def test_the_drift_horizon_leaves_out_models_that_could_not_show_it(small: Audit) -> None:
     assert small.numbers["decay"]["dh"]["horizon"] == 3
     assert small.numbers["decay"]["dh"]["n"] == 3, "six periods: the models of the last three see fewer than three more"
+
+
+def test_horizons_stand_beside_their_false_alarm_rate(small: Audit) -> None:
+    decay = small.numbers["decay"]
+    for name in ("sh", "dh"):
+        assert 0 <= decay[name]["false_alarm"] < 0.15
+        assert decay[name]["low"] <= decay[name]["value"] <= decay[name]["high"]
+        assert f"by chance alone it would end for {decay[name]['false_alarm']:.0%} of models" in str(small)
+    cells = decay["matrix"]
+    low, high = wilson(round(cells["accuracy"][0][0] * cells["n"][0][0]), cells["n"][0][0])
+    assert (cells["low"][0][0], cells["high"][0][0]) == pytest.approx((low, high))
 
 
 def test_too_few_rows_is_not_called_too_little_overlap() -> None:

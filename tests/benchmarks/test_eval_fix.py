@@ -62,6 +62,16 @@ def test_split_last_tells_how_hard_each_period_is(tmp_path: Path) -> None:
     assert set(frame["metric"]) == {"fix-id"}
 
 
+def test_single_shares_have_wilsons_interval() -> None:
+    """Ten right answers of ten are no certainty, neither in a period nor pooled over two."""
+    probes = pd.DataFrame({"probe": ["1"] * 10 + ["2"] * 10 + ["3"] * 10, "correct": 1.0})
+    found = pd.DataFrame(eval_fix.score(probes, ["1", "2", "3"], "2", 50, np.random.default_rng(0)))
+    each, pooled = found[found["stat"] == "each"], found.query("metric == 'fix-id' and stat == 'mean'")
+    assert each["low"].tolist() == pytest.approx([0.7225] * 3, abs=5e-5)
+    assert pooled["low"].item() == pytest.approx(0.8389, abs=5e-5)
+    assert found["high"].tolist() == pytest.approx([1.0] * len(found))
+
+
 def test_an_unknown_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no period '22'\. Did you mean '2'"):
         driftline.run({**SPEC, "timeline": {"protocol": "fix", "split": "22"}}, runs=tmp_path)

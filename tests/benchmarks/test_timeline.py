@@ -17,8 +17,9 @@ from driftline.data import load
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec
 from driftline.errors import UserError
-from driftline.metrics.intervals import accuracy_matrix
-from driftline.metrics.temporal import adaptation_score, drift_horizon, stability_horizon
+from driftline.metrics.horizons import drift_horizon, stability_horizon
+from driftline.metrics.intervals import accuracy_matrix, standard_errors, wilson
+from driftline.metrics.temporal import adaptation_score
 from driftline.seeds import Seed
 
 SPEC = {
@@ -70,8 +71,11 @@ def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.Record) 
         assert mean["id"] == pytest.approx(np.diag(A).mean())
         assert mean["ood"] == pytest.approx(np.mean([A[t, t + 1 :].mean() for t in range(5)]))
         assert mean["tas"] == pytest.approx(adaptation_score(A).mean)
-        assert mean["sh"] == pytest.approx(stability_horizon(A, 0.9).mean)
-        assert mean["dh"] == pytest.approx(drift_horizon(A, 0.0, 0.15, 5, partial=True).mean)
+        assert mean["sh-paper"] == pytest.approx(stability_horizon(A, 0.9).mean)
+        assert mean["dh-paper"] == pytest.approx(drift_horizon(A, 0.0, 0.15, 3).mean)
+        error = standard_errors(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+        assert mean["sh"] == pytest.approx(stability_horizon(A, 0.9, error=error, allowance=1.96).mean)
+        assert mean["dh"] == pytest.approx(drift_horizon(A, 0.0, 0.15, 3, error=error, allowance=1.96).mean)
         worst = scores.query("metric == 'ood' and stat == 'minimum'")["value"].item()
         assert worst == pytest.approx(min(A[t, t + 1 :].mean() for t in range(5)))
         cells = scores.query("metric == 'accuracy'")
@@ -80,6 +84,32 @@ def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.Record) 
         assert (scores["n"] > 0).all(), "no number without its n"
         last = scores.query("metric == 'sh' and stat == 'each'").iloc[-1]
         assert last["time"] == "4", "the last period has no future, hence no horizon"
+
+
+def test_intervals_of_single_shares_are_wilsons_and_horizons_say_their_false_alarms(
+    record: driftline.record.Record,
+) -> None:
+    scores = record.runs[0].table("scores").set_index(["metric", "stat"])
+    for cells in (scores.loc[("accuracy", "each")], scores.loc[("id", "each")]):
+        low, high = wilson((cells["value"] * cells["n"]).round(), cells["n"])
+        np.testing.assert_allclose(cells["low"], low)
+        np.testing.assert_allclose(cells["high"], high)
+    alarms = scores.xs("false-alarm", level="stat")["value"]
+    assert set(alarms.index) == {"sh", "sh-paper", "sh-skip", "dh", "dh-paper", "dh-drop"}
+    assert alarms["dh"] < 0.1 < alarms["dh-paper"]
+    for metric in alarms.index:
+        for stat in ("each", "mean", "minimum"):
+            rows = scores.loc[[(metric, stat)]]
+            assert ((rows["low"] <= rows["value"]) & (rows["value"] <= rows["high"])).all()
+
+
+def test_an_allowance_of_none_is_the_papers_definition(tmp_path: Path) -> None:
+    spec = {**SPEC, "methods": ["erm"], "timeline": {"draws": 10, "allowance": 0}}
+    (run,) = driftline.run(spec, runs=tmp_path).runs
+    scores = run.table("scores").query("stat in ('mean', 'false-alarm')").set_index(["metric", "stat"])["value"]
+    for name in ("sh", "dh"):
+        for stat in ("mean", "false-alarm"):
+            assert scores[name, stat] == scores[f"{name}-paper", stat]
 
 
 def test_no_model_is_examined_on_what_it_was_shown(record: driftline.record.Record) -> None:

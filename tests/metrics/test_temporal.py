@@ -5,15 +5,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from driftline import registry
+from driftline.metrics.horizons import drift_horizon, stability_horizon
+from driftline.metrics.steps import Horizon, PerStep
 from driftline.metrics.temporal import (
-    Horizon,
-    PerStep,
     adaptation_score,
-    drift_horizon,
     eval_fix,
     in_distribution,
     out_of_distribution,
-    stability_horizon,
     transfer_ratio,
     worst_future,
 )

@@ -7,13 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from driftline.errors import UserError
+from driftline.metrics.horizons import drift_horizon, stability_horizon
 from driftline.metrics.temporal import (
     adaptation_score,
-    drift_horizon,
     eval_fix,
     in_distribution,
     out_of_distribution,
-    stability_horizon,
     transfer_ratio,
     worst_future,
 )

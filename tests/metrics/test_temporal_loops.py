@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
+from driftline.metrics.horizons import drift_horizon, stability_horizon
 from driftline.metrics.temporal import (
     adaptation_score,
-    drift_horizon,
     eval_fix,
     in_distribution,
     out_of_distribution,
-    stability_horizon,
     transfer_ratio,
     worst_future,
 )

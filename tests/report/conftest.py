@@ -121,7 +121,8 @@ def full_record(tmp_path: Path) -> Record:
                 for name in ("id", "ood", "tas")
                 for t in "ab"
             ]
-            rows = [*cell_rows("accuracy", accuracy), *cell_rows("ttr", transfer), *each, *summary_rows(means)]
+            alarm = ("dh", "false-alarm", None, None, 0.03, float("nan"), float("nan"), 2, "times")
+            rows = [*cell_rows("accuracy", accuracy), *cell_rows("ttr", transfer), *each, *summary_rows(means), alarm]
             runs.append(write_run(tmp_path, label, seed, rows))
     return Record(runs)
 

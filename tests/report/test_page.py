@@ -68,6 +68,11 @@ def described(figures: dict[str, Any], start: str) -> list[dict[str, Any]]:
     return [spec for spec in figures["charts"].values() if spec["description"].startswith(start)]
 
 
+def test_a_horizon_stands_beside_its_false_alarm_rate(text: str) -> None:
+    assert text.count("<small>FA 3%</small>") == 2, "two methods, and the drift horizon only"
+    assert "FA: false alarms, the share of models whose horizon would end" in text
+
+
 def test_it_is_written_whole_and_small(full_record: Record, tmp_path: Path) -> None:
     output = tmp_path / "deep" / "report.html"
     write_report(full_record, output)

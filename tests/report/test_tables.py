@@ -2,6 +2,7 @@ import csv
 import io
 import math
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from driftline.benchmarks.test_time import Options as StreamOptions
 from driftline.errors import UserError
 from driftline.record import Record, Run, seal
 from driftline.report.cells import Measured, measured, over
@@ -18,6 +20,8 @@ from driftline.report.page import page
 from driftline.report.results import Cell, ResultTable
 from driftline.report.spread import cut, leaders
 from driftline.report.tables import render, result_table
+
+from .conftest import summary_rows, write_run
 
 Make = Callable[..., Record]
 T2 = 4.302652729911275  # the 97.5% point of Student's t with two degrees of freedom
@@ -42,17 +46,47 @@ def test_one_seed_keeps_its_own_interval_and_nothing_is_marked(make_record: Make
     record = make_record({"erm": [0.5], "ft": [0.6]})
     (table,) = result_table(record)
     cell = ood(table, "ft")
-    assert (cell.value, cell.low, cell.high, cell.interval) == (0.6, pytest.approx(0.5), pytest.approx(0.8), "examples")
+    assert (cell.value, cell.low, cell.high, cell.interval) == (
+        0.6,
+        pytest.approx(0.5),
+        pytest.approx(0.8),
+        "test examples",
+    )
     text = render([table], "md")
     assert "**" not in text
-    assert "bootstrap interval over test examples" in text
+    assert "95% interval over test examples (one seed)" in text
     assert "telling methods apart takes at least three seeds" in text
+
+
+def test_one_seed_of_a_stream_says_that_blocks_of_batches_were_drawn(tmp_path: Path) -> None:
+    changes = {"run__benchmark": "test-time", "run__options": StreamOptions().model_dump(mode="json"), "metrics": {}}
+    run = write_run(tmp_path, "frozen", 0, summary_rows({("stream-accuracy", "mean"): 0.5}), **changes)
+    text = render(result_table(Record([run])), "md")
+    assert "95% interval over blocks of consecutive batches (one seed)" in text
+    assert "test examples" not in text
+
+
+def test_the_false_alarm_rate_stands_beside_a_horizon_everywhere(tmp_path: Path) -> None:
+    numbers = {("ood", "mean"): 0.8, ("dh", "mean"): 4.5}
+    runs = []
+    for seed, rate in ((0, 0.02), (1, 0.04)):
+        rows = [*summary_rows(numbers), ("dh", "false-alarm", None, None, rate, math.nan, math.nan, 9, "times")]
+        runs.append(write_run(tmp_path, "erm", seed, rows))
+    record = Record(runs)
+    (table,) = result_table(record)
+    cell = table.cell("erm", "dh", "mean")
+    assert cell is not None
+    assert cell.false_alarm == pytest.approx(0.03)
+    assert "4.50 [4.50, 4.50] FA 3% |" in render([table], "md")
+    assert "FA 3\\%" in render([table], "latex")
+    assert [row["false_alarm"] for row in csv.DictReader(io.StringIO(render([table], "csv")))] == ["", "0.03", ""]
+    assert "FA: false alarms, the share of models whose horizon would end" in render([table], "md")
 
 
 def test_a_seed_without_a_value_is_left_out(make_record: Make) -> None:
     (table,) = result_table(make_record({"erm": [0.5, math.nan], "ft": [math.nan, math.nan]}))
     cell = ood(table, "erm")
-    assert (cell.value, cell.low, cell.interval, cell.seeds) == (0.5, pytest.approx(0.4), "examples", 1)
+    assert (cell.value, cell.low, cell.interval, cell.seeds) == (0.5, pytest.approx(0.4), "test examples", 1)
     assert table.cell("ft", "ood", "mean") is None
 
 
@@ -159,6 +193,7 @@ def test_csv_is_tidy_and_exact(golden: tuple[ResultTable, ...]) -> None:
         "n",
         "unit",
         "best",
+        "false_alarm",
     ]
     assert [row["best"] for row in rows] == ["1", "1", "0", "0", "0", "0"]
     assert [(row["method"], row["metric"]) for row in rows] == [

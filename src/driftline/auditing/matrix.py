@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial as fix
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,27 @@ from driftline import loop
 from driftline.auditing.setting import Setting, draw
 from driftline.benchmarks.timeline import LaterPeriods, columns_of, scored
 from driftline.learners.erm import ERM
-from driftline.metrics.intervals import accuracy_matrix, percentile_interval, resample, resample_mean
+from driftline.metrics.horizons import drift_horizon, false_alarm, horizon_bounds, stability_horizon
+from driftline.metrics.intervals import (
+    Interval,
+    accuracy_matrix,
+    are_shares,
+    percentile_interval,
+    resample,
+    resample_mean,
+    standard_error,
+    standard_errors,
+    wilson,
+)
 from driftline.metrics.steps import Horizon, ahead, oracles
-from driftline.metrics.temporal import adaptation_score, drift_horizon, stability_horizon, transfer_ratio
+from driftline.metrics.temporal import adaptation_score, transfer_ratio
 from driftline.record import Recorder
 from driftline.reveal import Revealing
 from driftline.streams.periods import Deployment
 from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 DRAWS = 500
-EPSILON, THRESHOLD = 0.01, 0.15
+EPSILON, THRESHOLD, ALLOWANCE = 0.01, 0.15, 1.96  # the allowance in standard errors
 
 
 class Kept(Recorder):
@@ -87,8 +99,13 @@ def logged(setting: Setting) -> pd.DataFrame:
 
 def measured(value: Any, draws: Any, n: int, unit: str, **more: Any) -> dict[str, Any]:
     """A number with its interval and what it rests on."""
-    low, high = percentile_interval(draws)
-    return {"value": number(value), "low": number(low), "high": number(high), "n": int(n), "unit": unit, **more}
+    return bounded(value, percentile_interval(draws), n, unit, **more)
+
+
+def bounded(value: Any, ends: Interval, n: int, unit: str, **more: Any) -> dict[str, Any]:
+    """Return a number with this interval and what it rests on."""
+    low, high = map(number, ends)
+    return {"value": number(value), "low": low, "high": high, "n": int(n), "unit": unit, **more}
 
 
 def number(value: Any) -> float | None:
@@ -104,28 +121,46 @@ def decay(setting: Setting, probes: pd.DataFrame, delta: float) -> dict[str, Any
     draws = resample(columns, DRAWS, setting.seed.child("bootstrap").numpy())
     raw, raw_draws = A, draws  # a cut at 0 would flatter the small held-out parts of the diagonal
     A, draws = np.maximum(A, 0), np.maximum(draws, 0)
-    ahead = max(1, len(A) // 2)  # models with fewer later periods are left out: they could not show decay
-    drift: dict[str, Any] = {"epsilon": EPSILON, "threshold": THRESHOLD, "direction": "drop", "horizon": ahead}
-    summaries = {
-        "tas": (adaptation_score(A), adaptation_score(draws)),
-        "sh": (stability_horizon(A, delta), stability_horizon(draws, delta)),
-        "dh": (drift_horizon(A, **drift), drift_horizon(draws, **drift)),
-    }
-    made: dict[str, Any] = {}
-    for name, (whole, drawn) in summaries.items():
-        models = int(np.isfinite(whole.entering).sum())
-        censored = {"censored": int((whole.censored & whole.counted).sum())} if isinstance(whole, Horizon) else {}
-        made[name] = measured(whole.mean, drawn.mean, models, "models", **censored)
-        made[f"{name}_minimum"] = measured(whole.minimum, drawn.minimum, models, "models")
-    made["dh"]["horizon"] = ahead
+    far = max(1, len(A) // 2)  # models with fewer later periods are left out: they could not show decay
+    drifts = fix(drift_horizon, epsilon=EPSILON, threshold=THRESHOLD, direction="drop", horizon=far)
+    errors = standard_errors(columns)
+    made = _adaptation(A, draws)
+    made |= _horizon("sh", fix(stability_horizon, delta=delta), A, errors)
+    made |= _horizon("dh", drifts, A, errors)
+    made["dh"]["horizon"] = far
     made |= dict(_blame(raw, raw_draws, n))
-    made["matrix"] = _matrix(A, draws, n) | {"delta": delta}
+    cells = wilson(np.nan_to_num(A * n), n) if are_shares(columns) else percentile_interval(draws)
+    made["matrix"] = _matrix(A, draws, cells, n) | {"delta": delta}
     return made
 
 
-def _matrix(A: np.ndarray, draws: np.ndarray, n: np.ndarray) -> dict[str, Any]:
+def _adaptation(A: np.ndarray, draws: np.ndarray) -> dict[str, Any]:
+    """TAS; noise can only lower a ratio that is clipped at 1, so the upper ends are those before clipping."""
+    whole, clipped, raw = adaptation_score(A), adaptation_score(draws), adaptation_score(draws, clipping="none")
+    models = int(np.isfinite(whole.values).sum())
+    made = {}
+    for name, stat in (("tas", "mean"), ("tas_minimum", "minimum")):
+        low, high = (percentile_interval(getattr(drawn, stat)) for drawn in (clipped, raw))
+        ends = Interval(low.low, np.minimum(high.high, 1))
+        made[name] = bounded(getattr(whole, stat), ends, models, "models")
+    return made
+
+
+def _horizon(name: str, compute: Callable[..., Horizon], A: np.ndarray, errors: np.ndarray) -> dict[str, Any]:
+    """A horizon beyond noise: mean and minimum over models, and how often it would end in a world without drift."""
+    beyond = fix(compute, error=errors, allowance=ALLOWANCE)
+    whole, bounds = beyond(A), horizon_bounds(compute, A, errors)
+    models, censored = int(whole.counted.sum()), int((whole.censored & whole.counted).sum())
+    more = {"censored": censored, "false_alarm": number(false_alarm(beyond, A, errors))}
+    return {
+        name: bounded(whole.mean, bounds.mean, models, "models", **more),
+        f"{name}_minimum": bounded(whole.minimum, bounds.minimum, models, "models"),
+    }
+
+
+def _matrix(A: np.ndarray, draws: np.ndarray, cells: Interval, n: np.ndarray) -> dict[str, Any]:
     """A(t, tau) and g(t, tau) with the ends of their intervals, and how many answers each cell rests on."""
-    low, high = (listed(end) for end in percentile_interval(draws))
+    low, high = (listed(end) for end in cells)
     ttr_low, ttr_high = (listed(end) for end in percentile_interval(transfer_ratio(draws)))
     ends = {"low": low, "high": high, "ttr_low": ttr_low, "ttr_high": ttr_high}
     return {"accuracy": listed(A), "ttr": listed(transfer_ratio(A)), "n": n.tolist(), **ends}
@@ -174,11 +209,10 @@ def log_decay(setting: Setting, probes: pd.DataFrame) -> dict[str, Any]:
     draws = np.stack([resample_mean(part, DRAWS, random) for part in values], axis=1)
     row, draws = np.maximum(row, 0), np.maximum(draws, 0)
     n = [len(part) for part in values]
-    A, drawn = _one_row(row), _one_row(draws)
-    horizon = drift_horizon(A, EPSILON, THRESHOLD, len(row) - 1, "drop", partial=True)
-    other = drift_horizon(drawn, EPSILON, THRESHOLD, len(row) - 1, "drop", partial=True)
+    errors = _one_row(np.array([standard_error(part, np.ones(len(part))) for part in values]))
+    drifts = fix(drift_horizon, epsilon=EPSILON, threshold=THRESHOLD, horizon=len(row) - 1, direction="drop")
     return {
-        "dh": measured(horizon.mean, other.mean, 1, "models", censored=int(horizon.censored[0])),
+        "dh": _horizon("dh", fix(drifts, partial=True), _one_row(row), errors)["dh"],
         "first_own": measured(row[0], draws[:, 0], n[0], "answers"),
         "first_later": measured(known_mean(row[1:]), known_mean(draws[:, 1:]), sum(n[1:]), "answers"),
         "course": [measured(v, d, k, "answers") for v, d, k in zip(row, draws.T, n, strict=True)],

@@ -158,7 +158,7 @@ def _horizons(numbers: Mapping[str, Any]) -> str:
     bound = f", {sh['censored']} of them until the data end: a lower bound" if sh["censored"] else ""
     return (
         f"A model keeps {100 * delta:g}% of a new model's {_measure(numbers)} for {sh['value']:.1f} {unit} "
-        f"{interval(sh, 1)} on average{length} (SH; n = {sh['n']} models{bound}); the shortest for "
+        f"{interval(sh, 1)} on average{length} (SH; n = {sh['n']} models{bound}{_chance(sh)}); the shortest for "
         f"{decay['sh_minimum']['value']:.0f}. {evident}"
     )
 
@@ -168,10 +168,15 @@ def _evident(dh: Mapping[str, Any], unit: str, most: int) -> str:
         return "When decay becomes evident (DH) is not known: no model has a score in all the periods it takes."
     text = (
         f"Decay becomes evident after {dh['value']:.1f} {unit} {interval(dh, 1)} on average (DH: accumulated drops "
-        f"beyond 1 point exceed 15 points; n = {dh['n']}"
+        f"beyond noise and 1 point exceed 15 points; n = {dh['n']}"
     )
     never = f", {dh['censored']} never, counted as one more than {dh.get('horizon', most)}" if dh["censored"] else ""
-    return f"{text}{never})."
+    return f"{text}{never}{_chance(dh)})."
+
+
+def _chance(horizon: Mapping[str, Any]) -> str:
+    """The false-alarm rate of a horizon in words."""
+    return f"; by chance alone it would end for {horizon['false_alarm']:.0%} of models"
 
 
 def _shift(numbers: Mapping[str, Any]) -> str:

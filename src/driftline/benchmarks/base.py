@@ -18,11 +18,11 @@ from driftline.types import Probe, Reveal, Samples, Step, Stream
 
 SCORES = {
     "metric": "str",
-    "stat": "str",  # "each" time or cell, or a summary over times: "mean", "minimum", "final"
+    "stat": "str",  # "each" time or cell, or a summary over times: "mean", "minimum", "final", "false-alarm"
     "time": "str",
     "tau": "str",
     "value": "float64",
-    "low": "float64",  # 95 % bootstrap interval over test examples
+    "low": "float64",  # 95 % interval of this run (docs/statistics.md)
     "high": "float64",
     "n": "int64",
     "unit": "str",  # what n counts: examples, or times that enter a summary
@@ -100,6 +100,8 @@ class Benchmark(Protocol):
     headline: ClassVar[tuple[tuple[str, str], ...]]
     """The (metric, statistic) pairs that a result table shows, in order."""
     options: ClassVar[type[Options]]
+    interval_over: ClassVar[str] = "test examples"
+    """What the summary intervals of a single run are over, as captions say it."""
 
     def lay_out(self, dataset: Dataset, options: Any, seed: Seed) -> Layout:
         """Choose stream, probes and upstream data."""

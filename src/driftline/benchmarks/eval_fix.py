@@ -17,7 +17,7 @@ import pandas as pd
 from driftline.benchmarks.base import Layout
 from driftline.errors import unknown
 from driftline.metrics.fixed import identity, later_mean, later_worst
-from driftline.metrics.intervals import percentile_interval, resample_mean
+from driftline.metrics.intervals import Interval, mean_interval, percentile_interval, resample_mean
 from driftline.streams import Deployment, Periods
 from driftline.types import Probe, Samples, Step
 
@@ -70,17 +70,18 @@ def score(
     drawn = np.stack([np.maximum(resample_mean(value, draws, random), 0) for value in values.values()], axis=-1)
     n = np.array([len(value) for value in values.values()])
     for k, name in enumerate(values):
-        low, high = percentile_interval(drawn[:, k])
-        cell = {"value": accuracy[k], "low": low, "high": high, "n": n[k], "unit": "examples"}
+        ends = mean_interval(values[name], drawn[:, k])
+        cell = {"value": accuracy[k], **ends._asdict(), "n": n[k], "unit": "examples"}
         yield {"metric": "fix-id" if k < end else "fix-ood", "stat": "each", "time": name, **cell}
     if end:
-        own = identity(accuracy[:end], n[:end]), identity(drawn[:, :end], n[:end])
-        yield _summary("fix-id", *own, int(n[:end].sum()), "examples")
+        pooled = np.concatenate(list(values.values())[:end])
+        ends = mean_interval(pooled, identity(drawn[:, :end], n[:end]))
+        yield _summary("fix-id", identity(accuracy[:end], n[:end]), ends, int(n[:end].sum()), "examples")
     if end < len(values):
         for metric, compute in (("fix-ood", later_mean), ("fix-worst", later_worst)):
-            yield _summary(metric, compute(accuracy[end:]), compute(drawn[:, end:]), len(values) - end, "times")
+            ends = percentile_interval(compute(drawn[:, end:]))
+            yield _summary(metric, compute(accuracy[end:]), ends, len(values) - end, "times")
 
 
-def _summary(metric: str, value: float, draws: np.ndarray, n: int, unit: str) -> dict[str, Any]:
-    low, high = percentile_interval(draws)
-    return {"metric": metric, "stat": "mean", "value": value, "low": low, "high": high, "n": n, "unit": unit}
+def _summary(metric: str, value: float, ends: Interval, n: int, unit: str) -> dict[str, Any]:
+    return {"metric": metric, "stat": "mean", "value": value, **ends._asdict(), "n": n, "unit": unit}

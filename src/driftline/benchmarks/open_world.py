@@ -127,6 +127,7 @@ class OpenWorldBenchmark:
         *((name, "mean") for name in ("k+1", "matched-auroc-mdt", "unseen-auroc-mdt", "clock-auroc")),
     )
     options: ClassVar[type[base.Options]] = Options
+    interval_over: ClassVar[str] = "test examples, or classes where n counts classes"
 
     def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
         """The sequence of this seed."""

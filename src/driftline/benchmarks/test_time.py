@@ -121,6 +121,7 @@ class TestTime:
         ("last-tenth", "mean"),
     )
     options: ClassVar[type[base.Options]] = Options
+    interval_over: ClassVar[str] = "blocks of consecutive batches"
 
     def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
         """The stream of this seed; its order of corruptions and its images both depend on it."""

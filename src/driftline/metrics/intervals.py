@@ -77,15 +77,41 @@ def accuracy_matrix(columns: Sequence[Column]) -> tuple[np.ndarray, np.ndarray]:
     return A, n
 
 
+def standard_errors(columns: Sequence[Column]) -> np.ndarray:
+    """Standard errors of the A[t,tau] of `accuracy_matrix`, never 0 where a model was examined.
+
+    >>> standard_errors([Column([], np.ones(40))]).round(3)
+    array([[0.033]])
+    """
+    errors = np.full((len(columns), len(columns)), np.nan)
+    for tau, column in enumerate(_in_order(columns)):
+        errors[: tau + 1, tau] = standard_error(*_tally(column))
+    return errors
+
+
+def standard_error(right: np.ndarray, examined: np.ndarray) -> np.ndarray:
+    """Standard error of the share of right answers, from 0 or 1 per example along the first axis; NaN for no examples.
+
+    sqrt(variance / n), the variance taken with two right and two wrong answers more, as Agresti and Coull do: 40 right
+    answers of 40 do not make the next one certain.
+    """
+    n = examined.sum(axis=0)
+    mean, square = ((part.sum(axis=0) + 2) / (n + 4) for part in (right, right**2))
+    return np.asarray(np.where(n > 0, np.sqrt((square - mean**2) / np.maximum(n, 1)), np.nan))
+
+
 def resample(columns: Sequence[Column], draws: int, rng: np.random.Generator) -> np.ndarray:
     """Accuracy matrices (draws, T, T) of examples drawn anew, with replacement, within each period.
+
+    The diagonal has few examples. If they happen to be all right, drawing them anew shows no noise at all; normal noise
+    is added to its draws until their spread is that of `standard_errors`.
 
     Feed them to any metric of `driftline.metrics.temporal`, and its results to `percentile_interval`.
 
     >>> column = Column(later=[[1, 1, 0, 0]], own=[np.nan, np.nan, 1, 1])
     >>> A = resample([Column([], [1.0]), column], draws=100, rng=np.random.default_rng(0))
-    >>> A.shape, A[:, 1, 1].min().item(), A[:, 0, 1].std().item() > 0
-    ((100, 2, 2), 1.0, False)
+    >>> A.shape, A[:, 1, 1].min().item() < 1, A[:, 0, 1].std().item() > 0
+    ((100, 2, 2), True, False)
     """
     if draws < 1:
         raise UserError(f"a bootstrap needs at least one draw, not {draws}")
@@ -97,6 +123,8 @@ def resample(columns: Sequence[Column], draws: int, rng: np.random.Generator) ->
         for start in range(0, draws, chunk):
             weights = _weights(held_out, min(chunk, draws - start), rng)
             A[start : start + chunk, : tau + 1, tau] = _share(weights @ right, weights @ examined)
+        own = A[:, tau, tau] + rng.standard_normal(draws) * _missing_spread(right[:, -1], examined[:, -1])
+        A[:, tau, tau] = np.clip(own, right.min(initial=0), 1)
     return A
 
 
@@ -171,6 +199,26 @@ def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Interval:
     return Interval(*(np.clip(end, 0, 1)[()] for end in ends))
 
 
+def mean_interval(values: ArrayLike, draws: ArrayLike) -> Interval:
+    """Interval of the mean of the values: Wilson's where each is 0 or 1, else the middle 95 % of its resamples.
+
+    >>> low, high = mean_interval([1.0, 1.0, 1.0], draws=[1.0, 1.0])
+    >>> round(float(low), 3), float(high)
+    (0.438, 1.0)
+    """
+    values = np.asarray(values, dtype=float)
+    return wilson(values.sum(), len(values)) if np.isin(values, (0, 1)).all() else percentile_interval(draws)
+
+
+def are_shares(columns: Sequence[Column]) -> bool:
+    """Whether every answer is right or wrong, so that each accuracy is the share of a single count.
+
+    >>> are_shares([Column([], [1.0, np.nan, 0.0])]), are_shares([Column([], [0.5])])
+    (True, False)
+    """
+    return all(np.isin(scores[~np.isnan(scores)], (0, 1)).all() for scores in (column.scores for column in columns))
+
+
 def _in_order(columns: Sequence[Column]) -> Sequence[Column]:
     if not columns:
         raise UserError("no columns: give one per period, in time order")
@@ -184,6 +232,13 @@ def _tally(column: Column) -> tuple[np.ndarray, np.ndarray]:
     """Right answers and examinations, both n x models."""
     scores = column.scores.T
     return np.nan_to_num(scores), (~np.isnan(scores)).astype(float)
+
+
+def _missing_spread(right: np.ndarray, examined: np.ndarray) -> np.ndarray:
+    """The standard deviation that resampled means lack to have the standard error."""
+    n = np.maximum(1, examined.sum())
+    resampled = ((right**2).sum() / n - (right.sum() / n) ** 2) / n
+    return np.asarray(np.sqrt(np.maximum(0, standard_error(right, examined) ** 2 - resampled)))
 
 
 def _weights(held_out: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:

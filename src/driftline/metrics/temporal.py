@@ -8,8 +8,8 @@ Iovine, Ziffer, Della Valle, "Tracking Adaptation Time: Metrics for Temporal Dis
 public code. Where its text admits several readings the default is ours and each other one is a keyword away.
 
 A period that was not evaluated concerns only the rows t that look at it. At the end of a row it shortens the
-future. As a gap inside the future it makes a mean (TAS, OOD), a minimum or a DH NaN, unless `partial=True`,
-which uses the steps there are; SH stops before it (censored: a lower bound) or skips it, see `gaps`.
+future. As a gap inside the future it makes a mean (TAS, OOD), a minimum NaN, unless `partial=True`,
+which uses the steps there are. The horizons SH and DH are in `driftline.metrics.horizons`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,11 @@ from driftline.errors import UserError, unknown
 from driftline.metrics import metric
 from driftline.metrics.steps import (
     TOLERANCE,
-    Horizon,
     PerStep,
     accuracies,
     ahead,
-    furthest,
     mean,
     oracles,
-    positive,
     window,
 )
 
@@ -48,7 +45,8 @@ class EvalFix(NamedTuple):
     worst: Any
 
 
-def _example(**settings: Any) -> Callable[[np.random.Generator], dict[str, Any]]:
+def example(**settings: Any) -> Callable[[np.random.Generator], dict[str, Any]]:
+    """Return a maker of example inputs: random accuracies of six periods, and these settings."""
     return lambda rng: {"A": np.where(np.tri(6, k=-1) > 0, np.nan, rng.uniform(0.3, 1.0, (6, 6))), **settings}
 
 
@@ -58,7 +56,7 @@ def _example(**settings: Any) -> Callable[[np.random.Generator], dict[str, Any]]
     better="higher",
     unit="share",
     paper=PAPER,
-    example=_example(),
+    example=example(),
 )
 def accuracy(A: ArrayLike) -> np.ndarray:
     """The accuracies themselves, checked: fractions, square, NaN where not evaluated. Higher is better."""
@@ -71,7 +69,7 @@ def accuracy(A: ArrayLike) -> np.ndarray:
     better="higher",
     unit="share",
     paper=PAPER,
-    example=_example(),
+    example=example(),
 )
 def transfer_ratio(A: ArrayLike, clip: bool = True) -> np.ndarray:
     """Temporal transfer ratio: what the model of t achieves at tau, as a share of the model of tau.
@@ -91,91 +89,12 @@ def transfer_ratio(A: ArrayLike, clip: bool = True) -> np.ndarray:
 
 
 @metric(
-    "sh",
-    formula="SH(t) = max{h >= 0 : g(t,t+1), ..., g(t,t+h) all >= delta}",
-    better="higher",
-    unit="steps",
-    paper=PAPER,
-    example=_example(delta=0.8),
-)
-def stability_horizon(A: ArrayLike, delta: float, gaps: Literal["stop", "skip"] = "stop") -> Horizon:
-    """Stability horizon: for how many periods the model of t keeps a share `delta` of the oracle.
-
-    SH(t) = max{h : g(t,t+1), ..., g(t,t+h) all >= delta}: the steps before the first dip, or before the first
-    period without a g. `gaps="skip"` is the paper's formula to the letter, max{h : g(t,t+h) >= delta}, which
-    jumps over both. Higher is better. A row that never drops has its available steps, censored. A row
-    of which no future step can be checked, such as the last, is 0, censored, and not counted in the mean.
-
-    >>> A = [[0.80, 0.72, 0.45, 0.60], [0, 0.75, 0.66, 0.63], [0, 0, 0.60, 0.80], [0, 0, 0, 0.70]]
-    >>> stability_horizon(A, delta=0.8).values, stability_horizon(A, delta=0.8, gaps="skip").values
-    (array([1., 2., 1., 0.]), array([3., 2., 1., 0.]))
-    """
-    A = accuracies(A)
-    _choice("gaps", gaps, ("stop", "skip"))
-    _fraction("delta", delta, 1)
-    g = ahead(transfer_ratio(A))[..., 1:]
-    checked, kept = ~np.isnan(g), g >= delta - TOLERANCE
-    if gaps == "stop":
-        checked, kept = (np.logical_and.accumulate(mask, axis=-1) for mask in (checked, kept))
-    steps, available = furthest(kept), furthest(checked)
-    exists = ~np.isnan(ahead(A)).all(axis=-1)
-    values = np.where(exists, steps, np.nan)
-    return Horizon(values, censored=exists & (steps == available), counted=available > 0)
-
-
-@metric(
-    "dh",
-    formula="DH(t) = min{h : S_h > threshold}, else horizon + 1; S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon)",
-    better="higher",
-    unit="steps",
-    paper=PAPER,
-    example=_example(epsilon=0.02, threshold=0.15, horizon=3),
-)
-def drift_horizon(
-    A: ArrayLike,
-    epsilon: float,
-    threshold: float,
-    horizon: int,
-    direction: Literal["both", "drop"] = "both",
-    partial: bool = False,
-) -> Horizon:
-    """Drift horizon: the first period at which a CUSUM of the change in accuracy raises the alarm.
-
-    S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon), DH(t) = min{h <= horizon : S_h > threshold}.
-    Higher is better: drift comes later. It knows no oracle, so harder data count as drift, and so do
-    improvements, unless `direction="drop"`: Page's one-sided test, with A[t,t] - A[t,t+h] for the absolute
-    value, so that a gain pays back earlier losses. The paper does not state its epsilon, hence no default.
-
-    Never crossed: NaN, censored, and `horizon + 1` in `paper` and the summaries. Rows without A[t,t] or any
-    of the `horizon` steps are left out; with `partial=True` a missing step leaves S as it is.
-
-    >>> result = drift_horizon([[0.9, 0.7], [np.nan, 0.9]], epsilon=0.0, threshold=0.15, horizon=1)
-    >>> result.values, float(result.mean)
-    (array([ 1., nan]), 1.0)
-    """
-    _choice("direction", direction, ("both", "drop"))
-    _fraction("epsilon", epsilon, 1)
-    positive("horizon", horizon)
-    _fraction("threshold", threshold, horizon)
-    rows = ahead(accuracies(A))
-    change = rows[..., :1] - rows[..., 1:]
-    change = np.abs(change) if direction == "both" else change
-    use, counted = window(~np.isnan(change), horizon, partial)
-    total, first = np.zeros(counted.shape), np.full(counted.shape, np.nan)
-    for h in range(change.shape[-1]):
-        total = np.where(use[..., h], np.maximum(0, total + change[..., h] - epsilon), total)
-        first = np.where(np.isnan(first) & (total > threshold + TOLERANCE), h + 1, first)
-    values = np.where(counted, first, np.nan)
-    return Horizon(values, censored=counted & np.isnan(values), counted=counted, sentinel=horizon + 1)
-
-
-@metric(
     "tas",
     formula="TAS(t) = min(1, mean_k A[t,t+k] / mean_k A[t+k,t+k])",
     better="higher",
     unit="share",
     paper=PAPER,
-    example=_example(),
+    example=example(),
 )
 def adaptation_score(
     A: ArrayLike,
@@ -198,7 +117,7 @@ def adaptation_score(
     (array([0.863415, 0.992308, 1.      ,      nan]), 0.951907)
     """
     A = accuracies(A)
-    _choice("clipping", clipping, CLIPPINGS)
+    choice("clipping", clipping, CLIPPINGS)
     accuracy, oracle = (ahead(x)[..., 1:] for x in (A, np.broadcast_to(oracles(A), A.shape)))
     use, counted = window(~np.isnan(accuracy + oracle), horizon, partial)
     if clipping in ("transfer", "raw-transfer"):
@@ -217,7 +136,7 @@ def adaptation_score(
     unit="share",
     within=(0, 1),
     paper=WILD_TIME,
-    example=_example(),
+    example=example(),
 )
 def in_distribution(A: ArrayLike) -> PerStep:
     """Accuracy of each model on held-out data of its own period, A[t,t]. Higher is better.
@@ -235,7 +154,7 @@ def in_distribution(A: ArrayLike) -> PerStep:
     unit="share",
     within=(0, 1),
     paper=WILD_TIME,
-    example=_example(),
+    example=example(),
 )
 def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
     """Mean accuracy of each model over its future, mean_k A[t,t+k] for k = 1..horizon. Higher is better.
@@ -254,7 +173,7 @@ def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool 
     unit="share",
     within=(0, 1),
     paper=WILD_TIME,
-    example=_example(),
+    example=example(),
 )
 def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
     """Accuracy of each model on the worst period of its future, min_k A[t,t+k]. Higher is better.
@@ -281,31 +200,17 @@ def eval_fix(A: ArrayLike, split: int) -> EvalFix:
     return EvalFix(out_of_distribution(A)[..., split], worst_future(A)[..., split])
 
 
-def _choice(what: str, given: str, known: tuple[str, ...]) -> None:
+def choice(what: str, given: str, known: tuple[str, ...]) -> None:
+    """Refuse anything but one of the known names."""
     if given not in known:
         raise unknown(what, given, known)
 
 
-def _fraction(what: str, given: float, most: float) -> None:
-    if not 0 <= given <= most:
-        raise UserError(f"{what} is on the scale of fractions, from 0 to {most}, not {given}")
-
-
-def _variant(name: str, formula: str, compute: Callable[..., Any], **example: Any) -> None:
-    unit: Literal["share", "steps"] = "steps" if name.startswith(("sh", "dh")) else "share"
-    metric(name, formula=formula, better="higher", unit=unit, paper=PAPER, example=_example(**example))(compute)
+def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:
+    metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example(**settings))(compute)
 
 
 _variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False))
-_variant("sh-skip", "SH(t) = max{h >= 0 : g(t,t+h) >= delta}", fix(stability_horizon, gaps="skip"), delta=0.8)
-_variant(
-    "dh-drop",
-    "DH(t) = min{h : S_h > threshold}, else horizon + 1; S_h = max(0, S_{h-1} + A[t,t] - A[t,t+h] - epsilon)",
-    fix(drift_horizon, direction="drop"),
-    epsilon=0.02,
-    threshold=0.15,
-    horizon=3,
-)
 for _name, _clipping, _formula in (
     ("tas-unclipped", "none", "mean_k A[t,t+k] / mean_k A[t+k,t+k]"),
     ("tas-elementwise", "elementwise", "mean_k min(A[t,t+k], A[t+k,t+k]) / mean_k A[t+k,t+k]"),

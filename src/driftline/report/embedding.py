@@ -9,7 +9,7 @@ from typing import Any
 
 from driftline.report.notes import images, points
 from driftline.report.palette import Look, link, paint, units
-from driftline.report.results import shown, shown_amount, shown_interval
+from driftline.report.results import shown, shown_amount, shown_false_alarm, shown_interval
 from driftline.report.series import DIGITS, Series
 from driftline.report.spoken import spoken
 
@@ -109,9 +109,8 @@ def template(name: str = "page.html.j2", package: str = "driftline.report") -> A
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    rules.globals.update(
-        shown=shown, shown_interval=shown_interval, shown_amount=shown_amount, points=points, images=images, zip=zip
-    )
+    rules.globals.update(shown=shown, shown_interval=shown_interval, shown_amount=shown_amount)
+    rules.globals.update(shown_false_alarm=shown_false_alarm, points=points, images=images, zip=zip)
     return rules.get_template(name)
 
 

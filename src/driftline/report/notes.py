@@ -10,11 +10,14 @@ from driftline.record import Run
 from driftline.report.against_frozen import STREAM, Number, Standing, standings
 from driftline.report.beside import full_scale
 from driftline.report.marks import BASELINE, FROZEN, ORACLE
-from driftline.report.results import NONE, Cell, Column, ResultTable, shown, shown_interval
+from driftline.report.results import NONE, Cell, Column, ResultTable, shown, shown_false_alarm, shown_interval
 from driftline.report.speeds import OverSpeeds
 
 T_INTERVAL = "95% t-interval over seeds"
-BOOTSTRAP = "95% bootstrap interval over test examples (one seed)"
+FALSE_ALARMS = (
+    "FA: false alarms, the share of models whose horizon would end within the data if nothing ever changed, with these "
+    "numbers of test examples."
+)
 FINAL = "final-accuracy"
 TOLD = {
     "oec": (
@@ -53,6 +56,7 @@ def notes(table: ResultTable) -> list[str]:
     lines = [_intervals(table), _marks(table)]
     lines += table.group.said() if isinstance(table.group, OverSpeeds) else []
     lines += _selection(table)
+    lines += [FALSE_ALARMS] if any(shown_false_alarm(cell) for cell in table.cells()) else []
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
     if any(table.published.values()):
@@ -102,7 +106,14 @@ def answer(table: ResultTable) -> str:
     return (
         f"{which}a model is right in {text['id']} of cases in its own period and in {text['ood']} later on, which is "
         f"{text['tas']} of what models trained then reach; it keeps {100 * delta:g}% of their accuracy for "
-        f"{text['sh']} periods (means over {over}; 95% intervals)."
+        f"{text['sh']} periods{_by_chance(found['sh'])} (means over {over}; 95% intervals)."
+    )
+
+
+def _by_chance(cell: Cell) -> str:
+    """The false-alarm rate of a horizon in words."""
+    return (
+        "" if math.isnan(cell.false_alarm) else f", where {cell.false_alarm:.0%} of models would fail by chance alone"
     )
 
 
@@ -230,7 +241,8 @@ def _intervals(table: ResultTable) -> str:
     counts = "; ".join(f"{row.method} {row.seeds}" for row in table.rows)
     same = {row.seeds for row in table.rows}
     seeds = _seeds(same.pop()) if len(same) == 1 else f"seeds: {counts}"
-    which = [text for kind, text in (("seeds", T_INTERVAL), ("examples", BOOTSTRAP)) if kind in kinds]
+    which = [T_INTERVAL] if "seeds" in kinds else []
+    which += [f"95% interval over {kind} (one seed)" for kind in sorted(kinds - {"seeds"})]
     cut = ", cut at the ends of what is possible"
     return f"Mean over seeds ({seeds}) and {' or, with one seed, '.join(which) or 'no interval'}{cut if which else ''}."
 

@@ -29,6 +29,8 @@ class Column:
     formula: str
     better: str
     settings: dict[str, Any]
+    interval_over: str = "test examples"
+    """What the interval of a single run is over."""
 
     @property
     def share(self) -> bool:
@@ -63,6 +65,8 @@ class Cell:
     n: int
     unit: str
     leads: bool
+    false_alarm: float = math.nan
+    """Of a horizon: the share of models that would seem to drift if nothing changed."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ def tabulate(group: Group) -> ResultTable:
     rows = []
     for method in group.methods:
         cells = (
-            _cell(summary.get((method, column.metric, column.stat)), column, method in best)
+            _cell(summary, (method, column.metric, column.stat), column, method in best)
             for column, best in zip(columns, leading, strict=True)
         )
         rows.append(Row(method, tuple(cells), _gmac(group, method), len({run.seed for run in group.runs_of(method)})))
@@ -180,6 +184,15 @@ def shown_interval(cell: Cell, share: bool) -> str:
     return f"[{shown(cell.low, share)}, {shown(cell.high, share)}]"
 
 
+def shown_false_alarm(cell: Cell) -> str:
+    """The false-alarm rate of a horizon; nothing for any other number.
+
+    >>> shown_false_alarm(Cell(4.5, 3.0, 6.0, "seeds", 3, 10, "times", leads=False, false_alarm=0.021))
+    'FA 2%'
+    """
+    return "" if math.isnan(cell.false_alarm) else f"FA {cell.false_alarm:.0%}"
+
+
 def shown_seeds(seeds: int) -> str:
     """How many runs of ours are behind a row."""
     return str(seeds) if seeds else NONE
@@ -200,14 +213,19 @@ def _column(metric: str, stat: str, card: dict[str, Any]) -> Column:
     registered = registry.get("metric", metric)
     settings = {key: value for key, value in card["metrics"].get(metric, {}).items() if key != "formula"}
     given = {key: value for key, value in settings.items() if value is not None}
-    return Column(metric, stat, registered.formula, registered.better, given)
+    over = getattr(registry.get("benchmark", card["run"]["benchmark"]), "interval_over", Column.interval_over)
+    return Column(metric, stat, registered.formula, registered.better, given, over)
 
 
-def _cell(row: dict[str, Any] | None, column: Column, leads: bool) -> Cell | None:
+def _cell(summary: dict[Any, dict[str, Any]], key: tuple[str, str, str], column: Column, leads: bool) -> Cell | None:
+    row = summary.get(key)
     if row is None or not math.isfinite(row["value"]):
         return None
-    ends = cut(row["low"], row["high"], *bounds(column.metric))._asdict()
-    return Cell(**{**row, **ends, "seeds": int(row["seeds"]), "n": int(row["n"])}, leads=leads)
+    ends = cut(row["low"], row["high"], top=1.0 if column.share else math.inf)._asdict()
+    rate = summary.get((*key[:2], "false-alarm"), {}).get("value", math.nan)
+    counts = {"seeds": int(row["seeds"]), "n": int(row["n"])}
+    over = "seeds" if row["interval"] == "seeds" else column.interval_over
+    return Cell(**{**row, **ends, **counts, "interval": over}, leads=leads, false_alarm=rate)
 
 
 def _gmac(group: Group, method: str) -> float | None:

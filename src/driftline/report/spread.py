@@ -18,7 +18,7 @@ def over_seeds(scores: pd.DataFrame, by: list[str], within: tuple[float, float] 
     """Mean over seeds of each cell named by the columns `by`, with a 95% interval, cut at the ends of `within`.
 
     The interval is the t-interval over seeds where two seeds or more know the value (`interval` is "seeds"), else
-    the one seed's own, resampled over test examples ("examples"). `n` is what each seed's number rests on; where
+    the one seed's own ("examples"). `n` is what each seed's number rests on; where
     seeds differ, the least of them.
     """
     wide = scores.pivot(index=by, columns="seed", values="value")

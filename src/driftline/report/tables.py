@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Sequence
 
 from driftline.errors import unknown
@@ -20,6 +21,7 @@ from driftline.report.results import (
     Row,
     shown,
     shown_amount,
+    shown_false_alarm,
     shown_interval,
     shown_seeds,
     tabulate,
@@ -89,7 +91,8 @@ def _markdown_row(table: ResultTable, row: Row) -> list[str]:
         if cell is None:
             return NONE
         value = shown(cell.value, column.share)
-        return f"{f'**{value}**' if cell.leads else value} {shown_interval(cell, column.share)}".rstrip()
+        beside = (shown_interval(cell, column.share), shown_false_alarm(cell))
+        return " ".join([f"**{value}**" if cell.leads else value, *filter(None, beside)])
 
     cells = (cell_text(column, cell) for column, cell in zip(table.columns, row.cells, strict=True))
     return [plain_md(row.method), *cells, shown_amount(row.gmac), shown_seeds(row.seeds)]
@@ -131,7 +134,8 @@ def _latex_row(table: ResultTable, row: Row) -> tuple[list[str], list[str]]:
     for column, cell in zip(table.columns, row.cells, strict=True):
         value = latex.tex(shown(cell.value if cell else None, column.share))
         values.append(f"\\textbf{{{value}}}" if cell and cell.leads else value)
-        intervals.append(latex.tiny(shown_interval(cell, column.share) if cell else ""))
+        beside = (shown_interval(cell, column.share), shown_false_alarm(cell)) if cell else ()
+        intervals.append(latex.tiny(" ".join(filter(None, beside))))
     values += [latex.tex(shown_amount(row.gmac)), latex.tex(shown_seeds(row.seeds))]
     return values, [*intervals, "", ""]
 
@@ -139,7 +143,7 @@ def _latex_row(table: ResultTable, row: Row) -> tuple[list[str], list[str]]:
 def _csv(tables: Sequence[ResultTable]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    header = "group method metric stat value low high interval seeds n unit best"
+    header = "group method metric stat value low high interval seeds n unit best false_alarm"
     writer.writerow(header.split())
     for table in tables:
         for row in table.lines():
@@ -147,14 +151,15 @@ def _csv(tables: Sequence[ResultTable]) -> str:
                 if cell:
                     numbers = (repr(cell.value), repr(cell.low), repr(cell.high), cell.interval)
                     what = (table.group.title, row.method, column.metric, column.stat)
-                    writer.writerow([*what, *numbers, cell.seeds, cell.n, cell.unit, int(cell.leads)])
+                    rate = "" if math.isnan(cell.false_alarm) else repr(cell.false_alarm)
+                    writer.writerow([*what, *numbers, cell.seeds, cell.n, cell.unit, int(cell.leads), rate])
             if row.gmac is not None:
                 what = (table.group.title, row.method, "gmac", "mean")
-                writer.writerow([*what, repr(row.gmac), "", "", "", row.seeds, row.seeds, "runs", 0])
+                writer.writerow([*what, repr(row.gmac), "", "", "", row.seeds, row.seeds, "runs", 0, ""])
         for one in chosen(table.group):
             for name, value in one.numbers.items():
                 what = (table.group.title, one.method, f"selection by {one.rule}", name)
-                writer.writerow([*what, "" if value is None else value, "", "", "", 0, one.trials, "trials", 0])
+                writer.writerow([*what, "" if value is None else value, "", "", "", 0, one.trials, "trials", 0, ""])
     return out.getvalue()
 
 
