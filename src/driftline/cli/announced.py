@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from driftline.cli.terminal import echo
 
 MOMENT = 0.3  # seconds after which it is said what is being done
 OFTEN = 10.0  # seconds between two lines about the same
@@ -21,7 +22,7 @@ def announced(what: str, quiet: bool = False) -> Iterator[None]:
         pause = MOMENT
         while not over.wait(pause):
             took = time.monotonic() - began
-            print(what if pause == MOMENT else f"{what} (for {took:.0f} s)", file=sys.stderr, flush=True)
+            echo(what if pause == MOMENT else f"{what} (for {took:.0f} s)", err=True)
             pause = OFTEN
 
     teller = threading.Thread(target=say, daemon=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.places import file_name
+from driftline.cli.terminal import echo
 
 if TYPE_CHECKING:
     from driftline.auditing import Audit
@@ -73,9 +74,9 @@ def audit(
     found.numbers["provenance"]["command"] = shlex.join(["driftline", *sys.argv[1:]])
     json = json or output.with_suffix(".json")
     found.write(output, json)
-    typer.echo(str(found))
+    echo(str(found))
     if not quiet:
-        typer.echo(f"\npage with charts: {output}\nall numbers: {json}")
+        echo(f"\npage with charts: {output}\nall numbers: {json}")
     _judge(found, fail_if or [], quiet)
 
 
@@ -94,8 +95,8 @@ def _judge(found: Audit, conditions: list[str], quiet: bool) -> None:
     held = [condition for condition in conditions if found.fails(condition)]
     for condition in conditions:
         if condition in held:
-            typer.echo(f"gate failed: {condition} holds, for {found.told(condition)}", err=True)
+            echo(f"gate failed: {condition} holds, for {found.told(condition)}", err=True)
         elif not quiet:
-            typer.echo(f"gate passed: {condition} does not hold, for {found.told(condition)}")
+            echo(f"gate passed: {condition} does not hold, for {found.told(condition)}")
     if held:
         raise typer.Exit(1)

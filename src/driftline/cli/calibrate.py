@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from driftline.cli.places import file_name
+from driftline.cli.terminal import echo
 
 BENCHMARK = "test-time"
 ORDER = "cin-c"  # any that needs no calibration: the starting model does not depend on it
@@ -69,7 +70,7 @@ def calibrate(
         report=(lambda done, of: None) if quiet else _shown,
     )
     if not quiet:
-        typer.echo(f"{output}: {len(matrices.of)} matrices of {matrices.levels} x {matrices.levels} accuracies")
+        echo(f"{output}: {len(matrices.of)} matrices of {matrices.levels} x {matrices.levels} accuracies")
 
 
 def _job(said: dict[str, Any], assignments: list[str], seed: int, where: Path | None) -> Any:

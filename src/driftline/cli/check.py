@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from driftline.cli.places import RunsFolder
+from driftline.cli.terminal import echo
 
 
 def check(
@@ -25,11 +26,11 @@ def check(
     store = Store.open(runs)
     found = checking.check(store)
     for name, reason in found.damage.items():
-        typer.echo(f"damaged: {name}: {reason}")
-    typer.echo(f"{store.name}: {found.files} runs, stages and notes verified, {len(found.damage)} damaged")
+        echo(f"damaged: {name}: {reason}")
+    echo(f"{store.name}: {found.files} runs, stages and notes verified, {len(found.damage)} damaged")
     if found.damage and repair:
         checking.repair(store, found)
-        typer.echo(f"{len(found.damage)} removed; the `driftline run` that made them makes them again")
+        echo(f"{len(found.damage)} removed; the `driftline run` that made them makes them again")
     elif found.damage:
-        typer.echo("`driftline check --repair` removes them; the `driftline run` that made them makes them again")
+        echo("`driftline check --repair` removes them; the `driftline run` that made them makes them again")
         raise typer.Exit(1)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from driftline.cli.places import file_name
+from driftline.cli.terminal import echo
 
 
 def collapse_2d(
@@ -36,11 +37,11 @@ def collapse_2d(
     parts = [by_entropy(k, samples=samples, seed=Seed(seed), steps=steps, every=every) for k in NOISE]
     for condition, part in zip(NOISE, parts, strict=True):
         accuracy, scales = part["accuracy"], part["scales"]
-        typer.echo(
+        echo(
             f"condition {condition}: accuracy {accuracy.iloc[0]:.3f} at the start, {accuracy.max():.3f} at best (step "
             f"{part['step'].iloc[int(accuracy.argmax())]:,}), {accuracy.iloc[-1]:.3f} at the end; best line "
             f"{best_linear(condition):.3f}; scales {scales.iloc[0]:.1f} to {scales.iloc[-1]:.1f}"
         )
     frame = pd.concat(parts, ignore_index=True)
     table = save(frame, collapse_chart(frame), output)
-    typer.echo(f"{output}, and its numbers in {table}")
+    echo(f"{output}, and its numbers in {table}")

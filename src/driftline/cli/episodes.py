@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.terminal import echo
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -46,12 +48,12 @@ def episodes(
     dataset, training, kept = _divided(parts["data"], novel, Seed(seed), data_dir)
     network = _trained(parts, dataset, training, Seed(seed))
     drawn = list(few.episodes(kept, way, shot, query, number, Seed(seed).child("episodes")))
-    typer.echo(f"{way}-way {shot}-shot on {len(set(kept.y.tolist()))} novel classes, {number} episodes, 95 % interval")
-    typer.echo(f"nearest class mean        {few.nearest_mean_accuracy(network, kept, drawn)}")
-    typer.echo(f"nearest by cosine         {few.nearest_mean_accuracy(network, kept, drawn, cosine=True)}")
+    echo(f"{way}-way {shot}-shot on {len(set(kept.y.tolist()))} novel classes, {number} episodes, 95 % interval")
+    echo(f"nearest class mean        {few.nearest_mean_accuracy(network, kept, drawn)}")
+    echo(f"nearest by cosine         {few.nearest_mean_accuracy(network, kept, drawn, cosine=True)}")
     if steps:
         reached = few.adapting_accuracy(network, kept, drawn, steps=steps, lr=step_size)
-        typer.echo(f"after {steps:3d} gradient steps  {reached}")
+        echo(f"after {steps:3d} gradient steps  {reached}")
 
 
 def _parts(data: str, model: str | None, pretraining: str, assignments: list[str]) -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from driftline.cli.places import RunsFolder
+from driftline.cli.terminal import echo
 
 
 def export(
@@ -35,6 +36,6 @@ def export(
     sink = exports.make(to, folder, online)
     written, kept = exports.export(found, sink)
     already = f", {kept} there already" if kept else ""
-    typer.echo(f"{written} run(s) exported{already}" if online else f"{written} run(s) exported to {folder}{already}")
+    echo(f"{written} run(s) exported{already}" if online else f"{written} run(s) exported to {folder}{already}")
     if not online:
-        typer.echo(f"next: {sink.look.format(folder=folder)}")
+        echo(f"next: {sink.look.format(folder=folder)}")

@@ -9,6 +9,7 @@ import typer
 
 from driftline.cli.finished import finished
 from driftline.cli.places import DataFolder, RunsFolder, file_name
+from driftline.cli.terminal import echo
 
 
 def figure(
@@ -81,5 +82,5 @@ def figure(
     frame, chart = draw(name, record, where=data_dir, stream=stream, **options)
     table = save(frame, chart, output)
     for note in frame.attrs.get("notes", []):
-        typer.echo(note, err=True)
-    typer.echo(f"{output}, and its numbers in {table}")
+        echo(note, err=True)
+    echo(f"{output}, and its numbers in {table}")

@@ -10,9 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
 from rich.status import Status
 
+from driftline.cli.console import Terminal
+from driftline.cli.terminal import echo
 from driftline.engine import papers as engine
 from driftline.engine.blank import ASSUMED
 from driftline.engine.forecast import Forecast
@@ -28,7 +29,7 @@ class Progress:
 
     def __init__(self, quiet: bool) -> None:
         terminal = sys.stderr.isatty()
-        self._status: Status | None = Console(stderr=True).status("planning") if terminal and not quiet else None
+        self._status: Status | None = Terminal(stderr=True).status("planning") if terminal and not quiet else None
         self._logs, self._latest = not terminal and not quiet, time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -50,7 +51,7 @@ class Progress:
             self._status.update(what.replace("[", r"\["))
         elif self._logs and time.monotonic() - self._latest > OFTEN:
             self._latest = time.monotonic()
-            print(what, file=sys.stderr, flush=True)
+            echo(what, err=True)
 
 
 def text(found: Forecast) -> str:

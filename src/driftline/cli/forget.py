@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.places import RunsFolder
+from driftline.cli.terminal import echo
 from driftline.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,21 +43,21 @@ def forget(
     store = Store.open(runs)
     found = _chosen(store, names or [], older_than)
     if not found:
-        typer.echo(f"{store.name}: no run to remove")
+        echo(f"{store.name}: no run to remove")
         return
     from driftline.cli import show
 
     show.listed(found)
     if dry_run:
-        typer.echo(f"{len(found)} run(s) would be removed from {store.name}")
+        echo(f"{len(found)} run(s) would be removed from {store.name}")
         return
     if not yes and not _confirmed(f"Remove {len(found)} run(s) from {store.name}?"):
-        typer.echo("nothing was removed")
+        echo("nothing was removed")
         return
     for run in found:
         checking.remove(store, f"runs/{run.folder.name}")
         store.log_path(run.folder.name).unlink(missing_ok=True)
-    typer.echo(f"{len(found)} run(s) removed from {store.name}")
+    echo(f"{len(found)} run(s) removed from {store.name}")
 
 
 def _chosen(store: Store, names: list[str], older_than: str | None) -> list[Run]:

@@ -30,6 +30,7 @@ from driftline.cli.forget import forget
 from driftline.cli.places import RunsFolder, file_name
 from driftline.cli.plan import plan
 from driftline.cli.run import run
+from driftline.cli.terminal import echo
 from driftline.cli.watch import watch
 from driftline.errors import ClusterLost, UserError
 from driftline.version import __version__
@@ -96,9 +97,10 @@ def query(
     runs: RunsFolder = None,
 ) -> None:
     """Ask all runs at once, in SQL; prints CSV."""
+    from driftline.plain import csv_frame
     from driftline.store import Store
 
-    typer.echo(Store.open(runs).query(sql).to_csv(index=False), nl=False)
+    echo(csv_frame(Store.open(runs).query(sql)), nl=False)
 
 
 @app.command()
@@ -132,7 +134,7 @@ def table(
         text = grids.render(layouts.layout(record, layout), format)
     else:
         text = tables.render(tables.result_table(record), format)
-    typer.echo(text, nl=False)
+    echo(text, nl=False)
 
 
 @app.command()
@@ -149,7 +151,7 @@ def report(
     from driftline.report.page import write_report
 
     write_report(finished(runs_given, runs), output)
-    typer.echo(f"report: {output}")
+    echo(f"report: {output}")
 
 
 @app.command()
@@ -190,7 +192,7 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
     except UserError as error:
-        typer.echo(f"driftline: {error}", err=True)
+        echo(f"driftline: {error}", err=True)
         if isinstance(error, ClusterLost):
             os._exit(2)  # at once: Ray, which still waits for its head, would end this process with another code
         sys.exit(2)
@@ -200,11 +202,11 @@ def main() -> NoReturn:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error found by the parser
             error.show()
             sys.exit(error.exit_code)
-        traceback.print_exc()
+        echo(traceback.format_exc(), err=True)
         sys.exit(BUG)  # never 1: a script must not take a bug for a gate that failed
     if code == INTERRUPTED:  # the parser may have turned Ctrl-C into this code already
         resumes = sys.argv[1:2] in (["run"], ["quickstart"])
-        typer.echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
+        echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
 
 
@@ -219,7 +221,7 @@ class _ToTerminal(logging.Handler):
     """Prints what the library logs, such as which of the user's files it runs."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(self.format(record), err=True)
+        echo(self.format(record), err=True)
 
 
 def _show_log() -> None:
@@ -235,7 +237,7 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
 @app.callback(invoke_without_command=True)
 def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        typer.echo(__version__)
+        echo(__version__)
         raise typer.Exit
 
 

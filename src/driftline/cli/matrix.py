@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
 import yaml
 
 from driftline import registry
@@ -14,6 +13,7 @@ from driftline import spec as spec_
 from driftline.cli import show
 from driftline.cli.engine import FLAGS as ENGINE
 from driftline.cli.progress import Progress
+from driftline.cli.terminal import echo
 from driftline.data import looking_in
 from driftline.engine import matrix
 from driftline.engine.engines import Engine, executors
@@ -98,10 +98,10 @@ def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engin
     keys = [key for cell in after.cells for key in cell.keys if key not in failed]
     if not quiet:
         if keys:
-            typer.echo(render(needed(store.record(keys)), "md"))
+            echo(render(needed(store.record(keys)), "md"))
         else:
-            typer.echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
-        typer.echo(f"kept in {path}. Next: driftline report --runs {store.name}")
+            echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
+        echo(f"kept in {path}. Next: driftline report --runs {store.name}")
     return 1 if failed else 0
 
 
@@ -111,11 +111,11 @@ def in_turn(plans: Mapping[str, Plan], store: Store, where: Path | None, engine:
     with executors(engine, store, where) as hands:
         for benchmark, planned in plans.items():
             if not quiet and planned.stages:
-                typer.echo(f"\n{benchmark}: {registry.get('benchmark', benchmark).question}", err=True)
+                echo(f"\n{benchmark}: {registry.get('benchmark', benchmark).question}", err=True)
             with Progress(planned, quiet=quiet) as progress:
                 how = pursue(planned, store, hands, progress.watch)
             if not quiet and planned.stages:
-                typer.echo(show.counted(how), err=True)
+                echo(show.counted(how), err=True)
             show.failures(how, planned.stages, store)
             failed |= how.failed
     return failed

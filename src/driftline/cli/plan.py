@@ -9,6 +9,7 @@ import typer
 
 from driftline.cli import wanted
 from driftline.cli.places import DataFolder, RunsFolder
+from driftline.cli.terminal import echo
 from driftline.errors import UserError
 
 
@@ -57,14 +58,14 @@ def plan(
         raise UserError("driftline plan needs a benchmark's name, matrix, or recipes, or else --paper")
     keep_memory()
     if paper:
-        typer.echo(foretold.papers(recipes, calibration_seconds or 60, format == "json", quiet))
+        echo(foretold.papers(recipes, calibration_seconds or 60, format == "json", quiet))
         return
     with foretold.Progress(quiet) as progress:
         specs = [_told(one, given, data, model, methods, seeds, set_ or []) for one in named]
         found = forecast(
             *specs, runs=runs, data_dir=data_dir, seconds=calibration_seconds or SECONDS, watch=progress.watch
         )
-    typer.echo(found.to_json() if format == "json" else foretold.text(found))
+    echo(found.to_json() if format == "json" else foretold.text(found))
 
 
 def _apart(words: list[str]) -> tuple[list[str], list[str]]:

@@ -6,13 +6,15 @@ import sys
 import time
 from types import TracebackType
 
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from driftline.cli.console import Terminal
+from driftline.cli.terminal import echo
 from driftline.engine.execute import Event
 from driftline.engine.plan import Plan
+from driftline.plain import visible
 
 
 class Progress:
@@ -23,7 +25,7 @@ class Progress:
         self._total = len(plan.stages)
         self._settled = 0
         self._began: dict[str, float] = {}
-        self._console = Console(stderr=True)
+        self._console = Terminal(stderr=True)
         self._bars: Bars | None = None
         self._tasks: dict[str, TaskID] = {}
         if not quiet:
@@ -56,7 +58,7 @@ class Progress:
 
     def _draw(self, bars: Bars, event: Event) -> None:
         if event.kind == "started":
-            self._tasks[event.stage.key] = bars.add_task(event.stage.name, total=None)
+            self._tasks[event.stage.key] = bars.add_task(escape(visible(event.stage.name)), total=None)
         elif event.kind == "advanced":
             bars.update(self._tasks[event.stage.key], completed=event.done, total=event.of or None)
         elif event.kind == "retried":
@@ -75,7 +77,7 @@ class Progress:
         took = time.monotonic() - self._began.get(event.stage.key, time.monotonic())
         what = {"reused": "reused", "finished": f"finished in {took:.1f} s", "failed": f"failed: {event.reason}"}
         what |= {"retried": f"tried again: {event.reason}", "spared": "spared: the choice is settled without it"}
-        print(f"[{self._settled}/{self._total}] {event.stage.name}: {what[event.kind]}", file=sys.stderr, flush=True)
+        echo(f"[{self._settled}/{self._total}] {event.stage.name}: {what[event.kind]}", err=True)
 
 
 class Pieces:
@@ -83,7 +85,7 @@ class Pieces:
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._console = Console(stderr=True)
+        self._console = Terminal(stderr=True)
         columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
         self._bars = Bars(*columns, console=self._console, transient=True) if self._console.is_terminal else None
 
@@ -105,4 +107,4 @@ class Pieces:
             self._task = self._bars.add_task("", total=of)
             self._bars.start()
         elif self._bars:
-            self._bars.update(self._task, completed=done, description=escape(what))
+            self._bars.update(self._task, completed=done, description=escape(visible(what)))

@@ -7,12 +7,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from driftline.auditing import audit
 from driftline.auditing.examples import table
 from driftline.cli.matrix import in_turn
 from driftline.cli.progress import Pieces
+from driftline.cli.terminal import echo
 from driftline.engine.engines import Engine
 from driftline.engine.plan import Plan, plan
 from driftline.engine.worker import keep_memory
@@ -84,9 +83,9 @@ def quickstart(output: Path, runs: str | None, jobs: int) -> int:
         record = store.record(keys)
         write_report(record, output)
         for group in groups(record):
-            typer.echo(f"{group.card['run']['benchmark']}: {answer(tabulate(group))}")
+            echo(f"{group.card['run']['benchmark']}: {answer(tabulate(group))}")
     for benchmark, reason in lost.items():
-        typer.echo(f"{benchmark} failed: {reason}", err=True)
+        echo(f"{benchmark} failed: {reason}", err=True)
     sign_off(output if keys else None, page, store)
     return 1 if lost else 0
 
@@ -104,7 +103,7 @@ def planned(specs: dict[str, dict[str, Any]]) -> tuple[dict[str, Plan], dict[str
 
 def audited(output: Path, jobs: int, lost: dict[str, str]) -> Path | None:
     """Audit a table whose rule turns around half-way; where its page is."""
-    typer.echo("\naudit: When did a model of this table stop being good, and when should it be retrained?", err=True)
+    echo("\naudit: When did a model of this table stop being good, and when should it be retrained?", err=True)
     page = output.with_name(f"{output.stem}-audit.html")
     made = table(**AUDITED)  # type: ignore[arg-type]
     try:
@@ -118,12 +117,12 @@ def audited(output: Path, jobs: int, lost: dict[str, str]) -> Path | None:
 
 def sign_off(report: Path | None, page: Path | None, store: Store) -> None:
     """Where to look, and what to try next."""
-    typer.echo("")
+    echo("")
     if report:
-        typer.echo(f"report: {report.resolve()}")
+        echo(f"report: {report.resolve()}")
     if page:
-        typer.echo(f"audit:  {page.resolve()}")
-    typer.echo(f"runs:   {store.folder.resolve()}")
-    typer.echo("next:   driftline audit YOURS.csv --time DATE --target LABEL    # your own table and model")
-    typer.echo("        driftline run matrix --methods frozen,tent,er,ncm       # methods by benchmarks")
-    typer.echo("        driftline list methods                                  # what else there is")
+        echo(f"audit:  {page.resolve()}")
+    echo(f"runs:   {store.folder.resolve()}")
+    echo("next:   driftline audit YOURS.csv --time DATE --target LABEL    # your own table and model")
+    echo("        driftline run matrix --methods frozen,tent,er,ncm       # methods by benchmarks")
+    echo("        driftline list methods                                  # what else there is")

@@ -13,6 +13,7 @@ from driftline.cli import wanted
 from driftline.cli.announced import announced
 from driftline.cli.mistaken import refuse_files
 from driftline.cli.places import DataFolder, RunsFolder
+from driftline.cli.terminal import echo
 from driftline.errors import UserError, unknown
 
 FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", *flags.FLAGS)
@@ -65,7 +66,7 @@ def run(
         said = matrix.content(what, context.args, methods, seeds, set_ or [])
         if print_spec:
             with user_code.not_run():
-                typer.echo(matrix.as_yaml(said), nl=False)
+                echo(matrix.as_yaml(said), nl=False)
             return
         raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, how, quiet))
     with user_code.not_run() if print_spec else nullcontext(), announced(f"reading {what}", quiet):
@@ -75,7 +76,7 @@ def run(
         if print_spec:
             with suppress(user_code.NotRun):  # names and settings are checked, except what only a user's code knows
                 spec.jobs(default_model="logistic")
-            typer.echo(spec.to_yaml(), nl=False)
+            echo(spec.to_yaml(), nl=False)
             return
     _, code = carry_out_spec(spec, Store.create(runs), data_dir, how, quiet)
     raise typer.Exit(code)

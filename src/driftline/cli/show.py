@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
-import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from driftline import registry
+from driftline.cli.console import Terminal
+from driftline.cli.terminal import echo
 from driftline.engine.card import sources_hash
 from driftline.engine.execute import Summary
 from driftline.engine.receipts import Receipt
@@ -22,6 +22,7 @@ from driftline.engine.sharing import Sharing
 from driftline.engine.stages import Stage
 from driftline.errors import unknown
 from driftline.naming import fits, short_hash, when
+from driftline.plain import visible
 from driftline.record import Record, Run
 from driftline.report.tables import render, result_table
 from driftline.store import Store
@@ -29,7 +30,7 @@ from driftline.store import Store
 KINDS = {f"{kind}s": kind for kind in registry.ROOMS}
 NAMED = 5  # stages that a line names
 SPARED = "trial(s) spared because the choice was settled without them"
-console = Console(highlight=False)
+console = Terminal(highlight=False)
 
 
 def names(kind: str) -> None:
@@ -91,7 +92,8 @@ def difference(first: Run, second: Run) -> None:
     table = Table("what", first.key, second.key, box=None, pad_edge=False)
     for key in sorted(one.keys() | other.keys()):
         if one.get(key) != other.get(key):
-            table.add_row(*(escape(str(cell)) for cell in (key, one.get(key, "absent"), other.get(key, "absent"))))
+            cells = (key, one.get(key, "absent"), other.get(key, "absent"))
+            table.add_row(*(escape(visible(str(cell))) for cell in cells))
     console.print(table if table.row_count else "the cards are the same")
     console.print()
     scores = pd.concat([_summary_scores(first), _summary_scores(second)], axis=1, keys=["first", "second"])
@@ -164,7 +166,7 @@ def failures(how: Summary, stages: Iterable[Stage], store: Store) -> None:
     shown = [key for key in (*how.failed, *how.excluded) if store.failure(key)]
     if shown:
         where = shlex.quote(store.name)
-        typer.echo(f"see its traceback: driftline show {shown[0][:12]} --runs {where}", err=True)
+        echo(f"see its traceback: driftline show {shown[0][:12]} --runs {where}", err=True)
 
 
 def _named(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> None:
@@ -172,7 +174,7 @@ def _named(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> No
     for reason in dict.fromkeys(failed.values()):
         who = [names[key] for key, why in failed.items() if why == reason]
         more = f" and {len(who) - NAMED} more" if len(who) > NAMED else ""
-        typer.echo(f"{what}: {', '.join(who[:NAMED])}{more}: {reason}", err=True)
+        echo(f"{what}: {', '.join(who[:NAMED])}{more}: {reason}", err=True)
 
 
 def sharing(saved: Sharing | None) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from driftline.cli.terminal import echo
+from driftline.plain import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,15 +28,15 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
 ) -> None:
     """Progress and curves of a sweep that runs in another process; ends when nothing runs any more."""
-    from rich.console import Console
 
+    from driftline.cli.console import Terminal
     from driftline.errors import UserError
     from driftline.store import Store
 
     store = Store.open(folder or runs)
     if not store.folder.exists():
         raise UserError(f"there is no {store.folder}: name the folder that `driftline run` keeps its runs in")
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = Terminal(highlight=False, markup=False, emoji=False)
     plain = not _drawable(console)
     if once or not console.is_terminal or console.is_dumb_terminal:
         _in_lines(store, plain, once)
@@ -56,7 +58,7 @@ def _live(store: Store, console: Console, plain: bool) -> None:
     with Live(console=console, auto_refresh=False) as screen:
         while True:
             seen = picture(store, time.time(), console.height, plain)
-            text = Text("\n".join(seen.lines), no_wrap=True, overflow="ellipsis")
+            text = Text(visible("\n".join(seen.lines)), no_wrap=True, overflow="ellipsis")
             screen.update(text, refresh=True)
             if not seen.running:
                 return
@@ -71,7 +73,7 @@ def _in_lines(store: Store, plain: bool, once: bool) -> None:
     while (seen := picture(store, time.time(), plain=plain)).running and not once:
         counts, _, left = seen.lines[0].partition(";")
         if counts != said or time.monotonic() - when >= REPEAT:
-            print(f"{counts};{left}", flush=True)
+            echo(f"{counts};{left}")
             said, when = counts, time.monotonic()
         time.sleep(EVERY)
-    sys.stdout.write("\n".join(seen.lines) + "\n")
+    echo("\n".join(seen.lines))

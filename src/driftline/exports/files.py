@@ -8,6 +8,7 @@ from typing import ClassVar
 import pandas as pd
 
 from driftline.atomic import replacing
+from driftline.plain import csv_frame
 from driftline.record import Run
 from driftline.registry import register
 
@@ -46,7 +47,7 @@ class Csv(_Files):
     look = "duckdb -c \"select * from '{folder}/*.csv'\""
 
     def _write(self, frame: pd.DataFrame, path: Path) -> None:
-        frame.to_csv(path, index=False)
+        path.write_text(csv_frame(frame), encoding="utf-8")
 
 
 @register("sink", "parquet")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from driftline.errors import unknown
+from driftline.plain import CsvText
 from driftline.report import latex
 from driftline.report.marks import PLAIN, Mark
 from driftline.report.results import NONE, shown, shown_amount
@@ -129,8 +128,7 @@ def _latex_rows(grid: Grid, line: Line) -> list[list[str]]:
 
 
 def _csv(grids: Sequence[Grid]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = CsvText()
     header = "table row column value low high seeds n unit of bold italic source"
     writer.writerow(header.split())
     for grid in grids:
@@ -141,7 +139,7 @@ def _csv(grids: Sequence[Grid]) -> str:
                     counts = (entry.seeds, entry.n, entry.unit, entry.of)
                     marked = (int(entry.mark.bold), int(entry.mark.italic))
                     writer.writerow([grid.title, line.name, column, *numbers, *counts, *marked, line.source])
-    return out.getvalue()
+    return str(writer)
 
 
 def _shown(grid: Grid, value: float) -> str:

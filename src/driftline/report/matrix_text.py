@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from driftline.errors import unknown
+from driftline.plain import CsvText
 from driftline.record import Record
 from driftline.report import latex
 from driftline.report.marks import BASELINE, FROZEN
@@ -167,14 +166,13 @@ def _latex_rows(view: View, method: str) -> list[list[str]]:
 
 
 def _csv(found: Sequence[View]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = CsvText()
     writer.writerow(HEADER.split())
     for view in found:
         for method in view.methods:
             for head, square in view.row(method):
                 writer.writerow([view.title, head.benchmark, method, square.label, *_numbers(head, square)])
-    return out.getvalue()
+    return str(writer)
 
 
 def _numbers(head: Head, square: Square) -> list[object]:

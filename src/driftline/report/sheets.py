@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from driftline.errors import unknown
+from driftline.plain import CsvText
 from driftline.report import latex
 from driftline.report.tables import piped, plain_md
 
@@ -70,12 +69,11 @@ def _latex_sheet(sheet: Sheet) -> str:
 
 
 def _csv(sheets: Sequence[Sheet]) -> str:
-    out = io.StringIO()
     rows = [row for sheet in sheets for row in sheet.rows]
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    writer = CsvText()
+    for line in ([*rows[0]] if rows else [], *(row.values() for row in rows)):
+        writer.writerow(line)
+    return str(writer)
 
 
 FORMATS: dict[str, Callable[[Sequence[Sheet]], str]] = {"md": _markdown, "latex": _latex, "csv": _csv}

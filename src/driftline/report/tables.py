@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Sequence
 
 from driftline.errors import unknown
+from driftline.plain import CsvText
 from driftline.record import Record
 from driftline.report import latex
 from driftline.report.choosing import HEADER, chosen
@@ -105,7 +104,7 @@ def piped(cells: Sequence[str]) -> str:
 
 def plain_md(text: str) -> str:
     """Text that Markdown shows as it is."""
-    return "".join(f"\\{c}" if c in "\\|<*`" else c for c in " ".join(text.split()))
+    return "".join(f"\\{c}" if c in "\\|<*`" else c for c in " ".join(text.split())).replace("](", "]\\(")
 
 
 def _latex(tables: Sequence[ResultTable]) -> str:
@@ -141,8 +140,7 @@ def _latex_row(table: ResultTable, row: Row) -> tuple[list[str], list[str]]:
 
 
 def _csv(tables: Sequence[ResultTable]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = CsvText()
     header = "group method metric stat value low high interval seeds n unit best false_alarm"
     writer.writerow(header.split())
     for table in tables:
@@ -160,7 +158,7 @@ def _csv(tables: Sequence[ResultTable]) -> str:
             for name, value in one.numbers.items():
                 what = (table.group.title, one.method, f"selection by {one.rule}", name)
                 writer.writerow([*what, "" if value is None else value, "", "", "", 0, one.trials, "trials", 0, ""])
-    return out.getvalue()
+    return str(writer)
 
 
 FORMATS: dict[str, Callable[[Sequence[ResultTable]], str]] = {"md": _markdown, "latex": _latex, "csv": _csv}

@@ -18,6 +18,7 @@ import pandas as pd
 
 from driftline.atomic import write_bytes
 from driftline.errors import UserError, unknown
+from driftline.plain import csv_frame
 from driftline.record import Record
 from driftline.report import adapting, courses, landscape, matrices, newcomers
 from driftline.report.figures import adaptation, open_world, sequence, stream, timeline
@@ -65,7 +66,7 @@ def save(frame: pd.DataFrame, chart: Chart, output: Path) -> Path:
         content = printed(spec).encode() if svg else vl_convert.svg_to_pdf(printed(spec, unit=""))
     table = output.with_suffix(".csv")
     write_bytes(output, content)
-    write_bytes(table, frame.to_csv(index=False).encode())
+    write_bytes(table, csv_frame(frame).encode())
     return table
 
 
