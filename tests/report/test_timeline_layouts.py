@@ -16,7 +16,8 @@ from .conftest import summary_rows, write_run
 
 STREAM = {
     **{("id", "mean"): 0.9, ("ood", "mean"): 0.8, ("ood", "minimum"): 0.5},
-    **{("tas", "mean"): 0.95, ("tas", "minimum"): 0.7, ("sh", "mean"): 4.5, ("dh", "mean"): 6.5},
+    **{("tas", "mean"): 0.95, ("tas", "minimum"): 0.7, ("sh-paper", "mean"): 4.5, ("dh-paper", "mean"): 6.5},
+    **{("sh-paper", "false-alarm"): 0.03, ("dh-paper", "false-alarm"): 0.8},
 }
 FIXED = {("fix-id", "mean"): 0.9, ("fix-ood", "mean"): 0.8, ("fix-worst", "mean"): 0.6}
 
@@ -50,6 +51,7 @@ def test_table_1_has_shares_and_horizons(tmp_path: Path) -> None:
     text = render([shares, horizons], "md")
     assert "| mine | 90.0 [80.0, 100.0] | 80.0 [70.0, 100.0] | 95.0 [85.0, 100.0] |" in text
     assert "| mine | 4.5 [4.4, 4.7] | 6.5 [6.4, 6.7] |" in text  # in periods, not in percent
+    assert "if nothing changed: ft(updates=150) SH 3% DH 80%, mine SH 3% DH 80%." in text
 
 
 def test_table_2_has_averages_and_the_worst(tmp_path: Path) -> None:
