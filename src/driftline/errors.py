@@ -4,6 +4,8 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+SHOWN = 100  # known names in a message
+
 
 class UserError(Exception):
     """Something the user gave cannot be used. The message says what, why, and what to do instead."""
@@ -65,4 +67,5 @@ def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserE
     near = near or [one for one in lower if name and name.lower() in one.split()]  # date, in "order date"
     near = near or difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     guess = f" Did you mean '{lower[near[0]]}'?" if near else ""
-    return UserError(f"no {kind} '{name}'.{guess} Known: {', '.join(names) or 'none'}{hint}")
+    rest = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return UserError(f"no {kind} '{name}'.{guess} Known: {', '.join(names[:SHOWN]) or 'none'}{rest}{hint}")

@@ -17,7 +17,7 @@ _copies: dict[str, Path] = {}
 
 def file_of(name: str | Path) -> Path:
     """Where the file or folder of this name is to be read."""
-    return _copies.get(str(name)) or Path(name).expanduser()
+    return _copies.get(str(name)) or Path(os.path.expanduser(name))
 
 
 def instead(copies: Mapping[str, Path]) -> None:

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, model_validator
 from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Contest, Strict, filled, learner_class, settings_model, validated
 from driftline.learners.staged import Staged
-from driftline.seeds import Seed
+from driftline.seeds import Seed, first_seeds
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 ATTEMPTS = 100  # draws per setting wanted, after which a range is taken to have no further values
@@ -72,7 +72,7 @@ class Search(Strict):
             raise UserError("selection is a mapping with the key grid, for example {grid: {lr: [1e-3, 1e-2]}}")
         given = dict(given)
         if isinstance(given.get("seeds"), int):
-            given["seeds"] = tuple(range(given["seeds"]))
+            given["seeds"] = first_seeds(given["seeds"])
         elif isinstance(given.get("seeds"), list | tuple):
             given["seeds"] = tuple(sorted(set(given["seeds"])))  # a trial counts once
         if isinstance(given.get("grid"), Mapping):

@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from driftline.errors import UserError
+
+MOST = 100_000  # seeds that are asked for by their number
+
 if TYPE_CHECKING:
     import torch
 
@@ -45,3 +49,14 @@ class Seed:
         import torch
 
         return torch.Generator().manual_seed(self.value % 2**63)
+
+
+def first_seeds(count: int) -> tuple[int, ...]:
+    """Return the seeds 0, 1, ... of a number of runs.
+
+    >>> first_seeds(3)
+    (0, 1, 2)
+    """
+    if count > MOST:
+        raise UserError(f"seeds: at most {MOST:,}; their list must fit into memory")
+    return tuple(range(count))

@@ -13,13 +13,12 @@ from typing import Any
 import yaml
 from pydantic import Field, model_validator
 
-from driftline import models, registry
+from driftline import models, registry, yaml_text
 from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Contest, Job, Labels, Strict, filled, label_of, must_reveal_enough, validated
 from driftline.learners.pooled import Pooled
 from driftline.search import Search
-
-MOST_SEEDS = 100_000
+from driftline.seeds import first_seeds
 
 
 class Spec(Strict):
@@ -119,13 +118,6 @@ class Spec(Strict):
         return self.selection.model_dump(mode="json", exclude_defaults=True, by_alias=True)
 
 
-def first_seeds(number: int) -> tuple[int, ...]:
-    """Return 0, 1, 2 and so on, this many."""
-    if number > MOST_SEEDS:
-        raise UserError(f"seeds: at most {MOST_SEEDS:,}; their list must fit into memory")
-    return tuple(range(number))
-
-
 def read(path: Path) -> Spec:
     """A spec from a YAML file."""
     return parse(mapping(path))
@@ -134,10 +126,10 @@ def read(path: Path) -> Spec:
 def mapping(path: Path) -> dict[str, Any]:
     """The content of a YAML file that is to be a spec."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml_text.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UserError(f"{path} is not YAML: {error}") from error
     if not isinstance(content, dict):
         raise UserError(f"{path}: a spec is a mapping with the keys benchmark, data and methods")
@@ -182,7 +174,7 @@ def _value(text: str) -> Any:
     """
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         text = text.strip()
     if not (text.startswith("[") and text.endswith("]")):
         return text

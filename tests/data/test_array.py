@@ -133,3 +133,34 @@ def test_fractions_and_whole_numbers_become_the_same_bytes(tmp_path):
     for k, x in enumerate((X, X / 255, X.astype(np.int64), (X / 255).astype(np.float32))):
         np.savez(tmp_path / f"{k}.npz", x=x, y=Y)
         assert np.array_equal(load("array", {"path": str(tmp_path / f"{k}.npz")}).samples.x, X)
+
+
+def test_a_label_that_no_dataset_reaches_is_refused(tmp_path):
+    """It would take a name for each class below it: 200 million of them."""
+    for label in (2 * 10**8, 100_000, -1):
+        with pytest.raises(UserError, match=f"the class {label}, not a number from 0 to 99999"):
+            read(tmp_path, x=X, y=np.where(Y == 2, label, Y))
+    assert read(tmp_path, x=X, y=np.where(Y == 2, 99_999, Y)).task.width == 100_000
+
+
+def test_sub_classes_of_many_classes_are_listed_in_one_pass(tmp_path):
+    y = np.array([0, 70_000, 70_000, 5, 5, 5])
+    listed = read(tmp_path, x=X, y=y, group=np.array([3, 9, 8, 1, 2, 1])).subclasses
+    assert {k: of for k, of in enumerate(listed) if of} == {0: (3,), 5: (1, 2), 70_000: (8, 9)}
+
+
+def test_a_path_of_an_unknown_user_or_of_another_type_is_a_sentence(tmp_path):
+    for dataset in ("array", "images", "image-folders", "webshards", "imagenet-val"):
+        with pytest.raises(UserError, match=r"dataset '.*' not found"):
+            load(dataset, {"path": "~nouser/x"}, [tmp_path])
+        with pytest.raises(UserError, match=r"dataset '.*' not found: none of 5"):
+            load(dataset, {"path": 5}, [tmp_path])
+        with pytest.raises(UserError, match=r"path=.*valid string"):
+            load(dataset, {"path": ["x"]}, [tmp_path])
+    with pytest.raises(UserError, match=r"dataset 'images': size=large: .*valid integer"):
+        load("images", {"path": "x", "size": "large"}, [tmp_path])
+
+
+def test_texts_that_are_no_unicode_are_refused(tmp_path):
+    with pytest.raises(UserError, match="not valid Unicode"):
+        read(tmp_path, x=X, y=Y, classes=np.array(["a", "b", "\ud800"]))

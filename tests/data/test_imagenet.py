@@ -55,7 +55,7 @@ def test_the_centre_is_taken_after_the_short_side_is_resized(tmp_path):
 def test_what_is_missing_is_said(tmp_path):
     with pytest.raises(UserError, match=r"none of imagenet-val, .*labels\.csv"):
         load("imagenet-val", {}, [tmp_path])
-    with pytest.raises(UserError, match="there is no folder"):
+    with pytest.raises(UserError, match=r"not found: none of .*nowhere"):
         load("imagenet-val", {"path": str(tmp_path / "nowhere")})
     (tmp_path / "imagenet-val" / "one").mkdir(parents=True)
     with pytest.raises(UserError, match=r"found 1 folder\(s\)"):
@@ -76,3 +76,11 @@ def test_the_real_images(real_data):
     assert data.task.classes[:2] == ("n01440764", "n01443537")
     assert data.samples.id[0] == "ILSVRC2012_val_00000001.jpg"
     assert list(data.task.classes) == sorted(data.task.classes), "published networks number their outputs so"
+
+
+def test_a_class_that_no_dataset_reaches_is_refused(tmp_path):
+    folder = tmp_path / "imagenet-val"
+    folder.mkdir()
+    (folder / "labels.csv").write_text("file,class_index\na.png,50000000\n")
+    with pytest.raises(UserError, match="the class 50000000, not a number from 0 to 99999"):
+        load("imagenet-val", {}, [tmp_path])

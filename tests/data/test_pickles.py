@@ -72,12 +72,11 @@ def test_object_arrays_hold_data_in_any_depth(tmp_path):
     assert back[0, 1][0].tolist() == [0, 1, 2]
 
 
-def test_a_list_that_holds_itself_is_kept(tmp_path):
+def test_a_list_that_holds_itself_is_refused(tmp_path):
     content = [np.arange(2)]
     content.append(content)
-    back = pickles.load(write(tmp_path / "f", content), "a list")
-    assert back[1] is back
-    assert back[0].tolist() == [0, 1]
+    with pytest.raises(UserError, match="contains itself"):
+        pickles.load(write(tmp_path / "f", content), "a list")
 
 
 PYTHON2 = (
@@ -213,3 +212,23 @@ def test_missing_and_unreadable_files(tmp_path):
     for path in (tmp_path / "none.pkl", tmp_path):
         with pytest.raises(UserError, match="expected a dict"):
             pickles.load(path, "a dict")
+
+
+def test_a_few_bytes_cannot_take_gigabytes_or_minutes(tmp_path):
+    nested, key, shared = [0], (0,), ["x" * 10**6] * 10**6
+    for _ in range(60):
+        nested, key = [nested, nested], (key, key)
+    for content, reason in (
+        (b"N" + pickle.LONG_BINPUT + struct.pack("<I", 2**31 - 1) + b".", None),  # would need 32 GB for its memo
+        (pickle.dumps(nested), "once unpacked"),
+        (pickle.dumps(shared), "once unpacked"),
+        (b"(" + pickle.dumps(key)[2:-1] + b"Nd.", "a dict with a tuple as a key"),
+        (b"}" + pickle.dumps(key)[2:-1] + b"Ns.", "a dict with a tuple as a key"),
+        (pickle.dumps({1, 2}), "a set"),
+    ):
+        (tmp_path / "f").write_bytes(content)
+        if reason is None:
+            assert pickles.load(tmp_path / "f", "a dict") is None
+        else:
+            with pytest.raises(UserError, match=reason):
+                pickles.load(tmp_path / "f", "a dict")

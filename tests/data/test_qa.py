@@ -236,3 +236,11 @@ def test_clusters_are_the_numbers_of_the_groups_and_every_answer_of_a_model_has_
             check(replace(good, samples=replace(samples, group=group)))
     with pytest.raises(UserError, match="1 answers of a published model for 2 samples"):
         check(replace(good, said=np.array(["c"], dtype=object)))
+
+
+@pytest.mark.parametrize("text", [rb'"\ud800"', b'"\xed\xa0\x80"', b'"\xff"'])
+def test_a_text_that_is_no_unicode_is_refused_with_its_line(tmp_path, text):
+    good = b'{"question": "a \\ud83d\\ude00", "context": "c", "answers": "c"}\n'
+    (tmp_path / "q.jsonl").write_bytes(good + b'{"question": ' + text + b', "context": "c", "answers": "c"}\n')
+    with pytest.raises(UserError, match=r"q\.jsonl: .*line 2 .*not valid Unicode"):
+        load("qa", {"files": ["q.jsonl"]}, [tmp_path])

@@ -5,12 +5,14 @@ import os
 
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftline.data import load
-from driftline.data.table import table
+from driftline.data import files, load
+from driftline.data.table import _refuse_twins, table
 from driftline.errors import UserError
 from driftline.tasks import Classification, Regression
 
@@ -308,3 +310,46 @@ def test_a_file_that_may_not_be_read(tmp_path):
 def test_options_that_are_needed():
     with pytest.raises(UserError, match=r"needs time, target: --set data\.time=\.\.\. --set data\.target"):
         load("table", {"path": "t.csv"})
+
+
+def parquet(path, **columns):
+    pyarrow.parquet.write_table(pyarrow.table(columns), path / "t.parquet")
+    return {"path": str(path / "t.parquet"), "time": "when", "target": "y"}
+
+
+def test_bytes_and_broken_texts_of_parquet_are_refused(tmp_path):
+    numbers, raw = list(range(6)), [b"\xff%d" % (k % 2) for k in range(6)]
+    broken = pyarrow.array(raw, pyarrow.binary()).view(pyarrow.string())
+    lists = [[k] for k in numbers]
+    for when, y, reason in (
+        (raw, numbers, "time column 'when' holds bytes"),
+        (numbers, raw, "target column 'y' holds bytes"),
+        (broken, numbers, "Invalid UTF8"),
+        (numbers, broken, "Invalid UTF8"),
+        (numbers, lists, "target column 'y' holds mixed"),
+    ):
+        with pytest.raises(UserError, match=reason):
+            load("table", parquet(tmp_path, when=when, y=y, x=numbers), [])
+
+
+def test_a_parquet_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    options = parquet(tmp_path, when=np.zeros(10**6, int), y=np.arange(10**6) % 2, x=np.zeros(10**6))
+    assert len(load("table", options, []).samples) == 10**6
+    monkeypatch.setattr(files, "SMALL", 1000)
+    with pytest.raises(UserError, match="once unpacked"):
+        load("table", options, [])
+
+
+def test_names_of_many_columns_are_compared_in_one_pass():
+    compared = []
+
+    class Name(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            compared.append(other)
+            return str(self) == str(other)
+
+    with pytest.raises(ValueError, match="two columns called '7'"):
+        _refuse_twins([Name(k) for k in [*range(1000), 7]])
+    assert len(compared) < 1000

@@ -144,3 +144,28 @@ def test_info_says_what_was_done():
     assert point_of(info(Point("fog", 5.0, "", 0.0), "a/b")) == Point("fog", 5.0, "", 0.0)
     with pytest.raises(UserError, match="says nothing about its corruptions"):
         point_of("none")
+
+
+def test_an_index_must_agree_with_its_shards(tmp_path):
+    write_shards(STREAM, tmp_path, per_shard=50, format="png")
+    index = tmp_path / "index.json"
+    known = json.loads(index.read_text())
+    for count, reason in ((-1, "-1 images"), (10**30, f"{10**30} images"), (60, "has 50 images, and index.json .* 60")):
+        index.write_text(json.dumps({**known, "shards": {**known["shards"], "serial_00000.tar": count}}))
+        with pytest.raises(UserError, match=reason):
+            all_of(shards(tmp_path))
+
+
+def test_images_of_two_sizes_and_labels_out_of_range_are_refused(tmp_path):
+    small, large = np.zeros((8, 8, 3), np.uint8), np.zeros((9, 9, 3), np.uint8)
+    webshards.write_shard(tmp_path / "serial_00000.tar", [(0, small, 0, ""), (1, large, 1, "")], "png")
+    with pytest.raises(UserError, match=r"images of one size, but found \(8, 8, 3\) and \(9, 9, 3\)"):
+        all_of(shards(tmp_path))
+    for label in (10**30, 2**40, -1):
+        webshards.write_shard(tmp_path / "serial_00000.tar", [(0, small, label, "")], "png")
+        for read in (lambda: all_of(shards(tmp_path)), lambda: load("webshards", {"path": str(tmp_path)})):
+            with pytest.raises(UserError, match=r"the class -?\d+, not a number from 0 to 99999"):
+                read()
+    webshards.write_shard(tmp_path / "serial_00000.tar", [(0, small, 0, "")], "png")
+    with pytest.raises(UserError, match="the class 999999999, not a number"):
+        load("webshards", {"path": str(tmp_path), "classes": 10**9})

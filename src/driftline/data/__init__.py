@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,14 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from driftline.errors import UserError, unknown
 from driftline.handed import file_of
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
+MOST_CLASSES = 100_000
+"""Classes that only have numbers may be this many; a larger number is a mistake, and would take gigabytes."""
 VARIABLE = "DRIFTLINE_DATA"
 """The environment variable that names the data folder."""
+GIVE = "Give a path: --set data.path=..."
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +83,7 @@ def load(name: str, options: Mapping[str, Any] | None = None, where: Sequence[Pa
     from driftline import registry
 
     make = registry.get("dataset", name)
-    _check_options(name, make, options or {})
-    dataset: Dataset = make(folders() if where is None else where, **(options or {}))
+    dataset = make(folders() if where is None else where, **_checked_options(name, make, options or {}))
     if not isinstance(dataset, Dataset):
         raise UserError(f"dataset '{name}' returned a {type(dataset).__name__}, not a driftline.data.Dataset")
     check(dataset)
@@ -91,6 +95,7 @@ def check(dataset: Dataset) -> None:
     s, name = dataset.samples, f"dataset '{dataset.name}'"
     if not len(s):
         raise UserError(f"{name} is empty")
+    _check_texts(dataset, name)
     if not _finite(s.x):
         raise UserError(f"{name} has missing or infinite numbers in x; fill them in or leave them out")
     ids, counts = np.unique(s.id, return_counts=True)
@@ -107,6 +112,24 @@ def check(dataset: Dataset) -> None:
     if (s.time[1:] < s.time[:-1]).any():
         raise UserError(f"{name} is not in time order; sort its samples by time")
     _check_parts(dataset, name)
+
+
+def _check_texts(dataset: Dataset, name: str) -> None:
+    """Refuse texts that cannot be written to a file: pickles and arrays may hold halves of surrogate pairs."""
+    s = dataset.samples
+    columns: tuple[Any, ...] = (s.x, s.y, s.id, s.group, getattr(dataset.task, "classes", None), dataset.clusters)
+    for column in columns:
+        listed = isinstance(column, list | tuple) or (isinstance(column, np.ndarray) and column.dtype.kind in "OU")
+        for text in column if listed else ():
+            if isinstance(text, str) and not _is_unicode(text):
+                raise UserError(f"{name} has a text that is not valid Unicode: {text[:40]!r}")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_parts(dataset: Dataset, name: str) -> None:
@@ -128,10 +151,11 @@ def _check_parts(dataset: Dataset, name: str) -> None:
         return
     if groups is None:
         raise UserError(f"{name} names sub-classes, but its samples have no group that says which one they are of")
-    for k, listed in enumerate(dataset.subclasses):
-        strays = set(np.unique(groups[dataset.samples.y == k]).tolist()) - set(listed)
-        if strays:
-            raise UserError(f"{name} has samples of class {k} in a sub-class that it does not list: {min(strays)}")
+    listed_pairs = {(k, group) for k, listed in enumerate(dataset.subclasses) for group in listed}
+    strays = set(zip(dataset.samples.y.tolist(), groups.tolist(), strict=True)) - listed_pairs
+    if strays:
+        k, group = min(strays)
+        raise UserError(f"{name} has samples of class {k} in a sub-class that it does not list: {group}")
 
 
 def _count(dataset: Dataset) -> int:
@@ -182,6 +206,24 @@ def find(where: Sequence[Path], names: Sequence[str], dataset: str, advice: str)
     raise UserError(f"dataset '{dataset}' not found: none of {', '.join(names)} in {looked}. {advice}")
 
 
+def located(where: Sequence[Path], path: str, dataset: str, advice: str = GIVE) -> Path:
+    """Return the file or folder that a user named: a path, or a name in a data folder."""
+    given = Path(os.path.expanduser(path))  # unlike Path.expanduser, it leaves unknown users alone
+    return given if os.path.exists(given) else find(where, [path], dataset, advice)
+
+
+def numbered(labels: Sequence[int] | np.ndarray) -> tuple[str, ...]:
+    """Return the names 0, 1, ... of classes that only have numbers, as many as the largest label asks for.
+
+    >>> numbered([2, 0])
+    ('0', '1', '2')
+    """
+    for label in (min(labels, default=0), max(labels, default=0)):
+        if not 0 <= label < MOST_CLASSES:
+            raise ValueError(f"the class {str(label)[:20]}, not a number from 0 to {MOST_CLASSES - 1}")
+    return tuple(str(k) for k in range(int(max(labels, default=0)) + 1))
+
+
 @contextmanager
 def reading(path: Path, expected: str) -> Iterator[None]:
     """What goes wrong while a file is taken apart is the file's fault: say which, and what was expected."""
@@ -195,7 +237,8 @@ def reading(path: Path, expected: str) -> Iterator[None]:
         raise UserError(f"cannot read {path}: expected {expected}, but found: {reason}") from error
 
 
-def _check_options(name: str, make: Callable[..., Dataset], options: Mapping[str, Any]) -> None:
+def _checked_options(name: str, make: Callable[..., Dataset], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the types that the dataset's function declares; refuse others."""
     signature = inspect.signature(make)
     known = {p.name: p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
     for option in options:
@@ -210,6 +253,18 @@ def _check_options(name: str, make: Callable[..., Dataset], options: Mapping[str
     except TypeError as error:
         way = "write def NAME(where, *, option=1): it is given a list of folders, and its options by name"
         raise UserError(f"dataset '{name}' cannot be called ({error}): {way}") from error
+    types = typing.get_type_hints(inspect.unwrap(make))
+    return {option: _typed(name, option, value, types.get(option, Any)) for option, value in options.items()}
+
+
+def _typed(name: str, option: str, value: Any, kind: Any) -> Any:
+    try:
+        return TypeAdapter(kind, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "literal_error":
+            raise unknown(f"{option} of dataset '{name}'", str(value), typing.get_args(kind)) from None
+        raise UserError(f"dataset '{name}': {option}={str(value)[:60]}: {first['msg']}") from None
 
 
 def _finite(x: Any) -> bool:

@@ -8,13 +8,12 @@ set is given by a mask `test` over the rows, or apart as `x_test` and `y_test`. 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from driftline.data import Dataset, files, find, reading
+from driftline.data import Dataset, files, located, numbered, reading
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -25,8 +24,7 @@ EXPECTED = "an npz with images x and classes y"
 @register("dataset", "array")
 def array(where: Sequence[Path], *, path: str) -> Dataset:
     """The images of the npz file `path`; all have the time 0, and an id is the place in the file."""
-    file = Path(path).expanduser()
-    file = file if os.path.exists(file) else find(where, [path], "array", "Give a path: --set data.path=...")
+    file = located(where, path, "array")
     with reading(file, EXPECTED):
         parts = files.arrays(file)
         x, y, group, test = (_column(parts, name) for name in ("x", "y", "group", "test"))
@@ -35,7 +33,7 @@ def array(where: Sequence[Path], *, path: str) -> Dataset:
         if "x_test" in parts:
             test = np.arange(len(x)) >= len(parts["x"])
         images, labels = _images(x), _labels(y)
-        classes = parts.get("classes", np.arange(labels.max() + 1)).astype(str).tolist()
+        classes = parts["classes"].astype(str).tolist() if "classes" in parts else numbered(labels)
         samples = Samples(images, labels, time=np.zeros(len(images), np.int64), group=group)
         subclasses = None if group is None else _subclasses(labels, group, len(classes))
     note = f"{len(samples):,} images of {file.name}"
@@ -74,4 +72,8 @@ def _labels(y: np.ndarray) -> np.ndarray:
 def _subclasses(y: np.ndarray, group: np.ndarray, classes: int) -> tuple[tuple[int, ...], ...]:
     if group.shape != y.shape or group.dtype.kind not in "iu":
         raise ValueError(f"group of shape {group.shape} and type {group.dtype}, not one whole number per image")
-    return tuple(tuple(np.unique(group[y == k]).tolist()) for k in range(classes))
+    of: list[list[int]] = [[] for _ in range(classes)]
+    for k, number in np.unique(np.stack([y, group.astype(np.int64)], axis=1), axis=0).tolist():
+        if 0 <= k < classes:
+            of[k].append(number)
+    return tuple(map(tuple, of))

@@ -6,13 +6,12 @@ the folder itself, and there is none. Pictures with a date of their own are read
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from driftline.data import Dataset, find, pictures
+from driftline.data import Dataset, located, pictures
 from driftline.data.folder import SUFFIXES
 from driftline.errors import UserError
 from driftline.registry import register
@@ -25,8 +24,9 @@ TESTS = ("val", "test")  # ImageNet's test set has no labels, so `val` is taken 
 @register("dataset", "image-folders")
 def image_folders(where: Sequence[Path], *, path: str, size: int = 64, gray: bool = False) -> Dataset:
     """The pictures under `path`, squeezed to a square of `size` pixels and held in memory; an id is the file's name."""
-    base = Path(path).expanduser()
-    base = base if os.path.isdir(base) else find(where, [path], "image-folders", "Give a path: --set data.path=...")
+    base = located(where, path, "image-folders")
+    if not base.is_dir():
+        raise UserError(f"dataset 'image-folders': {base} is a file, not a folder of class folders")
     parts = _parts(base)
     classes = sorted(folder.name for folder in parts[0].iterdir() if folder.is_dir() and folder.name[0] != ".")
     if len(classes) < 2:

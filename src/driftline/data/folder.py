@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from driftline.data import Dataset, find, pictures, reading
+from driftline.data import Dataset, files, located, pictures, reading
 from driftline.errors import UserError, unknown
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -44,8 +44,7 @@ def images(
     `pattern` is a regular expression with a group `time`; `file`, `label` and `time` name the columns of a CSV file.
     A time is a number such as a year, or a date such as 2020-01-31 or 20200131. An id is the file as listed.
     """
-    source = Path(path).expanduser()
-    source = source if os.path.exists(source) else find(where, [path], "images", "Give a path: --set data.path=...")
+    source = located(where, path, "images")
     inside = source.is_dir()
     rows = _from_folder(source, pattern) if inside else _from_table(source, file, label, time)
     when = _times(source, rows)
@@ -86,8 +85,8 @@ def _from_folder(folder: Path, pattern: str) -> list[Row]:
 
 
 def _from_table(table: Path, file: str, label: str, time: str) -> list[Row]:
-    with reading(table, "a CSV file that lists pictures"):
-        frame = pd.read_csv(table, dtype=str, keep_default_na=False, index_col=False, encoding_errors="strict")
+    with reading(table, "a CSV file that lists pictures"), files.opened(table) as content:
+        frame = pd.read_csv(content, dtype=str, keep_default_na=False, index_col=False, encoding_errors="strict")
     for name in (file, label, time):
         if name not in frame.columns:
             raise unknown(f"column of {table.name}", name, map(str, frame.columns), " (options file, label, time)")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,7 +115,7 @@ def read(
 
 def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
     if isinstance(given, str | Path):
-        path = Path(given).expanduser()
+        path = Path(os.path.expanduser(given))
         if not os.path.exists(path):
             raise UserError(f"there is no file {path}")
         return path.name, tables.read_file(path)
@@ -130,7 +131,7 @@ def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
             'frame.columns = ["_".join(map(str, name)) for name in frame.columns]'
         )
     names = [str(column) for column in given.columns]
-    twins = sorted({column for column in names if names.count(column) > 1})
+    twins = sorted(column for column, count in Counter(names).items() if count > 1)
     if twins:
         raise UserError(f"the frame has two columns called '{twins[0]}'; rename one")
     return "the frame", given.set_axis(names, axis=1)

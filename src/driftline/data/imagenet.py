@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from driftline.data import Dataset, find, pictures, reading
+from driftline.data import Dataset, files, find, located, numbered, pictures, reading
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -33,7 +33,7 @@ def imagenet_val(
     where: Sequence[Path], *, path: str | None = None, size: int = 256, per_class: int | None = None
 ) -> Dataset:
     """The images of the folder `path`, or of the first folder of a usual name; an id is the file as listed."""
-    folder = Path(path).expanduser() if path else find(where, FOLDERS, "imagenet-val", ADVICE)
+    folder = located(where, path, "imagenet-val", ADVICE) if path else find(where, FOLDERS, "imagenet-val", ADVICE)
     if not folder.is_dir():
         raise UserError(f"dataset 'imagenet-val': there is no folder {folder}. {ADVICE}")
     files, labels, classes = _from_table(folder) if (folder / LABELS).exists() else _from_folders(folder)
@@ -69,15 +69,14 @@ def _from_folders(folder: Path) -> Listed:
 def _from_table(folder: Path) -> Listed:
     table = folder / LABELS
     with reading(table, "a CSV file with the columns file and class_index"):
-        frame = pd.read_csv(table).sort_values("file", kind="stable")
+        with files.opened(table) as content:
+            frame = pd.read_csv(content).sort_values("file", kind="stable")
         labels = [int(label) for label in frame["class_index"]]
-        if len(labels) and min(labels) < 0:
-            raise ValueError(f"the class {min(labels)}")
-        names = [str(k) for k in range(max(labels, default=0) + 1)]
+        names = list(numbered(labels))
         column = next((column for column in ("wnid", "name") if column in frame), "class_index")
         for label, name in zip(labels, frame[column], strict=True):
             names[label] = str(name)
-        return [str(file) for file in frame["file"]], labels, tuple(names)
+        return [str(name) for name in frame["file"]], labels, tuple(names)
 
 
 def _first(labels: list[int], per_class: int | None) -> list[int]:

@@ -2,7 +2,8 @@
 
 Only the names in `ALLOWED` resolve, and what they resolve to is written here: stand-ins that take the numbers
 out of the file and build arrays from them. Nothing of numpy's own unpickling is reachable, because that
-trusts the flags and buffers it is handed.
+trusts the flags and buffers it is handed. The interpreter is Python's own in Python: the one in C allocates memory for
+any number that a file of nine bytes may name.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from driftline.data import reading
+from driftline.data import files, reading
 
+KEYS = (str, bytes, int, float, type(None), np.generic)
 PLAIN = re.compile(r"[<>=|]?([biufc]\d{1,2}|[SU]\d{1,9}|O\d?)")
 
 
@@ -25,11 +27,40 @@ def load(path: Path, expected: str, encoding: str = "latin1") -> Any:
 
     `encoding` is how the texts of Python 2 are read; "bytes" leaves them as they are.
     """
-    with reading(path, expected), open(path, "rb") as file:
-        return _plain(_Reader(file, encoding=encoding).load(), {})
+    with reading(path, expected), files.opened(path) as file:
+        content, size = _plain(_Reader(file, encoding=encoding).load(), {})
+        files.refuse_large(size, files.limit(path))
+        return content
 
 
-class _Reader(pickle.Unpickler):
+def _with_plain_keys(load: Callable[[Any], None], keys: slice) -> Callable[[Any], None]:
+    """Check the keys on the stack before a dict takes them: the hash of nested tuples takes exponential time."""
+
+    def checked(self: Any) -> None:
+        for key in self.stack[keys]:
+            if not isinstance(key, KEYS):
+                raise pickle.UnpicklingError(f"it holds a dict with a {type(key).__name__} as a key")
+        load(self)
+
+    return checked
+
+
+def _refuse_set(self: Any) -> None:
+    raise pickle.UnpicklingError("it holds a set, which no dataset does")
+
+
+CODES = pickle._Unpickler.dispatch
+SET_CODES = (pickle.EMPTY_SET[0], pickle.FROZENSET[0], pickle.ADDITEMS[0])
+KEYS_AT = {pickle.SETITEM[0]: slice(-2, -1), pickle.SETITEMS[0]: slice(0, None, 2), pickle.DICT[0]: slice(0, None, 2)}
+
+
+class _Reader(pickle._Unpickler):
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = {
+        **CODES,
+        **{code: _with_plain_keys(CODES[code], keys) for code, keys in KEYS_AT.items()},
+        **dict.fromkeys(SET_CODES, _refuse_set),
+    }
+
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not data; do not trust this file")
@@ -125,26 +156,39 @@ def _text(name: str | bytes) -> str:
     return name.decode("ascii") if isinstance(name, bytes) else str(name)
 
 
-def _plain(thing: Any, done: dict[int, tuple[Any, Any]]) -> Any:
-    """The same without stand-ins; `done` holds old and new by id, the old too so that no id is used twice."""
-    if type(thing) not in (dict, list, tuple, _Array, _Dtype):
-        return thing
+def _plain(thing: Any, done: dict[int, tuple[Any, Any, int | None]]) -> tuple[Any, int]:
+    """Return the same without stand-ins, and the size it has once everything that is shared is written out.
+
+    `done` holds old, new and size by id, the old too so that no id is used twice; the size is None while it is open.
+    """
+    kind = type(thing)
+    if kind is str or kind is bytes:
+        return thing, 1 + len(thing)
+    if kind not in (dict, list, tuple, _Array, _Dtype):
+        return thing, 1
     if id(thing) in done:
-        return done[id(thing)][1]
-    new = thing.plain if isinstance(thing, (_Array, _Dtype)) else thing
-    done[id(thing)] = thing, new
-    if isinstance(thing, dict):
-        thing.update({key: _plain(value, done) for key, value in thing.items()})
-    elif isinstance(thing, list):
-        thing[:] = [_plain(item, done) for item in thing]
-    elif isinstance(thing, tuple):
-        new = tuple(_plain(item, done) for item in thing)
-        done[id(thing)] = thing, new
-    elif isinstance(new, np.ndarray) and new.dtype == object:
-        flat = new.reshape(-1)
-        for i, item in enumerate(flat):
-            flat[i] = _plain(item, done)
-    return new
+        _, known, size = done[id(thing)]
+        if size is None:
+            raise pickle.UnpicklingError("it holds a list or dict that contains itself")
+        return known, size
+    new: Any = thing.plain if isinstance(thing, (_Array, _Dtype)) else thing
+    done[id(thing)] = thing, new, None
+    held: Any = new.reshape(-1) if isinstance(new, np.ndarray) and new.dtype == object else new
+    items = held.values() if isinstance(held, dict) else held if _holds(held) else ()
+    found = [_plain(item, done) for item in items]
+    if isinstance(held, dict):
+        held.update(zip(list(held), (item for item, _ in found), strict=True))
+    elif isinstance(held, tuple):
+        new = tuple(item for item, _ in found)
+    elif _holds(held):
+        for i, (item, _) in enumerate(found):
+            held[i] = item
+    done[id(thing)] = thing, new, 1 + sum(size for _, size in found) + getattr(new, "nbytes", 0)
+    return done[id(thing)][1:]  # type: ignore[return-value]
+
+
+def _holds(thing: Any) -> bool:
+    return isinstance(thing, list | tuple) or (isinstance(thing, np.ndarray) and thing.dtype == object)
 
 
 ALLOWED: dict[tuple[str, str], Any] = {

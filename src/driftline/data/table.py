@@ -8,20 +8,20 @@ tenth has any.
 
 from __future__ import annotations
 
-import os
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet
 from pandas.api import types as kinds
 
-from driftline.data import Dataset, find, reading
+from driftline.data import Dataset, files, located, reading
 from driftline.data.columns import converted, earliest, kind_of, notes_of, numbers, prepare
-from driftline.data.times import times_of
+from driftline.data.times import must_be_plain, times_of
 from driftline.errors import UserError, unknown
 from driftline.registry import register
 from driftline.tasks import Classification, Regression, Task
@@ -48,8 +48,7 @@ def table(
     `task`: whether the target names classes or is a number; auto takes more than 50 distinct numbers for a number.
     `columns`: kinds that are not guessed: number, category, text, date or ignore; of `time`, date or number.
     """
-    file = Path(path).expanduser()
-    file = file if os.path.exists(file) else find(where, [path], "table", "Give the path with --set data.path=...")
+    file = located(where, path, "table")
     named = [time, target, *([] if id is None else [id])]
     frame = with_index(read_file(file), [*named, *(features or [])])
     used = [c for c in frame.columns if c not in named] if features is None else list(features)
@@ -74,13 +73,27 @@ def read_file(file: Path) -> pd.DataFrame:
     with reading(file, FORMS[form]), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas only warns that it drops cells
         if form == ".parquet":
-            content = pyarrow.parquet.ParquetFile(file).read()
+            content = _parquet(file)
             _refuse_twins(content.column_names)
             read = pd.DataFrame(content.to_pandas(ignore_metadata=True))
             index = [name for name in read.columns if name.startswith("__index_level_")]  # of a frame that was saved
             return read.set_index(index).rename_axis([None] * len(index)) if index else read
-        _refuse_twins(pd.read_csv(file, header=None, nrows=1, dtype=str).iloc[0].tolist())
-        return pd.read_csv(file, index_col=False, low_memory=False)
+        with files.opened(file) as head, files.opened(file) as whole:
+            _refuse_twins(pd.read_csv(head, header=None, nrows=1, dtype=str).iloc[0].tolist())
+            return pd.read_csv(whole, index_col=False, low_memory=False)
+
+
+def _parquet(file: Path) -> Any:
+    """Read a Parquet file as an Arrow table whose texts are valid."""
+    allowed = files.limit(file)
+    with pyarrow.parquet.ParquetFile(file) as source:
+        about = source.metadata
+        groups = range(about.num_row_groups)
+        files.refuse_large(sum(about.row_group(k).total_byte_size for k in groups), allowed)
+        files.refuse_large(about.num_rows * about.num_columns, allowed)
+        content = source.read()
+    content.validate(full=True)
+    return content
 
 
 def index_names(frame: pd.DataFrame) -> list[str]:
@@ -98,7 +111,7 @@ def with_index(frame: pd.DataFrame, asked: Sequence[str]) -> pd.DataFrame:
 
 
 def _refuse_twins(names: list[str]) -> None:
-    twins = sorted({str(name) for name in names if names.count(name) > 1})
+    twins = sorted(str(name) for name, count in Counter(names).items() if count > 1)
     if twins:
         raise ValueError(f"two columns called '{twins[0]}'; rename one")
 
@@ -118,6 +131,7 @@ def _refuse_columns(frame: pd.DataFrame, file: Path, target: str, named: list[st
 def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     """The answers, and whether they name classes or are numbers."""
     _refuse_gaps(column, "target", "drop those rows")
+    must_be_plain(column, "target")
     column = numbers_in(column)
     numeric = kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
     if task == "auto":

@@ -25,6 +25,7 @@ def times_of(column: pd.Series, kind: str = "auto") -> tuple[np.ndarray, list[st
         raise unknown(f"kind of the time column '{column.name}':", kind, ["date", "number"])
     if missing := int(column.isna().sum()):
         raise UserError(f"time column '{column.name}' has {missing} missing values; drop those rows")
+    must_be_plain(column, "time")
     if kinds.is_bool_dtype(column):
         raise UserError(f"time column '{column.name}' is true or false; expected numbers or dates")
     if isinstance(column.dtype, pd.PeriodDtype):
@@ -35,6 +36,13 @@ def times_of(column: pd.Series, kind: str = "auto") -> tuple[np.ndarray, list[st
     if kind == "number" or values.dtype.kind == "M":
         return values, []
     return _calendar_or_numbers(column, values, must=kind == "date")
+
+
+def must_be_plain(column: pd.Series, role: str) -> None:
+    """Refuse a column of bytes, lists or records."""
+    held = pd.api.types.infer_dtype(column, skipna=True)
+    if held in ("bytes", "mixed", "complex"):
+        raise UserError(f"{role} column '{column.name}' holds {held} values; expected numbers or texts")
 
 
 def moments(column: pd.Series) -> pd.Series:

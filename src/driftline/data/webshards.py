@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from driftline.atomic import replacing
-from driftline.data import Dataset, find, pictures, reading
+from driftline.data import Dataset, located, numbered, pictures, reading
 from driftline.errors import UserError, unknown
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -29,6 +29,8 @@ INDEX = "index.json"
 """A file beside the shards that says how many images each has; without it their entries are counted."""
 QUALITY = 85
 FORMATS = ("jpg", "png")
+LEAST = 1024  # bytes that an image takes in a tar file, two headers
+LONGEST = 10_000  # bytes of a label or an info
 EXPECTED = "a tar file with input.jpg or input.png and output.cls for each image"
 
 
@@ -56,7 +58,7 @@ def entries(shard: Path) -> list[Entry]:
     places: dict[str, dict[str, Any]] = {}
     with reading(shard, EXPECTED), tarfile.open(shard, "r:") as tar:
         for member in tar:
-            if not member.isfile():
+            if not member.isfile() or member.issparse() or member.size < 0:
                 continue
             name, _, part = member.name.rpartition("/")[2].partition(".")
             of = places.setdefault(name, {"info": ""})
@@ -65,10 +67,11 @@ def entries(shard: Path) -> list[Entry]:
             elif part in ("output.cls", "info"):
                 content = tar.extractfile(member)
                 assert content is not None
-                of[part] = content.read().decode()
+                of[part] = content.read(LONGEST).decode()
         found = [
             Entry(name, of["offset"], of["size"], int(of["output.cls"]), of["info"]) for name, of in places.items()
         ]
+        numbered([entry.label for entry in found])
         if not found:
             raise ValueError("no image")
         return found
@@ -80,7 +83,11 @@ def counts(folder: Path) -> dict[str, int]:
     if index.exists():
         with reading(index, "a JSON file with the number of images in each shard"):
             known = json.loads(index.read_bytes())
-            return {name: int(known["shards"][name]) for name in names}
+            found = {name: int(known["shards"][name]) for name in names}
+            for name, count in found.items():
+                if not 1 <= count <= (folder / name).stat().st_size // LEAST:
+                    raise ValueError(f"{count} images in {name}, which is not of that size")
+            return found
     return {name: len(entries(folder / name)) for name in names}
 
 
@@ -119,8 +126,7 @@ def webshards(where: Sequence[Path], *, path: str, classes: int | None = None) -
     """All images of the shards in the folder `path`, held in memory; there are as many classes as labels say if not
     given. An id is the place in the shards.
     """
-    folder = Path(path).expanduser()
-    folder = folder if folder.is_dir() else find(where, [path], "webshards", "Give a folder: --set data.path=...")
+    folder = located(where, path, "webshards", "Give a folder: --set data.path=...")
     listed = {shard: entries(shard) for shard in shards(folder)}
     y = np.array([entry.label for of in listed.values() for entry in of], np.int64)
     images = (image for shard, of in listed.items() for image in pixels(shard, of))
@@ -132,7 +138,8 @@ def webshards(where: Sequence[Path], *, path: str, classes: int | None = None) -
         if image.shape != first.shape:
             raise UserError(f"{folder}: expected images of one size, but found {first.shape} and {image.shape}")
         x[k] = image
-    task = Classification(tuple(str(k) for k in range(classes or int(y.max()) + 1)))
+    with reading(folder, EXPECTED):
+        task = Classification(numbered(y if classes is None else [classes - 1]))
     samples = Samples(x=x, y=y, time=np.zeros(len(y), np.int64))
     return Dataset("webshards", samples, task, (f"{len(y):,} images of {folder.name}",), model="conv-2")
 

@@ -55,9 +55,14 @@ def texts(path: Path, years: range, inputs: str, classes: int) -> Samples:
     """The texts of these years; time is the year, and an id is the year times a million plus a count."""
     x: list[str] = []
     y, time, ids = [], [], []
+    size = 0
     with reading(path, forms(path.stem)[path.name]):
+        allowed = files.limit(path)
         for year, both, labels in parts(path, years, inputs, "category", classes):
-            x += [_text(one) for part in both for one in part]
+            for one in (one for part in both for one in part):
+                x.append(_text(one))
+                size += len(x[-1])
+                files.refuse_large(size, allowed)  # one text may be there a million times
             y.append(labels)
             time.append(np.full(len(labels), year))
             ids.append(year * MANY + np.arange(len(labels)))

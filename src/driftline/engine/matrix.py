@@ -29,7 +29,8 @@ from driftline.engine.plan import Plan, plan
 from driftline.engine.rivals import merged
 from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Strict, filled, hash_of, label_of, learner_class, validated
-from driftline.spec import Spec, first_seeds, parse
+from driftline.seeds import first_seeds
+from driftline.spec import Spec, parse
 from driftline.store import Store
 from driftline.user_code import NotRun
 

@@ -112,7 +112,16 @@ class Shards:
         counts = webshards.counts(folder)
         self._names, self._ends = list(counts), list(accumulate(counts.values()))
         self.images = self._ends[-1] if images is None else min(images, self._ends[-1])
-        self._entries = lru_cache(maxsize=SHARDS_KEPT)(lambda name: webshards.entries(folder / name))
+        self._entries = lru_cache(maxsize=SHARDS_KEPT)(lambda name: self._checked_entries(name, counts[name]))
+
+    def _checked_entries(self, name: str, count: int) -> list[webshards.Entry]:
+        found = webshards.entries(self.folder / name)
+        if len(found) != count:
+            raise UserError(
+                f"{self.folder / name} has {len(found)} images, and {webshards.INDEX} beside it says {count}: delete "
+                f"{webshards.INDEX}, and the images are counted"
+            )
+        return found
 
     def __len__(self) -> int:
         return -(-self.images // self.batch)
@@ -128,6 +137,9 @@ class Shards:
             wanted = [of[place - begin] for place in places[owners == owner]]
             entries += wanted
             images += list(webshards.pixels(self.folder / self._names[owner], wanted))
+        shapes = sorted({image.shape for image in images})
+        if len(shapes) > 1:
+            raise UserError(f"{self.folder}: expected images of one size, but found {shapes[0]} and {shapes[1]}")
         y = np.array([entry.label for entry in entries], np.int64)
         moment = entries[0].info
         return Step(index, str(point_of(moment)) if moment else str(index), Samples(np.stack(images), y, id=places))
