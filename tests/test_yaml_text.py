@@ -59,6 +59,13 @@ def test_a_number_of_seeds_is_bounded():
             spec.parse({**given, **extra})
 
 
+def test_seeds_of_other_kinds_are_refused_in_a_sentence():
+    given = {"benchmark": "timeline", "data": "digits", "methods": ["erm"]}
+    for seeds in ([0, "a"], [[0]], [{}]):
+        with pytest.raises(UserError, match=r"selection\.seeds"):
+            spec.parse({**given, "selection": {"grid": {"lr": [1]}, "seeds": seeds}})
+
+
 def test_a_setting_nested_too_deeply_is_a_text():
     given = {"benchmark": "timeline", "data": "digits", "methods": ["erm"]}
     assert spec.with_settings(given, ["data.periods=" + "[" * 100_000])["data"]["periods"] == "[" * 100_000

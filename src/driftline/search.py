@@ -73,7 +73,7 @@ class Search(Strict):
         given = dict(given)
         if isinstance(given.get("seeds"), int):
             given["seeds"] = first_seeds(given["seeds"])
-        elif isinstance(given.get("seeds"), list | tuple):
+        elif isinstance(given.get("seeds"), list | tuple) and all(isinstance(seed, int) for seed in given["seeds"]):
             given["seeds"] = tuple(sorted(set(given["seeds"])))  # a trial counts once
         if isinstance(given.get("grid"), Mapping):
             given["grid"] = {setting: _values(setting, said) for setting, said in given["grid"].items()}

@@ -253,7 +253,9 @@ def _checked_options(name: str, make: Callable[..., Dataset], options: Mapping[s
     except TypeError as error:
         way = "write def NAME(where, *, option=1): it is given a list of folders, and its options by name"
         raise UserError(f"dataset '{name}' cannot be called ({error}): {way}") from error
-    types = typing.get_type_hints(inspect.unwrap(make))
+    from driftline import registry
+
+    types = registry.types_of(name, make)
     return {option: _typed(name, option, value, types.get(option, Any)) for option, value in options.items()}
 
 
