@@ -73,7 +73,7 @@ def record(folder: Path, answers: list[pd.DataFrame], probes: list[pd.DataFrame]
     pd.concat(probes).to_parquet(folder / "probes.parquet")
     steps = [str(t + 1) for t in range(len(answers))]
     said = {"options": {"draws": 200, **options}, "seed": 0}
-    seal(folder, {"run": said, "protocol": {"periods": steps}})
+    seal(folder, {"run": said, "protocol": {"periods": steps, "label_delay_steps": 0}})
     return Run(folder)
 
 
@@ -258,6 +258,40 @@ def test_the_last_examination_is_sat_after_the_learner_has_finished() -> None:
     assert [probe.name for probe in exams.due(None)] == ["upstream", "held out", "past"]
     assert [probe.name for probe in exams.due(exams.stream[1])] == ["now", "upstream", "held out", "past"]
     assert [probe.name for probe in exams.due(exams.stream[2])] == ["now"]
+
+
+MEMORY = """
+from dataclasses import dataclass, replace
+import numpy as np
+from driftline.learners.base import Learner
+from driftline.types import Reveal
+
+@dataclass
+class Memory(Learner):
+    sees = Reveal.ERRORS
+
+    def prepare(self, model, task, upstream=None):
+        super().prepare(model, task, upstream)
+        self.known = {}
+
+    def predict(self, x):
+        answers = super().predict(x)
+        kept = [self.known.get(row.tobytes().hex(), said) for row, said in zip(x, answers.prediction)]
+        return replace(answers, prediction=np.array(kept))
+
+    def learn(self, x, y):
+        self.known.update({row.tobytes().hex(): int(label) for row, label in zip(x, y)})
+"""
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_errors_are_evaluated_again_once_their_labels_have_been_learned(tmp_path: Path, delay: int) -> None:
+    (tmp_path / "memory.py").write_text(MEMORY)
+    spec = {**SPEC, "methods": [f"{tmp_path / 'memory.py'}:Memory"], "reveal": {"delay": delay}}
+    (run,) = driftline.run(spec, runs=tmp_path / "runs").runs
+    fixed = curve(run.table("scores"), "efr")
+    assert fixed == {str(t): 1.0 for t in range(1, 7 - delay)}, "the labels of the last episodes never arrive"
+    assert summary(run.table("scores"), "mean")["efr"] == 1.0
 
 
 def test_the_code_examines_the_models_that_enter_a_step(small: Record, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftline import models, state
+from driftline import models, registry, state
 from driftline.errors import UserError
 from driftline.learners.exemplar_tuning import ExemplarTuning
 from driftline.learners.ncm import NearestClassMean
@@ -61,6 +62,21 @@ def test_blocks_equal_one_by_one_to_the_last_digit(
         np.testing.assert_array_equal(getattr(routes[0][1], part), getattr(routes[1][1], part))
     if name != "ncm":
         assert digest(state.capture(routes[0][1].head)) == digest(state.capture(routes[1][1].head))
+
+
+@pytest.mark.parametrize("width", [2, 3, 8, 11])
+@pytest.mark.parametrize("name", ["ncm", "fine-tune"])
+def test_narrow_layers_are_exact_too(name: str, width: int) -> None:
+    """The digits of a linear layer with 2 to 11 outputs depend on a sample's place among those computed with it."""
+    steps, routes = stream(70, 5, 64, width=33), []
+    for plainly in (False, True):
+        network = torch.nn.Sequential(torch.nn.Linear(33, width), torch.nn.ReLU(), torch.nn.Linear(width, 5))
+        network.load_state_dict(routes[0][1] if routes else network.state_dict())
+        start = copy.deepcopy(network.state_dict())
+        learner = prepared(registry.get("method", name)(every=0), 5, network=network)
+        learner.trained[:] = True
+        routes.append((walk(learner, steps, labels(5), plainly), start))
+    must_equal(routes[0][0], routes[1][0])
 
 
 @pytest.mark.parametrize("name", METHODS)

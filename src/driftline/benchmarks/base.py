@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -69,6 +69,8 @@ class Layout:
     upstream: Samples | None
     schooling: dict[str, Any] = field(default_factory=lambda: {"updates": 3000})
     """How a network is trained on the upstream samples: settings of `learners.trained.Trained`."""
+    delayed_probes: Callable[[int], Probes] | None = None
+    """The probes if labels arrive this many steps late; None if they are the same."""
     entrance: tuple[Probe, ...] = ()
     """Examinations of the upstream model, before the first step."""
     waits: bool = False

@@ -14,7 +14,7 @@ the last examination is sat after the learner has finished; past queries are a s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -113,13 +113,16 @@ class Exams:
     ahead: int
     """Past queries of f_k are those of the first k - ahead episodes."""
     seed: Seed
+    delay: int = 0
+    """How many steps later the labels of an episode arrive; only then is it evaluated again."""
 
     def due(self, step: Step | None) -> Iterator[Probe]:
         last = len(self.stream)
         if step is None:  # a learner that trains when all is over is examined as it then is
             yield from self.of(last) if last in self.models else ()
             return
-        yield Probe("now", step.samples)
+        if step.index >= self.delay:
+            yield Probe("now", self.stream[step.index - self.delay].samples if self.delay else step.samples)
         if step.index + 1 in self.models and step.index + 1 < last:
             yield from self.of(step.index + 1)
 
@@ -183,6 +186,7 @@ class Refinement:
             stream,
             exams,
             train,
+            delayed_probes=lambda delay: replace(exams, delay=delay),
             schooling={
                 "updates": options.upstream_updates,
                 "lr": options.upstream_lr,
@@ -202,7 +206,8 @@ class Refinement:
         options = Options(**run.card["run"]["options"])
         random = Seed(run.seed).child("bootstrap").numpy()
         steps = len(run.card["protocol"]["periods"])
-        evidence = refinement_scores.evidence(run.table("answers"), run.table("probes"), steps)
+        delay = run.card["protocol"]["label_delay_steps"]
+        evidence = refinement_scores.evidence(run.table("answers"), run.table("probes"), steps, delay)
         how = {"indexing": options.indexing, "csr": options.csr}
         return base.scores(refinement_scores.rows(evidence, draws=options.draws, rng=random, **how))
 

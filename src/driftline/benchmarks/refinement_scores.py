@@ -27,10 +27,13 @@ def names(indexing: str, csr: str) -> dict[str, str]:
     return {"efr": "efr", **examined, "csr": counted, "kg": kg, "oec": "oec"}
 
 
-def evidence(answers: pd.DataFrame, probes: pd.DataFrame, steps: int) -> Evidence:
-    """Right and wrong by step 1..T or model 0..T; what was not examined is None."""
+def evidence(answers: pd.DataFrame, probes: pd.DataFrame, steps: int, delay: int = 0) -> Evidence:
+    """Right and wrong by step 1..T or model 0..T; what was not examined is None.
+
+    Errors are evaluated again once their labels have been learned, `delay` steps later.
+    """
     asked = [frame["correct"].to_numpy(float) for _, frame in answers.groupby("step")]
-    again = _by_model(probes, "now", steps)[1:]
+    again = [*_by_model(probes, "now", steps)[1 + delay :], *[None] * delay]
     past = _by_model(probes, "past", steps)
     return {
         "answered": asked,

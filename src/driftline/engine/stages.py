@@ -215,7 +215,8 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
         if done < len(stream):
             checkpoint.save_if_due(done)
 
-    probes = Unmetered(layout.probes, meter) if meter else layout.probes
+    probes = layout.delayed_probes(job.reveal.delay) if layout.delayed_probes else layout.probes
+    probes = Unmetered(probes, meter) if meter else probes
     entrance = unmetered(layout.entrance, meter) if meter else layout.entrance
     loop.run(stream, learner, reveal, probes, recorder, entrance=entrance, start=start, after_step=after_step)
     shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left half-made

@@ -25,7 +25,7 @@ from driftline.reveal import Shown, Turns
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import pulse
-from driftline.training.encode import cost_of_one, embed_in_blocks, last_linear
+from driftline.training.encode import cost_of_one, embed_in_blocks, last_linear, widened
 from driftline.training.epochs import shuffled
 from driftline.training.fit import descend
 from driftline.training.freezing import last_layers, train_only
@@ -57,7 +57,7 @@ class FineTuneLast(StandardTraining):
         self._per_sample = self._per_sample or cost_of_one(self.model, inputs)
         blocks = embed_in_blocks(self.model, inputs)
         with torch.no_grad():
-            logits = [head(block) for block in blocks]
+            logits = [widened(head, block) for block in blocks]
         meter_of(self.model).charge(forward=len(inputs) * self._per_sample)
         features, outputs = torch.zeros(0, head.in_features), torch.zeros(0, head.out_features)
         n = len(inputs)

@@ -9,7 +9,7 @@ Samples that come one by one are answered in blocks: all of a block are compared
 those not answered yet again with each class that changes. This equals asking one by one to the last digit, given the
 same features. These do not depend on what is computed beside a sample, because the network is always asked about
 equally many. That its place among them does not matter either was measured, not proven: it changed no digit in linear
-layers of 12 to 2,048 outputs nor in convolutions of 4 to 64 channels; in a linear layer of 8 outputs or fewer it can.
+layers of 12 to 2,048 outputs nor in convolutions of 4 to 64 channels. Linear layers with fewer outputs are padded.
 
 Compute: the only pass of a sample through the network is counted whole, with its last layer, which costs as much as
 comparing with all classes. A lesson costs that once forward and twice backward per sample, and spares the rest of the

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear, pad
 
 from driftline.errors import UserError
 from driftline.models.inputs import as_input, as_tensor
@@ -16,6 +17,11 @@ from driftline.training.meter import count
 
 TOGETHER = 32
 """How many samples `embed_in_blocks` asks about at once, always: the digits of a network's features depend on it."""
+
+
+NARROW, PADDED = 12, 16
+"""A linear layer with fewer outputs than the first is computed with as many as the second: in narrower ones the digits
+of a sample's outputs depend on its place in the block (measured for 2 to 11 outputs, not for 12 to 2,048)."""
 
 
 def last_linear(model: nn.Module) -> nn.Linear:
@@ -60,7 +66,9 @@ def embed_in_blocks(model: nn.Module, inputs: Tensor) -> list[Tensor]:
         raise _ReachedError(args[0])
 
     found = []
-    hook = last_linear(model).register_forward_pre_hook(stop)
+    narrow = [layer for layer in model.modules() if isinstance(layer, nn.Linear) and layer.out_features < NARROW]
+    hooks = [layer.register_forward_hook(lambda layer, args, _: widened(layer, args[0])) for layer in narrow]
+    hooks.append(last_linear(model).register_forward_pre_hook(stop))
     try:
         with evaluating(model), torch.no_grad():
             for start in range(0, len(inputs), TOGETHER):
@@ -69,8 +77,19 @@ def embed_in_blocks(model: nn.Module, inputs: Tensor) -> list[Tensor]:
                     block = block[torch.arange(TOGETHER).clamp(max=len(block) - 1)]
                 found.append(_caught(model, as_input(block)).flatten(1))
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()
     return found
+
+
+def widened(layer: nn.Module, x: Tensor) -> Tensor:
+    """Return the outputs of a linear layer; those of a narrow one do not depend on a sample's place in the block."""
+    assert isinstance(layer, nn.Linear)
+    if layer.out_features >= NARROW:
+        return linear(x, layer.weight, layer.bias)
+    more = PADDED - layer.out_features
+    bias = None if layer.bias is None else pad(layer.bias, (0, more))
+    return linear(x, pad(layer.weight, (0, 0, 0, more)), bias)[..., : layer.out_features]
 
 
 def cost_of_one(model: nn.Module, inputs: Tensor) -> int:
