@@ -88,8 +88,9 @@ class Options(base.Options):
     """How strongly weights of neighbouring steps are tied."""
     fisher: Values = Selection.fisher
     """How strongly Fisher information holds weights."""
-    budget: Literal["same", "paper"] = Selection.budget
-    """same: a phase has at most as many trials as lr x weight_decay x dropout; paper: as many as there."""
+    budget: Literal["same", "method", "paper"] = Selection.budget
+    """same: a phase has at most as many trials as lr x weight_decay x dropout; method: all phases of a method together
+    have at most as many; paper: as many as there."""
     epochs: int = Field(default=Selection.epochs, ge=1)
     batch: int = Field(default=Selection.batch, ge=2)
     patience: int = Field(default=Selection.patience, ge=0)

@@ -39,7 +39,7 @@ def ahead(learner: Learner, job: Job, layout: Layout) -> list[Trial]:
     revealed = registry.get("benchmark", job.benchmark).reveals
     if not isinstance(learner, Staged) or not layout.waits or revealed is not Reveal.LABELS:
         return []
-    return list(needed(learner.plan(len(stream_for(learner, layout)) - job.reveal.delay)))
+    return list(needed(learner.within_budget(len(stream_for(learner, layout)) - job.reveal.delay)))
 
 
 def lessons(learner: Learner, job: Job, dataset: Dataset, layout: Layout) -> list[tuple[Any, np.ndarray]]:

@@ -70,7 +70,7 @@ class Visit:
         A joint network holds one for every step; a method that trains only once has one.
         """
         found: dict[int, Snapshot] = {}
-        pick: Pick | None = self.learner.plan(self.learner.served).best
+        pick: Pick | None = self.learner.within_budget(self.learner.served).best
         while pick is not None:
             trial = self.learner.chosen(pick)
             step = max(trial.train)

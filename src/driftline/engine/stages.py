@@ -181,7 +181,7 @@ def fit(job: Job, stage: Stage, store: Store, where: Path | None, report: Report
     assert meter is not None
     learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, None))
     learner.lessons = fits.lessons(learner, job, dataset, layout)
-    trial = next(found for found in needed(learner.plan(len(learner.lessons))) if found.key == stage.trial)
+    trial = next(found for found in needed(learner.within_budget(len(learner.lessons))) if found.key == stage.trial)
     outcome = learner.carry_out(trial, report)
     cost = {"macs": (meter.forward, meter.backward), "seconds": time.perf_counter() - started}
     state.save({**outcome, **cost}, store.stage_path(stage.key))

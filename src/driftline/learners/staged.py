@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.tasks import Task
+from driftline.training.budgets import within
 from driftline.training.trials import Phase, Pick, Selection, Trial, needed, ranked
 from driftline.types import Samples
 
@@ -55,6 +56,13 @@ class Staged(Learner):
         """The last phase of what must be done after so many lessons; the earlier ones hang on it."""
         raise NotImplementedError
 
+    def within_budget(self, lessons: int) -> Phase:
+        """Return the plan with as many trials as the budget allows."""
+        planned = self.plan(lessons)
+        if self.selection.budget != "method":
+            return planned
+        return within(planned, self.selection.size, type(self).__name__)
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._initial = copy.deepcopy(model)
@@ -85,7 +93,7 @@ class Staged(Learner):
     def settle(self) -> None:
         """Answer from now on with the best that these lessons give."""
         self.served = len(self.lessons)
-        self.model = self.network_of(self.plan(self.served).best)
+        self.model = self.network_of(self.within_budget(self.served).best)
 
     def outcome(self, trial: Trial, whole: bool = True) -> Outcome:
         """What a trial came to, carried out if that is not known; its score is enough unless the `whole` is needed."""
@@ -159,7 +167,7 @@ class Staged(Learner):
     def account(self) -> list[dict[str, Any]]:
         """Every fit behind the present model: what it was, how it scored, and which were picked."""
         picked = {self.chosen(trial.start).key for trial in self._needed() if trial.start}
-        picked |= {self.chosen(self.plan(self.served).best).key} if self.served else set()
+        picked |= {self.chosen(self.within_budget(self.served).best).key} if self.served else set()
         return [
             {**trial.said(), **_told(self.outcomes[trial.key]), "picked": trial.key in picked}
             for trial in self._needed()
@@ -167,7 +175,7 @@ class Staged(Learner):
         ]
 
     def _needed(self) -> list[Trial]:
-        return list(needed(self.plan(self.served))) if self.served else []
+        return list(needed(self.within_budget(self.served))) if self.served else []
 
     def state(self) -> dict[str, Any]:
         saved = super().state()
@@ -176,7 +184,7 @@ class Staged(Learner):
     def restore(self, saved: Mapping[str, Any]) -> None:
         super().restore({name: value for name, value in saved.items() if not (name == "model" and saved["served"])})
         if self.served:
-            self.model = self.network_of(self.plan(self.served).best)
+            self.model = self.network_of(self.within_budget(self.served).best)
 
 
 def without_arrays(outcome: Outcome) -> Outcome:

@@ -55,7 +55,7 @@ def notes(table: ResultTable) -> list[str]:
     """Which intervals, what the marks mean, and whatever else bears on the numbers."""
     lines = [_intervals(table), _marks(table)]
     lines += table.group.said() if isinstance(table.group, OverSpeeds) else []
-    lines += _selection(table)
+    lines += [*_selection(table), *_trials(table)]
     lines += [FALSE_ALARMS] if any(shown_false_alarm(cell) for cell in table.cells()) else []
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
@@ -73,6 +73,19 @@ def _selection(table: ResultTable) -> list[str]:
     found = [contest for run in table.group.runs if (contest := run.card["run"].get("contest"))]
     said = dict.fromkeys(rule_said(contest["rule"], contest["metrics"]) for contest in found)
     return [f"Settings were chosen before the runs ({text}); the cards have the scores of all." for text in said]
+
+
+def _trials(table: ResultTable) -> list[str]:
+    """Return a sentence if methods that choose between fits of their own have different numbers of them."""
+    counts = {}
+    for method in table.group.methods:
+        cards = [run.card for run in table.group.runs_of(method) if not run.card["run"].get("contest")]
+        if tried := [card["protocol"]["trials"] for card in cards if card["protocol"].get("chosen")]:
+            counts[method] = max(tried)
+    if len(set(counts.values())) < 2:
+        return []
+    said = ", ".join(f"{method} {count}" for method, count in counts.items())
+    return [f"Trials per run, which are equal per phase and not per method: {said} (budget=method makes them equal)."]
 
 
 def formulas(table: ResultTable) -> list[tuple[str, str]]:

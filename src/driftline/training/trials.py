@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from itertools import product
-from math import prod
 from typing import Any, Literal
 
 Objective = Literal["erm", "weighted", "irm", "dro", "joint", "fisher", "reference-fisher", "rgn", "snr"]
@@ -33,8 +32,9 @@ class Selection:
     dropout: tuple[float, ...] = (0.0, 0.5)
     adjacent: tuple[float, ...] = (0.01, 0.1, 1.0)
     fisher: tuple[float, ...] = (0.1, 10.0)
-    budget: Literal["same", "paper"] = "same"
-    """same: a phase has at most as many trials as lr x weight_decay x dropout; paper: as many as there."""
+    budget: Literal["same", "method", "paper"] = "same"
+    """same: a phase has at most as many trials as lr x weight_decay x dropout; method: all phases of a method together
+    have at most as many; paper: as many as there."""
     epochs: int = 100
     batch: int = 100
     patience: int = 5
@@ -48,6 +48,11 @@ class Selection:
     fisher_examples: int | None = 1000
     """How many examples the Fisher information is estimated from; None for all."""
 
+    @property
+    def size(self) -> int:
+        """How many combinations of lr, weight_decay and dropout there are."""
+        return len(self.lr) * len(self.weight_decay) * len(self.dropout)
+
     def points(self, *, extra: Sequence[float] = (), **axes: Sequence[float]) -> list[dict[str, Any]]:
         """The grid of a phase: every combination of lr, weight_decay and dropout, or of the axes given in their place.
 
@@ -60,7 +65,7 @@ class Selection:
         usual = {"lr": self.lr, "weight_decay": self.weight_decay, "dropout": self.dropout}
         named = {**usual, **axes}
         grid = [dict(zip(named, point, strict=True)) for point in product(*named.values())]
-        most, more = prod(len(values) for values in usual.values()), len(extra)
+        most, more = self.size, len(extra)
         if not extra:
             return grid
         rounds = more if self.budget == "paper" else min(more, max(1, most // len(grid)))
