@@ -202,6 +202,15 @@ def test_a_schedule_over_time(tmp_path: Path) -> None:
     assert short[short["what"] == "accuracy"]["value"].tolist() == [0.5, 1.0, 0.0]  # the last point has 3 of 10 images
 
 
+def test_accuracy_stands_under_the_severities_it_was_reached_with(tmp_path: Path) -> None:
+    run = adapted(tmp_path, "frozen", 0, [0.5] * 4, options={"speed": 15})  # of 40 images, 10 for the last point
+    add_table(run, "answers", {"group": [0, 1, 2], "correct": [1.0, 0.0, 1.0]})
+    _, chart = draw("schedule", Record([run]))
+    above, below = (part["encoding"] for part in chart.to_dict()["vconcat"])
+    assert above["x"]["scale"]["domain"] == below["x"]["scale"]["domain"] == [0, 40]
+    assert above["x2"] == below["x2"] == {"field": "until"}
+
+
 @pytest.mark.parametrize("name", ["curves", "collapse", "growth", "schedule", "sweep"])
 def test_every_figure_can_be_drawn(tmp_path: Path, name: str) -> None:
     runs = made(tmp_path / "runs")

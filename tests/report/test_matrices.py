@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from driftline.errors import UserError
-from driftline.record import Record, write_rows
+from driftline.record import Record
 from driftline.report import charts, matrices
 from driftline.report.figures import draw, save
 
-from .conftest import adapted, write_run
+from .conftest import adapted, add_table, write_run
 
 
 def test_accuracy_is_a_mean_over_seeds(full_record: Record) -> None:
@@ -50,7 +49,7 @@ def pictured(tmp_path: Path) -> Record:
     for run in runs:
         features = [[3.0 * k, 4.0 * k] for k in (-2, -1, 0, 3)]
         table = {"time": ["a", "a", "b", "c"], "truth": [0, 1, 0, 1], "features": features}
-        write_rows(run.folder / "features.parquet", [pa.table(table)])
+        add_table(run, "features", table)
     return Record(runs)
 
 

@@ -108,9 +108,10 @@ def schedule(frame: pd.DataFrame) -> Chart:
     colours = alt.Scale(domain=names, range=[charts.colour(k) for k in range(len(names))])
     dash = alt.Scale(domain=names, range=[charts.dash(k) for k in range(len(names))])
     legend = alt.Legend(title=None, columns=2, symbolLimit=0)
-    x = alt.X("time:Q", axis=alt.Axis(title="images seen", tickCount=6, format=",d"))
     placed = []
     for panel, part in frame.groupby("panel", sort=False):
+        ends = alt.Scale(domain=[int(part["time"].min()), int(part["until"].max())], nice=False)
+        x = alt.X("time:Q", scale=ends, axis=alt.Axis(title="images seen", tickCount=6, format=",d"))
         severity, right = (part[part["what"] == what] for what in ("severity", "accuracy"))
         steps = alt.Chart(rows_of(severity), width=2.6 * SIZE, height=0.6 * SIZE, title=str(panel))
         placed.append(
@@ -123,9 +124,9 @@ def schedule(frame: pd.DataFrame) -> Chart:
             )
         )
         if not right.empty:
-            line = alt.Chart(rows_of(right), width=2.6 * SIZE, height=0.4 * SIZE).mark_line(color=TEXT, strokeWidth=1.5)
+            base = alt.Chart(rows_of(right), width=2.6 * SIZE, height=0.4 * SIZE)
             y = alt.Y("value:Q", axis=alt.Axis(title="accuracy of frozen", format=".0%", tickCount=4))
-            placed.append(line.encode(x=x, y=y))
+            placed.append(base.mark_rule(color=TEXT, strokeWidth=2).encode(x=x, x2="until:Q", y=y))
     return alt.vconcat(*placed)
 
 
