@@ -35,7 +35,9 @@ SEQ_TO_FINAL = [path for path in RECIPES if path.parent.name == "seq-to-final"]
 
 @pytest.mark.parametrize("path", SEQ_TO_FINAL, ids=lambda path: path.stem)
 def test_every_method_of_a_paper_recipe_has_a_printed_number(path: Path) -> None:
-    for job in read(path).jobs(default_model="conv-2"):
+    jobs = list(read(path).jobs(default_model="conv-2"))
+    assert jobs
+    for job in jobs:
         found = published.numbers(job.benchmark, job.data.name, job.options["shifts"], job.model.name)
         name = published.printed_as(job.benchmark, job.label)
         assert name in {number.method for number in found}

@@ -41,6 +41,7 @@ def test_answers_come_in_the_order_of_the_stream_and_scores_follow_from_them(rec
     dataset, options = data.load("digit-turns"), Options(**SPEC["open-world"])
     layout = OpenWorldBenchmark().lay_out(dataset, options, Seed(0))
     arrived = np.concatenate([layout.stream[k].samples.id for k in range(len(layout.stream))])
+    assert len(record.runs) == len(SPEC["methods"])
     for run in record.runs:
         answers = run.table("answers")
         assert answers["id"].tolist() == arrived.tolist()
@@ -61,7 +62,9 @@ def test_a_model_that_never_changes_cannot_answer_new_classes_and_others_learn_t
 
 
 def test_no_class_is_answered_before_its_first_label(record: driftline.Record) -> None:
-    for run in (run for run in record.runs if run.method != "frozen"):  # which has a row for every class
+    learning = [run for run in record.runs if run.method != "frozen"]  # which has a row for every class
+    assert len(learning) == 3
+    for run in learning:
         answers, known = run.table("answers"), set(run.card["protocol"]["upstream_classes"])
         first = answers.drop_duplicates("truth").set_index("truth").index
         position = {k: int(np.flatnonzero(answers["truth"] == k)[0]) for k in first}
@@ -105,6 +108,7 @@ def test_killed_in_the_middle_of_the_stream_and_resumed_it_ends_the_same(
         except KeyboardInterrupt:
             continue
     again = driftline.load(tmp_path)
+    assert len(again.runs) == len(record.runs) > 0
     for run in record.runs:
         other = next(one for one in again.runs if one.key == run.key)
         for table in ("answers", "scores"):
@@ -114,6 +118,7 @@ def test_killed_in_the_middle_of_the_stream_and_resumed_it_ends_the_same(
 def test_blocks_are_no_part_of_the_outcome(record: driftline.Record, tmp_path: Path) -> None:
     methods = ["ncm", {"name": "exemplar-tuning", "every": 60}, {"name": "fine-tune", "every": 60}]
     one = driftline.run({**SPEC, "methods": methods, "open-world": {**SPEC["open-world"], "block": 1}}, runs=tmp_path)
+    assert len(one.runs) == 3
     for run in one.runs:
         blocks = next(other for other in record.runs if other.method == run.method)
         for column in ("id", "prediction", "confidence", "distance"):
@@ -123,6 +128,7 @@ def test_blocks_are_no_part_of_the_outcome(record: driftline.Record, tmp_path: P
 def test_late_and_missing_labels(tmp_path: Path) -> None:
     methods = ["ncm", {"name": "fine-tune", "every": 60}, {"name": "standard-training", "every": 60}]
     some = driftline.run({**SPEC, "methods": methods, "reveal": {"delay": 40, "missing": 0.5}}, runs=tmp_path)
+    assert len(some.runs) == 3
     for run in some.runs:
         answers, known = run.table("answers"), set(run.card["protocol"]["upstream_classes"])
         early = answers["prediction"].iloc[:40]

@@ -149,6 +149,7 @@ def by_method(record: Record) -> dict[str, Run]:
 
 
 def test_scores_agree_with_a_direct_count(small: Record) -> None:
+    assert small.runs
     for run in small.runs:
         answers, probes, scores = run.table("answers"), run.table("probes"), run.table("scores")
         wrong = answers[answers["correct"] < 1]

@@ -90,6 +90,7 @@ def value(run: Run, metric: str) -> float:
 
 
 def test_scores_agree_with_a_direct_count(small: Record) -> None:
+    assert small.runs
     for run in small.runs:
         answers, scores = run.table("answers"), run.table("scores")
         correct = (answers["prediction"] == answers["truth"]).to_numpy(float)

@@ -56,6 +56,7 @@ def direct_matrix(all_history: bool) -> np.ndarray:
 
 
 def test_matrix_equals_a_direct_computation(record: driftline.record.Record) -> None:
+    assert record.runs
     for run in record.runs:
         A, n = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
         np.testing.assert_allclose(A, direct_matrix(all_history=run.method == "erm-all"), atol=1e-12)
@@ -64,6 +65,7 @@ def test_matrix_equals_a_direct_computation(record: driftline.record.Record) -> 
 
 
 def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.Record) -> None:
+    assert record.runs
     for run in record.runs:
         A = direct_matrix(all_history=run.method == "erm-all")
         scores = run.table("scores")
@@ -115,6 +117,7 @@ def test_an_allowance_of_none_is_the_papers_definition(tmp_path: Path) -> None:
 def test_no_model_is_examined_on_what_it_was_shown(record: driftline.record.Record) -> None:
     dataset = load("digits", {"periods": 6})
     layout = Timeline().lay_out(dataset, Options(), Seed(0))
+    assert record.runs
     for run in record.runs:
         probes = run.table("probes")
         shown: set[int] = set()

@@ -52,6 +52,7 @@ def test_without_noise_images_are_the_originals_transformed() -> None:
     raw = np.rint(load_digits().images / 16 * 255)
     for k, name in enumerate(CLUSTERS):
         rows = np.flatnonzero(s.group == k)[-5:]
+        assert len(rows) == 5
         expected = TRANSFORMATIONS[name](raw[s.id[rows] % 1797][..., None])
         assert np.abs(s.x[rows].astype(float) - expected).max() <= 1
 

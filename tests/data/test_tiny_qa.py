@@ -27,6 +27,7 @@ def test_sizes_sets_and_what_is_held_out():
 
 
 def test_every_answer_stands_in_its_context_after_or_beside_the_person_asked_about():
+    assert len(S.x)
     for text, y in zip(S.x, S.y, strict=True):
         question, context = parts(text)
         (person,) = [name for name in PEOPLE if re.search(rf"\b{name}\b", question)]
@@ -39,7 +40,9 @@ def test_a_reader_of_each_manner_finds_all_its_answers():
     """Facts are taken apart again by their templates: the answer is the value of the person and thing asked about."""
     for k, (name, manner) in enumerate(MANNERS.items()):
         entry = re.escape(manner.entry).replace(r"\{p\}", "(?P<p>\\w+)").replace(r"\{facts\}", "(?P<facts>.*?)")
-        for row in np.flatnonzero(S.group == k)[:100]:
+        rows = np.flatnonzero(S.group == k)[:100]
+        assert len(rows) == 100
+        for row in rows:
             question, context = parts(S.x[row])
             ((kind, person),) = [
                 (kind, found[1])

@@ -100,6 +100,7 @@ def test_nothing_is_corrupted_or_asked_twice():
 
 def test_threads_change_nothing():
     one, three = (calibrate(predict, images(), LABELS, NAMES, levels=5, corrupt=damage, jobs=jobs) for jobs in (1, 3))
+    assert one.of
     for pair, matrix in one.of.items():
         np.testing.assert_array_equal(matrix, three[pair])
 

@@ -77,6 +77,7 @@ def test_res_4_is_resnet_18_and_dense_4_is_densenet_121() -> None:
 def test_width_scales_every_channel(name: str) -> None:
     with torch.device("meta"):
         wide, narrow = models.build(name), models.build(name, width=16)
+    assert weights(wide)
     for (path, big), little in zip(weights(wide).items(), weights(narrow).values(), strict=True):
         ratio = 1 if path.endswith("bias") else 4 if path.startswith(("layers.conv1", "layers.fc")) else 16
         assert big.numel() == little.numel() * ratio, path  # pixels and classes do not scale
@@ -301,11 +302,14 @@ def test_weight_decay_covers_weights_and_the_heads_bias(name: str) -> None:
 
 def test_no_network_strides_in_a_1x1_convolution() -> None:
     """Torch 2.13 corrupts memory in the backward pass of one with channels last and fewer than 8 channels."""
+    found = 0
     for name in ("conv-4", "dense-4", "res-4"):
         net = models.build(name, (32, 32, 3), 10, Seed(0), width=4)
         for part in net.modules():
             if isinstance(part, nn.Conv2d) and part.kernel_size == (1, 1):
                 assert part.stride == (1, 1), name
+                found += 1
+    assert found
 
 
 def test_taking_every_second_pixel_first_is_a_strided_1x1_convolution() -> None:

@@ -115,7 +115,9 @@ def test_latex_is_well_formed(record: Record) -> None:
         text = rendered(kind, record, "latex")
         bare = re.sub(r"\\[\\{}&%$#_]", "", text)
         assert bare.count("{") == bare.count("}")
-        for body in re.findall(r"\\begin{tabular}{(l r*.*?)\\end{tabular}".replace(" ", ""), text, flags=re.S):
+        bodies = re.findall(r"\\begin{tabular}{(l r*.*?)\\end{tabular}".replace(" ", ""), text, flags=re.S)
+        assert bodies
+        for body in bodies:
             width = len(body[: body.index("}")])
             rows = [row for row in body.splitlines()[1:] if row.endswith(r"\\")]
             assert rows

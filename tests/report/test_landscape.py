@@ -75,6 +75,7 @@ def test_a_path_starts_and_ends_at_the_accuracies_of_the_models_themselves(
     record: Record, interpolated: pd.DataFrame
 ) -> None:
     recorded, opened = scores(record), visits(record)
+    assert len(interpolated)
     for method, rows in interpolated.groupby("method"):
         along = rows[rows["statistics"] == "interpolated"].set_index("s")["accuracy"]
         own = rows[rows["statistics"] == "own"].set_index("s")["accuracy"]

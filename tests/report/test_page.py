@@ -122,6 +122,7 @@ def test_heat_maps_hold_the_means_over_seeds(figures: dict[str, Any]) -> None:
 
 
 def test_transfer_is_white_exactly_at_delta(figures: dict[str, Any]) -> None:
+    assert described(figures, "g(t, τ)")
     for spec in described(figures, "g(t, τ)"):
         scale = spec["encoding"]["color"]["scale"]
         assert scale["domain"] == pytest.approx([0.51, 0.9, 1.0])

@@ -43,6 +43,7 @@ def test_laws_with_an_exponent():
 def test_published_sequences_fit_the_law(sequences):
     lengths = {"S3": 90_133, "S4": 86_988, "S5": 89_921}
     target = PUBLISHED.counts(1000)
+    assert sequences.keys() == lengths.keys()
     for name, (labels, novel) in sequences.items():
         counts = np.sort(np.bincount(labels, minlength=1000))[::-1]
         assert len(labels) == lengths[name]

@@ -134,6 +134,7 @@ def test_the_first_cluster_is_uniform_and_the_ends_of_beta_hold() -> None:
 )
 def test_episodes_are_full_and_no_query_comes_twice_in_one(size: int, seed: int, **setting: Any) -> None:
     stream = queries(*world(24, 24, 24, 24), episodes=6, size=size, seed=Seed(seed), **setting)
+    assert len(stream) == 6
     for step in stream:
         samples = step.samples
         assert len(samples) == size

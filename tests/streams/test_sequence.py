@@ -140,6 +140,7 @@ def test_sizes_move_neither_the_test_set_nor_the_rows_that_stay():
         small = sequence(data, "CLR", [40, 40, 40, 40], 40)
         large = sequence(data, "CLR", [80, 60, 90, 120], 40, oracle=200)
         same(small.test, large.test)
+        assert len(small.rows) == 4
         for one, other in zip(small.rows, large.rows, strict=True):
             assert set(one.all) <= set(other.all)
 

@@ -35,7 +35,9 @@ def blobs(classes: int, each: int, spread: float = 0.1) -> Samples:
 @given(st.integers(2, 5), st.integers(1, 4), st.integers(1, 5), st.integers(0, 99))
 def test_an_episode_has_distinct_classes_and_rows(way: int, shot: int, query: int, seed: int) -> None:
     samples = Samples(np.zeros((60, 1)), np.arange(60) % 6 * 10)
-    for e in episodes(samples, way, shot, query, 3, Seed(seed)):
+    found = list(episodes(samples, way, shot, query, 3, Seed(seed)))
+    assert len(found) == 3
+    for e in found:
         assert e.support.shape == (way, shot)
         assert e.query.shape == (way, query)
         assert len(set(e.classes.tolist())) == way

@@ -117,6 +117,7 @@ def test_batches_are_the_same_whenever_images_become_floats(
     seen: list[torch.Tensor] = []
     fit(network(), images, Y, lambda x, y: seen.append(x), updates=3, batch=20, seed=Seed(3))
     rows = torch.randint(30, (3, 20), generator=Seed(3).child("batches").torch())
+    assert len(seen) == 3
     for x, chosen in zip(seen, rows, strict=True):
         by_hand = torch.from_numpy(images)[chosen].permute(0, 3, 1, 2).float() / 255
         assert torch.equal(x, by_hand)

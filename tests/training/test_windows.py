@@ -62,6 +62,7 @@ def batches(lengths: list[int], *, groups: int = 3, batch: int = 8, updates: int
     model = linear((1,), 2, Seed(0))
     settings = {"groups": groups, "updates": updates, "batch": batch}
     fit_windows(model, x, np.arange(n), seen.append, windows=sliding(lengths, 2), seed=Seed(seed), **settings)
+    assert len(seen) == updates
     assert not model.training
     assert model[0].ready  # inputs were measured first
     return seen

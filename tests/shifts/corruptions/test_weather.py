@@ -43,6 +43,7 @@ def test_snow_is_its_definition(severity: float, photos: np.ndarray, keys: np.nd
     p = parameters("snow", severity)
     own = keys_for(keys[:3], "snow")
     found = corrupt(photos, "snow", severity, keys[:3])
+    assert len(found) == 3
     for n, angle in enumerate(directions(own, -135.0, -45.0)):
         exact = snowed_slowly(photos[n], own[n], p, angle)
         assert (found[n] == np.floor(exact + 1e-3)).mean() > 0.99
@@ -90,6 +91,7 @@ def test_plasma_is_diamond_square_on_a_torus(decay: float) -> None:
 
 
 def test_plasma_reaches_exactly_from_0_to_1(keys: np.ndarray) -> None:
+    assert len(keys) >= 5
     for key in keys[:5]:
         land = plasma(256, 1.7, *stream(key, 0))
         assert land.shape == (256, 256)
@@ -119,6 +121,7 @@ def test_frost_is_a_weighted_sum_bit_for_bit(
     severity: float, own: float, other: float, photos: np.ndarray, keys: np.ndarray
 ) -> None:
     found = corrupt(photos, "frost", severity, keys[:3])
+    assert len(found) == 3
     for n, key in enumerate(keys_for(keys[:3], "frost")):
         chosen, row, column = frost.place(key, 5)
         texture = frost.made_up()[chosen]
