@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import driftline
+from driftline import checking
 from driftline.cli.main import app
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
@@ -103,6 +104,25 @@ def test_a_run_without_its_card_is_none(url: str, caches: Any) -> None:
     assert len(summary.computed) == 1
     caches("third")
     assert len(Store.open(url).record().runs) == 2
+
+
+def test_damage_over_there_is_found_and_made_again(url: str) -> None:
+    driftline.run(SPEC, runs=url)
+    there, root = fsspec.core.url_to_fs(url)
+    scores = next(name for name in names(url) if name.endswith("scores.parquet"))
+    run = scores.rpartition("/")[0]
+    content = bytearray(there.cat_file(f"{root}/{scores}"))
+    content[100] ^= 1
+    there.pipe_file(f"{root}/{scores}", bytes(content))
+    store = Store.open(url)
+    assert len(store.record().runs) == 2, "the copy here is whole"
+    assert checking.check(store).damage == {run: "scores.parquet: its checksum differs"}
+    summary = carry_out(plan(as_spec(SPEC), None), Store.create(url), None)
+    assert [f"runs/{stage.key}" for stage in summary.computed] == [run]
+    assert checking.check(store).damage == {}
+    checking.remove(store, run)
+    assert not [name for name in names(url) if name.startswith(run)]
+    assert len(Store.open(url).record().runs) == 1
 
 
 def test_what_could_not_be_brought_is_brought_by_the_next_sweep(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
