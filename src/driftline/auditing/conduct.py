@@ -13,6 +13,7 @@ from typing import Any
 
 from driftline.atomic import write_bytes, write_json
 from driftline.auditing import change, gate, matrix, words
+from driftline.auditing.baseline import baseline
 from driftline.auditing.replay import DETECTED, compared, judged, policies, recommended, replay
 from driftline.auditing.setting import HOLDOUT, Limits, Setting, setting
 from driftline.auditing.work import carry_out
@@ -174,6 +175,7 @@ def _numbers(set_: Setting, done: dict[str, Any], delta: float) -> dict[str, Any
         probes = matrix.logged(set_)
         numbers["decay"] = matrix.log_decay(set_, probes)
         numbers["log_alarms"], numbers["skipped"] = _log_alarms(set_, probes)
+    numbers["baseline"] = baseline(set_, probes, delta)
     if set_.frame.features:
         apart = {int(k.split()[1]): v for k, v in done.items() if k.startswith("change ")}
         parts = change.conditional(set_, probes, apart)

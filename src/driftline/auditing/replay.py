@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftline import loop
+from driftline.auditing.baseline import constant_answers
 from driftline.auditing.matrix import DRAWS, Kept, measured, number
 from driftline.auditing.setting import Setting
 from driftline.errors import UserError
@@ -21,6 +22,7 @@ from driftline.types import Probe, Reveal, Step
 
 UNITS = 10  # pieces of a period that the bootstrap moves about; a block is one period long
 TOLERANCE = 0.005  # half a point is not worth a training
+TRIVIAL = "trivial"  # the baseline: no model, a constant answer
 DETECTED = ("adwin", "page-hinkley", "kswin", "ddm")
 
 
@@ -104,7 +106,11 @@ def block_draws(count: int, draws: int, random: np.random.Generator) -> np.ndarr
 
 
 def compared(setting: Setting, replays: Mapping[str, Replay]) -> list[dict[str, Any]]:
-    """One row per policy: quality, what it lost to the best, what it cost and when it retrained; best first."""
+    """One row per policy: quality, what it lost to the best, what it cost and when it retrained; best first.
+
+    The last row is the trivial baseline, which is no candidate.
+    """
+    replays = {**replays, TRIVIAL: Replay(constant_answers(setting), [0], 0, 0.0)}
     scores = {name: correctness(setting, done.answers) for name, done in replays.items()}
     parts = {name: units(found) for name, found in scores.items()}
     counts = next(iter(parts.values()))[1]
@@ -114,7 +120,7 @@ def compared(setting: Setting, replays: Mapping[str, Replay]) -> list[dict[str, 
     n = counts[at].sum(axis=1)
     drawn = {name: sums[at].sum(axis=1) / np.where(n, n, np.nan) for name, (sums, _) in parts.items()}
     quality = {name: float(sums.sum() / counts.sum()) for name, (sums, _) in parts.items()}
-    order = sorted(quality, key=lambda name: (-quality[name], replays[name].rows, name))
+    order = sorted(quality, key=lambda name: (name == TRIVIAL, -quality[name], replays[name].rows, name))
     courses, rows = _courses(setting, scores), []
     for name in order:
         row = {
@@ -122,6 +128,7 @@ def compared(setting: Setting, replays: Mapping[str, Replay]) -> list[dict[str, 
             "quality": measured(quality[name], drawn[name], int(counts.sum()), "answers"),
             "behind": _difference(quality, drawn, order[0], name),
             **({"gained": _difference(quality, drawn, name, "never")} if "never" in quality else {}),
+            "above_trivial": _difference(quality, drawn, name, TRIVIAL),
         }
         rows.append(row | _conduct(setting, replays[name]) | courses[name])
     return rows
@@ -178,6 +185,7 @@ def recommended(rows: Sequence[Mapping[str, Any]], tolerance: float = TOLERANCE)
     `tolerance`. Of these the one that trained on the fewest rows is recommended; a tie goes to fewer retrainings, then
     to the name.
     """
+    rows = [row for row in rows if row["policy"] != TRIVIAL]
     candidates = [row for row in rows if row is rows[0] or row["behind"]["low"] <= tolerance]
     chosen = min(candidates, key=lambda row: (row["rows"], row["retrainings"], row["policy"]))
     return {

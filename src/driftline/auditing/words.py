@@ -114,7 +114,7 @@ def _decay(numbers: Mapping[str, Any]) -> str:
     if "ageing" not in decay:
         return (
             f"The logged model {course}. Without a model to train there is no oracle, so the model's age cannot be "
-            "told from harder data."
+            f"told from harder data. {_trivial(numbers)}"
         )
     tas, age, hard = decay["tas"], decay["ageing"], decay["harder"]
     blame = {
@@ -132,7 +132,21 @@ def _decay(numbers: Mapping[str, Any]) -> str:
         f"The model of the first period {course}. {blame} An old model is {points(age['value'])} points "
         f"{interval(age)} behind a new one: {points(ages[0]['value'])} after one period, {points(far['value'])} after "
         f"{1 + len(ages) // 2}. {_fresh(hard)} "
-        f"TAS = {_plain(tas)} (n = {tas['n']} models; 1 is no loss by age)."
+        f"TAS = {_plain(tas)} (n = {tas['n']} models; 1 is no loss by age). {_trivial(numbers)}"
+    )
+
+
+def _trivial(numbers: Mapping[str, Any]) -> str:
+    """The trivial baseline, and a caution where the model does not beat it."""
+    found, what = numbers["baseline"], _measure(numbers)
+    own, above = found.get("fresh", found["first_own"]), found["above"]
+    ratio = f", TAS = {_plain(found['tas'])}" if "tas" in found else ""
+    text = f"Trivial baseline ({found['protocol']}): {points(own['value'])}% {what} {interval(own)}{ratio}. "
+    if above["low"] is None or above["low"] > 0:
+        return text.rstrip()
+    return text + (
+        f"Caution: the model is not significantly better than the baseline in its own period "
+        f"({points(above['value'], True)} points {interval(above)}), so TAS, SH and DH say little about it."
     )
 
 
@@ -218,6 +232,7 @@ def plain(policy: str) -> str:
         "all": "retrain each period, on all rows so far",
         "window": f"retrain each period, on the last {rest}",
         "every": f"retrain every {rest} periods, on all rows so far",
+        "trivial": "baseline: no model, the most frequent class, or the mean, of all rows so far",
     }
     fires = "the online TAS falls below 0.95" if rest == "online-tas" else f"the detector {rest} fires"
     return said.get(kind, f"retrain when {fires}, on the latest periods")
@@ -266,6 +281,11 @@ def _policy(numbers: Mapping[str, Any]) -> str:
         f"{chosen['rows']:,} rows instead of {best['rows']:,}"
     )
     skipped = f" {'. '.join(numbers['skipped'])}." if numbers.get("skipped") else ""
+    if chosen["above_trivial"]["low"] is not None and chosen["above_trivial"]["low"] <= 0:
+        skipped += (
+            f" Caution: it is not significantly better than the trivial baseline, a constant answer "
+            f"({points(rows['trivial']['quality']['value'])}%)."
+        )
     return (
         f"Recommended: {advice['policy']} ({plain(advice['policy'])}). In the replay it reaches "
         f"{points(quality['value'])}% {_measure(numbers)} "

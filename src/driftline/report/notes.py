@@ -12,6 +12,7 @@ from driftline.report.beside import full_scale
 from driftline.report.marks import BASELINE, FROZEN, ORACLE
 from driftline.report.results import NONE, Cell, Column, ResultTable, shown, shown_false_alarm, shown_interval
 from driftline.report.speeds import OverSpeeds
+from driftline.report.trivial import not_above, trivial_notes
 
 T_INTERVAL = "95% t-interval over seeds"
 FALSE_ALARMS = (
@@ -53,7 +54,7 @@ def caption(table: ResultTable) -> str:
 
 def notes(table: ResultTable) -> list[str]:
     """Which intervals, what the marks mean, and whatever else bears on the numbers."""
-    lines = [_intervals(table), _marks(table)]
+    lines = [_intervals(table), _marks(table), *trivial_notes(table)]
     lines += table.group.said() if isinstance(table.group, OverSpeeds) else []
     lines += [*_selection(table), *_trials(table)]
     lines += [FALSE_ALARMS] if any(shown_false_alarm(cell) for cell in table.cells()) else []
@@ -94,6 +95,11 @@ def formulas(table: ResultTable) -> list[tuple[str, str]]:
 
 
 def answer(table: ResultTable) -> str:
+    """The benchmark's question, answered, with a caution where methods do not beat the trivial baseline."""
+    return " ".join([_answered(table), *not_above(table)])
+
+
+def _answered(table: ResultTable) -> str:
     """The benchmark's question, answered in a sentence with numbers.
 
     The method is the one with the best accuracy later on; a high TAS alone may come from a poor oracle.

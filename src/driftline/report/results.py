@@ -15,6 +15,7 @@ from driftline.report.beside import cited, printed
 from driftline.report.groups import Group
 from driftline.report.marks import competes
 from driftline.report.spread import cut, leaders, over_seeds
+from driftline.report.trivial import NAME, trivial_scores
 from driftline.report.words import word
 
 NONE = "–"
@@ -51,6 +52,10 @@ class Column:
     @property
     def title(self) -> str:
         return f"{self.name} {self.arrow}{' (%)' if self.share else ''}"
+
+    def text(self, cell: Cell) -> str:
+        """Return a number of this column as it stands in a sentence."""
+        return f"{shown(cell.value, self.share)}{'%' if self.share else ''}"
 
 
 @dataclass(frozen=True)
@@ -90,10 +95,13 @@ class ResultTable:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     published: dict[str, tuple[Row, ...]]
+    trivial: Row | None = None
+    """The trivial baseline; none if the record has no labels."""
 
     def lines(self) -> list[Row]:
-        """Each method's row, followed by what papers printed for it."""
-        return [line for row in self.rows for line in (row, *self.published[row.method])]
+        """Each method's row, followed by what papers printed for it; the trivial baseline comes last."""
+        rows = [line for row in self.rows for line in (row, *self.published[row.method])]
+        return [*rows, self.trivial] if self.trivial else rows
 
     def cells(self) -> list[Cell]:
         """All cells that hold a number."""
@@ -122,7 +130,16 @@ def tabulate(group: Group) -> ResultTable:
         )
         rows.append(Row(method, tuple(cells), _gmac(group, method), len({run.seed for run in group.runs_of(method)})))
     beside = {method: tuple(_published(group, method, columns)) for method in group.methods}
-    return ResultTable(group, columns, tuple(rows), beside)
+    return ResultTable(group, columns, tuple(rows), beside, _trivial(group, columns))
+
+
+def _trivial(group: Group, columns: tuple[Column, ...]) -> Row | None:
+    scores = trivial_scores(group)
+    if scores.empty:
+        return None
+    summary: dict[Any, Any] = over_seeds(scores.assign(method=NAME), ["method", "metric", "stat"]).to_dict("index")
+    cells = (_cell(summary, (NAME, column.metric, column.stat), column, leads=False) for column in columns)
+    return Row(NAME, tuple(cells), None, scores["seed"].nunique())
 
 
 def headline(group: Group) -> tuple[Column, ...]:

@@ -1,0 +1,73 @@
+"""The trivial baseline: computed by hand, in every audit, and a caution where a model does not beat it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import driftline
+from driftline.auditing.examples import table
+from driftline.auditing.replay import recommended
+
+QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic"}
+
+
+@pytest.fixture(scope="module")
+def coin() -> driftline.Audit:
+    """An audit of a target that no feature says anything about, two thirds of it one class."""
+    y = np.random.default_rng(0).choice(["no", "yes"], 600, p=[1 / 3, 2 / 3])
+    return driftline.audit(table("none", rows=600).assign(y=y), **QUICK)
+
+
+def test_a_model_at_chance_is_not_left_without_a_word(coin: driftline.Audit) -> None:
+    above = coin.numbers["baseline"]["above"]
+    assert above["low"] <= 0
+    assert "Caution: the model is not significantly better than the baseline" in coin.answers[0].text
+    assert "not significantly better than the trivial baseline" in coin.answers[3].text
+    assert "Trivial baseline (the most frequent class of the training rows of each model" in coin.answers[0].text
+
+
+def test_a_model_that_knows_something_is_above_the_baseline() -> None:
+    found = driftline.audit(table("none", rows=600), **QUICK)
+    assert found.numbers["baseline"]["above"]["low"] > 0
+    assert "Caution" not in str(found)
+    assert "Trivial baseline" in str(found)
+    assert found.numbers["baseline"]["tas"]["value"] > found.numbers["decay"]["tas"]["value"]  # why it must be shown
+
+
+def test_the_policy_that_knows_labels_alone_by_hand(coin: driftline.Audit) -> None:
+    y = np.random.default_rng(0).choice(["no", "yes"], 600, p=[1 / 3, 2 / 3])
+    frame = table("none", rows=600).assign(y=y).sort_values("when", kind="stable")
+    periods = [part["y"] for _, part in frame.groupby(np.arange(600) // 100)]
+    right = [(periods[k] == pd.concat(periods[:k]).mode()[0]).mean() for k in range(1, 6)]
+    *others, last = coin.numbers["policies"]
+    assert last["policy"] == "trivial"
+    assert last["by_period"] == pytest.approx(right)
+    assert last["quality"]["value"] == pytest.approx(np.mean(right))
+    assert (last["rows"], last["retrainings"]) == (0, 0)
+    assert last["above_trivial"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    for row in others:
+        gap = row["quality"]["value"] - last["quality"]["value"]
+        assert row["above_trivial"]["value"] == pytest.approx(gap)
+
+
+def test_the_baseline_is_never_recommended(coin: driftline.Audit) -> None:
+    rows = coin.numbers["policies"]
+    best = {**rows[-1], "quality": {"value": 1.0}, "behind": {"low": -1.0}}
+    assert recommended([*rows[:-1], best])["policy"] != "trivial"
+    assert "trivial" not in coin.numbers["recommendation"]["candidates"]
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_numbers_and_logs_have_a_baseline_too(log: bool) -> None:
+    y = np.random.default_rng(5).normal(size=400)
+    frame = table("none", rows=400).assign(y=y, said=0.0)
+    found = driftline.audit(frame, **QUICK, **({"prediction": "said"} if log else {}))
+    baseline = found.numbers["baseline"]
+    assert baseline["protocol"].startswith("the mean of the " + ("first period" if log else "training rows"))
+    assert baseline["above"]["low"] <= 0
+    assert "Caution: the model is not significantly better" in found.answers[0].text
+    assert "trivial" in found.html() if not log else "Trivial baseline" in found.html()
