@@ -50,7 +50,7 @@ def run(
     Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
     `--methods` in all of `--benchmarks` that show them enough.
     """
-    with announced("starting", quiet):
+    with announced(f"preparing {what}", quiet):  # which begins with imports, and these may take longest
         from driftline import spec as spec_
         from driftline import user_code
         from driftline.cli import matrix
@@ -58,9 +58,10 @@ def run(
         from driftline.engine.engines import Engine, size_of
         from driftline.store import Store
 
+        is_matrix = matrix.asked_for(what)
     size = None if memory is None else size_of(memory)
     how = Engine(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
-    if matrix.asked_for(what):
+    if is_matrix:
         if data or model:
             raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
         said = matrix.content(what, context.args, methods, seeds, set_ or [])
@@ -69,7 +70,7 @@ def run(
                 echo(matrix.as_yaml(said), nl=False)
             return
         raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, how, quiet))
-    with user_code.not_run() if print_spec else nullcontext(), announced(f"reading {what}", quiet):
+    with user_code.not_run() if print_spec else nullcontext(), announced(f"preparing {what}", quiet):
         said = content(what, data, model, methods, seeds)
         own = own_options(context.args, str(said.get("benchmark")))
         spec = spec_.parse(spec_.with_settings(said, [*own, *(set_ or [])]))
