@@ -35,7 +35,7 @@ from driftline.mirror import Mirror, is_url, local_folder
 from driftline.naming import fits, undecided
 from driftline.record import CARD, FRAMES, Record, Run, intact, undamaged
 
-FORMAT = 1
+FORMAT = 2  # since 2, every file carries a checksum
 MANY = 200  # runs whose scores take long to read
 
 
@@ -92,10 +92,11 @@ class Store:
                 made_by = int(json.loads(self._marker.read_bytes())["format"])
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise UserError(f"{self._marker} is damaged: expected {{'format': {FORMAT}}}") from error
-            if made_by > FORMAT:
+            if made_by != FORMAT:
+                age, advice = ("a newer", "pip install --upgrade driftline, or ") if made_by > FORMAT else ("an older", "")
                 raise UserError(
-                    f"{self.folder} was made by a newer version of driftline (format {made_by}, this one reads "
-                    f"{FORMAT}): pip install --upgrade driftline, or choose another folder with --runs"
+                    f"{self.folder} was made by {age} version of driftline (format {made_by}, this one reads "
+                    f"{FORMAT}): {advice}choose another folder with --runs"
                 )
         return self
 

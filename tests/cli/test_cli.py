@@ -311,12 +311,15 @@ def test_settings_of_a_users_file_and_of_odd_values(driftline: Command, tmp_path
     assert "alpha: 0.001" in out
 
 
-def test_a_store_from_a_newer_version_is_left_alone(driftline: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "age"), [(99, "a newer"), (1, "an older")])
+def test_a_store_from_another_version_is_left_alone(
+    number: int, age: str, driftline: Command, tmp_path: Path
+) -> None:
     (tmp_path / "driftline-runs").mkdir()
-    (tmp_path / "driftline-runs" / "store.json").write_text('{"format": 99}')
+    (tmp_path / "driftline-runs" / "store.json").write_text(f'{{"format": {number}}}')
     code, _, err = driftline(*RUN)
     assert code == 2
-    assert "made by a newer version of driftline (format 99" in err
+    assert f"made by {age} version of driftline (format {number}" in err
     assert [path.name for path in (tmp_path / "driftline-runs").iterdir()] == ["store.json"]
 
 

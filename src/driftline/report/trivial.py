@@ -119,7 +119,8 @@ def trivial_scores(group: Group) -> pd.DataFrame:
     scores = pd.concat(rows, ignore_index=True)
     by = scores[scores["stat"] != "each"].groupby(["seed", "metric", "stat"], sort=False)
     means = {name: (name, "mean") for name in ("value", "low", "high")}
-    return by.agg(**means, n=("n", "sum"), unit=("unit", "first")).reset_index()
+    summary: pd.DataFrame = by.agg(**means, n=("n", "sum"), unit=("unit", "first")).reset_index()
+    return summary
 
 
 def _constants(group: Group) -> Iterator[Constant]:
