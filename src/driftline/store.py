@@ -93,7 +93,9 @@ class Store:
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise UserError(f"{self._marker} is damaged: expected {{'format': {FORMAT}}}") from error
             if made_by != FORMAT:
-                age, advice = ("a newer", "pip install --upgrade driftline, or ") if made_by > FORMAT else ("an older", "")
+                age, advice = (
+                    ("a newer", "pip install --upgrade driftline, or ") if made_by > FORMAT else ("an older", "")
+                )
                 raise UserError(
                     f"{self.folder} was made by {age} version of driftline (format {made_by}, this one reads "
                     f"{FORMAT}): {advice}choose another folder with --runs"

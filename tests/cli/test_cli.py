@@ -312,9 +312,7 @@ def test_settings_of_a_users_file_and_of_odd_values(driftline: Command, tmp_path
 
 
 @pytest.mark.parametrize(("number", "age"), [(99, "a newer"), (1, "an older")])
-def test_a_store_from_another_version_is_left_alone(
-    number: int, age: str, driftline: Command, tmp_path: Path
-) -> None:
+def test_a_store_from_another_version_is_left_alone(number: int, age: str, driftline: Command, tmp_path: Path) -> None:
     (tmp_path / "driftline-runs").mkdir()
     (tmp_path / "driftline-runs" / "store.json").write_text(f'{{"format": {number}}}')
     code, _, err = driftline(*RUN)
