@@ -34,9 +34,10 @@ def timelines(folder: Path) -> list[Run]:
             seed,
             [*summary_rows({(name, "mean"): 0.1 * place + 0.01 * seed for name in names}), *at("ood", ta=0.5)],
             **{"data__name": data, "run__data": {"name": data, "settings": {}}, "protocol__protocol": HOSTILE},
+            **{"run__options": {"protocol": protocol}},
         )
-        for data in ("digits", "clouds_50%")
-        for place, label in enumerate((HOSTILE, LONG, "frozen"), start=1)
+        for data, protocol in (("digits", "stream"), ("clouds_50%", "fix"))
+        for place, label in enumerate((HOSTILE, LONG, "frozen", "erm-all"), start=1)
         for seed in range(3)
     ]
 
@@ -72,7 +73,9 @@ def streams(folder: Path) -> list[Run]:
     easy = {"options": {"difficulty": "easy"}, "schedule": schedule}
     resets = ((f"rdumb(every={k})", {"settings": {"every": k}, "options": {"order": "holdout"}}) for k in (60, 125))
     shares = ((f"eata(entropy={k})", {"settings": {"entropy": k}, **easy}) for k in (0.3, 0.4))
-    made = [(HOSTILE, easy), ("frozen", easy), *resets, *shares]
+    held = {"options": {"order": "holdout"}}
+    strengths = ((f"eata(strength={k})", {"settings": {"strength": k}, **held}) for k in (100, 500))
+    made = [(HOSTILE, easy), ("frozen", easy), *resets, *shares, *strengths]
     return [adapted(folder, label, 0, [0.5], **json.loads(json.dumps(given))) for label, given in made]
 
 
@@ -88,6 +91,7 @@ def open_worlds(folder: Path) -> list[Run]:
     ]
     for run in made:
         run.card["protocol"].update(revealed="labels", label_delay_steps=0, labels_per_step="all")
+        run.card["protocol"].update(sequence=1, samples=12, counts=[7, 5], pretrain_classes=[0], novel_classes=[1])
     return made
 
 

@@ -41,7 +41,7 @@ class Constant(Run):
     def labels(self) -> pd.Series:
         """The label of each example in the record, once; empty if the record has none."""
         tables = [super(Constant, self).table(name) for name in ("answers", "probes")]
-        found = [table[["id", "truth"]] for table in tables if "truth" in table]
+        found = [table[["id", "truth"]] for table in tables if {"id", "truth"} <= set(table)]
         return pd.concat(found).drop_duplicates("id")["truth"] if found else pd.Series(dtype=object)
 
     @cached_property
