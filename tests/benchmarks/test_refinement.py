@@ -22,6 +22,7 @@ from driftline.engine.run import as_spec, carry_out
 from driftline.errors import UserError
 from driftline.record import Record, Run, seal
 from driftline.report.composition import of_group
+from driftline.report.notes import formulas
 from driftline.report.page import page
 from driftline.report.tables import result_table
 from driftline.seeds import Seed
@@ -289,8 +290,12 @@ class Memory(Learner):
 def test_errors_are_evaluated_again_once_their_labels_have_been_learned(tmp_path: Path, delay: int) -> None:
     (tmp_path / "memory.py").write_text(MEMORY)
     spec = {**SPEC, "methods": [f"{tmp_path / 'memory.py'}:Memory"], "reveal": {"delay": delay}}
-    (run,) = driftline.run(spec, runs=tmp_path / "runs").runs
+    record = driftline.run(spec, runs=tmp_path / "runs")
+    (run,), (table,) = record.runs, result_table(record)
     fixed = curve(run.table("scores"), "efr")
+    (formula,) = [text for name, text in formulas(table) if "EFR" in name]
+    assert "EFR(t) = Acc(f_{t+delay}, E_t)" in formula
+    assert formula.endswith(f", delay = {delay}")
     assert fixed == {str(t): 1.0 for t in range(1, 7 - delay)}, "the labels of the last episodes never arrive"
     assert summary(run.table("scores"), "mean")["efr"] == 1.0
 

@@ -206,6 +206,16 @@ def test_no_view_is_wider_than_the_window(page: Any, width: int, scheme: str) ->
     page.set_viewport_size({"width": 1200, "height": 900})
 
 
+def test_no_header_is_broken_within_a_word(page: Any) -> None:
+    page.set_viewport_size({"width": 400, "height": 800})
+    lines = "r => th => { r.selectNodeContents(th.firstChild); return r.getClientRects().length; }"
+    for name in ("GMAC", "seeds", "method"):
+        button = page.locator(f"{TIMELINE} table.results thead button", has_text=name)
+        assert button.evaluate(f"button => ({lines})(document.createRange())(button)") == 1, name
+    assert page.evaluate(OVERFLOW) <= 0
+    page.set_viewport_size({"width": 1200, "height": 900})
+
+
 def contrast(page: Any, element: Any) -> float:
     """How well the words of an element stand out, as WCAG has it: with its own colour on what is really behind it."""
     found: list[str] = element.evaluate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,11 @@ def test_every_format_carries_it(learnt: Record) -> None:
     text = page(learnt)
     assert '<th scope="row">trivial baseline</th>' in text
     assert "Trivial baseline: one constant answer per run" in text
+    rates = [cell.false_alarm for cell in table.trivial.cells if cell] if table.trivial else []
+    shown = [f"FA {rate:.0%}" for rate in rates if not np.isnan(rate)]
+    assert len(shown) == 2
+    (foot,) = re.findall("<tfoot>.*?</tfoot>", text, flags=re.DOTALL)
+    assert re.findall("FA [0-9]+%", foot) == shown
 
 
 def test_a_method_that_beats_it_gets_no_caution(learnt: Record) -> None:
@@ -87,6 +93,22 @@ def test_a_method_at_chance_gets_a_caution(tmp_path: Path) -> None:
     caution = "Caution: not significantly better than the trivial baseline"
     assert caution in render([table], "md")
     assert caution in answer(table)
+
+
+def test_the_caution_compares_in_the_primary_quality_metric_alone(tmp_path: Path) -> None:
+    sizes = {"episodes": 4, "size": 20, "period": 2, "upstream_set": 60, "held_out": 20, "upstream_updates": 150}
+    data = {"name": "digit-clusters", "train": 300, "copies": 1}
+    spec = {"benchmark": "refinement", "data": data, "model": "linear", "methods": ["frozen", "er"], "seeds": 1}
+    table = table_of(driftline.run({**spec, "refinement": {**sizes, "draws": 20}}, runs=tmp_path))
+    assert table.trivial is not None
+    rows = {row.method: row for row in table.rows}
+    frozen, trivial = (
+        {column.metric: cell.value for column, cell in zip(table.columns, cells, strict=True) if cell}
+        for cells in (rows["frozen"].cells, table.trivial.cells)
+    )
+    assert (frozen["efr"], trivial["efr"]) == (0, 0), "neither a frozen model nor a constant can fix an error"
+    assert frozen["oec"] > 2 * trivial["oec"]
+    assert "Caution" not in render([table], "md")
 
 
 def constant(folder: Path, kind: str, task: str, truth: list[Any]) -> Constant:

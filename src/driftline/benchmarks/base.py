@@ -51,7 +51,10 @@ class Options(BaseModel):
     """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
 
     chosen_by: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """The (metric, statistic) pairs whose mean decides between settings; one that a protocol has not does not count."""
+    """The (metric, statistic) pairs whose mean decides between settings; one that a protocol has not does not count.
+
+    The first that a table has is the primary quality metric: methods are compared with the trivial baseline in it.
+    """
     phase_grid: ClassVar[tuple[str, ...]] = ()
     """Options that are lists of values to try, for methods that choose between fits of their own by final-valid."""
 
@@ -109,7 +112,7 @@ class Benchmark(Protocol):
         """Choose stream, probes and upstream data."""
 
     def metrics(self, options: Any, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """The names of all metrics that `score` computes, with their settings; printed on the card."""
+        """The names of all metrics that `score` computes, with their settings, given the card's protocol."""
 
     def score(self, run: Run) -> pd.DataFrame:
         """Rows with the columns of `SCORES`: functions of the record alone."""

@@ -197,9 +197,9 @@ class Refinement:
         )
 
     def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """The six metrics under the names of the variants that were asked for."""
+        """The six metrics under the names of the variants that were asked for; EFR waits for labels that are late."""
         names = refinement_scores.names(options.indexing, options.csr)
-        return {name: {} for name in names.values()}
+        return {name: {} for name in names.values()} | {"efr": {"delay": protocol["label_delay_steps"]}}
 
     def score(self, run: Run) -> pd.DataFrame:
         """Each metric at every step at which it is defined, its mean and its final value."""

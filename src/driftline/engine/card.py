@@ -36,6 +36,7 @@ def make(
     """
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
+    protocol = _protocol(job, benchmark, layout, _selection(job, trials, verdict))
     return {
         "key": key,
         "label": job.label,
@@ -43,27 +44,32 @@ def make(
         "question": benchmark.question,
         "paper": benchmark.paper,
         "departures": list(benchmark.departures),
-        "protocol": {
-            "selection": "none: fixed hyper-parameters",
-            **layout.protocol,
-            **_selection(job, trials, verdict),
-            "revealed": benchmark.reveals.name.lower(),
-            "label_delay_steps": job.reveal.delay,
-            "labels_per_step": job.reveal.budget or "all",
-            "labels_missing": job.reveal.missing,
-            "least_the_method_needs": learner_class(job.method.name).needs(job.method.settings).name.lower(),
-            "reset_policy": "none",
-            "normalisation": "inside the model; estimated from its own training data",
-            "seeds": f"named children of {job.seed}: split or sequence, init, learner, budget, bootstrap",
-            "threads": 1,
-        },
-        "metrics": _metrics(benchmark, options, layout),
+        "protocol": protocol,
+        "metrics": _metrics(benchmark, options, protocol),
         "data": _data(dataset, cut),
         "compute": compute,
         "user_files": job.files(),
         "code": {"driftline": __version__, "sources": sources_hash()},
         "versions": {"python": platform.python_version(), **installed()},
         "tables": list(TABLES),
+    }
+
+
+def _protocol(job: Job, benchmark: Benchmark, layout: Layout, selection: dict[str, Any]) -> dict[str, Any]:
+    """Return what a reader must know about the stream, the labels that were shown and how settings were chosen."""
+    return {
+        "selection": "none: fixed hyper-parameters",
+        **layout.protocol,
+        **selection,
+        "revealed": benchmark.reveals.name.lower(),
+        "label_delay_steps": job.reveal.delay,
+        "labels_per_step": job.reveal.budget or "all",
+        "labels_missing": job.reveal.missing,
+        "least_the_method_needs": learner_class(job.method.name).needs(job.method.settings).name.lower(),
+        "reset_policy": "none",
+        "normalisation": "inside the model; estimated from its own training data",
+        "seeds": f"named children of {job.seed}: split or sequence, init, learner, budget, bootstrap",
+        "threads": 1,
     }
 
 
@@ -139,8 +145,8 @@ def installed() -> dict[str, str]:
     return found
 
 
-def _metrics(benchmark: Benchmark, options: Any, layout: Layout) -> dict[str, Any]:
+def _metrics(benchmark: Benchmark, options: Any, protocol: dict[str, Any]) -> dict[str, Any]:
     return {
         name: {"formula": registry.get("metric", name).formula, **settings}
-        for name, settings in benchmark.metrics(options, layout.protocol).items()
+        for name, settings in benchmark.metrics(options, protocol).items()
     }

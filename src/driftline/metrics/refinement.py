@@ -139,7 +139,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
 
 @metric(
     "efr",
-    formula="EFR(t) = Acc(f_t, E_t), E_t the errors of f_{t-1} in Q_t; NaN if there are none",
+    formula="EFR(t) = Acc(f_{t+delay}, E_t), E_t the errors of f_{t-1} in Q_t; NaN if there are none",
     better="higher",
     unit="share",
     within=(0, 1),

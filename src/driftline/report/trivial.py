@@ -24,7 +24,7 @@ from driftline.texts import accepted
 
 if TYPE_CHECKING:
     from driftline.report.groups import Group
-    from driftline.report.results import Cell, Column, ResultTable
+    from driftline.report.results import Cell, ResultTable
 
 NAME = "trivial baseline"
 PROTOCOL = (
@@ -79,28 +79,26 @@ def trivial_notes(table: ResultTable) -> list[str]:
 
 
 def not_above(table: ResultTable) -> list[str]:
-    """Return a sentence for each column of quality in which methods do not beat the baseline: their interval has it."""
-    if table.trivial is None:
+    """Return a caution if methods do not beat the baseline in the primary quality metric: their interval has it."""
+    k = _primary(table)
+    baseline = table.trivial.cells[k] if table.trivial and table.columns else None
+    if baseline is None:
         return []
-    made = []
-    for column, baseline, cells in _quality(table):
-        level = [method for method, cell in cells.items() if not _beats(cell, baseline, column.better)]
-        if level:
-            made.append(
-                f"Caution: not significantly better than the trivial baseline ({column.text(baseline)}) in "
-                f"{column.name}, so that other numbers say little: {', '.join(level)}."
-            )
-    return made
+    column = table.columns[k]
+    level = [row.method for row in table.rows if (cell := row.cells[k]) and not _beats(cell, baseline, column.better)]
+    if not level:
+        return []
+    return [
+        f"Caution: not significantly better than the trivial baseline ({column.text(baseline)}) in {column.name}, so "
+        f"that other numbers say little: {', '.join(level)}."
+    ]
 
 
-def _quality(table: ResultTable) -> Iterator[tuple[Column, Cell, dict[str, Cell]]]:
-    """The columns that settings are chosen by, or else the first: with the baseline's cell and those of methods."""
-    chosen = registry.get("benchmark", table.group.card["run"]["benchmark"]).options.chosen_by
-    places = [k for k, column in enumerate(table.columns) if (column.metric, column.stat) in chosen] or [0]
-    for k in places:
-        baseline = table.trivial.cells[k] if table.trivial and table.columns else None
-        if baseline:
-            yield table.columns[k], baseline, {row.method: cell for row in table.rows if (cell := row.cells[k])}
+def _primary(table: ResultTable) -> int:
+    """The place of the first column by which the benchmark chooses settings, or else of the first column."""
+    places = {(column.metric, column.stat): k for k, column in enumerate(table.columns)}
+    chosen_by = registry.get("benchmark", table.group.card["run"]["benchmark"]).options.chosen_by
+    return next((places[pair] for pair in chosen_by if pair in places), 0)
 
 
 def _beats(cell: Cell, baseline: Cell, better: str) -> bool:
