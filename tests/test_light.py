@@ -47,4 +47,5 @@ def test_a_missing_extra_is_one_sentence_with_the_pip_line(tmp_path: Path) -> No
     ran = python(NO_TORCH + COMMAND.format(arguments=arguments), tmp_path)
     assert ran.returncode == 2
     assert 'pip install "driftline[deep]"' in ran.stderr
-    assert len(ran.stderr.strip().splitlines()) == 1
+    errors = [line for line in ran.stderr.splitlines() if not line.startswith(("preparing", "planning"))]
+    assert len(errors) == 1

@@ -66,7 +66,8 @@ def test_a_plain_loop_gives_the_same_numbers(elec2: pd.DataFrame, audited: Setti
     with threadpool_limits(1):
         done = replay(audited, policies(PERIODS)[name])
         expected = by_hand(elec2, PLANS[name])
-    (row,) = compared(audited, {name: done})
+    row, trivial = compared(audited, {name: done})
+    assert trivial["policy"] == "trivial"
     assert row["by_period"] == expected
     assert row["quality"]["value"] == pytest.approx(np.mean(expected), abs=1e-12)
     assert row["retrainings"] == len(PLANS[name]) - 1

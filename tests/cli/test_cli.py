@@ -241,7 +241,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         (("run", "timeline", "--data", "digits", "--model", "mlp", "--methods", "ncm"), "timeline.upstream=1"),
         (("report",), "no finished run in driftline-runs"),
         (("list", "methds"), "no list 'methds'. Did you mean 'methods'?"),
-        (("query", "selct 1"), "Tables: runs, failures, answers, probes, scores"),
+        (("query", "selct 1"), "Tables: runs, failures, answers, probes, gauges, scores"),
     ],
 )
 def test_mistakes_are_answered_in_a_sentence(driftline: Command, arguments: tuple[str, ...], sentence: str) -> None:

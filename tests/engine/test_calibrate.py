@@ -12,6 +12,7 @@ from driftline.engine import calibrate as module
 from driftline.engine.calibrate import calibrate, calibrate_model, starting_model
 from driftline.errors import UserError
 from driftline.seeds import Seed
+from driftline.shifts import crops
 from driftline.spec import parse
 from driftline.store import Store
 from driftline.streams import read_matrices
@@ -225,7 +226,7 @@ def test_the_key_knows_the_weights(job, tmp_path):
 def test_of_large_images_the_centre_is_measured(side, shown):
     pytest.importorskip("PIL")
     images = np.random.default_rng(0).integers(0, 256, (2, side, side, 3), dtype=np.uint8)
-    found = module._centred(images)
+    found = crops.centred(images)
     assert found.shape == (2, shown, shown, 3)
     if side == 256:
         np.testing.assert_array_equal(found, images[:, 16:240, 16:240])

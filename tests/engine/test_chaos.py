@@ -14,6 +14,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +142,9 @@ def torment(planned: Plan, folder: Path, moments: random.Random, until: float) -
         while (code := _wait(driver, folder, moments, until if kills.total() >= FEWEST else math.inf)) != 0:
             workers = driver.workers()
             if code is None and workers and moments.random() < 0.6:
-                os.kill(moments.choice(workers), signal.SIGKILL)
-                kills["workers"] += 1
+                with suppress(ProcessLookupError):  # it ended meanwhile
+                    os.kill(moments.choice(workers), signal.SIGKILL)
+                    kills["workers"] += 1
             else:
                 kills["drivers"] += driver.kill()
                 driver = Driver(planned, folder)

@@ -204,7 +204,7 @@ def mean_interval(values: ArrayLike, draws: ArrayLike) -> Interval:
 
     >>> low, high = mean_interval([1.0, 1.0, 1.0], draws=[1.0, 1.0])
     >>> round(float(low), 3), float(high)
-    (0.438, 1.0)
+    (0.439, 1.0)
     """
     values = np.asarray(values, dtype=float)
     return wilson(values.sum(), len(values)) if np.isin(values, (0, 1)).all() else percentile_interval(draws)
