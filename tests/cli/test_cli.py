@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 
@@ -171,6 +172,13 @@ def test_print_spec_is_a_recipe_that_runs(driftline: Command, tmp_path: Path) ->
     code, again, _ = driftline("run", "recipe.yaml", "--print-spec")
     assert again == out
     assert driftline("run", "recipe.yaml", "--seeds", "1", "--quiet") == (0, "", "")
+
+
+def test_a_command_announces_its_preparation_once(driftline: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    announced = []
+    monkeypatch.setattr("driftline.cli.run.announced", lambda what, _: announced.append(what) or nullcontext())
+    assert driftline(*RUN, "--print-spec")[0] == 0
+    assert announced == ["preparing timeline"]
 
 
 def test_options_of_a_benchmark_are_flags(driftline: Command) -> None:

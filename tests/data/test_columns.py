@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 
 import driftline
 from driftline.data import frame as frames
-from driftline.data.columns import prepare
+from driftline.data.columns import earliest, prepare
 from driftline.data.table import table
 from driftline.errors import UserError
 from driftline.models.tabular import on_rows
@@ -177,3 +178,64 @@ def test_levels_of_column_names_get_a_sentence() -> None:
     frame = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
     with pytest.raises(UserError, match=r"2 levels of column names; join them first"):
         driftline.audit(frame, time="t", target="y")
+
+
+def test_times_of_day_before_ten_are_numbers() -> None:
+    made, (column,) = prepare(pd.DataFrame({"x": ["08:30:12", "23:59", "00:00", "7:15"]}))
+    assert column.kind == "number"
+    np.testing.assert_allclose(made["x"] * 86_400, [30_612, 86_340, 0, 26_100])
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["00123", "99999"], "category"),
+        (["00.5", "12.5"], "number"),
+        (["-05", "12"], "number"),
+        (["0,123", "1,234"], "category"),  # a decimal comma, not a thousand
+    ],
+)
+def test_which_leading_zeros_make_a_code(texts: list[str], kind: str) -> None:
+    assert prepare(pd.DataFrame({"x": texts}))[1][0].kind == kind
+
+
+@pytest.mark.parametrize("word", ["NA", "-", " n/a", ""])
+def test_words_for_a_missing_value_do_not_decide_the_kind(word: str) -> None:
+    texts = [word if k % 8 == 0 else f"{k}.5" for k in range(400)]
+    made, (column,) = prepare(pd.DataFrame({"x": texts}), early=slice(100))
+    assert (column.kind, column.missing) == ("number", 50)
+    assert made["x"][1] == 1.5
+    made, (column,) = prepare(pd.DataFrame({"sign": ["+", "-"] * 200}))
+    assert (column.kind, column.levels, column.missing) == ("category", 2, 0)
+
+
+def test_mixed_values_are_read_unless_they_are_no_single_values() -> None:
+    mixed = pd.DataFrame({"x": pd.Series([Decimal("1.5"), 2.5, None, Decimal("4")], dtype=object)})
+    for chosen in ({}, {"x": "number"}):
+        made, (column,) = prepare(mixed, chosen)
+        np.testing.assert_array_equal(made["x"], [1.5, 2.5, np.nan, 4])
+        assert (column.kind, column.missing, column.note) == ("number", 1, "")
+    some = pd.DataFrame({"x": pd.Series([Decimal("1.5"), 2.5, "unknown"], dtype=object)})
+    made, (column,) = prepare(some, {"x": "number"})
+    np.testing.assert_array_equal(made["x"], [1.5, 2.5, np.nan])
+    assert column.note == "1 values cannot be read as number and count as missing"
+    for value in ([1], b"raw", {"a": 1}):
+        with pytest.raises(UserError, match="'x' holds mixed values, which no model can use; leave it out"):
+            prepare(pd.DataFrame({"x": pd.Series([1.5, value], dtype=object)}), {"x": "number"})
+
+
+def test_texts_that_begin_like_no_number_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pd, "to_numeric", lambda *_, **__: pytest.fail("numbers were tried"))
+    monkeypatch.setattr(pd, "to_datetime", lambda *_, **__: pytest.fail("dates were tried"))
+    texts = ["red", "x1"] * 40 + ["7"]
+    assert prepare(pd.DataFrame({"x": texts}))[1][0].kind == "category"
+
+
+def test_times_of_day_are_built_only_from_texts_that_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pd, "to_timedelta", lambda *_, **__: pytest.fail("times of day were built"))
+    assert prepare(pd.DataFrame({"x": ["1st", "2nd"] * 40}))[1][0].kind == "category"
+
+
+def test_one_tenth_with_a_minimum() -> None:
+    assert [earliest(rows) for rows in (1, 10, 11, 2000)] == [1, 1, 2, 200]
+    assert [earliest(rows, 100) for rows in (1, 2000)] == [100, 200]

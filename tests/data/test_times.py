@@ -68,3 +68,12 @@ def test_an_audit_of_whole_number_dates_is_cut_by_the_calendar() -> None:
     ]
     assert audits[0].numbers["data"]["period"] in ("each", "day", "week", "month")
     assert audits[0].headline == audits[1].headline
+
+
+@pytest.mark.parametrize("sentinel", [99991231, 0, -1, 20230131.5])
+def test_dates_with_a_sentinel_are_asked_about(sentinel: float) -> None:
+    days = pd.date_range("2021-01-01", periods=600, freq="D").strftime("%Y%m%d").astype(int)
+    column = pd.Series([*days[:-1], sentinel], name="d")
+    with pytest.raises(UserError, match=r"'d' looks like yyyymmdd, but .* in row 600 is no such date.*kind number"):
+        times_of(column)
+    assert times_of(column, "number")[0][-1] == sentinel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from driftline.cli.mistaken import refuse_files
 from driftline.cli.places import DataFolder, RunsFolder
 from driftline.cli.terminal import echo
 from driftline.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from driftline.spec import Spec
 
 FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", *flags.FLAGS)
 
@@ -50,18 +53,21 @@ def run(
     Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
     `--methods` in all of `--benchmarks` that show them enough.
     """
-    with announced(f"preparing {what}", quiet):  # which begins with imports, and these may take longest
-        from driftline import spec as spec_
+    with announced(f"preparing {what}", quiet):  # the imports may take longest
         from driftline import user_code
         from driftline.cli import matrix
         from driftline.cli.running import carry_out_spec
         from driftline.engine.engines import Engine, size_of
         from driftline.store import Store
 
-        is_matrix = matrix.asked_for(what)
-    size = None if memory is None else size_of(memory)
-    how = Engine(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
-    if is_matrix:
+        size = None if memory is None else size_of(memory)
+        how = Engine(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
+        spec = None
+        if not matrix.asked_for(what):
+            with user_code.not_run() if print_spec else nullcontext():
+                said = content(what, data, model, methods, seeds)
+                spec = _spec(said, context.args, set_ or [], print_spec)
+    if spec is None:
         if data or model:
             raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
         said = matrix.content(what, context.args, methods, seeds, set_ or [])
@@ -70,17 +76,24 @@ def run(
                 echo(matrix.as_yaml(said), nl=False)
             return
         raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, how, quiet))
-    with user_code.not_run() if print_spec else nullcontext(), announced(f"preparing {what}", quiet):
-        said = content(what, data, model, methods, seeds)
-        own = own_options(context.args, str(said.get("benchmark")))
-        spec = spec_.parse(spec_.with_settings(said, [*own, *(set_ or [])]))
-        if print_spec:
-            with suppress(user_code.NotRun):  # names and settings are checked, except what only a user's code knows
-                spec.jobs(default_model="logistic")
-            echo(spec.to_yaml(), nl=False)
-            return
+    if print_spec:
+        echo(spec.to_yaml(), nl=False)
+        return
     _, code = carry_out_spec(spec, Store.create(runs), data_dir, how, quiet)
     raise typer.Exit(code)
+
+
+def _spec(said: dict[str, Any], flags: list[str], settings: list[str], to_print: bool) -> Spec:
+    """Return the spec; one that is only printed is checked as far as possible without running a user's code."""
+    from driftline import spec as spec_
+    from driftline import user_code
+
+    own = own_options(flags, str(said.get("benchmark")))
+    spec = spec_.parse(spec_.with_settings(said, [*own, *settings]))
+    if to_print:
+        with suppress(user_code.NotRun):  # names and settings are checked, except what only a user's code knows
+            spec.jobs(default_model="logistic")
+    return spec
 
 
 def content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The kinds of a table's columns: what a column holds, whatever type its file keeps it in.
 
 A number is a number as float, decimal, duration, time of day or text. A date is a date as timestamp, date, period or
-ISO text. Texts are judged by the earliest rows alone, so that nothing about the future decides how the past is read.
+ISO text. Texts are judged by the earliest rows alone, so that nothing about the future decides how the past is read;
+words for a missing value, such as NA, do not count there.
 
 A prepared frame carries the kinds in its types: numbers are numeric, dates are datetime64, categories are categorical,
 and all other columns are texts.
@@ -9,6 +10,7 @@ and all other columns are texts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -20,14 +22,18 @@ from driftline.data.times import calendar_dates, calendar_form, moments
 from driftline.errors import UserError, unknown
 
 KINDS = ("number", "category", "text", "date", "ignore")
+MAX_COLUMNS = 10_000  # each takes a millisecond or more
 MOSTLY = 0.95  # the share of values that must be numbers, or dates, for a column of texts to be read so
+JUDGED = 100  # the least number of earliest rows by which texts are judged
 WORDS = 3  # a text has at least this many words on average, a category fewer
-MANY = 0.5  # levels per row from which a category is reported
+LEVELS_PER_ROW = 0.5  # above this, texts hardly repeat: a category is reported
 FEW = 20  # levels that are never many
 DAY = 86_400e6  # microseconds
-CODE = r"[+-]?0\d"  # a number does not begin with a zero that says nothing; a postcode does
-GROUPED = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?"
+CODE = r"\s*0\d+\s*"  # digits with a leading zero, such as a postcode; a time of day is not one
+FIGURE = re.compile(r"\s*[+-]?\.?\d")  # the beginning of each number, time of day and ISO date
+GROUPED = r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?"
 CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
+MISSING = ("", "-", "NA", "N/A", "#N/A", "#NA", "<NA>", "n/a", "NaN", "nan", "NULL", "null", "None")
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,8 @@ def prepare(
     ([1234.5, 7.0], ['number', 'category'])
     """
     chosen = dict(chosen or {})
+    if frame.shape[1] > MAX_COLUMNS:
+        raise UserError(f"{frame.shape[1]:,} feature columns are more than {MAX_COLUMNS:,}; choose fewer as features")
     for name, kind in chosen.items():
         if name not in frame.columns:
             raise unknown("feature column", name, map(str, frame.columns))
@@ -84,7 +92,7 @@ def converted(
     if kind is None:
         values = _guessed(values, early) if kind_of(values) == "text" else values
         return ("date" if kinds.is_datetime64_any_dtype(values) else kind_of(values)), values
-    read = _as_numbers(values) if kind == "number" else _as_dates(values)
+    read = as_numbers(values) if kind == "number" else _as_dates(values)
     known = int(column.notna().sum())
     if read.notna().sum() * 2 < known:
         first = column[column.notna() & read.isna()].iloc[0]
@@ -92,9 +100,9 @@ def converted(
     return kind, read
 
 
-def earliest(rows: int) -> int:
-    """Return how many of the earliest rows decide what a column of texts holds: a tenth, and at least 100."""
-    return max(100, -(-rows // 10))
+def earliest(rows: int, least: int = 1) -> int:
+    """Return the number of rows in the earliest tenth, at least `least`."""
+    return max(least, -(-rows // 10))
 
 
 def kind_of(column: pd.Series) -> str:
@@ -125,6 +133,8 @@ def typed(column: pd.Series) -> pd.Series:
     if kind_of(column) != "text":
         return column
     held = column.astype(object)
+    if isinstance(column.dtype, pd.StringDtype):
+        return held
     match pd.api.types.infer_dtype(held, skipna=True):
         case "decimal" | "integer" | "floating" | "mixed-integer-float":
             return _floats(column, held.where(column.notna(), np.nan).astype(float))
@@ -138,41 +148,57 @@ def typed(column: pd.Series) -> pd.Series:
             return _clock(held)
         case "boolean":
             return held.astype("boolean")
+        case "mixed" if column.map(_is_plain, na_action="ignore").all():
+            pass
         case "mixed" | "bytes" | "complex" | "interval" as name:
             raise UserError(f"column '{column.name}' holds {name} values, which no model can use; leave it out")
     return held.map(str, na_action="ignore")
 
 
+def _is_plain(value: object) -> bool:
+    return bool(kinds.is_scalar(value)) and not isinstance(value, bytes | complex)
+
+
 def _guessed(texts: pd.Series, early: np.ndarray | slice) -> pd.Series:
     """Texts as numbers, dates, categories or texts, whichever the earliest of them are."""
-    known = texts.iloc[early].dropna()
-    if known.empty:
-        return texts.astype("category")
-    if not known.str.strip().str.match(CODE).any() and _as_numbers(known).notna().mean() >= MOSTLY:
-        return _as_numbers(texts)
-    if _iso(known).notna().mean() >= MOSTLY:
-        return _iso(texts)
-    many = known.nunique() > len(known) / 2
+    known = pd.Series([text for text in texts.iloc[early].dropna() if text.strip() not in MISSING], dtype=object)
+    few = known[: int((1 - MOSTLY) * len(known)) + 1]  # if none of them can be read, less than MOSTLY of all can
+    if any(map(FIGURE.match, few)):
+        if not has_codes(known) and as_numbers(known).notna().mean() >= MOSTLY:
+            return as_numbers(texts)
+        if _iso(known).notna().mean() >= MOSTLY:
+            return _iso(texts)
+    many = known.nunique() > LEVELS_PER_ROW * len(known)
     return texts if many and known.str.count(r"\S+").mean() >= WORDS else texts.astype("category")
 
 
-def _as_numbers(values: pd.Series) -> pd.Series:
+def has_codes(texts: pd.Series) -> bool:
+    """Return whether some texts are digits with a leading zero, such as postcodes."""
+    return bool(texts.str.fullmatch(CODE, na=False).any())
+
+
+def as_numbers(values: pd.Series) -> pd.Series:
+    """Return typed values as numbers, missing where a text is not a number or a time of day; dates are days."""
     if kind_of(values) == "number":
         return _floats(values, numbers(values)) if kinds.is_datetime64_any_dtype(values) else values
     texts = values.astype(object).map(lambda value: str(value).strip(), na_action="ignore")
-    plain = pd.to_numeric(texts, errors="coerce").astype(float)
-    if (left := texts.notna() & plain.isna()).any():
-        grouped = texts.where(left & texts.str.fullmatch(GROUPED, na=False)).str.replace(",", "")
-        plain = plain.fillna(pd.to_numeric(grouped, errors="coerce")).fillna(_clock(texts.where(left)))
-    return plain.replace([np.inf, -np.inf], np.nan)
+    plain = pd.to_numeric(texts, errors="coerce").to_numpy(float, copy=True)
+    if (left := texts.notna().to_numpy() & np.isnan(plain)).any():
+        rest = texts[left]
+        grouped = rest.where(rest.str.fullmatch(GROUPED)).str.replace(",", "")
+        plain[left] = pd.to_numeric(grouped, errors="coerce").fillna(_clock(rest))
+    return _floats(values, np.where(np.isfinite(plain), plain, np.nan))
 
 
 def _clock(held: pd.Series) -> pd.Series:
     """Times of day as shares of a day; missing where a value is none."""
     texts = held.map(str, na_action="ignore")
-    texts = texts.where(texts.str.fullmatch(CLOCK, na=False).astype(bool))
-    whole = texts.where(texts.str.count(":") != 1, texts + ":00")
-    return _floats(held, pd.to_timedelta(whole, errors="coerce").dt.total_seconds() / 86_400)
+    valid = texts.str.fullmatch(CLOCK, na=False).to_numpy(bool)
+    shares = np.full(len(held), np.nan)
+    if valid.any():
+        whole = texts[valid].where(texts[valid].str.count(":") != 1, texts[valid] + ":00")
+        shares[valid] = pd.to_timedelta(whole, errors="coerce").dt.total_seconds() / 86_400
+    return _floats(held, shares)
 
 
 def _as_dates(values: pd.Series) -> pd.Series:
@@ -203,7 +229,7 @@ def _described(column: pd.Series, kind: str, values: pd.Series) -> Column:
     if unread and kind in ("number", "date"):
         notes.append(f"{unread:,} values cannot be read as {kind} and count as missing")
     known = len(values) - missing
-    if kind == "category" and levels > FEW and levels > MANY * known:
+    if kind == "category" and levels > FEW and levels > LEVELS_PER_ROW * known:
         notes.append(
             f"{levels:,} levels in {known:,} rows: a model learns little from a category that hardly repeats; is it a "
             "number, a date or a text, or to be ignored?"

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.data import table as tables
-from driftline.data.columns import Column, earliest, kind_of, notes_of, numbers, prepare, typed
+from driftline.data.columns import JUDGED, Column, earliest, kind_of, notes_of, numbers, prepare, typed
 from driftline.data.times import times_of
 from driftline.errors import UserError, unknown
 from driftline.tasks import Classification, Task
@@ -104,7 +104,7 @@ def read(
     answers = typed(table[target].iloc[rows])
     y, asked = tables.target_of(answers, task)
     labels = _labels(answers, y, asked)
-    inputs, described = prepare(table[used], _for_features(chosen, named), rows[: earliest(len(rows))])
+    inputs, described = prepare(table[used], _for_features(chosen, named), rows[: earliest(len(rows), JUDGED)])
     logged = None if prediction is None else _logged(table[prediction].iloc[rows], labels, asked)
     missing = len(table) - len(labelled)
     notes = [f"{missing:,} rows have no '{target}' yet and are left out"] if missing else []

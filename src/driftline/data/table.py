@@ -8,6 +8,9 @@ tenth has any.
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -20,14 +23,15 @@ import pyarrow.parquet
 from pandas.api import types as kinds
 
 from driftline.data import Dataset, files, located, reading
-from driftline.data.columns import converted, earliest, kind_of, notes_of, numbers, prepare
+from driftline.data.columns import JUDGED, as_numbers, earliest, has_codes, kind_of, notes_of, numbers, prepare, typed
 from driftline.data.times import must_be_plain, times_of
 from driftline.errors import UserError, unknown
 from driftline.registry import register
 from driftline.tasks import Classification, Regression, Task
 from driftline.types import Samples
 
-MANY = 50  # more categories, or more distinct fractions in a target, than this are a mistake
+MAX_LEVELS = 50  # of a category, and of a target of numbers that names classes
+ZERO = re.compile(rb"""(?:^|[,"\s])0\d""")  # a cell that may begin with a zero before other digits
 FORMS = {".csv": "a CSV file", ".csv.gz": "a gzipped CSV file", ".parquet": "a Parquet file"}
 
 
@@ -58,7 +62,7 @@ def table(
     order = np.argsort(when, kind="stable")
     frame, when = frame.iloc[order], when[order]
     y, asked = target_of(frame[target], task)
-    inputs, described = prepare(frame[used], chosen, slice(earliest(len(frame))))
+    inputs, described = prepare(frame[used], chosen, slice(earliest(len(frame), JUDGED)))
     x, notes = _encode(inputs)
     samples = Samples(x=x, y=y, id=order if id is None else _ids(frame[id]), time=when)
     note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {inputs.shape[1]} columns"
@@ -78,9 +82,21 @@ def read_file(file: Path) -> pd.DataFrame:
             read = pd.DataFrame(content.to_pandas(ignore_metadata=True))
             index = [name for name in read.columns if name.startswith("__index_level_")]  # of a frame that was saved
             return read.set_index(index).rename_axis([None] * len(index)) if index else read
-        with files.opened(file) as head, files.opened(file) as whole:
-            _refuse_twins(pd.read_csv(head, header=None, nrows=1, dtype=str).iloc[0].tolist())
-            return pd.read_csv(whole, index_col=False, low_memory=False)
+        return _csv(file)
+
+
+def _csv(file: Path) -> pd.DataFrame:
+    """Read a CSV file; columns of numbers stay texts where some are codes such as 01067, for pandas drops the zero."""
+    with files.opened(file) as head, files.opened(file) as whole, files.opened(file) as lines:
+        rows = csv.reader(io.TextIOWrapper(head, "utf-8-sig", newline=""))
+        _refuse_twins(next((row for row in rows if "".join(row).strip()), []))
+        read = pd.read_csv(whole, index_col=False, low_memory=False)
+        figures = list(read.select_dtypes("number")) if any(map(ZERO.search, lines)) else []
+    if not figures:
+        return read
+    with files.opened(file) as again:
+        texts = pd.read_csv(again, index_col=False, usecols=figures, dtype=str)
+    return read.assign(**{str(name): texts[name] for name in figures if has_codes(texts[name])})
 
 
 def _parquet(file: Path) -> Any:
@@ -135,21 +151,24 @@ def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     column = numbers_in(column)
     numeric = kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
     if task == "auto":
-        task = "number" if numeric and column.nunique() > MANY else "classes"
+        task = "number" if numeric and column.nunique() > MAX_LEVELS else "classes"
     if task == "classes":
         y, classes = _classes(column)
         return y, Classification(classes)
     if not numeric:
         raise UserError(f"target column '{column.name}' holds texts, not numbers; choose task classes")
     y = column.to_numpy(np.float64)
-    early = y[: max(2, -(-len(y) // 10))]  # like the categories: nothing about the future
+    early = y[: earliest(len(y), 2)]  # like the categories: nothing about the future
     return y, Regression(centre=float(early.mean()), scale=float(early.std()) or 1.0)
 
 
 def numbers_in(column: pd.Series) -> pd.Series:
     """Return the numbers that a column holds in whatever type; if some value is none, the column as it is."""
-    kind, values = converted(column)
-    return values if kind == "number" and values.notna().all() else column
+    values = typed(column)
+    if kinds.is_datetime64_any_dtype(values) or isinstance(values.dtype, pd.CategoricalDtype):
+        return column
+    values = as_numbers(values)
+    return values if values.notna().all() else column
 
 
 def _classes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -167,7 +186,7 @@ def _classes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
 
 def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     """Encode a prepared frame in time order."""
-    early = -(-len(frame) // 10)
+    early = earliest(len(frame))
     blocks, notes = [], []
     for name in frame.columns:
         gaps = frame[name].isna().to_numpy()
@@ -180,10 +199,10 @@ def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
             continue
         texts = frame[name].astype(object).where(~gaps, "").astype(str).to_numpy(str)
         vocabulary = np.unique(texts[:early])
-        if len(vocabulary) > MANY:
+        if len(vocabulary) > MAX_LEVELS:
             raise UserError(
-                f"text column '{name}' has {len(vocabulary)} categories in the earliest tenth of the rows, more "
-                f"than {MANY}; leave it out by listing the others as features, or by data.columns"
+                f"{kind_of(frame[name])} column '{name}' has {len(vocabulary)} categories in the earliest tenth of the "
+                f"rows, more than {MAX_LEVELS}; leave it out by listing the others as features, or by data.columns"
             )
         blocks.append((texts[:, np.newaxis] == vocabulary).astype(np.float32))
         new = int((~np.isin(texts, vocabulary)).sum())

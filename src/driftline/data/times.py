@@ -1,7 +1,7 @@
 """The time column of a table: numbers as they are, everything else as moments in UTC.
 
-Whole numbers that are all dates written as yyyymmdd or yyyymm are dates. If most of them are and some are not, the
-caller must decide, because a cut of such numbers into blocks of rows would be wrong without a sign of it.
+Numbers that are all dates written as yyyymmdd or yyyymm are dates. If most of them are and some are not, such as
+99991231 for no date, the caller must decide: cutting such numbers into blocks of rows would be silently wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pandas.api import types as kinds
 from driftline.errors import UserError, unknown
 
 CALENDAR = {"yyyymmdd": "%Y%m%d", "yyyymm": "%Y%m"}
-YEARS = (1800, 2200)  # whole numbers outside these years are no dates
+YEARS = (1800, 2200)  # whole numbers outside these years are not read as dates
 HOW = "--column NAME=KIND in an audit, data.columns in a run"
 
 
@@ -66,17 +66,17 @@ def moments(column: pd.Series) -> pd.Series:
 
 
 def calendar_form(values: np.ndarray) -> tuple[str | None, np.ndarray]:
-    """Return the way in which most whole numbers are dates, if there is one, and which of the numbers are.
+    """Return the way in which most of the numbers are dates, if there is one, and which of the numbers are.
 
     >>> calendar_form(np.array([202212, 202301]))[0], calendar_form(np.array([1, 2]))[0]
     ('yyyymm', None)
     """
     for form, pattern in CALENDAR.items():
         scale = 10 ** (len(form) - 4)
-        if len(values) and (values >= YEARS[0] * scale).all() and (values < YEARS[1] * scale).all():
-            valid = pd.to_datetime(_digits(values), format=pattern, errors="coerce").notna()
-            if not (values % 1).any() and valid.mean() > 0.5:
-                return form, np.asarray(valid)
+        valid = (values == np.floor(values)) & (values >= YEARS[0] * scale) & (values < YEARS[1] * scale)
+        valid[valid] = pd.to_datetime(_digits(values[valid]), format=pattern, errors="coerce").notna()
+        if valid.sum() > len(values) / 2:
+            return form, valid
     return None, np.zeros(len(values), bool)
 
 
@@ -97,8 +97,8 @@ def _calendar_or_numbers(column: pd.Series, values: np.ndarray, must: bool) -> t
         row = 0 if form is None else int(np.flatnonzero(~valid)[0])
         claim = f"looks like {form}" if form else "should be dates"
         raise UserError(
-            f"time column '{column.name}' {claim}, but {column.iloc[row]} in row {row + 1} is no such date: correct "
-            f"it, or give the column the kind number ({HOW})"
+            f"time column '{column.name}' {claim}, but {column.iloc[row]} in row {row + 1} is no such date between "
+            f"{YEARS[0]} and {YEARS[1] - 1}: correct it, or give the column the kind number ({HOW})"
         )
     note = f"time column '{column.name}' is read as dates written as {form}; if it is not, give it the kind number"
     return calendar_dates(values, form), [f"{note} ({HOW})"]
