@@ -140,3 +140,10 @@ def test_hostile_and_broken_files_raise_and_run_nothing(tmp_path: Path, monkeypa
         with pytest.raises(Exception):  # noqa: B017, PT011  (any error will do; silence would not)
             state.load(path)
     assert not (tmp_path / "exploded").exists()
+
+
+def test_equal_trees_give_equal_bytes(tmp_path: Path) -> None:
+    tree = {"weights": np.arange(5.0), "ids": np.arange(3), "name": "erm"}
+    for k in range(12):
+        state.save(tree, tmp_path / str(k))
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1

@@ -24,14 +24,16 @@ from driftline.errors import Damaged
 from driftline.seeds import Seed
 
 PLAIN = (type(None), bool, int, float, str)
+TREE = "tree"
+"""The metadata entry of a file: the checksum of the plain values, that of plain values and arrays, the plain values."""
 
 
 def save(tree: Any, path: Path) -> None:
-    """Write a tree atomically."""
+    """Write a tree atomically; equal trees give equal bytes."""
     arrays: dict[str, np.ndarray] = {}
-    skeleton = json.dumps(_detach(tree, arrays))
-    sums = {"tree_checksum": _checksum(skeleton, {}), "checksum": _checksum(skeleton, arrays)}
-    write_bytes(path, to_safetensors(arrays, metadata={"tree": skeleton, **sums}))
+    plain = json.dumps(_detach(tree, arrays))
+    text = f"{_checksum(plain, {})} {_checksum(plain, arrays)} {plain}"  # one entry: the order of several varies
+    write_bytes(path, to_safetensors(arrays, metadata={TREE: text}))
 
 
 def load(path: Path) -> Any:
@@ -42,10 +44,10 @@ def load(path: Path) -> Any:
 def glance(path: Path) -> Any:
     """The plain values of a tree without its arrays, which are not read from the disk: None in their place."""
     with _damage(path), safe_open(path, framework="np") as file:
-        said = file.metadata()
-        if said["tree_checksum"] != _checksum(said["tree"], {}):
+        checksum, _, plain = file.metadata()[TREE].split(" ", 2)
+        if checksum != _checksum(plain, {}):
             raise Damaged(path, "its checksum differs")
-        return _attach(json.loads(said["tree"]), None)
+        return _attach(json.loads(plain), None)
 
 
 def readable(path: Path) -> bool:
@@ -66,10 +68,10 @@ def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
     """The plain values and the arrays of a tree, once their checksum is verified."""
     with _damage(path), safe_open(path, framework="np") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
-        said = file.metadata()
-        if said["checksum"] != _checksum(said["tree"], arrays):
+        _, checksum, plain = file.metadata()[TREE].split(" ", 2)
+        if checksum != _checksum(plain, arrays):
             raise Damaged(path, "its checksum differs")
-        return json.loads(said["tree"]), arrays
+        return json.loads(plain), arrays
 
 
 def _checksum(tree: str, arrays: Mapping[str, np.ndarray]) -> str:
