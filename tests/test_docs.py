@@ -28,6 +28,9 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 def test_the_tutorial_can_be_followed(reader: Reader) -> None:
     for block in blocks(ROOT / "docs" / "tutorial.md"):
         reader.follow(block)
+        if not block.language:
+            printed, shown = (" ".join(text.split()) for text in (reader.said, block.text))
+            assert [part for part in shown.split("...") if part.strip() not in printed] == []
     assert "gate failed: tas<0.9" in reader.said
     assert "It is the model that ages" in reader.said, "the table was made so that it is"
     assert "0 stage(s) computed, 18 reused, 0 failed" in reader.said, "the second time everything is there"
