@@ -69,6 +69,7 @@ def test_files_with_different_columns_are_one_table(files: list[Path]) -> None:
         "",
         "-- nothing",
         "selekt 1",
+        "select '\udcff'",
     ],
 )
 def test_nothing_but_reading_the_tables_is_possible(tmp_path: Path, files: list[Path], sql: str) -> None:
@@ -79,6 +80,17 @@ def test_nothing_but_reading_the_tables_is_possible(tmp_path: Path, files: list[
         rows(sql.format(file=files[0], folder=tmp_path, secret=secret), files)
     assert "\n" not in str(error.value)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_the_folder_of_temporary_files_cannot_be_read(
+    tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".tmp").mkdir()
+    (tmp_path / ".tmp" / "secret.txt").write_text("secret")
+    for sql in ("select * from read_text('.tmp/secret.txt')", "select * from glob('.tmp/*')"):
+        with pytest.raises(UserError, match="file system operations are disabled"):
+            rows(sql, files)
 
 
 def test_several_statements_are_refused_by_name(files: list[Path]) -> None:

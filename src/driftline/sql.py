@@ -1,7 +1,8 @@
 """SQL over tables in memory and Parquet files, without a way to the disk.
 
-DuckDB is given no file system at all: pyarrow reads the files, and the configuration is locked. So no statement can
-read another file, or write one, whatever it says.
+DuckDB is given no file system at all: pyarrow reads the files, there is no folder for temporary files (DuckDB allows
+queries to read and write that one), and the configuration is locked. So no statement can read another file, or write
+one, whatever it says.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset
 
 CLOSED = """
+    set temp_directory = '';
     set enable_external_access = false;
     set python_enable_replacements = false;
     set lock_configuration = true;
@@ -46,6 +48,10 @@ def must_be_one_select(database: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Refuse anything but a single statement that reads, as DuckDB's own parser sees it."""
     import duckdb
 
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"the query is not valid UTF-8 at character {error.start + 1}: correct it there") from None
     statements = database.extract_statements(sql)
     reading = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # the latter is PIVOT
     if not statements:

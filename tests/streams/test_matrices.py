@@ -73,6 +73,11 @@ def test_what_cannot_be_used_is_refused(tmp_path):
     (tmp_path / "bad.safetensors").write_bytes(b"nothing")
     with pytest.raises(UserError, match="expected matrices of accuracies"):
         read_matrices(tmp_path / "bad.safetensors")
+    write_matrices(some(), tmp_path / "flipped.safetensors")
+    content = (tmp_path / "flipped.safetensors").read_bytes()
+    (tmp_path / "flipped.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(UserError, match=r"expected matrices of accuracies.*, but its checksum differs$"):
+        read_matrices(tmp_path / "flipped.safetensors")
     with pytest.raises(UserError, match="square matrices of one size"):
         Matrices({("fog", "snow"): np.zeros((3, 3)), ("snow", "fog"): np.zeros((4, 4))})
     with pytest.raises(UserError, match="leave some of them out"):

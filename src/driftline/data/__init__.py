@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from driftline.errors import UserError, unknown
+from driftline.errors import Damaged, UserError, unknown
 from driftline.handed import file_of
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
@@ -229,6 +229,8 @@ def reading(path: Path, expected: str) -> Iterator[None]:
     """What goes wrong while a file is taken apart is the file's fault: say which, and what was expected."""
     try:
         yield
+    except Damaged as damage:  # no run makes a user's own file again
+        raise UserError(f"cannot read {path}: expected {expected}, but {damage.reason}") from damage
     except UserError:
         raise
     except Exception as error:  # a broken file makes its parser fail in any way there is
