@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -11,17 +12,19 @@ import numpy as np
 import pytest
 import torch
 from numpy.random import default_rng
+from sklearn.ensemble import RandomForestClassifier
 
 from driftline import registry
 from driftline.learners.base import Learner
 from driftline.learners.ft import FineTune
 from driftline.learners.staged import Staged
 from driftline.metrics import Metric
-from driftline.models.estimator import logistic, naive_bayes
+from driftline.models.estimator import estimator, logistic, naive_bayes
 from driftline.seeds import Seed
 from driftline.streams import periods
 from driftline.testing import check_learner, check_metric, check_stream, digest
 from driftline.testing.examples import small_network
+from driftline.testing.generators import own_generators
 from driftline.testing.looking import leads_to
 from driftline.training.trials import Selection
 from driftline.types import Answers, Samples, Step
@@ -92,6 +95,52 @@ class DrawsWithAFixedTorchSeed(Learner):
 
     def learn(self, x: Any, y: Any) -> None:
         self.lucky = torch.rand(1, generator=torch.Generator().manual_seed(0))
+
+
+def drawing(make: Any) -> type[Learner]:
+    """A method that draws from the generator that `make(seed)` returns."""
+
+    class Draws(Learner):
+        def learn(self, x: Any, y: Any) -> None:
+            self.lucky = float(make(self.seed.value).random())
+
+    return Draws
+
+
+GENERATORS: dict[str, Any] = {
+    "default_rng(seed=*)": lambda seed: np.random.default_rng(seed=seed),
+    "RandomState(*)": lambda seed: np.random.RandomState(seed),
+    "PCG64(*)": lambda seed: np.random.Generator(np.random.PCG64(seed)),
+    "SeedSequence(*)": lambda seed: np.random.default_rng(np.random.SeedSequence(seed)),
+    "Random(*)": lambda seed: random.Random(seed),
+}
+
+
+@pytest.mark.parametrize("said", GENERATORS)
+def test_any_generator_may_be_seeded_from_the_seed_but_with_no_constant(said: str) -> None:
+    make = GENERATORS[said]
+    check_learner(drawing(make), models=[logistic])
+    with pytest.raises(AssertionError, match=re.escape(said.replace("*", "0"))):
+        check_learner(drawing(lambda seed: make(0)), models=[logistic])
+
+
+def forest(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
+    """A model whose own random numbers are fixed."""
+    np.random.RandomState(0)
+    return estimator(RandomForestClassifier(2, random_state=0), outputs, seed)
+
+
+def test_a_model_may_fix_its_own_random_numbers() -> None:
+    check_learner(registry.get("method", "erm"), models=[forest])
+
+
+def test_generators_made_before_are_still_of_their_class_while_seeds_are_watched() -> None:
+    old = np.random.RandomState(0), torch.Generator(), random.Random(0)
+    with own_generators([], besides=forest.__code__) as made:
+        assert all(map(isinstance, old, (np.random.RandomState, torch.Generator, random.Random)))
+        assert not isinstance(0, np.random.RandomState)
+        assert type(np.random.RandomState(3)) is type(old[0])
+    assert made == {"RandomState(3)"}
 
 
 @dataclass

@@ -5,17 +5,14 @@ from __future__ import annotations
 import gc
 import importlib.util
 import random
-import sys
 import types
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
-from driftline.seeds import Seed
 from driftline.state import digest
 from driftline.types import Samples
 
@@ -47,39 +44,6 @@ def _global_states() -> dict[str, Any]:
 
         states["torch"] = torch.random.get_rng_state().numpy().tobytes()
     return states
-
-
-DEFAULT_RNG = np.random.default_rng
-
-
-@contextmanager
-def own_generators(modules: Iterable[str]) -> Iterator[set[str]]:
-    """Watch which generators are made meanwhile that do not come from a `Seed`.
-
-    `modules` may have imported `default_rng` by itself.
-    """
-    made: set[str] = set()
-
-    def default_rng(*given: Any) -> np.random.Generator:
-        if sys._getframe(1).f_code is not Seed.numpy.__code__:
-            made.add(f"default_rng({', '.join(map(repr, given))})")
-        return DEFAULT_RNG(*given)
-
-    with ExitStack() as patches:
-        for module in {np.random, *(sys.modules[name] for name in modules)}:
-            for name in [name for name, value in vars(module).items() if value is DEFAULT_RNG]:
-                patches.enter_context(patch.object(module, name, default_rng))
-        if importlib.util.find_spec("torch"):
-            import torch
-
-            class Generator(torch.Generator):
-                def manual_seed(self, seed: int) -> torch.Generator:
-                    if sys._getframe(1).f_code is not Seed.torch.__code__:
-                        made.add(f"Generator().manual_seed({seed})")
-                    return super().manual_seed(seed)
-
-            patches.enter_context(patch.object(torch, "Generator", Generator))
-        yield made
 
 
 @contextmanager
