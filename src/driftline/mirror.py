@@ -21,7 +21,7 @@ from driftline import state
 from driftline.errors import DiskError, MissingExtra, UserError, shortened
 from driftline.record import CARD, intact
 
-LOOSE = ("failed", "matrices")
+LOOSE = ("failed", "matrices", "used")
 """Folders of files that are each a thing of their own, and may change."""
 
 

@@ -7,6 +7,7 @@ work/KEY/          a run on its way: checkpoint and parts, from which it resumes
 matrices/NAME.json the cells of a matrix and why some are empty
 sweeps/NAME.json   how far a sweep is, for `driftline watch`; lost without harm
 receipts/NAME.json the runs of a spec that was carried out whole, to spare planning it again; lost without harm
+used/NAME.json     when a version of a user's file was last used; lost without harm
 texts/NAME         tables of many runs, kept because they take long to make; lost without harm
 logs/KEY.txt       what was printed while a run or stage was being made elsewhere; no file if it was nothing
 locks/KEY          held while a run or stage is being made; the system frees it if the process dies
@@ -225,6 +226,7 @@ class Store:
             return make()
         seen = [(run.folder.name, os.stat(run.folder / "scores.parquet")) for run in record.runs]
         said = "".join(f"{key} {stat.st_mtime_ns} {stat.st_size}\n" for key, stat in seen)
+        said += "".join(f"{path.name} {path.stat().st_mtime_ns}\n" for path in sorted(self.folder.glob("used/[!.]*")))
         path = self.folder / "texts" / hashlib.sha256((made_by + said).encode()).hexdigest()[:16]
         with suppress(Damaged):
             return str(read_checked(path)["text"])

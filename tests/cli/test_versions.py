@@ -28,6 +28,14 @@ class Own(ERM):
     "Mine."
     an_option_with_a_very_long_name_that_fills_the_line: float = 0.0
 """
+SPEC: dict[str, Any] = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 3},
+    "model": "logistic",
+    "methods": ["erm", "own.py:Own"],
+    "seeds": 2,
+    "timeline": {"draws": 10},
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +44,10 @@ def edited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("edited")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        spec: dict[str, Any] = {
-            "benchmark": "timeline",
-            "data": {"name": "digits", "periods": 3},
-            "model": "logistic",
-            "methods": ["erm", "own.py:Own"],
-            "seeds": 2,
-            "timeline": {"draws": 10},
-        }
         (folder / "own.py").write_text(OWN)
-        driftline.run(spec, runs="s")
+        driftline.run(SPEC, runs="s")
         (folder / "own.py").write_text(f"{OWN}\n# edited\n")
-        driftline.run(spec, runs="s")
+        driftline.run(SPEC, runs="s")
     return folder
 
 
@@ -162,3 +162,24 @@ def test_forget_refuses_what_it_cannot_use(here: Path, wrong: list[str]) -> None
     result = CliRunner().invoke(app, ["forget", *wrong, "--runs", "s", "--yes"])
     assert isinstance(result.exception, UserError)
     assert len(Store.open("s").runs()) == 6
+
+
+@pytest.mark.parametrize("receipt", [True, False])
+def test_the_version_that_was_used_last_is_the_newest(here: Path, receipt: bool) -> None:
+    (first, first_hash), (second, second_hash) = versions()
+    (here / "own.py").write_text(OWN)
+    if not receipt:
+        shutil.rmtree("s/receipts")
+    driftline.run(SPEC, runs="s")
+    newest, older = groups(Store.open("s").record())
+    assert first in newest.labels
+    assert second in older.labels
+    assert f"older own.py={second_hash[:7]}" in older.title
+    listed = said("forget", "--superseded", "--dry-run")
+    assert second in listed
+    assert first not in listed
+    (here / "own.py").write_text(f"{OWN}\n# edited\n")
+    driftline.run(SPEC, runs="s")
+    assert first in said("forget", "--superseded", "--yes")
+    assert "0 damaged" in said("check")
+    assert first_hash not in {content for _, content in versions()}

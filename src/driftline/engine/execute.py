@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from driftline import uses
 from driftline.engine import logs
 from driftline.engine.logbook import Logbook
 from driftline.engine.rounds import NO_MEMORY, called_for
@@ -88,6 +89,7 @@ def execute(
     """Compute every stage whose result is missing, on as many threads as there are executors."""
     store.tidy()
     board = _Board(list(stages), store, watch)
+    uses.mark(store, (stage.key for stage in board.summary.reused if stage.is_run))
     with board.logbook:
         if isinstance(executors[0], Here):  # in this thread, which Ctrl-C reaches
             board.work(executors[0])

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from driftline import handed, state
+from driftline import handed, state, uses
 from driftline.checksums import read_checked, write_checked
 from driftline.data import Dataset, weights_file
 from driftline.engine import card
@@ -45,7 +45,7 @@ class Receipt:
 
 
 def find(spec: Spec, dataset: Dataset, store: Store) -> Receipt | None:
-    """The receipt of this spec on these data, if all it names is still there."""
+    """The receipt of this spec on these data, if all it names is still there; its runs are then marked as used."""
     path = _path(spec, dataset, store)
     if store.mirror is not None or not path.exists():
         return None
@@ -54,7 +54,10 @@ def find(spec: Spec, dataset: Dataset, store: Store) -> Receipt | None:
     except (Damaged, TypeError):  # or of another version
         return None
     runs = all(_settled(key, store) for key in (*found.runs, *found.trials))
-    return found if runs and all(state.readable(store.stage_path(key)) for key in found.stages) else None
+    if not runs or not all(state.readable(store.stage_path(key)) for key in found.stages):
+        return None
+    uses.mark(store, (*found.runs, *found.trials))
+    return found
 
 
 def _settled(key: str, store: Store) -> bool:

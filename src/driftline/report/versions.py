@@ -9,19 +9,21 @@ from typing import Any
 
 from driftline.naming import short_hash, when
 from driftline.record import Run
+from driftline.uses import last_use
 
 
 def superseded(runs: Iterable[Run], comparable: Callable[[Mapping[str, Any]], Hashable]) -> dict[str, dict[str, str]]:
     """Return, by run key, the files of which a comparable run used a newer version: short hash and date of each.
 
-    A version is as new as the latest run that used it. `comparable`: what two cards share if their runs are.
+    A version is as new as its last use, by a run that was made or reused. `comparable`: what comparable cards share.
     """
     runs = [run for run in runs if run.card.get("user_files")]
     latest: dict[tuple[Hashable, str], dict[str, datetime]] = defaultdict(dict)
     for run in runs:
         for name, content in run.card["user_files"].items():
             versions = latest[comparable(run.card), name]
-            versions[content] = max(run.made, versions.get(content, run.made))
+            used = last_use(run, name)
+            versions[content] = max(used, versions.get(content, used))
     found = {}
     for run in runs:
         older = {}
