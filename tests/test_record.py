@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from driftline import record, rows
 from driftline.errors import UserError
 from driftline.record import Recorder, load, seal
-from driftline.rows import write_rows
+from driftline.rows import read_rows, write_rows
 from driftline.tasks import Classification
 from driftline.types import Answers, Probe, Samples, Step
 
@@ -103,6 +103,16 @@ def test_a_row_says_what_was_asked_and_answered(tmp_path: Path) -> None:
         (901, 4, "later", 0.0),
     ]
     assert all(np.isnan(row["confidence"]) for row in probes)
+
+
+def test_a_prediction_cannot_be_changed_after_it_was_recorded(tmp_path: Path) -> None:
+    said, one = answers(0), recorder(tmp_path)
+    before = said.prediction.tolist()
+    one.answered(step(0), said)
+    said.prediction[:] = step(0).samples.y
+    one.flush()
+    assert read_rows(tmp_path / "parts" / "answers-000000.parquet")["prediction"].to_pylist() == before
+    assert said.prediction.tolist() != before
 
 
 def test_parts_of_an_attempt_that_was_killed_do_not_come_back(tmp_path: Path) -> None:

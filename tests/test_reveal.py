@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numba import types
 
 from driftline import state
@@ -171,9 +172,9 @@ def test_many_labels_at_a_stroke_are_those_one_by_one() -> None:
     assert found.tolist() == [10, 1, 12, 3, -1, -1, -1]
     assert [list(one.turns) for one in last] == [[5], [6]]
     assert both.taken == 7
-    both.must_match(Answers(np.array([0, 1, 1, 0, 1, 0, 0])))
+    both.recorded(Answers(np.array([0, 1, 1, 0, 1, 0, 0])), trusted=True)
     with pytest.raises(UserError, match="returned 1 for sample 3 of its block, but gave 0"):
-        both.must_match(Answers(np.array([0, 1, 1, 1, 1, 0, 0])))
+        both.recorded(Answers(np.array([0, 1, 1, 1, 1, 0, 0])), trusted=True)
 
 
 @handed_on(types.void(types.int64, types.int64, types.Tuple((types.float64[:, ::1], types.int64[::1]))))
@@ -191,8 +192,8 @@ def test_compiled_code_cannot_change_a_prediction_after_its_label() -> None:
     turns.tell_many(outputs, write_back, (outputs, np.zeros(1, int)))
     assert outputs.argmax(axis=1).tolist() == [0, 1, 0, 1, 0, 1]
     with pytest.raises(UserError, match="sample 1 of its block"):
-        reveal.must_match(Answers(outputs.argmax(axis=1)))
-    reveal.must_match(Answers(np.zeros(6, int)))
+        reveal.recorded(Answers(outputs.argmax(axis=1)), trusted=True)
+    reveal.recorded(Answers(np.zeros(6, int)), trusted=True)
 
 
 def test_no_label_comes_without_a_prediction() -> None:
@@ -202,12 +203,12 @@ def test_no_label_comes_without_a_prediction() -> None:
     for _ in range(6):
         turns.tell(mutable)
     mutable[()] = 1
-    reveal.must_match(Answers(np.zeros(6)))  # what was given is a copy
+    reveal.recorded(Answers(np.zeros(6)), trusted=True)  # what was given is a copy
     with pytest.raises(UserError, match="more labels than the 6 samples"):
         turns.tell(0)
     reveal.turns(step(1)).tell(0)
     with pytest.raises(UserError, match="returned 6 answers but gave 1 predictions"):
-        reveal.must_match(Answers(np.zeros(6)))
+        reveal.recorded(Answers(np.zeros(6)), trusted=True)
 
 
 def test_a_prediction_that_is_not_a_number_equals_itself() -> None:
@@ -215,7 +216,52 @@ def test_a_prediction_that_is_not_a_number_equals_itself() -> None:
     turns = reveal.turns(step(0, 2))
     turns.tell(np.nan)
     turns.tell(1.5)
-    reveal.must_match(Answers(np.array([np.nan, 1.5])))
+    reveal.recorded(Answers(np.array([np.nan, 1.5])), trusted=True)
+
+
+class Agreeing:
+    """An object that equals everything."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+    def item(self) -> Agreeing:
+        return self
+
+
+def test_only_plain_predictions_are_told_and_they_are_what_is_recorded() -> None:
+    reveal = rule()
+    turns = reveal.turns(step(0, 2))
+    for wrong in (Agreeing(), [0], None, Answers(np.zeros(2, int))):
+        with pytest.raises(UserError, match="takes one prediction, a number or a text, not a"):
+            turns.tell(wrong)
+    turns = reveal.turns(step(0, 2))
+    turns.tell(np.int32(1))
+    turns.tell(torch.tensor(0))
+    told = reveal.recorded(Answers(np.array([Agreeing(), Agreeing()])), trusted=True)
+    assert told.prediction.tolist() == [1, 0]
+
+
+def test_scores_and_distances_count_as_they_were_before_the_label() -> None:
+    reveal = rule()
+    honest = Answers(np.array([1, 0]), scores=np.array([[0.4, 0.6], [0.7, 0.3]]), distance=np.array([1.0, 2.0]))
+    rewritten = Answers(honest.prediction, scores=np.array([[1.0, 0.0], [0.0, 1.0]]), distance=np.zeros(2))
+    turns = reveal.turns(step(0, 2))
+    for row in honest.rows():
+        turns.tell(row)
+        row.scores[:] = 9  # type: ignore[index]
+    told = reveal.recorded(rewritten, trusted=True)
+    assert (told.scores.tolist(), told.distance.tolist()) == ([[0.4, 0.6], [0.7, 0.3]], [1.0, 2.0])
+    for trusted in (True, False):
+        turns = reveal.turns(step(0, 2))
+        for prediction in honest.prediction:
+            turns.tell(prediction)
+        told = reveal.recorded(rewritten, trusted=trusted)
+        assert told.prediction.tolist() == [1, 0]
+        assert (told.scores is None, told.distance is None) == (not trusted, not trusted)
 
 
 @pytest.mark.parametrize("missing", [0.3, 0.5])

@@ -120,7 +120,7 @@ class Recorder:
             "id": np.asarray(samples.id),
             **group,
             "truth": np.asarray(samples.y),
-            "prediction": np.asarray(answers.prediction),
+            "prediction": np.array(answers.prediction),  # a copy: the learner may still hold it
             "correct": self._task.correct(answers.prediction, samples.y).astype(np.float32),
             "confidence": confidence.astype(np.float32),
             "forward_macs": pa.repeat(pa.scalar(forward, pa.int64()), n),

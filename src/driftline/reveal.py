@@ -7,7 +7,7 @@ neighbour from which an unrevealed label could be read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,9 @@ class Turns:
     first: int
     """How many there were before."""
     tell: Callable[[Any], Shown | None]
-    """What becomes known once the next of them has been answered with this prediction, which is then recorded."""
+    """What becomes known once the next of them has been answered, with a prediction or `Answers` of one row.
+
+    It is copied and recorded, with the scores and the distance if they are in it."""
     tell_many: Callable[[np.ndarray, Any, tuple[Any, ...]], None] | None = None
     """The labels of the next samples, one row of outputs each, to compiled code (`compiled.in_order`).
 
@@ -71,6 +73,8 @@ class Revealing:
     """How many samples have come so far."""
     _given: list[Any] = field(default_factory=list, init=False, repr=False)
     """The predictions that were given before the labels of the present one-by-one step."""
+    _rows_given: list[Answers] = field(default_factory=list, init=False, repr=False)
+    """Copies of those among them that came as answers of one row."""
 
     def __call__(self, step: Step, answers: Answers) -> Shown | None:
         """What becomes known at the end of this step, or None."""
@@ -84,16 +88,19 @@ class Revealing:
     def turns(self, step: Step) -> Turns:
         """The samples of a step one by one; a label is told only after its sample has been answered."""
         x, y, first = step.samples.x, step.samples.y, self.taken
-        given = self._given = []
+        given, rows_given = self._given, self._rows_given = [], []
         arriving, always = self._arriving(step).tolist(), self.level is Reveal.LABELS
         at_once = always and self.delay == 0 and not self.waiting
 
-        def tell(prediction: Any) -> Shown | None:
-            turn = self.taken
+        def tell(answer: Any) -> Shown | None:
+            row = answer.copy() if isinstance(answer, Answers) else None
+            prediction, turn = _plain(answer if row is None else row.prediction), self.taken
             k, self.taken = turn - first, turn + 1
             if k >= len(y):
                 raise UserError(f"in_turn asked for more labels than the {len(y)} samples of this block")
-            given.append(prediction.item() if hasattr(prediction, "item") else prediction)  # a copy
+            given.append(prediction)
+            if row is not None:
+                rows_given.append(row)
             if at_once:  # the usual case, by the shortest way
                 return Shown(take(x, slice(k, k + 1)), y[k : k + 1].copy(), (turn,)) if arriving[k] else None
             truth = y[k : k + 1].copy()
@@ -113,8 +120,19 @@ class Revealing:
 
         return Turns(x, first, tell, tell_many if at_once and all(arriving) else None)
 
-    def must_match(self, answers: Answers) -> None:
-        """Refuse the answers to a one-by-one step that are not the predictions given before each label."""
+    def recorded(self, answers: Answers, *, trusted: bool) -> Answers:
+        """Return what was given before each label of a one-by-one step; refuse answers with other predictions.
+
+        Scores and distances that were not given with the predictions are unknown, unless the method is `trusted` to
+        return those it had.
+        """
+        self._must_match(answers)
+        prediction = np.array(self._given, np.asarray(answers.prediction).dtype)
+        if len(self._rows_given) == len(prediction) > 0:
+            return replace(Answers.concat(self._rows_given), prediction=prediction)
+        return replace(answers, prediction=prediction) if trusted else Answers(prediction)
+
+    def _must_match(self, answers: Answers) -> None:
         given, returned = np.array(self._given), np.asarray(answers.prediction)
         if given.shape != returned.shape:
             raise UserError(
@@ -168,3 +186,14 @@ class Revealing:
 
     def restore(self, state: dict[str, Any]) -> None:
         self.waiting, self.taken = list(state["waiting"]), int(state["taken"])
+
+
+def _plain(prediction: Any) -> int | float | str:
+    """Return a copy of one prediction that cannot change or compare as it likes; refuse what is no number or text."""
+    try:
+        value = prediction.item() if hasattr(prediction, "item") else prediction
+    except (ValueError, RuntimeError):  # several in one array or tensor
+        value = prediction
+    if type(value) not in (int, float, bool, str):
+        raise UserError(f"turns.tell takes one prediction, a number or a text, not a {type(value).__name__}")
+    return value  # type: ignore[no-any-return]

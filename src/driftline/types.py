@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -131,6 +131,16 @@ class Answers:
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Answers)}
         columns: dict[str, Any] = {k: None if any(v is None for v in vs) else join(vs) for k, vs in given.items()}
         return Answers(**columns)
+
+    def rows(self) -> Iterator[Answers]:
+        """Answers of one row each."""
+        columns = [None if c is None else np.asarray(c) for c in (self.prediction, self.scores, self.distance)]
+        for k in range(len(self)):
+            yield Answers(*(None if column is None else column[k : k + 1] for column in columns))  # type: ignore[arg-type]
+
+    def copy(self) -> Answers:
+        """Answers that do not change when these do."""
+        return Answers(*(None if c is None else np.array(c) for c in (self.prediction, self.scores, self.distance)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -67,6 +67,29 @@ def test_the_loop_refuses(wrong: type, reason: str) -> None:
     assert record == []
 
 
+@dataclass
+class Rewriting(NearestClassMean):
+    """Rewrites its scores once it knows the labels."""
+
+    def in_turn(self, turns: Turns) -> Answers:
+        answers = super().in_turn(turns)
+        return replace(answers, scores=np.ones_like(answers.scores), distance=np.zeros(len(answers)))
+
+
+def test_scores_rewritten_after_the_labels_are_not_recorded() -> None:
+    def recorded(learner: NearestClassMean) -> Answers:
+        record: list[Answers] = []
+        recorder = SimpleNamespace(answered=lambda step, answers: record.append(answers), gauged=lambda *given: None)
+        nothing = SimpleNamespace(due=lambda step: ())
+        loop.run(stream(200, 5, 50), prepared(learner, 5), labels(5), nothing, recorder)  # type: ignore[arg-type]
+        return Answers.concat(record)
+
+    honest, rewritten = recorded(NearestClassMean()), recorded(Rewriting())
+    assert honest.prediction.tolist() == rewritten.prediction.tolist()
+    np.testing.assert_allclose(rewritten.scores, honest.scores, rtol=1e-5)
+    np.testing.assert_allclose(rewritten.distance, honest.distance, rtol=1e-5)
+
+
 LESSONS = {"every": 7, "epochs": 1, "batch": 4, "lr": 0.01}
 
 
@@ -80,5 +103,5 @@ def test_a_frozen_model_hears_every_label() -> None:
     told = []
     frozen = Frozen()
     frozen.predict = lambda x: Answers(np.zeros(len(x), int))  # type: ignore[method-assign]
-    frozen.in_turn(Turns(np.zeros((3, 1)), 0, told.append))
-    assert told == [0, 0, 0]
+    frozen.in_turn(Turns(np.zeros((3, 1)), 0, lambda row: told.append(row.prediction.tolist())))
+    assert told == [[0], [0], [0]]

@@ -91,9 +91,14 @@ class Learner:
         given = []
         for k in range(len(turns)):
             given.append(self.answer(take(turns.x, slice(k, k + 1))))
-            if (shown := turns.tell(given[-1].prediction[0])) is not None:
+            if (shown := turns.tell(given[-1])) is not None:
                 self.learn(shown.x, shown.y)
         return Answers.concat(given)
+
+    @classmethod
+    def built_in(cls) -> bool:
+        """Whether it is one of this package's own methods, not a user's or one derived from ours."""
+        return cls.__module__.startswith("driftline.")
 
     def gauges(self) -> Mapping[str, float]:
         """Numbers about its inside that are worth a curve, by name; asked for after each step."""

@@ -82,8 +82,8 @@ class FineTuneLast(StandardTraining):
             features, logits = self.see(take(turns.x, slice(at, at + ahead)))
             self.pending.update(zip(range(turns.first + at, turns.first + at + ahead), features, strict=True))
             given.append(self.decoded(logits))
-            for prediction in given[-1].prediction:
-                if (shown := turns.tell(prediction)) is not None:
+            for row in given[-1].rows():
+                if (shown := turns.tell(row)) is not None:
                     self.recognise(shown)
             at += ahead
         return Answers.concat(given)

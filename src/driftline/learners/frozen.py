@@ -21,6 +21,6 @@ class Frozen(Learner):
     def in_turn(self, turns: Turns) -> Answers:
         """All at once: no label changes anything."""
         answers = self.predict(turns.x)
-        for prediction in answers.prediction:
-            turns.tell(prediction)
+        for row in answers.rows():
+            turns.tell(row)
         return answers

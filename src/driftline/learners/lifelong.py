@@ -130,8 +130,8 @@ class Lifelong(Learner):
         while at < len(turns):
             ahead = min(max(self.rest(), 1), len(turns) - at)
             given.append(self.predict(take(turns.x, slice(at, at + ahead))))
-            for prediction in given[-1].prediction:
-                if (shown := turns.tell(prediction)) is not None:
+            for row in given[-1].rows():
+                if (shown := turns.tell(row)) is not None:
                     self.learn(shown.x, shown.y)
             at += ahead
         return Answers.concat(given)

@@ -154,7 +154,8 @@ class OnFeatures(Lifelong):
         exemplars, lessons, done = self._exemplars, self.lessons, 0
         for done, row in enumerate(outputs, start=1):
             exemplars.answered = done
-            if (shown := turns.tell(row.argmax())) is not None:
+            answer = row.argmax() if self.built_in() else self.decoded(row[None].copy())
+            if (shown := turns.tell(answer)) is not None:
                 latest = self.hear_late(shown)
                 if self.lessons != lessons:
                     break

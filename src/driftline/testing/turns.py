@@ -37,7 +37,7 @@ def _answers(learner: Learner, samples: Samples, rule: dict[str, float], *, one_
     turns = reveal.turns(Step(0, "0", samples, in_turn=True))
     answers = Learner.in_turn(learner, turns) if one_by_one else learner.in_turn(turns)
     try:
-        reveal.must_match(answers)
+        reveal.recorded(answers, trusted=True)
     except UserError as error:
         raise AssertionError(str(error)) from error
     return answers
