@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftline import record, rows
+from driftline.checksums import write_checked
 from driftline.errors import UserError
-from driftline.record import Recorder, load, seal
+from driftline.record import RUNTIME, Recorder, load, seal
 from driftline.rows import read_rows, write_rows
 from driftline.tasks import Classification
 from driftline.types import Answers, Probe, Samples, Step
@@ -134,6 +135,7 @@ def test_a_record_is_loaded_from_a_run_or_a_store(tmp_path: Path) -> None:
         play(one, seed + 1)
         one.finish(folder)
         seal(folder, {"key": f"k{seed}", "label": "ft", "run": {"seed": seed}})
+        write_checked(folder / RUNTIME, {"finished": "2026-01-01T00:00:00+00:00"})
     both = load(tmp_path)
     assert len(both) == 2
     assert both.answers.groupby("seed").size().tolist() == [5, 5]

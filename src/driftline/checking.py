@@ -37,7 +37,7 @@ def check(store: Store) -> Checked:
 
 
 def repair(store: Store, found: Checked) -> None:
-    """Remove what is damaged, so that the next `driftline run` makes it again."""
+    """Remove what is damaged, so that the next `driftline run` makes it again if it is needed."""
     for name in found.damage:
         remove(store, name)
 

@@ -33,8 +33,8 @@ class Damaged(UserError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{path} is damaged: {reason}. The `driftline run` that made it makes it again; `driftline check` lists "
-            "all damage"
+            f"{path} is damaged: {reason}. The `driftline run` that made it makes it again if it is needed; "
+            "`driftline check` lists all damage"
         )
         self.path, self.reason = path, reason
 

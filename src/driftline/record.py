@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,9 +166,7 @@ class Run:
 
     @cached_property
     def made(self) -> datetime:
-        """When it was finished; of a run without a note of its circumstances, when its card was written."""
-        if not (self.folder / RUNTIME).exists():
-            return datetime.fromtimestamp((self.folder / CARD).stat().st_mtime, UTC)
+        """When it was finished; raise Damaged if the note of that is missing or not what was written."""
         return datetime.fromisoformat(read_checked(self.folder / RUNTIME)["finished"])
 
     def rows(self, name: str) -> int:

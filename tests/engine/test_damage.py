@@ -27,9 +27,9 @@ SPEC: dict[str, Any] = {
     "data": {"name": "digits", "periods": 3},
     "model": "logistic",
     "methods": ["erm", "frozen"],
-    "timeline": {"draws": 10, "upstream": 1},
+    "timeline": {"draws": 2, "upstream": 1},
 }
-FLIPS = 40  # per file
+FLIPS = 4  # per file
 
 
 @pytest.fixture(scope="module")
@@ -70,17 +70,17 @@ def silently_wrong(path: Path, read: Callable[[], Any], rng: np.random.Generator
     return wrong
 
 
-def content_of(folder: Path) -> list[Any]:
-    run = Run(folder)
-    tables = [run.table(name).to_csv() for name in ("answers", "probes", "scores", "features")]
-    return [run.card, str(run.made), *tables]
+def content_of(path: Path) -> list[Any]:
+    """What a file of a run says."""
+    run = Run(path.parent)
+    return [run.table(path.stem).to_csv()] if path.suffix == ".parquet" else [run.card, str(run.made)]
 
 
 def test_no_flipped_bit_of_a_run_is_read_back_silently(store: Store) -> None:
     folder, rng = run_of(store, "erm").folder, np.random.default_rng(0)
     files = sorted(folder.iterdir())
     assert {"card.json", "probes.parquet", "runtime.json", "scores.parquet"} <= {path.name for path in files}
-    assert {path.name: silently_wrong(path, lambda: content_of(folder), rng) for path in files} == {
+    assert {path.name: silently_wrong(path, lambda path=path: content_of(path), rng) for path in files} == {
         path.name: [] for path in files
     }
 
@@ -145,10 +145,12 @@ def test_a_stage_with_whole_tensors_and_a_broken_tree_is_made_again(store: Store
     assert state.readable(path)
 
 
-@pytest.mark.parametrize("harm", ["card", "card is a list", "scores", "scores missing", "probes missing"])
+@pytest.mark.parametrize(
+    "harm", ["card", "card is a list", "scores", "scores missing", "probes missing", "runtime", "runtime missing"]
+)
 def test_readers_leave_a_damaged_run_out_with_a_note(store: Store, harm: str, caplog: pytest.LogCaptureFixture) -> None:
     folder, name = run_of(store, "frozen").folder, harm.split()[0]
-    path = folder / ("card.json" if name == "card" else f"{name}.parquet")
+    path = folder / f"{name}.{'json' if name in ('card', 'runtime') else 'parquet'}"
     if "missing" in harm:
         path.unlink()
     elif "list" in harm:
@@ -160,7 +162,7 @@ def test_readers_leave_a_damaged_run_out_with_a_note(store: Store, harm: str, ca
         caplog.clear()
         result = CliRunner().invoke(app, [*command, "--runs", str(store.folder)])
         assert result.exit_code == 0, result.output
-        reads = name == "card" or command[0] == "query" or (command[0] == "table" and name == "scores")
+        reads = name in ("card", "runtime") or command[0] == "query" or (command[0] == "table" and name == "scores")
         assert ("frozen" not in result.stdout) == reads
         assert (folder.name in caplog.text) == reads
     assert [run.method for run in load(store.folder).runs] == ["erm"]
@@ -181,10 +183,14 @@ def test_check_says_what_is_damaged_and_repairs_it(store: Store) -> None:
     assert result.exit_code == 0
     assert "4 runs, stages and notes verified, 0 damaged" in result.stdout
     run, (stage,) = run_of(store, "erm"), (store.folder / "stages").iterdir()
-    (run.folder / "probes.parquet").unlink()
     flip(stage, 8 * stage.stat().st_size - 1)
+    driftline.run(SPEC, runs=store.folder)
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
+    assert "1 damaged" in result.stdout, "no run needs the stage"
+    assert "a stage when a missing or damaged run needs it" in result.stdout
+    (run.folder / "probes.parquet").unlink()
+    result = CliRunner().invoke(app, arguments)
     assert f"damaged: runs/{run.key}: probes.parquet: it is missing" in result.stdout
     assert f"damaged: stages/{stage.name}: its checksum differs" in result.stdout
     assert CliRunner().invoke(app, [*arguments, "--repair"]).exit_code == 0

@@ -9,10 +9,13 @@ import typer
 from driftline.cli.places import RunsFolder
 from driftline.cli.terminal import echo
 
+AGAIN = "The `driftline run` that made them makes runs again, and a stage when a missing or damaged run needs it."
+
 
 def check(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Remove what is damaged; the next `driftline run` makes it again.")
+        bool,
+        typer.Option("--repair", help="Remove what is damaged; the next `driftline run` makes it again if needed."),
     ] = False,
     runs: RunsFolder = None,
 ) -> None:
@@ -30,7 +33,7 @@ def check(
     echo(f"{store.name}: {found.files} runs, stages and notes verified, {len(found.damage)} damaged")
     if found.damage and repair:
         checking.repair(store, found)
-        echo(f"{len(found.damage)} removed; the `driftline run` that made them makes them again")
+        echo(f"{len(found.damage)} removed. {AGAIN}")
     elif found.damage:
-        echo("`driftline check --repair` removes them; the `driftline run` that made them makes them again")
+        echo(f"`driftline check --repair` removes them. {AGAIN}")
         raise typer.Exit(1)
