@@ -8,9 +8,11 @@ depend on how many run at once.
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from typing import Any
 
 _pieces: dict[str, Callable[[], Any]] = {}  # what a forked process finds; a closure cannot be sent to it
@@ -28,7 +30,10 @@ def carry_out(
         return results
     _pieces.update(pieces)
     try:
-        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+        with (
+            ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _ignore_signals) as pool,
+            _killed_on_error(),
+        ):
             waiting = {pool.submit(_piece, name): name for name in pieces}
             for done in as_completed(waiting):
                 results[waiting[done]] = done.result()
@@ -36,6 +41,23 @@ def carry_out(
     finally:
         _pieces.clear()
     return {name: results[name] for name in pieces}
+
+
+@contextmanager
+def _killed_on_error() -> Iterator[None]:
+    """Kill the processes that were started meanwhile if an error or an interruption ends it: no one waits for them."""
+    before = set(multiprocessing.active_children())
+    try:
+        yield
+    except BaseException:
+        for worker in set(multiprocessing.active_children()) - before:
+            worker.kill()
+        raise
+
+
+def _ignore_signals() -> None:
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)  # the parent handles them, and kills its workers
 
 
 def _piece(name: str) -> Any:
