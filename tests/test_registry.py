@@ -75,3 +75,8 @@ def test_a_name_loads_its_own_file_and_another_the_whole_room(tmp_path: Path, mo
     assert registry.names("method") == ["first", "second", "third"]
     with pytest.raises(UserError, match=r"no method 'fourth'.*driftline\[worlds\]"):
         registry.get("method", "fourth")
+
+
+def test_what_is_no_model_is_refused_as_such_whatever_its_annotations() -> None:
+    with pytest.raises(UserError, match=r"model 'pandas:read_pickle' is not a .*, nor a function annotated to return"):
+        registry.get("model", "pandas:read_pickle")

@@ -18,6 +18,7 @@ import typing
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from driftline import user_code
@@ -154,7 +155,7 @@ def must_be(kind: str, name: str, thing: Any, own: bool) -> None:
     inner = thing.func if isinstance(thing, functools.partial) else thing
     types = [found for path in TYPES[kind] if (found := _loaded(path))]
     if kind in MADE_BY_FUNCTIONS and callable(inner) and not isinstance(inner, type):
-        made = (inner,) if own else (inner, types_of(name, inner).get("return"))
+        made = (inner,) if own else (inner, _returned(inner))
         fits = own or any(_is_a(found, one) for found in types for one in made)
     elif kind in ("metric", "model"):
         duck = own and kind == "model" and all(callable(getattr(inner, verb, None)) for verb in ("fit", "predict"))
@@ -170,6 +171,16 @@ def _loaded(path: str) -> Any:
     """The type with this path; None if its module was never loaded, so that nothing can be of that type."""
     module, _, name = path.rpartition(".")
     return getattr(sys.modules.get(module), name, None)
+
+
+def _returned(function: Any) -> Any:
+    """Return the type that a function is annotated to return; None if there is none or it cannot be read."""
+    function = inspect.unwrap(function)
+    annotated = SimpleNamespace(__annotations__={"return": getattr(function, "__annotations__", {}).get("return")})
+    try:
+        return typing.get_type_hints(annotated, getattr(function, "__globals__", {}))["return"]
+    except (NameError, AttributeError, TypeError):
+        return None
 
 
 def types_of(name: str, thing: Any) -> dict[str, Any]:

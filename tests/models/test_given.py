@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from driftline import jobs, models
 from driftline.errors import UserError
 from driftline.jobs import Choice
 from driftline.models.estimator import Estimator
+from driftline.models.given import maker_of
 from driftline.seeds import Seed
+from driftline.training.fit import new_optimizer
 
 SOURCE = """
 import functools
@@ -159,3 +162,18 @@ def test_only_what_says_so_is_known_for_an_estimator_before_it_is_made(own: str)
 def test_a_file_given_for_a_model_is_told_how(name: str, way: str) -> None:
     with pytest.raises(UserError, match=way):
         models.build(name)
+
+
+def broken_factory(shape: Any, outputs: int) -> Any:
+    raise RuntimeError("no license")
+
+
+def test_a_factory_that_raises_is_named_with_its_reason() -> None:
+    with pytest.raises(UserError, match="model 'mine:broken' cannot be made: RuntimeError: no license"):
+        maker_of("mine:broken", broken_factory)((4,), 2, Seed(0))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_network_without_parameters_is_refused(optimizer: str) -> None:
+    with pytest.raises(UserError, match="the network Identity has no parameters to train"):
+        new_optimizer(optimizer, torch.nn.Identity(), lr=0.1, weight_decay=0.0)

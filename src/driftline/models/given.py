@@ -33,7 +33,13 @@ def maker_of(name: str, thing: Any) -> Callable[..., Any]:
     def build(shape: tuple[int, ...], outputs: int, seed: Seed, said: Any = None, **options: Any) -> Any:
         known = {"shape": shape, "outputs": outputs, "seed": seed, "said": said}
         taken = {one: value for one, value in known.items() if one in parameters}
-        return _as_model(name, _made(lambda: make(**taken, **options), seed), outputs, seed)
+        try:
+            made = _made(lambda: make(**taken, **options), seed)
+        except (UserError, MemoryError):
+            raise
+        except Exception as error:
+            raise UserError(f"model '{name}' cannot be made: {type(error).__name__}: {error}") from error
+        return _as_model(name, made, outputs, seed)
 
     _describe(build, name, make, parameters)
     return build

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.errors import UserError
 from driftline.models.inputs import Standardise, as_input, as_targets, as_tensor
 from driftline.seeds import Seed
 from driftline.training import pulse
@@ -50,6 +51,8 @@ def lesson(model: nn.Module, x: Any, y: Any) -> tuple[Tensor, Tensor]:
 def new_optimizer(name: str, model: nn.Module, *, lr: float, weight_decay: float) -> torch.optim.Optimizer:
     """Torch's own optimiser over all weights, in whichever of its ways of computing the same bits is faster."""
     weights = list(model.parameters())
+    if not weights:
+        raise UserError(f"the network {type(model).__name__} has no parameters to train: give one that has")
     if name == "sgd":
         return torch.optim.SGD(weights, lr=lr, weight_decay=weight_decay)
     # Adam step by step over all weights at once saves up to a third on a small network, where calls cost more than
