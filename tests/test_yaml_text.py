@@ -33,6 +33,7 @@ MERGES = "a: &a {x: 1}\n" + "".join(
         ("a: [", "expected the node content"),
         ("#" * 1_000_001, "more than 1,000,000 characters"),
     ],
+    ids=lambda value: value[:30],
 )
 def test_texts_that_are_refused(tmp_path, text, reason):
     with pytest.raises(ValueError, match=reason):

@@ -40,14 +40,10 @@ def test_a_recipe_a_table_and_a_method_with_any_letters(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text(RECIPE, encoding="utf-8")
     (tmp_path / "mine.py").write_text(METHOD, encoding="utf-8")
 
-    ran = driftline(tmp_path, "run", "recipe.yaml", "--jobs", "2", "--runs", "runs")
+    ran = driftline(tmp_path, "run", "recipe.yaml", "--engine", "local", "--runs", "runs")
     assert ran.returncode == 0, ran.stderr.decode()
     assert "Naïve" in ran.stdout.decode()
 
     page = driftline(tmp_path, "report", "--runs", "runs", "-o", "bericht.html")
     assert page.returncode == 0, page.stderr.decode()
     assert "Naïve" in (tmp_path / "bericht.html").read_text(encoding="utf-8")
-
-    table = driftline(tmp_path, "table", "--runs", "runs", "--format", "latex")
-    assert table.returncode == 0, table.stderr.decode()
-    assert "Naïve" in table.stdout.decode()

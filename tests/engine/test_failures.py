@@ -80,7 +80,7 @@ def test_a_method_that_raises_is_recorded_and_the_others_finish(tmp_path: Path) 
     assert not carry_out(mended, store, None, jobs=1).failed
 
 
-def test_a_worker_that_dies_fails_its_stage_only(tmp_path: Path) -> None:
+def test_a_worker_that_dies_fails_its_stage_only(quick_workers: None, tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(RAISES.format(action="import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
     store = Store.create(tmp_path / "store")
