@@ -57,7 +57,7 @@ def best_places(scores: np.ndarray, most: int) -> np.ndarray:
     [[1, 2, 0]]
     """
     found = np.empty((len(scores), min(most, scores.shape[1])), int)
-    for start in range(0, len(scores), 64):  # so many at a time stay in the cache
+    for start in range(0, len(scores), 64):  # 64 rows at a time stay in the cache
         left = scores[start : start + 64].copy()
         left[np.isnan(left)] = -np.inf
         rows, best = np.arange(len(left)), found[start : start + 64]

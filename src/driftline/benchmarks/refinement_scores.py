@@ -28,7 +28,7 @@ def names(indexing: str, csr: str) -> dict[str, str]:
 
 
 def evidence(answers: pd.DataFrame, probes: pd.DataFrame, steps: int, delay: int = 0) -> Evidence:
-    """Right and wrong by step 1..T or model 0..T; what was not examined is None.
+    """Right and wrong by step 1..T or model 0..T; what was not evaluated is None.
 
     Errors are evaluated again once their labels have been learned, `delay` steps later.
     """

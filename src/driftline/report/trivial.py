@@ -59,8 +59,8 @@ class Constant(Run):
             return frame
         known, place = np.unique(frame["truth"].to_numpy(), return_inverse=True)
         right = self._task.correct(np.full(len(known), self.answer, dtype=known.dtype), known)[place]
-        unsure = {"distance": 0.0} if "distance" in frame else {}
-        return frame.assign(prediction=self.answer, correct=right, confidence=1.0, **unsure)
+        constant = {"distance": 0.0} if "distance" in frame else {}
+        return frame.assign(prediction=self.answer, correct=right, confidence=1.0, **constant)
 
     @cached_property
     def _task(self) -> Task:
