@@ -6,7 +6,12 @@ import os
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# No deadline: a busy machine is not a failure. Half of the usual examples: the suite runs often.
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=50)
+hypothesis.settings.load_profile("suite")
 
 # Two test processes with two threads each would fight for the cores. Set before anything loads a library that asks.
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
