@@ -14,7 +14,7 @@ import driftline.cli
 from driftline.cli.console import Terminal
 from driftline.cli.terminal import echo
 from driftline.plain import CsvText, cell, csv_frame, visible
-from driftline.report.tables import plain_md
+from driftline.report.tables.result import plain_md
 
 ODD = "er\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\r"
 SHOWN = r"er\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\r"

@@ -12,7 +12,7 @@ import pytest
 
 import driftline
 from driftline import models, published
-from driftline.report.layouts import BOTTOM, TOP, VARIANTS
+from driftline.report.tables.papers import BOTTOM, TOP, VARIANTS
 from driftline.spec import Spec, mapping, read
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").rglob("*.yaml"))

@@ -15,7 +15,7 @@ from driftline.benchmarks import few_shot
 from driftline.benchmarks.base import Layout
 from driftline.benchmarks.open_world import OpenWorldBenchmark, Options
 from driftline.errors import UserError
-from driftline.report.layouts import layout
+from driftline.report.tables.papers import layout
 from driftline.seeds import Seed
 
 

@@ -21,10 +21,10 @@ from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.errors import UserError
 from driftline.record import Record, Run, seal
-from driftline.report.composition import of_group
-from driftline.report.notes import formulas
-from driftline.report.page import page
-from driftline.report.tables import result_table
+from driftline.report.analysis.composition import of_group
+from driftline.report.page.page import page
+from driftline.report.tables.captions import formulas
+from driftline.report.tables.result import result_table
 from driftline.seeds import Seed
 from driftline.store import Store
 from driftline.types import Step

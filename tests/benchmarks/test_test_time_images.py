@@ -12,7 +12,7 @@ import driftline
 from driftline.benchmarks.test_time import Options, TestTime
 from driftline.data import load
 from driftline.errors import UserError
-from driftline.report.layouts import layout as table
+from driftline.report.tables.papers import layout as table
 from driftline.seeds import Seed
 from driftline.shifts import corrupt, crops
 from driftline.streams.orders import IN_3D

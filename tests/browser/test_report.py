@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from driftline.report.palette import looks
+from driftline.report.figures.palette import looks
 
 from .conftest import HOSTILE
 

@@ -16,7 +16,7 @@ from driftline.engine.engines import Engine
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
 from driftline.jobs import Choice
-from driftline.report.matrix import View, views
+from driftline.report.analysis.matrix import View, views
 from driftline.store import Store
 
 pytestmark = pytest.mark.xdist_group("matrix")  # what all its tests use is made once

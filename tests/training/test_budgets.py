@@ -10,8 +10,8 @@ import pytest
 import driftline
 from driftline import models, registry
 from driftline.errors import UserError
-from driftline.report.notes import notes
-from driftline.report.tables import result_table
+from driftline.report.tables.captions import notes
+from driftline.report.tables.result import result_table
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.training.trials import Selection, needed

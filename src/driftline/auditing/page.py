@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from driftline.auditing.words import interval, plain, points
-from driftline.report import charts
-from driftline.report.embedding import Figures, bundle, template
-from driftline.report.series import Series
+from driftline.report.analysis.curves import Series
+from driftline.report.figures import charts
+from driftline.report.page.embed import Figures, bundle, template
 from driftline.version import __version__
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def page(audit: Audit) -> str:
     numbers, figures = audit.numbers, Figures()
     placed = [*_course(numbers, figures), *_replay(numbers, figures), *_online(numbers, figures)]
     maps = _maps(numbers, figures)
-    text: str = template("audit.html.j2", "driftline.auditing").render(
+    text: str = template("audit.html.j2", "driftline.auditing", ".").render(
         answers=audit.answers,
         data=numbers["data"],
         lines=placed,

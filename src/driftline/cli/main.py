@@ -121,7 +121,14 @@ def table(
     runs: RunsFolder = None,
 ) -> None:
     """The result table: methods by metrics, mean and interval over seeds; or a paper's table with our numbers."""
-    from driftline.report import comparing, grids, layouts, matrix, matrix_text, ranking, sheets, tables
+    from driftline.report.analysis import matrix
+    from driftline.report.tables import comparison as comparing
+    from driftline.report.tables import matrix as matrix_text
+    from driftline.report.tables import paper_grid as grids
+    from driftline.report.tables import papers as layouts
+    from driftline.report.tables import ranking
+    from driftline.report.tables import result as tables
+    from driftline.report.tables import sheet as sheets
 
     if bool(layout) + compare + ranks > 1:
         raise UserError("--layout, --compare and --ranks each make a table of their own: give one of them")
@@ -148,7 +155,7 @@ def report(
     runs: RunsFolder = None,
 ) -> None:
     """Draw one self-contained HTML page."""
-    from driftline.report.page import write_report
+    from driftline.report.page.page import write_report
 
     write_report(finished(runs_given, runs), output)
     echo(f"report: {output}")

@@ -85,8 +85,8 @@ def _assigned(methods: list[Any], columns: dict[str, Any], assignments: list[str
 
 def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engine, quiet: bool) -> int:
     """Run a matrix and print its table; the exit code."""
-    from driftline.report.matrix import needed  # charts come with it, which no other run has to load
-    from driftline.report.matrix_text import render
+    from driftline.report.analysis.matrix import needed  # charts come with it, which no other run has to load
+    from driftline.report.tables.matrix import render
 
     keep_memory()
     with looking_in(where):

@@ -24,7 +24,7 @@ from driftline.errors import unknown
 from driftline.naming import fits, short_hash, when
 from driftline.plain import visible
 from driftline.record import Record, Run
-from driftline.report.tables import render, result_table
+from driftline.report.tables.result import render, result_table
 from driftline.store import Store
 
 KINDS = {f"{kind}s": kind for kind in registry.ROOMS}

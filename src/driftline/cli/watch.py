@@ -53,7 +53,7 @@ def _live(store: Store, console: Console, plain: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from driftline.report.watching import picture
+    from driftline.report.live.view import picture
 
     with Live(console=console, auto_refresh=False) as screen:
         while True:
@@ -67,7 +67,7 @@ def _live(store: Store, console: Console, plain: bool) -> None:
 
 def _in_lines(store: Store, plain: bool, once: bool) -> None:
     """For a log, or a terminal that cannot go back: a line when something changed, the whole picture at the end."""
-    from driftline.report.watching import picture
+    from driftline.report.live.view import picture
 
     said, when = "", 0.0
     while (seen := picture(store, time.time(), plain=plain)).running and not once:

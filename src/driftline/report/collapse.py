@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from driftline.report.charts import colour
+from driftline.report.figures.charts import colour
 
 PANELS = {"accuracy": "accuracy", "entropy": "entropy in nats", "scales": "length of the scales"}
 

@@ -20,10 +20,20 @@ from driftline.atomic import write_bytes
 from driftline.errors import UserError, unknown
 from driftline.plain import csv_frame
 from driftline.record import Record
-from driftline.report import adapting, courses, landscape, matrices, newcomers
-from driftline.report.figures import adaptation, open_world, sequence, stream, timeline
-from driftline.report.figures.panels import PALE, TEXT, Chart
-from driftline.report.figures.printing import printed
+from driftline.report.figures import (
+    adaptation,
+    adapting,
+    courses,
+    landscape,
+    matrices,
+    newcomers,
+    open_world,
+    sequence,
+    stream,
+    timeline,
+)
+from driftline.report.figures.axes import PALE, TEXT, Chart
+from driftline.report.figures.export import printed
 
 NOTE = 90  # letters in a line beneath the title
 FORMATS = (".svg", ".pdf", ".png", ".html")

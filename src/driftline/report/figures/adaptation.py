@@ -8,10 +8,10 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from driftline.report import charts
-from driftline.report.figures.panels import SIZE, TEXT, Chart, apart, dashes, methods, panels, rows_of
-from driftline.report.notes import images
-from driftline.report.tracks import room, track
+from driftline.report.figures import charts
+from driftline.report.figures.axes import SIZE, TEXT, Chart, apart, dashes, methods, panels, rows_of
+from driftline.report.figures.tracks import room, track
+from driftline.report.format import format_images
 
 ACROSS = 3
 SIDES = (("_from", -1), ("_to", 1))
@@ -53,9 +53,9 @@ def _texts(row: pd.Series[Any]) -> list[str]:
     return [
         gain,
         f"{int(row['collapsed'])} of {seeds} seed{'' if seeds == 1 else 's'}",
-        f"{images(row['since'])} ({int(row['behind'])} of {seeds})" if row["behind"] else images(None),
+        f"{format_images(row['since'])} ({int(row['behind'])} of {seeds})" if row["behind"] else format_images(None),
         f"{100 * row['depth']:.1f}",
-        images(row["adapted"]),
+        format_images(row["adapted"]),
     ]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from driftline.report import charts
-from driftline.report.figures.panels import SIZE, Chart, apart, dashes, methods, panels, rows_of, shapes
-from driftline.report.words import word
+from driftline.report.analysis.words import word
+from driftline.report.figures import charts
+from driftline.report.figures.axes import SIZE, Chart, apart, dashes, methods, panels, rows_of, shapes
 
 SIDES = ("seen", "unseen")
 

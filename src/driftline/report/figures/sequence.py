@@ -6,8 +6,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from driftline.report.figures.panels import SIZE, TEXT, Chart, apart, dashes, methods, panels, shapes
-from driftline.report.landscape import SHARES
+from driftline.report.figures.axes import SIZE, TEXT, Chart, apart, dashes, methods, panels, shapes
+from driftline.report.figures.landscape import SHARES
 
 PICTURE = 56
 

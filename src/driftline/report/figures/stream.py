@@ -5,11 +5,11 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from driftline.report import charts
-from driftline.report.differences import ANSWERS
-from driftline.report.figures.panels import SIZE, Chart, methods, panels, rows_of
-from driftline.report.series import Series
-from driftline.report.words import word
+from driftline.report.analysis.curves import Series
+from driftline.report.analysis.disagreement import ANSWERS
+from driftline.report.analysis.words import word
+from driftline.report.figures import charts
+from driftline.report.figures.axes import SIZE, Chart, methods, panels, rows_of
 
 ACROSS = 3
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import altair as alt
 import pandas as pd
 
-from driftline.report import charts
-from driftline.report.figures.panels import SIZE, Chart, rows_of
+from driftline.report.figures import charts
+from driftline.report.figures.axes import SIZE, Chart, rows_of
 
 ACROSS = 3
 SIDE = 1.15 * SIZE  # a map is as high as its legend
