@@ -33,6 +33,16 @@ def format_value(value: float | None, share: bool) -> str:
     return f"{100 * value:.1f}" if share else f"{value:.2f}"
 
 
+def format_percent(value: float | None) -> str:
+    """Return a share in percent."""
+    return format_value(value, share=True)
+
+
+def format_decimal(value: float | None) -> str:
+    """Return a number with two decimals."""
+    return format_value(value, share=False)
+
+
 def format_interval(number: HasInterval, share: bool) -> str:
     """Return `[low, high]`, or nothing if the number has no interval."""
     if math.isnan(number.low):

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from driftline import published
+from driftline.published import numbers as published
 from driftline.record import Record
 from driftline.report.analysis import published as beside
 from driftline.report.tables.captions import answer
-from driftline.report.tables.result import render, result_table
+
+from ..conftest import render_results, results
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ from driftline.report.tables.result import render, result_table
 def test_numbers_are_those_of_the_papers(
     data: str, protocol: str, method: str, metric: str, stat: str, value: float
 ) -> None:
-    found = published.numbers("timeline", data, protocol)
+    found = published.lookup("timeline", data, protocol)
     assert [n.value for n in found if (n.method, n.metric, n.stat) == (method, metric, stat)] == [value]
 
 
@@ -36,15 +37,15 @@ def test_printed_rows_follow_our_own_and_never_win(make_record: Callable[..., Re
     for run in record.runs:
         run.card["data"]["name"] = "yearbook"
         run.card["protocol"]["protocol"] = "Eval-Stream"
-    (table,) = result_table(record)
-    lines = render([table], "md").splitlines()
+    (table,) = results(record)
+    lines = render_results([table], "md").splitlines()
     ours = next(k for k, line in enumerate(lines) if line.startswith("| ft |"))
     assert lines[ours + 1].startswith("| ft in temporal-metrics Table 2 | 92.4 |")
-    assert "as printed in that paper" in render([table], "md")
+    assert "as printed in that paper" in render_results([table], "md")
     assert "92.4" not in answer(table)
     assert "60.0" in answer(table)
-    assert "temporal-metrics Table 2" in render([table], "latex")
-    assert "not printed" in render([table], "csv")
+    assert "temporal-metrics Table 2" in render_results([table], "latex")
+    assert "not printed" in render_results([table], "csv")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_printed_rows_follow_our_own_and_never_win(make_record: Callable[..., Re
     ],
 )
 def test_cells_of_seq_to_final(data: str, protocol: str, model: str, method: str, values: list[float]) -> None:
-    found = published.numbers("seq-to-final", data, protocol, model=model)
+    found = published.lookup("seq-to-final", data, protocol, model=model)
     assert [n.value for n in found if n.method == method] == values
 
 
@@ -75,17 +76,17 @@ def test_the_tables_of_seq_to_final_are_whole() -> None:
     """12 networks by 18 methods without the conv networks' -B, and on Portraits without the oracle."""
     sequences = [("cifar10", name) for name in ("CLR", "RCL", "rrr", "TTT")] + [("cifar100", "sss")]
     for data, name in sequences:
-        found = [n for n in published.numbers("seq-to-final", data, name) if n.source != "Seq-to-Final Table 15"]
+        found = [n for n in published.lookup("seq-to-final", data, name) if n.source != "Seq-to-Final Table 15"]
         assert len(found) == 12 * 18 - 4 * 3
-    assert len(published.numbers("seq-to-final", "yearbook", "time")) == 12 * 17 - 4 * 3
-    assert sum(len(published.numbers("seq-to-final", "cifar10", f"rot{n}")) for n in range(2, 9)) == 7 * 18
+    assert len(published.lookup("seq-to-final", "yearbook", "time")) == 12 * 17 - 4 * 3
+    assert sum(len(published.lookup("seq-to-final", "cifar10", f"rot{n}")) for n in range(2, 9)) == 7 * 18
 
 
 def test_means_of_cells_differ_from_the_printed_ones_where_the_paper_errs() -> None:
     """Table 9 prints .63 for ST-1, which is the mean of 8 networks; its 12 cells give .61. LP-FT's .64 is right."""
 
     def mean(method: str) -> float:
-        found = published.numbers("seq-to-final", "cifar10", "RCL")
+        found = published.lookup("seq-to-final", "cifar10", "RCL")
         cells = [n.value for n in found if (n.method, n.source) == (method, "Seq-to-Final Table 9")]
         return sum(cells) / len(cells)
 
@@ -95,8 +96,8 @@ def test_means_of_cells_differ_from_the_printed_ones_where_the_paper_errs() -> N
 
 
 def test_a_model_finds_numbers_that_are_printed_for_all() -> None:
-    every = published.numbers("timeline", "yearbook", "Eval-Fix")
-    assert published.numbers("timeline", "yearbook", "Eval-Fix", model="yearbook-cnn") == every
+    every = published.lookup("timeline", "yearbook", "Eval-Fix")
+    assert published.lookup("timeline", "yearbook", "Eval-Fix", model="yearbook-cnn") == every
 
 
 @pytest.mark.parametrize(
@@ -111,12 +112,12 @@ def test_a_model_finds_numbers_that_are_printed_for_all() -> None:
     ],
 )
 def test_settings_that_were_tuned_leave_a_method_what_it_is(label: str, printed: str) -> None:
-    assert published.printed_as("refinement", label) == printed
+    assert published.published_name("refinement", label) == printed
 
 
 def test_the_tables_of_cmr_are_whole() -> None:
     """16 methods by 11 columns but for offline's five means, and gains of five methods in five streams."""
-    usual = published.numbers("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
+    usual = published.lookup("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
     first = {(n.method, n.metric, n.stat): n.value for n in usual if n.source == "CMR Table 1"}
     assert len(first) == 16 * 11 - 5
     assert first["mir(every=3)", "oec", "final"] == 0.6740
@@ -143,16 +144,16 @@ def test_the_tables_of_cmr_are_whole() -> None:
     ],
 )
 def test_numbers_of_rdumb(protocol: str, method: str, source: str, value: float) -> None:
-    found = published.numbers("test-time", "imagenet-val", protocol, "resnet50")
+    found = published.lookup("test-time", "imagenet-val", protocol, "resnet50")
     assert [n.value for n in found if (n.method, n.source) == (method, source)] == [value]
 
 
 def test_the_mean_of_table_8_is_that_of_table_1() -> None:
     """Table 8 prints means over the three difficulties that Table 1 has one by one."""
     for method in ("eata", "rdumb"):
-        of = [published.numbers("test-time", "imagenet-val", f"ccc {name}") for name in ("easy", "medium", "hard")]
+        of = [published.lookup("test-time", "imagenet-val", f"ccc {name}") for name in ("easy", "medium", "hard")]
         parts = [n.value for part in of for n in part if (n.method, n.source) == (method, "RDumb Table 1")]
-        (mean,) = [n.value for n in published.numbers("test-time", "imagenet-val", "ccc") if n.method == method]
+        (mean,) = [n.value for n in published.lookup("test-time", "imagenet-val", "ccc") if n.method == method]
         assert mean == pytest.approx(sum(parts) / 3, abs=5e-4)
 
 
@@ -165,7 +166,7 @@ def test_the_mean_of_table_8_is_that_of_table_1() -> None:
     ],
 )
 def test_a_learning_rate_leaves_an_adapting_method_what_it_is(label: str, name: str) -> None:
-    assert published.printed_as("test-time", label) == name
+    assert published.published_name("test-time", label) == name
 
 
 @pytest.mark.parametrize(
@@ -184,7 +185,7 @@ def test_questions_of_a_users_own_have_no_printed_row(
     card = make_record({"cft": [0.5]}).runs[0].card
     card["run"] |= {"benchmark": "refinement", "data": {"name": "qa", "settings": {"files": files}}}
     card["data"]["name"], card["protocol"]["protocol"] = "qa", "alpha=0.9, beta=0.5, gamma=0.8"
-    assert bool(beside.printed(card, "cft")) == printed
+    assert bool(beside.published_values(card, "cft")) == printed
 
 
 def test_class_folders_are_those_of_ned_at_its_full_scale_alone(make_record: Callable[..., Record]) -> None:

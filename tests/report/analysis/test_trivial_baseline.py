@@ -17,11 +17,12 @@ import driftline
 from driftline.record import Record, seal
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, tabulate
-from driftline.report.analysis.trivial_baseline import Constant
+from driftline.report.analysis.trivial_baseline import ConstantRun
 from driftline.report.page.page import page
 from driftline.report.tables.captions import answer
-from driftline.report.tables.result import render
 from driftline.rows import write_rows
+
+from ..conftest import render_results
 
 
 def run(folder: Path, model: str) -> Record:
@@ -68,9 +69,9 @@ def test_the_baseline_by_hand(learnt: Record) -> None:
 
 def test_every_format_carries_it(learnt: Record) -> None:
     table = table_of(learnt)
-    assert "| trivial baseline | " in render([table], "md")
-    assert "trivial baseline" in render([table], "latex")
-    rows = list(csv.DictReader(io.StringIO(render([table], "csv"))))
+    assert "| trivial baseline | " in render_results([table], "md")
+    assert "trivial baseline" in render_results([table], "latex")
+    rows = list(csv.DictReader(io.StringIO(render_results([table], "csv"))))
     assert {"erm", "trivial baseline"} == {row["method"] for row in rows}
     assert {row["best"] for row in rows if row["method"] == "trivial baseline"} == {"0"}
     text = page(learnt)
@@ -84,14 +85,14 @@ def test_every_format_carries_it(learnt: Record) -> None:
 
 
 def test_a_method_that_beats_it_gets_no_caution(learnt: Record) -> None:
-    assert "Caution" not in render([table_of(learnt)], "md")
+    assert "Caution" not in render_results([table_of(learnt)], "md")
     assert "Caution" not in answer(table_of(learnt))
 
 
 def test_a_method_at_chance_gets_a_caution(tmp_path: Path) -> None:
     table = table_of(run(tmp_path, "sklearn.dummy.DummyClassifier"))
     caution = "Caution: not significantly better than the trivial baseline"
-    assert caution in render([table], "md")
+    assert caution in render_results([table], "md")
     assert caution in answer(table)
 
 
@@ -108,15 +109,15 @@ def test_the_caution_compares_in_the_primary_quality_metric_alone(tmp_path: Path
     )
     assert (frozen["efr"], trivial["efr"]) == (0, 0), "neither a frozen model nor a constant can fix an error"
     assert frozen["oec"] > 2 * trivial["oec"]
-    assert "Caution" not in render([table], "md")
+    assert "Caution" not in render_results([table], "md")
 
 
-def constant(folder: Path, kind: str, task: str, truth: list[Any]) -> Constant:
+def constant(folder: Path, kind: str, task: str, truth: list[Any]) -> ConstantRun:
     folder.mkdir()
     rows = pa.table({"id": np.arange(len(truth)), "truth": truth, "prediction": truth, "distance": [0.5] * len(truth)})
     write_rows(folder / "answers.parquet", [rows])
     seal(folder, {"data": {"kind": kind, "task": task}})
-    return Constant(folder)
+    return ConstantRun(folder)
 
 
 def test_constants_of_every_task(tmp_path: Path) -> None:
@@ -135,4 +136,4 @@ def test_constants_of_every_task(tmp_path: Path) -> None:
 def test_a_record_without_labels_has_no_baseline(tmp_path: Path) -> None:
     write_rows(tmp_path / "probes.parquet", [pa.table({"correct": [1.0]})])
     seal(tmp_path, {})
-    assert Constant(tmp_path).labels.empty
+    assert ConstantRun(tmp_path).labels.empty

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from driftline.record import Record
-from driftline.report.figures import draw, save
-from driftline.report.figures.export import COLUMN, PAGE, SMALLEST, extent
+from driftline.report.figures.base import draw
+from driftline.report.figures.export import COLUMN, MIN_FONT, PAGE, save, svg_size
 
 from ..conftest import at, refined, write_run
 
@@ -32,7 +32,7 @@ def test_a_wide_figure_is_as_wide_as_the_page_and_can_be_read(record: Record, tm
     assert re.search(rf'<svg [^>]*width="{PAGE:g}pt"', text)
     drawn = float(re.findall(r'viewBox="0 0 ([\d.]+)', text)[0])
     letters = min(float(size) for size in re.findall(r'font-size="([\d.]+)px"', text))
-    assert letters * PAGE / drawn > 0.85 * SMALLEST
+    assert letters * PAGE / drawn > 0.85 * MIN_FONT
     save(frame, chart, tmp_path / "f.pdf")
     assert f"/MediaBox [0 0 {PAGE:g} ".encode() in (tmp_path / "f.pdf").read_bytes().replace(b"[ ", b"[")
 
@@ -46,16 +46,16 @@ def test_a_single_panel_is_as_wide_as_a_column(make_record: Callable[..., Record
 
 
 def test_differences_say_how_many_queries_they_rest_on(record: Record) -> None:
-    frame, _ = draw("differences", record)
-    assert dict(zip(frame["span"], frame["n"], strict=True)) == {"t = 1 to 1": 2, "t = 2 to 3": 4}
+    frame, _ = draw("disagreement", record)
+    assert dict(zip(frame["steps"], frame["n"], strict=True)) == {"t = 1 to 1": 2, "t = 2 to 3": 4}
 
 
 def test_what_was_left_out_is_one_note_in_short_lines(record: Record) -> None:
-    frame, chart = draw("differences", record)
+    frame, chart = draw("disagreement", record)
     (note,) = frame.attrs["notes"]
     assert "timeline" in note
     assert max(map(len, [chart.title.text, *chart.title.subtitle])) <= 90
 
 
-def test_extent_needs_a_size() -> None:
-    assert extent('<svg class="marks" width="316" height="62.5" viewBox="0 0 316 62.5">') == (316.0, 62.5)
+def test_svg_size_needs_a_size() -> None:
+    assert svg_size('<svg class="marks" width="316" height="62.5" viewBox="0 0 316 62.5">') == (316.0, 62.5)

@@ -22,8 +22,8 @@ from driftline.engine.logbook import Running, Sweep
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.record import seal
-from driftline.report.live.sparkline import DIGITS, spark
-from driftline.report.live.view import course, picture, seconds_left
+from driftline.report.live.sparkline import DIGITS, sparkline
+from driftline.report.live.view import accuracy_per_step, render, seconds_left
 from driftline.store import Store
 
 FAILS = """
@@ -47,7 +47,7 @@ def ft() -> dict[str, Any]:
 
 
 def seen(store: Store, **how: Any) -> list[str]:
-    return list(picture(store, time.time(), plain=True, **how).lines)
+    return list(render(store, time.time(), ascii=True, **how).lines)
 
 
 def test_a_finished_sweep_with_a_failure(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_finished_sweep_with_a_failure(tmp_path: Path) -> None:
         digits = "".join(DIGITS[min(9, int(10 * x))] for x in answers.groupby("step")["correct"].mean())
         (line,) = [line for line in lines if line.startswith(f"  {run.method} seed 0")]
         assert line.endswith(f" {right:.1f} % right  {digits}")
-    assert not picture(store, time.time()).running
+    assert not render(store, time.time()).running
 
 
 def test_an_interrupted_run_says_how_far_it_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,8 +102,8 @@ def test_a_running_sweep(tmp_path: Path) -> None:
     assert lines[2] == "  ft seed 0        ######...... 50/100  20 s left   25.0 % right  0505"
     assert lines[3] == "  upstream seed 1  for 6 s"
     assert "interrupted" not in lines
-    assert picture(store, now).running
-    assert not picture(store, now + 1000).running, "its process gives no sign of life"
+    assert render(store, now).running
+    assert not render(store, now + 1000).running, "its process gives no sign of life"
 
 
 def running_sweep(now: float) -> Sweep:
@@ -146,7 +146,7 @@ def test_a_long_list_is_cut(tmp_path: Path) -> None:
 def test_a_spark_is_the_share_of_each_part(pairs: list[tuple[int, int]], width: int) -> None:
     right = np.array([min(pair) for pair in pairs], float)
     asked = np.array([pair[1] for pair in pairs], float)
-    drawn = spark(right, asked, width, plain=True)
+    drawn = sparkline(right, asked, width, ascii=True)
     assert len(drawn) == min(width, len(pairs))
     edges = [k * len(pairs) // len(drawn) for k in range(len(drawn) + 1)]
     for letter, start, end in zip(drawn, edges, edges[1:], strict=False):
@@ -159,4 +159,4 @@ def test_a_rewritten_part_is_read_again(tmp_path: Path) -> None:
     for k, correct in enumerate((0.0, 1.0)):
         pd.DataFrame({"step": [0], "correct": np.array([correct], "float32")}).to_parquet(path)
         os.utime(path, ns=(k, k))
-        assert course(tmp_path)[0].tolist() == [correct]
+        assert accuracy_per_step(tmp_path)[0].tolist() == [correct]

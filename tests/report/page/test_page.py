@@ -14,15 +14,15 @@ from driftline.errors import UserError
 from driftline.record import Record
 from driftline.report.analysis import pareto
 from driftline.report.analysis.cards import beyond, cards, shared
-from driftline.report.analysis.curves import Series, plain
+from driftline.report.analysis.curves import Series, json_value
 from driftline.report.analysis.groups import groups
-from driftline.report.figures import charts
-from driftline.report.figures.palette import LOOKS, looks
-from driftline.report.page.embed import Figures, packed, safe_json
+from driftline.report.figures import axes, palette
+from driftline.report.figures.palette import STYLES, assign_styles
+from driftline.report.page import charts
+from driftline.report.page.embed import PageCharts, compress_columns, safe_json
 from driftline.report.page.page import page, write_report
-from driftline.report.tables.result import result_table
 
-from ..conftest import add_table
+from ..conftest import add_table, results
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -127,7 +127,7 @@ def test_transfer_is_white_exactly_at_delta(figures: dict[str, Any]) -> None:
     for spec in described(figures, "g(t, τ)"):
         scale = spec["encoding"]["color"]["scale"]
         assert scale["domain"] == pytest.approx([0.51, 0.9, 1.0])
-        assert scale["range"] == [charts.RED, "#FFFFFF", charts.BLUE]
+        assert scale["range"] == [palette.RED, "#FFFFFF", palette.BLUE]
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0])
@@ -153,10 +153,10 @@ def test_a_method_has_one_colour_everywhere(text: str, figures: dict[str, Any]) 
 def test_many_methods_and_periods_stay_legible() -> None:
     times = [f"{1930 + k}" for k in range(84)]
     spec = charts.accuracy_map("data", times, (0.0, 1.0))
-    assert len(spec["encoding"]["x"]["axis"]["values"]) <= charts.LABELS
+    assert len(spec["encoding"]["x"]["axis"]["values"]) <= axes.MAX_LABELS
     assert spec["encoding"]["x"]["scale"]["domain"] == times
-    looks = {(charts.colour(k), tuple(charts.dash(k))) for k in range(32)}
-    assert len(looks) == 32
+    styles = {(palette.color(k), tuple(palette.dash(k))) for k in range(32)}
+    assert len(styles) == 32
 
 
 def test_tooltips_never_show_a_number_alone(figures: dict[str, Any]) -> None:
@@ -186,17 +186,17 @@ names = st.lists(st.lists(st.integers(0, 60).map("m{}".format), unique=True, max
 
 @given(names)
 def test_looks_are_shared_only_when_all_are_taken(sections: list[list[str]]) -> None:
-    found = looks(sections)
+    found = assign_styles(sections)
     methods = {name for methods in sections for name in methods}
     assert set(found) == methods
-    assert len(set(found.values())) == min(len(methods), len(LOOKS))
+    assert len(set(found.values())) == min(len(methods), len(STYLES))
 
 
 def test_a_hundred_methods_look_different_and_more_are_owned_up_to(make_record: Any) -> None:
-    assert len(set(LOOKS)) == len(LOOKS) == 128
+    assert len(set(STYLES)) == len(STYLES) == 128
     many = make_record({f"m{k:03d}": [0.5] for k in range(130)})
-    assert "some look the same" in page(many)
-    assert "some look the same" not in page(Record(many.runs[:128]))
+    assert "Some methods share a style" in page(many)
+    assert "Some methods share a style" not in page(Record(many.runs[:128]))
 
 
 def test_a_page_that_cannot_be_written_says_so(full_record: Record, tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_a_page_that_cannot_be_written_says_so(full_record: Record, tmp_path: Pa
 
 
 def test_colours_differ_within_a_section_though_other_sections_come_first() -> None:
-    found = looks([[f"a{k}" for k in range(7)], ["b0", "b1"], ["a0", "c0"]])
-    assert found["b0"].colour != found["b1"].colour
-    assert found["a0"].colour != found["c0"].colour
+    found = assign_styles([[f"a{k}" for k in range(7)], ["b0", "b1"], ["a0", "c0"]])
+    assert found["b0"].color != found["b1"].color
+    assert found["a0"].color != found["c0"].color
 
 
 def test_a_method_keeps_its_look_in_other_groups(make_record: Any) -> None:
@@ -234,19 +234,19 @@ def test_the_frontier_by_hand(make_record: Any) -> None:
         *make_record({"best": [0.7, 0.9], "wasteful": [0.5], "oracle": [0.95]}, **dear).runs,
         *make_record({"uncounted": [0.99]}, compute={"forward_macs": None, "backward_macs": None}).runs,
     ]
-    (table,) = result_table(Record(runs))
-    column = pareto.headline(table)
+    (table,) = results(Record(runs))
+    column = pareto.primary_column(table)
     assert column
     assert column.name == "accuracy later (OOD), mean"
-    found = pareto.prices(table, column)
-    assert [(one.method, one.gmac, one.worth) for one in found] == [
+    found = pareto.cost_points(table, column)
+    assert [(one.method, one.gmac, one.on_front) for one in found] == [
         ("poor", 1.0, False),
         ("frozen", 1.0, True),
         ("wasteful", 4.0, False),
         ("best", 4.0, True),
         ("oracle", 4.0, False),
     ]
-    assert [row[:4] for row in pareto.rows(found).rows if row[2] == "yes"] == [
+    assert [row[:4] for row in pareto.cost_series(found).rows if row[2] == "yes"] == [
         ["frozen", 1.0, "yes", 0.5],
         ["best", 4.0, "yes", 0.8],
     ]
@@ -262,7 +262,7 @@ points = st.lists(st.tuples(st.integers(0, 5).map(float), st.integers(0, 5).map(
 
 @given(points)
 def test_the_frontier_rises_with_cost(found: list[tuple[float, float]]) -> None:
-    kept = sorted({one for one in found if not pareto.dominated(one, found)})
+    kept = sorted({one for one in found if not pareto.is_dominated(one, found)})
     assert kept
     assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(kept))
     for cost, value in found:
@@ -304,22 +304,22 @@ def test_cards_say_everything_once(full_record: Record) -> None:
 
 
 values = st.none() | st.integers(0, 3) | st.sampled_from(["x", "y"])
-shares = st.none() | st.floats(-2, 2).map(plain) | st.just(1e-5)
+shares = st.none() | st.floats(-2, 2).map(json_value) | st.just(1e-5)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is not a mistake
 @given(st.lists(st.tuples(values, st.sampled_from(["x", "y"]), st.just(0.5), shares).map(list), min_size=1))
 def test_packed_data_come_back(rows: list[list[Any]]) -> None:
     columns = ["a", "b", "c", "d"]
-    assert unpacked(json.loads(json.dumps(packed(Series(columns, rows))))) == [
+    assert unpacked(json.loads(json.dumps(compress_columns(Series(columns, rows))))) == [
         dict(zip(columns, row, strict=True)) for row in rows
     ]
 
 
 def test_charts_say_their_numbers_in_words() -> None:
-    figures = Figures()
-    data = figures.keep(Series(["method", "time", "value"], [["erm", "a", 0.5], ["erm", "b", 0.25]]))
-    figures.add("ID", charts.lines(data, ["a", "b"], ["erm"], "ID", (0.0, 1.0)))
+    figures = PageCharts()
+    data = figures.add_data(Series(["method", "time", "value"], [["erm", "a", 0.5], ["erm", "b", 0.25]]))
+    figures.add_chart("ID", charts.lines(data, ["a", "b"], ["erm"], "ID", (0.0, 1.0)))
     assert figures.specs["chart0"]["description"] == "ID over time, by method. erm 0.5 to 0.25."
 
 

@@ -14,14 +14,16 @@ import pytest
 from scipy import stats
 
 from driftline.record import Record
-from driftline.report.analysis.highlights import Mark
+from driftline.report.analysis.estimates import Estimate
+from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.result_table import ResultTable
-from driftline.report.tables import comparison as comparing
-from driftline.report.tables import paper_grid as grids
-from driftline.report.tables import ranking
-from driftline.report.tables import result as tables
-from driftline.report.tables import sheet as sheets
-from driftline.report.tables.paper_grid import Entry, Grid, Line
+from driftline.report.tables.comparison import comparison_tables
+from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow
+from driftline.report.tables.ranking import ranking_tables
+from driftline.report.tables.render import render
+from driftline.report.tables.result import result_tables
+
+from ..conftest import results
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ENDINGS = {"md": "md", "latex": "tex", "csv": "csv"}
@@ -47,24 +49,21 @@ def record(make_record: Callable[..., Record], monkeypatch: pytest.MonkeyPatch) 
     return Record([*one.runs, *other.runs])
 
 
-def grid() -> Grid:
+def grid() -> Table:
     """A paper's table: ours in bold and italic by its rule, printed numbers beside, means over several networks."""
     ours = (
-        Entry(0.5, 0.4, 0.6, 3, mark=Mark(bold=True), n=64, unit="examples"),
-        Entry(0.25, seeds=1, n=2000, unit="examples", mark=Mark(italic=True)),
-        Entry(0.75, 0.7, 0.8, 3, 2, Mark(bold=True, italic=True), 64, "examples"),
+        TableCell(Estimate(0.5, 0.4, 0.6, seeds=3, n=64, unit="examples"), Highlight(bold=True)),
+        TableCell(Estimate(0.25, seeds=1, n=2000, unit="examples"), Highlight(italic=True)),
+        TableCell(Estimate(0.75, 0.7, 0.8, seeds=3, n=64, unit="examples", cells=2), Highlight(bold=True, italic=True)),
     )
-    lines = (Line("er_[k=3]", ours), Line("er_[k=3]", (Entry(0.625), None, None), "A & B Table 1"))
-    return Grid("Table 1: 100% of x_1", "method", ("CLR", "R&L", "mean"), lines, ("Bold: best.",))
+    rows = (TableRow("er_[k=3]", ours), TableRow("er_[k=3]", (TableCell(Estimate(0.625)), None, None), "A & B Table 1"))
+    columns = tuple(map(TableColumn, ("CLR", "R&L", "mean")))
+    return Table("Table 1: 100% of x_1", "method", columns, rows, ("Bold: best.",))
 
 
 def rendered(kind: str, record: Record, format: str) -> str:
-    if kind == "results":
-        return tables.render(tables.result_table(record), format)
-    if kind == "grid":
-        return grids.render([grid()], format)
-    made = comparing.comparisons(record) if kind == "comparisons" else ranking.ranks(record)
-    return sheets.render(made, format)
+    make = {"results": result_tables, "comparisons": comparison_tables, "ranks": ranking_tables}
+    return render([grid()] if kind == "grid" else make[kind](record), format)
 
 
 def parted(text: str) -> tuple[list[str], list[float]]:
@@ -96,8 +95,8 @@ def test_the_golden_numbers_are_right(record: Record) -> None:
     p_near, p_far, p_level = (stats.ttest_rel(best, other).pvalue for other in (near, far, level))
     assert p_near < 0.05 < 2 * p_near
     assert 3 * p_far < 0.05 < p_level
-    table: ResultTable = next(t for t in tables.result_table(record) if "digits" in t.group.title)
-    bold = {row.method for row in table.rows if row.cells[0] and row.cells[0].leads}
+    table: ResultTable = next(t for t in results(record) if "digits" in t.group.title)
+    bold = {row.method for row in table.rows if row.cells[0] and row.cells[0].best}
     assert bold == {"a|b_[50%]&{}", "near", "level"}
     rows = {
         (row["first"], row["second"]): row

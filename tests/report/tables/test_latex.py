@@ -10,25 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from driftline import registry
 from driftline.benchmarks.seq_to_final import Options
 from driftline.checksums import write_checked
 from driftline.record import Record, Run
-from driftline.report.analysis import matrix
-from driftline.report.tables import comparison as comparing
-from driftline.report.tables import matrix as matrix_text
-from driftline.report.tables import paper_grid as grids
-from driftline.report.tables import papers as layouts
-from driftline.report.tables import ranking
-from driftline.report.tables import result as tables
-from driftline.report.tables import sheet as sheets
+from driftline.report.tables.comparison import comparison_tables
 from driftline.report.tables.latex import environment, named
+from driftline.report.tables.matrix import matrix_tables
+from driftline.report.tables.papers import paper_tables
+from driftline.report.tables.ranking import ranking_tables
+from driftline.report.tables.render import render
+from driftline.report.tables.result import result_tables
 
 from ..conftest import adapted, at, final, refined, summary_rows, write_run
 from ..opened import opened
 
 HOSTILE = "a_b%&#$~^\\{}`|\"' [x] --set é ł ą τ 日本 \x07\u202e<script>alert(1)</script>"
 LONG = "method-" + "with-a-very-long-name-" * 12
-KINDS = ("results", "comparisons", "ranks", "matrix", *layouts.LAYOUTS)
+KINDS = ("results", "comparisons", "ranks", "matrix", *registry.names("paper-table"))
 
 
 def timelines(folder: Path) -> list[Run]:
@@ -120,13 +119,13 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
 
 
 def rendered(kind: str, record: Record, format: str = "latex") -> str:
-    if kind == "results":
-        return tables.render(tables.result_table(record), format)
-    if kind == "matrix":
-        return matrix_text.render(matrix.needed(record), format)
-    if kind in layouts.LAYOUTS:
-        return grids.render(layouts.layout(record, kind), format)
-    return sheets.render(comparing.comparisons(record) if kind == "comparisons" else ranking.ranks(record), format)
+    make = {
+        "results": result_tables,
+        "comparisons": comparison_tables,
+        "ranks": ranking_tables,
+        "matrix": matrix_tables,
+    }
+    return render(make[kind](record) if kind in make else paper_tables(record, kind), format)
 
 
 def compiled(body: str, folder: Path) -> str:
@@ -158,7 +157,7 @@ def test_the_page_shows_names_as_they_are(record: Record, tmp_path: Path) -> Non
 
 def test_wide_tables_have_parts_that_can_be_read() -> None:
     heads = [["method", *map(str, range(10))]]
-    text = environment("t", "c", heads, [["erm", *("abcdefghij")], ["", "", "", *([""] * 7), "low"]], most=8)
+    text = environment("t", "c", heads, [["erm", *("abcdefghij")], ["", "", "", *([""] * 7), "low"]], max_columns=8)
     assert [len(found) for found in re.findall(r"begin{tabular}{l(r+)}", text)] == [5, 5]
     first, second = text.split(r"\toprule")[1:]
     assert r"{}erm & a & b & c & d & e \\" in first

@@ -1,4 +1,4 @@
-"""From one number per seed to one number with an interval, for tables and charts alike."""
+"""Aggregation over seeds: one number per seed becomes a mean with a confidence interval."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from driftline.metrics.comparisons import holm, paired
 from driftline.metrics.intervals import Interval, seed_interval
 
 ALPHA = 0.05
-SHARE, DIFFERENCE, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)  # what numbers can be
+SHARE, DIFFERENCE, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)  # possible values
 
 
-def over_seeds(scores: pd.DataFrame, by: list[str], within: tuple[float, float] = ANY) -> pd.DataFrame:
-    """Mean over seeds of each cell named by the columns `by`, with a 95% interval, cut at the ends of `within`.
+def mean_over_seeds(scores: pd.DataFrame, by: list[str], within: tuple[float, float] = ANY) -> pd.DataFrame:
+    """Return the mean over seeds of each cell named by the columns `by`, with a 95% interval clipped to `within`.
 
-    The interval is the t-interval over seeds where two seeds or more know the value (`interval` is "seeds"), else
-    the one seed's own ("examples"). `n` is what each seed's number rests on; where
-    seeds differ, the least of them.
+    The interval is the t-interval over seeds where two seeds or more have a value (`interval` is "seeds"), else the
+    interval of the one seed ("examples"). `n` is the smallest sample size of a seed.
     """
     wide = scores.pivot(index=by, columns="seed", values="value")
     cells = scores.dropna(subset="value").groupby(by).agg(low=("low", "first"), high=("high", "first"))
@@ -35,9 +34,9 @@ def over_seeds(scores: pd.DataFrame, by: list[str], within: tuple[float, float] 
 
 
 def to_common_end(summary: pd.DataFrame) -> pd.DataFrame:
-    """The curves of methods, rows in the order of time, each up to the last time that all of its seeds reach.
+    """Return the curves of methods, rows in the order of time, each up to the last time that all its seeds reach.
 
-    A later point would be a mean over other seeds than the rest of the curve.
+    A later point would be a mean over fewer seeds than the rest of the curve.
 
     >>> curve = pd.DataFrame({"method": "ncm", "time": [4, 8, 12, 16], "seeds": [3, 2, 3, 1]})
     >>> to_common_end(curve)["time"].tolist()
@@ -48,25 +47,24 @@ def to_common_end(summary: pd.DataFrame) -> pd.DataFrame:
     return summary[full[::-1].groupby(methods).cummax()[::-1]]
 
 
-def cut(low: float, high: float, bottom: float = 0.0, top: float = 1.0) -> Interval:
-    """The ends of an interval, cut at what is possible: a t-interval does not know that; an unknown end stays so.
+def clip_interval(low: float, high: float, bottom: float = 0.0, top: float = 1.0) -> Interval:
+    """Return an interval clipped to the possible values; NaN stays NaN.
 
-    >>> cut(-0.25, 0.5), cut(float("nan"), float("nan"))
+    >>> clip_interval(-0.25, 0.5), clip_interval(float("nan"), float("nan"))
     (Interval(low=0.0, high=0.5), Interval(low=nan, high=nan))
     """
     return Interval(float(np.maximum(low, bottom)), float(np.minimum(high, top)))
 
 
-def leaders(values: Mapping[str, Mapping[int, float]], better: str) -> set[str]:
-    """The best method of a column and those that cannot be told from it, from their values by seed.
+def best_or_tied(values: Mapping[str, Mapping[int, float]], better: str) -> set[str]:
+    """Return the best method and those not significantly worse, from their values by seed.
 
-    A method is told from the best if it is worse by a paired t test on common seeds, at 5% after Holm's correction
-    for all methods of the column. Nothing leads if there is no other method, or if the best was run with fewer than
-    three seeds: two differences tell next to nothing. A method without two seeds in common cannot be judged, and does
-    not lead.
+    A method is significantly worse by a paired t-test over common seeds at the 5% level, Holm-corrected for all
+    methods. The set is empty if there is one method, or if the best has fewer than three seeds. A method with fewer
+    than two seeds in common with the best cannot be tested and is not in the set.
 
     >>> erm, ft, frozen = {0: 0.5, 1: 0.7, 2: 0.6}, {0: 0.6, 1: 0.59, 2: 0.58}, {0: 0.3, 1: 0.51, 2: 0.4}
-    >>> sorted(leaders({"erm": erm, "ft": ft, "frozen": frozen}, "higher"))
+    >>> sorted(best_or_tied({"erm": erm, "ft": ft, "frozen": frozen}, "higher"))
     ['erm', 'ft']
     """
     known = {method: {s: v for s, v in by_seed.items() if np.isfinite(v)} for method, by_seed in values.items()}
@@ -77,14 +75,14 @@ def leaders(values: Mapping[str, Mapping[int, float]], better: str) -> set[str]:
     if len(known[best]) < 3:
         return set()
     others = [method for method in means if method != best]
-    found = [paired(differences(known[best], known[method])) for method in others]
+    tests = [paired(paired_differences(known[best], known[method])) for method in others]
     sign = 1 if better == "higher" else -1
-    corrected = zip(others, found, holm([one.p for one in found]), strict=True)
-    # on common seeds the best may be the worse one: being better on these tells nobody apart
-    level = {method for method, one, p in corrected if p > ALPHA or (p <= ALPHA and sign * one.value < 0)}
-    return {best, *level}
+    corrected = zip(others, tests, holm([test.p for test in tests]), strict=True)
+    # on common seeds the best may have the worse mean: a significant difference in its disfavor is no evidence for it
+    tied = {method for method, test, p in corrected if p > ALPHA or (p <= ALPHA and sign * test.value < 0)}
+    return {best, *tied}
 
 
-def differences(one: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
-    """Of two methods on each seed that both have, in the order of seeds."""
-    return [one[seed] - other[seed] for seed in sorted(one) if seed in other]
+def paired_differences(a: Mapping[int, float], b: Mapping[int, float]) -> list[float]:
+    """Return the differences on common seeds, in the order of seeds."""
+    return [a[seed] - b[seed] for seed in sorted(a) if seed in b]

@@ -1,4 +1,4 @@
-"""The protocol cards of a group without repetition: what all runs share, then what a method adds, then each run."""
+"""Protocol cards of a group without repetition: the part shared by all runs, by a method, and the rest of each run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Content = dict[str, Any]
 
 @dataclass(frozen=True)
 class MethodCards:
-    """What the cards of a method's runs have beyond the shared part: in common, and each run by seed and key."""
+    """Cards of a method without the part that all methods share: the common part, and each run by seed and key."""
 
     method: str
     common: str
@@ -21,25 +21,25 @@ class MethodCards:
 
 
 def cards(group: Group) -> tuple[str, list[MethodCards]]:
-    """The part that all cards of a group share, and the rest by method, as YAML."""
-    everywhere = shared([_said(run.card) for run in group.runs])
+    """Return the part that all cards of a group share, and the rest by method, as YAML."""
+    everywhere = shared([_without_files(run.card) for run in group.runs])
     found = []
     for method in group.methods:
         runs = group.runs_of(method)
-        rests = [beyond(_said(run.card), everywhere) for run in runs]
+        rests = [beyond(_without_files(run.card), everywhere) for run in runs]
         common = shared(rests)
         own = ((run.seed, run.key, to_yaml(beyond(rest, common))) for run, rest in zip(runs, rests, strict=True))
         found.append(MethodCards(method, to_yaml(common), tuple(own)))
     return to_yaml(everywhere), found
 
 
-def _said(card: Mapping[str, Any]) -> Content:
-    """A card without the hashes of the files beside it, which say nothing of the protocol."""
+def _without_files(card: Mapping[str, Any]) -> Content:
+    """Return a card without the hashes of its files."""
     return {key: value for key, value in card.items() if key != "files"}
 
 
 def shared(contents: Sequence[Mapping[str, Any]]) -> Content:
-    """What is the same in all of them, at any depth.
+    """Return what is the same in all mappings, at any depth.
 
     >>> shared([{"run": {"seed": 0, "lr": 1}, "key": "a"}, {"run": {"seed": 1, "lr": 1}, "key": "b"}])
     {'run': {'lr': 1}}
@@ -47,7 +47,7 @@ def shared(contents: Sequence[Mapping[str, Any]]) -> Content:
     first, *others = contents
     found: Content = {}
     for key, value in first.items():
-        rest = [other.get(key, shared) for other in others]  # a function stands for what is missing: no card has one
+        rest = [other.get(key, shared) for other in others]  # a function marks a missing key: no card holds one
         if all(one == value and type(one) is type(value) for one in rest):
             found[key] = value
         elif isinstance(value, dict) and all(isinstance(one, dict) for one in rest):
@@ -56,7 +56,7 @@ def shared(contents: Sequence[Mapping[str, Any]]) -> Content:
 
 
 def beyond(content: Mapping[str, Any], known: Mapping[str, Any]) -> Content:
-    """What a card says that is not known already.
+    """Return the part of a card that is not in `known`.
 
     >>> beyond({"run": {"seed": 1, "lr": 1}, "key": "b"}, {"run": {"lr": 1}})
     {'run': {'seed': 1}, 'key': 'b'}
@@ -71,21 +71,21 @@ def beyond(content: Mapping[str, Any], known: Mapping[str, Any]) -> Content:
 
 
 def to_yaml(content: Content) -> str:
-    """A card as YAML; nothing if it is empty."""
+    """Return a card as YAML; nothing if it is empty."""
     import yaml
 
-    fast = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times faster, where libyaml is there
+    fast = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times faster, if libyaml is installed
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None, "width": 100}
     return str(yaml.dump(content, Dumper=fast, **options)) if content else ""
 
 
 def departures(group: Group) -> list[str]:
-    """What any run does otherwise than the paper, each once."""
+    """Return the departures from the paper of all runs, each once."""
     return _each_once(note for run in group.runs for note in run.card["departures"])
 
 
 def data_notes(group: Group) -> list[str]:
-    """What is to be said of the data, each once."""
+    """Return the notes about the data of all runs, each once."""
     return _each_once(note for run in group.runs for note in run.card["data"]["notes"])
 
 

@@ -1,7 +1,7 @@
-"""Each two methods of a group: how far they are apart on the seeds they share, and whether that can be chance.
+"""Paired comparisons of methods: difference, interval and p-value over common seeds.
 
-With one seed in common there is one stream, so the two are compared along it: by their differences at each time, with
-blocks of neighbouring times drawn anew. That says how sure it is of this stream, and nothing about others.
+With one seed in common there is one stream, and the methods are compared along it: a moving-block bootstrap of their
+differences over time. It describes the uncertainty of this stream only.
 """
 
 from __future__ import annotations
@@ -17,75 +17,79 @@ import pandas as pd
 from driftline.metrics.blocks import resample_blocks
 from driftline.metrics.comparisons import Difference, holm, paired, sign_flip
 from driftline.metrics.intervals import percentile_interval
-from driftline.report.analysis.aggregate import cut, differences
+from driftline.report.analysis.aggregate import clip_interval, paired_differences
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.result_table import Column, by_seed
+from driftline.report.analysis.result_table import Column, scores_by_seed
 from driftline.seeds import Seed
 
-DRAWS = 10_000
-LEAST_SEEDS = 3  # two differences tell next to nothing
-LEAST_TIMES = 10  # blocks of fewer say nothing
+RESAMPLES = 10_000
+MIN_SEEDS = 3  # for a paired t-test
+MIN_TIMES = 10  # for a block bootstrap
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two methods, the better mean first; p-values are corrected for all pairs of a column."""
+class Comparison:
+    """Two methods, the one with the better mean first; p-values are corrected for all pairs of a column."""
 
     first: str
     second: str
-    found: Difference
+    difference: Difference
     over: str
     """What n counts: seeds or times."""
     p: float
-    exact: float
-    """By sign flips; NaN over times, which are not independent."""
+    p_sign_flip: float
+    """NaN over times, which are not independent."""
 
 
-def pairs(group: Group, column: Column) -> list[Pair]:
-    """All pairs of methods that have this score."""
+def compare_pairs(group: Group, column: Column) -> list[Comparison]:
+    """Compare all pairs of methods that have a score."""
     values = {
-        method: {seed: value for seed, value in found.items() if math.isfinite(value)}
-        for method, found in by_seed(group.scores, column).items()
+        method: {seed: value for seed, value in by_seed.items() if math.isfinite(value)}
+        for method, by_seed in scores_by_seed(group.scores, column).items()
     }
     sign = -1 if column.better == "higher" else 1
     ranked = sorted((m for m in values if values[m]), key=lambda m: (sign * np.mean(list(values[m].values())), m))
-    found = [(one, other, *_apart(group, column, values, one, other)) for one, other in combinations(ranked, 2)]
-    corrected, exact = holm([one[2].p for one in found]), holm([one[4] for one in found])
-    return [Pair(*one[:4], float(p), float(flip)) for one, p, flip in zip(found, corrected, exact, strict=True)]
+    found = [
+        (first, second, *_difference(group, column, values, first, second)) for first, second in combinations(ranked, 2)
+    ]
+    corrected, sign_flips = holm([one[2].p for one in found]), holm([one[4] for one in found])
+    return [
+        Comparison(*one[:4], float(p), float(flip)) for one, p, flip in zip(found, corrected, sign_flips, strict=True)
+    ]
 
 
-def _apart(
+def _difference(
     group: Group, column: Column, values: Mapping[str, Mapping[int, float]], first: str, second: str
 ) -> tuple[Difference, str, float]:
-    """The difference, what its n counts, and p by sign flips; nothing is tested below three seeds."""
+    """Return the difference, what its n counts, and the p-value of sign flips; three seeds are needed to test."""
     common = values[first].keys() & values[second].keys()
-    if len(common) == 1 and (along := _along(group, column, first, second, *common)):
-        return _possible(along, column), "times", math.nan
-    by_pair = differences(values[first], values[second])
-    found = _possible(paired(by_pair), column)
-    if found.n < LEAST_SEEDS:
+    if len(common) == 1 and (along := _difference_over_time(group, column, first, second, *common)):
+        return _clip(along, column), "times", math.nan
+    differences = paired_differences(values[first], values[second])
+    found = _clip(paired(differences), column)
+    if found.n < MIN_SEEDS:
         return found._replace(p=math.nan), "seeds", math.nan
-    return found, "seeds", sign_flip(by_pair)
+    return found, "seeds", sign_flip(differences)
 
 
-def _possible(found: Difference, column: Column) -> Difference:
-    """The interval cut at what is possible: shares are at most 1 apart."""
-    most = 1.0 if column.share else math.inf
-    low, high = cut(found.low, found.high, -most, most)
+def _clip(found: Difference, column: Column) -> Difference:
+    """Clip the interval to possible values: shares differ by at most 1."""
+    limit = 1.0 if column.share else math.inf
+    low, high = clip_interval(found.low, found.high, -limit, limit)
     return found._replace(low=low, high=high)
 
 
-def _along(group: Group, column: Column, first: str, second: str, seed: int) -> Difference | None:
-    """The mean difference over the times of the one stream that both met, if the metric is a mean over times."""
+def _difference_over_time(group: Group, column: Column, first: str, second: str, seed: int) -> Difference | None:
+    """Return the mean difference over the times of one stream, if the metric is a mean over times."""
     scores = group.scores[group.scores["seed"] == seed]
     each = scores[(scores["metric"] == column.metric) & (scores["stat"] == "each") & scores["tau"].isna()]
-    one, other = (each[each["method"] == method].dropna(subset="value") for method in (first, second))
-    both = pd.merge(one, other, on="time", suffixes=("", "_other"))  # keeps the order of the first
-    if column.stat != "mean" or len(both) < LEAST_TIMES:
+    a, b = (each[each["method"] == method].dropna(subset="value") for method in (first, second))
+    both = pd.merge(a, b, on="time", suffixes=("", "_other"))  # keeps the order of the first
+    if column.stat != "mean" or len(both) < MIN_TIMES:
         return None
-    apart = (both["value"] - both["value_other"]).to_numpy()
-    mean = float(apart.mean())
-    drawn = resample_blocks(apart, DRAWS, Seed(seed).child("comparison").numpy())
-    low, high = percentile_interval(drawn)
-    extreme = int((np.abs(drawn - mean) >= abs(mean)).sum())
-    return Difference(mean, float(low), float(high), len(apart), (extreme + 1) / (DRAWS + 1))
+    differences = (both["value"] - both["value_other"]).to_numpy()
+    mean = float(differences.mean())
+    resampled = resample_blocks(differences, RESAMPLES, Seed(seed).child("comparison").numpy())
+    low, high = percentile_interval(resampled)
+    extreme = int((np.abs(resampled - mean) >= abs(mean)).sum())
+    return Difference(mean, float(low), float(high), len(differences), (extreme + 1) / (RESAMPLES + 1))

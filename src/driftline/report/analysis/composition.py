@@ -1,4 +1,4 @@
-"""What a stream of queries is made of: all of them, and those that the upstream model got wrong, by cluster."""
+"""Composition of a stream of queries: all queries, and the errors of the upstream model, by cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUERIES, ERRORS = "queries", "errors of the upstream model"
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Counts by step and cluster; of errors only where the answers of the upstream model are known."""
+    """Counts by step and cluster; errors are known only with the answers of the upstream model."""
 
     title: str
     times: list[str]
@@ -32,7 +32,7 @@ class Composition:
     errors: np.ndarray | None = None
 
     def __iter__(self) -> Iterator[tuple[str, Series]]:
-        """Each part with its name."""
+        """Iterate over the parts, each with its name."""
         for name, counts in ((QUERIES, self.queries), (ERRORS, self.errors)):
             if counts is not None:
                 rows = [[self.times[t], self.clusters[k], int(k), int(counts[t, k])] for t, k in np.argwhere(counts)]
@@ -40,7 +40,7 @@ class Composition:
 
     @property
     def satisfaction(self) -> np.ndarray:
-        """CSR of the upstream model by step: of all queries so far, the share that it answers right."""
+        """CSR of the upstream model by step: the share of all queries so far that it answers correctly."""
         assert self.errors is not None
         asked = self.queries.sum(axis=1)
         curve: np.ndarray = refinement.satisfaction(asked - self.errors.sum(axis=1), asked).values
@@ -48,7 +48,7 @@ class Composition:
 
 
 def of_group(group: Group) -> Composition | None:
-    """The first stream of a group that has streams of queries; with its errors if the upstream model was run."""
+    """Return the composition of a group's first stream of queries, with errors if the frozen model was run."""
     run = (group.runs_of(FROZEN) or group.runs)[0]
     protocol = run.card["protocol"]
     if "composition" not in protocol:
@@ -62,13 +62,13 @@ def of_group(group: Group) -> Composition | None:
     return Composition(title, times, clusters, queries, refinement.composition(groups, len(clusters), keep=wrong))
 
 
-def of_file(name: Path, where: Path | None = None) -> Composition:
-    """A stream that was released as a file with the upstream model's answers; its first query's set is upstream.
+def of_file(name: Path, data_dir: Path | None = None) -> Composition:
+    """Return the composition of a stream that was released as a file with the upstream model's answers.
 
-    `name` is a path, or the name of a file in the data folders.
+    `name` is a path, or the name of a file in the data folders. The set of the first query is upstream.
     """
-    places = (name, *(folder / name for folder in folders(where)))
-    path = next((place for place in places if place.is_file()), None)
+    candidates = (name, *(folder / name for folder in folders(data_dir)))
+    path = next((path for path in candidates if path.is_file()), None)
     if path is None:
         raise UserError(
             f"no file {name}: a released stream is a JSON list of time steps, given as a path or by its name in a data "

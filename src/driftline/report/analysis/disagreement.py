@@ -1,4 +1,4 @@
-"""How much each two methods of a group differ in a span of steps: in their answers, or by a metric."""
+"""Disagreement of methods in a range of steps: in their answers, or by a metric."""
 
 from __future__ import annotations
 
@@ -12,89 +12,87 @@ import numpy as np
 from driftline.errors import UserError, unknown
 from driftline.metrics import refinement
 from driftline.report.analysis.aggregate import ANY, DIFFERENCE, SHARE
-from driftline.report.analysis.curves import times
-from driftline.report.analysis.gains import mean_of
+from driftline.report.analysis.curves import time_names
+from driftline.report.analysis.estimates import estimate_from_seeds, is_share
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.result_table import is_share
 
 ANSWERS = "different answers"
-SPANS = ((10, 20), (30, 40))  # of the paper's Figure 6
+STEP_RANGES = ((10, 20), (30, 40))  # of Figure 6 of the paper
 
-Span = tuple[int, int]
+StepRange = tuple[int, int]
 """The first and the last step, from 1."""
-Matrix = Mapping[tuple[str, str], tuple[float, int]]
-"""A number for each two methods, and how many queries or steps it rests on."""
+Pairs = Mapping[tuple[str, str], tuple[float, int]]
+"""A number for each pair of methods, and the number of queries or steps behind it."""
 
 
-def spans_of(text: str | None, steps: int) -> tuple[Span, ...]:
-    """Spans as they are written, or those of the paper; of a stream that is too short for these, its halves.
+def parse_step_ranges(text: str | None, steps: int) -> tuple[StepRange, ...]:
+    """Parse ranges of steps; the default is those of the paper, or two halves if the stream is shorter.
 
-    >>> spans_of("1-5, 8-8", 10), spans_of(None, 50), spans_of(None, 7)
+    >>> parse_step_ranges("1-5, 8-8", 10), parse_step_ranges(None, 50), parse_step_ranges(None, 7)
     (((1, 5), (8, 8)), ((10, 20), (30, 40)), ((1, 3), (4, 7)))
     """
     if text is None:
-        return (
-            SPANS if steps >= SPANS[-1][1] else ((1, steps // 2), (steps // 2 + 1, steps)) if steps > 1 else ((1, 1),)
-        )
-    found = [re.fullmatch(r"(\d+)-(\d+)", part.strip()) for part in text.split(",")]
-    spans = [(int(match[1]), int(match[2])) for match in found if match]
-    if len(spans) < len(found):
-        raise UserError(f"spans are given as 10-20,30-40 (the first and the last step of each), not as '{text}'")
-    for first, last in spans:
+        if steps >= STEP_RANGES[-1][1]:
+            return STEP_RANGES
+        return ((1, steps // 2), (steps // 2 + 1, steps)) if steps > 1 else ((1, 1),)
+    matches = [re.fullmatch(r"(\d+)-(\d+)", part.strip()) for part in text.split(",")]
+    ranges = [(int(match[1]), int(match[2])) for match in matches if match]
+    if len(ranges) < len(matches):
+        raise UserError(f"step ranges are given as 10-20,30-40 (first and last step of each), not as '{text}'")
+    for first, last in ranges:
         if not 1 <= first <= last <= steps:
-            raise UserError(f"the span {first}-{last} is not within the steps 1 to {steps}")
-    return tuple(spans)
+            raise UserError(f"step range {first}-{last} is not within the steps 1 to {steps}")
+    return tuple(ranges)
 
 
-def rows(group: Group, spans: Sequence[Span], metric: str | None = None) -> Iterator[dict[str, Any]]:
-    """How far each two methods are apart in each span, over common seeds; by a metric, the first less the other."""
-    by_seed = _scored(group, spans, metric) if metric else _answered(group, spans)
+def disagreement(group: Group, ranges: Sequence[StepRange], metric: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield a row for each pair of methods and range of steps, means over common seeds.
+
+    The value is the share of different answers; with a metric, the first method minus the other.
+    """
+    by_seed = _metric_differences(group, ranges, metric) if metric else _different_answers(group, ranges)
     within = (DIFFERENCE if is_share(metric) else ANY) if metric else SHARE
-    for span in spans:
-        for one, other in permutations(group.methods, 2):
-            known = {seed: found[span][one, other] for seed, found in by_seed.items() if (one, other) in found[span]}
+    for steps in ranges:
+        for a, b in permutations(group.methods, 2):
+            known = {seed: pairs[steps][a, b] for seed, pairs in by_seed.items() if (a, b) in pairs[steps]}
             if known:
-                cell = mean_of({seed: value for seed, (value, _) in known.items()}, within)
+                mean = estimate_from_seeds({seed: value for seed, (value, _) in known.items()}, within)
                 counts = {"seeds": len(known), "n": min(n for _, n in known.values())}
-                number = {"value": cell.value, "low": cell.low, "high": cell.high, **counts}
-                yield {"span": f"t = {span[0]} to {span[1]}", "method": one, "other": other, **number}
+                number = {"value": mean.value, "low": mean.low, "high": mean.high, **counts}
+                yield {"steps": f"t = {steps[0]} to {steps[1]}", "method": a, "other": b, **number}
 
 
-def _answered(group: Group, spans: Sequence[Span]) -> dict[int, dict[Span, Matrix]]:
-    """The share of queries that two methods answer differently, before they learn from them."""
-    said: dict[int, dict[str, list[np.ndarray]]] = {}
+def _different_answers(group: Group, ranges: Sequence[StepRange]) -> dict[int, dict[StepRange, Pairs]]:
+    """Return the share of queries that two methods answer differently, before they learn from them."""
+    answers: dict[int, dict[str, list[np.ndarray]]] = {}
     for run in group.runs:
-        answers = run.table("answers")
-        if not answers.empty:
-            steps = [frame["prediction"].to_numpy() for _, frame in answers.groupby("step")]
-            said.setdefault(run.seed, {})[group.labels[run.key]] = steps
-    return {seed: {span: _matrix(found, span) for span in spans} for seed, found in said.items()}
+        table = run.table("answers")
+        if not table.empty:
+            steps = [frame["prediction"].to_numpy() for _, frame in table.groupby("step")]
+            answers.setdefault(run.seed, {})[group.labels[run.key]] = steps
+    return {seed: {steps: _pairs(found, steps) for steps in ranges} for seed, found in answers.items()}
 
 
-def _matrix(said: Mapping[str, list[np.ndarray]], span: Span) -> Matrix:
-    differing = refinement.differences(said, span[0] - 1, span[1] - 1)
-    places = permutations(enumerate(said), 2)
-    counts = {method: sum(map(len, steps[span[0] - 1 : span[1]])) for method, steps in said.items()}
-    return {(one, other): (float(differing[i, j]), counts[one]) for (i, one), (j, other) in places}
+def _pairs(answers: Mapping[str, list[np.ndarray]], steps: StepRange) -> Pairs:
+    shares = refinement.differences(answers, steps[0] - 1, steps[1] - 1)
+    counts = {method: sum(map(len, by_step[steps[0] - 1 : steps[1]])) for method, by_step in answers.items()}
+    return {(a, b): (float(shares[i, j]), counts[a]) for (i, a), (j, b) in permutations(enumerate(answers), 2)}
 
 
-def _scored(group: Group, spans: Sequence[Span], metric: str) -> dict[int, dict[Span, Matrix]]:
-    """The mean of a metric over the steps of a span at which it is known, of one method less that of another."""
+def _metric_differences(group: Group, ranges: Sequence[StepRange], metric: str) -> dict[int, dict[StepRange, Pairs]]:
+    """Return differences of the mean of a metric over the steps of a range at which it is known."""
     scores = group.scores
     scores = scores[(scores["stat"] == "each") & scores["tau"].isna() & scores["value"].notna()]
     if metric not in set(scores["metric"]):
         raise unknown("metric over time", metric, sorted(set(scores["metric"])))
     scores = scores[scores["metric"] == metric]
-    scores = scores.assign(step=scores["time"].map({name: k for k, name in enumerate(times(group), 1)}))
-    found: dict[int, dict[Span, Matrix]] = {}
-    for span in spans:
-        within = scores[scores["step"].between(*span)]
+    scores = scores.assign(step=scores["time"].map({name: k for k, name in enumerate(time_names(group), 1)}))
+    found: dict[int, dict[StepRange, Pairs]] = {}
+    for steps in ranges:
+        within = scores[scores["step"].between(*steps)]
         for seed in scores["seed"].unique():
             known = within[within["seed"] == seed].groupby("method")["value"].agg(["mean", "size"])
             means, counts = known["mean"].to_dict(), known["size"].to_dict()
-            pairs = {
-                (one, other): (means[one] - means[other], int(min(counts[one], counts[other])))
-                for one, other in permutations(means, 2)
-            }
-            found.setdefault(int(seed), {})[span] = pairs
+            pairs = {(a, b): (means[a] - means[b], int(min(counts[a], counts[b]))) for a, b in permutations(means, 2)}
+            found.setdefault(int(seed), {})[steps] = pairs
     return found

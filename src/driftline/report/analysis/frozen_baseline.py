@@ -1,13 +1,12 @@
-"""How methods of `test-time` stand to the model that never adapts, on the same stream.
+"""Methods of `test-time` compared with the frozen model on the same stream.
 
-Leads are paired: the same seed has the same images. A method has collapsed if its mean accuracy is below that of the
-frozen model (Press et al. 2023, RDumb); `metrics.adaptation.collapse` says since when, how deep, and how soon it had
-adapted, window by window.
+Gaps are paired: the same seed has the same images. A method has collapsed if its mean accuracy is below that of the
+frozen model (Press et al. 2023, RDumb); `metrics.adaptation.collapse` finds since when, how deep, and how fast the
+method had adapted, window by window.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -16,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from driftline.metrics.adaptation import collapse
-from driftline.metrics.intervals import seed_interval
-from driftline.report.analysis.aggregate import DIFFERENCE, over_seeds, to_common_end
+from driftline.report.analysis.aggregate import DIFFERENCE, SHARE, mean_over_seeds, to_common_end
+from driftline.report.analysis.estimates import Estimate, estimate_from_seeds
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.highlights import FROZEN
 
@@ -25,52 +24,43 @@ STREAM = "stream-accuracy"
 
 
 @dataclass(frozen=True)
-class Number:
-    """A mean over seeds; the t-interval takes two of them, and is cut at what is possible."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A method against the frozen model, over the seeds that both have. Places are counted in images."""
+class BaselineComparison:
+    """A method against the frozen model, over common seeds. Positions are counted in images."""
 
     method: str
     seeds: int
-    gain: Number
-    """Mean accuracy less that of the frozen model."""
+    gain: Estimate
+    """Mean accuracy minus that of the frozen model."""
     collapsed: int
-    """In how many seeds that is below 0."""
-    behind: int
-    """In how many seeds it is behind in every window from some point on to the end."""
-    since: float | None
-    """Where that point is: the median over these seeds."""
-    depth: Number
-    """How far it is behind in its worst window."""
-    adapted: float | None
-    """After how many images it has half of its greatest lead: the median over seeds in which it is ever ahead."""
+    """Number of seeds with a negative gain."""
+    worse_to_the_end: int
+    """Number of seeds in which it is worse in every window from some point on."""
+    worse_since: float | None
+    """That point: the median over these seeds."""
+    max_drop: Estimate
+    """Largest deficit in a window."""
+    adapted_after: float | None
+    """Images until half of its largest gain: the median over seeds in which it is ever better."""
     n: int
-    """Images in a window, the least there are."""
+    """Smallest number of images in a window."""
 
 
-def standings(group: Group) -> list[Standing]:
-    """All methods but the frozen model; none without it."""
+def compare_with_frozen(group: Group) -> list[BaselineComparison]:
+    """Return the comparison of each method with the frozen model; empty if that was not run."""
     curves, means = _curves(group), _means(group)
     frozen = curves.get(FROZEN, {})
-    found = []
+    compared = []
     for method, by_seed in curves.items():
         seeds = [seed for seed in by_seed if seed in frozen]
         if method != FROZEN and seeds:
             pairs = {seed: (by_seed[seed], frozen[seed]) for seed in seeds}
             gains = {seed: means[method, seed] - means[FROZEN, seed] for seed in seeds}
-            found.append(_standing(method, pairs, gains))
-    return found
+            compared.append(_compare(method, pairs, gains))
+    return compared
 
 
-def leads(group: Group) -> pd.DataFrame:
-    """Each method's lead over the frozen model in each window: method, time, and its mean over seeds."""
+def gap_curves(group: Group) -> pd.DataFrame:
+    """Return each method's accuracy minus that of the frozen model in each window, means over seeds."""
     curves = _curves(group)
     frozen = curves.get(FROZEN, {})
     rows = [
@@ -79,24 +69,24 @@ def leads(group: Group) -> pd.DataFrame:
         if method != FROZEN
         for seed, curve in by_seed.items()
         if seed in frozen
-        for time, value, n in _lead(curve, frozen[seed])
+        for time, value, n in _gaps(curve, frozen[seed])
     ]
     if not rows:
         return pd.DataFrame()
     frame = pd.DataFrame(rows).assign(low=np.nan, high=np.nan, unit="examples")
-    summary = over_seeds(frame, ["method", "time"], DIFFERENCE).reset_index()
+    summary = mean_over_seeds(frame, ["method", "time"], DIFFERENCE).reset_index()
     return to_common_end(summary.sort_values(["method", "time"]))
 
 
 def _curves(group: Group) -> dict[str, dict[int, pd.DataFrame]]:
-    """Accuracy by window, for each method and seed, in the order of time."""
+    """Return accuracy by window, for each method and seed, in the order of time."""
     scores = group.scores
     each = scores[(scores["metric"] == STREAM) & (scores["stat"] == "each")]
     each = each.assign(time=each["time"].astype(int))
-    found: dict[str, dict[int, pd.DataFrame]] = {}
+    curves: dict[str, dict[int, pd.DataFrame]] = {}
     for (method, seed), rows in each.groupby(["method", "seed"]):
-        found.setdefault(str(method), {})[cast(int, seed)] = rows.sort_values("time")[["time", "value", "n"]]
-    return found
+        curves.setdefault(str(method), {})[cast(int, seed)] = rows.sort_values("time")[["time", "value", "n"]]
+    return curves
 
 
 def _means(group: Group) -> dict[tuple[str, int], float]:
@@ -106,41 +96,35 @@ def _means(group: Group) -> dict[tuple[str, int], float]:
     return {(str(method), int(seed)): float(value) for method, seed, value in names}
 
 
-def _lead(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[int, float, int]]:
-    both = ours.merge(theirs, on="time", suffixes=("", "_frozen"))
+def _gaps(curve: pd.DataFrame, frozen: pd.DataFrame) -> Iterator[tuple[int, float, int]]:
+    both = curve.merge(frozen, on="time", suffixes=("", "_frozen"))
     return zip(both["time"], both["value"] - both["value_frozen"], both["n"], strict=True)
 
 
-def _standing(
+def _compare(
     method: str, pairs: Mapping[int, tuple[pd.DataFrame, pd.DataFrame]], gains: Mapping[int, float]
-) -> Standing:
-    found = {seed: collapse(ours["value"], theirs["value"]) for seed, (ours, theirs) in pairs.items()}
-    ends = {seed: ours["time"].tolist() for seed, (ours, _) in pairs.items()}
-    since = [_begin(ends[seed], one.since) for seed, one in found.items() if one.since is not None]
+) -> BaselineComparison:
+    found = {seed: collapse(curve["value"], frozen["value"]) for seed, (curve, frozen) in pairs.items()}
+    ends = {seed: curve["time"].tolist() for seed, (curve, _) in pairs.items()}
+    since = [_start(ends[seed], one.since) for seed, one in found.items() if one.since is not None]
     adapted = [ends[seed][one.adapted] for seed, one in found.items() if one.adapted is not None]
-    return Standing(
+    return BaselineComparison(
         method=method,
         seeds=len(pairs),
-        gain=_over(gains, -1.0),
+        gain=estimate_from_seeds(gains, DIFFERENCE),
         collapsed=sum(gain < 0 for gain in gains.values()),
-        behind=len(since),
-        since=_median(since),
-        depth=_over({seed: one.depth for seed, one in found.items()}, 0.0),
-        adapted=_median(adapted),
-        n=min(int(ours["n"].min()) for ours, _ in pairs.values()),
+        worse_to_the_end=len(since),
+        worse_since=_median(since),
+        max_drop=estimate_from_seeds({seed: one.depth for seed, one in found.items()}, SHARE),
+        adapted_after=_median(adapted),
+        n=min(int(curve["n"].min()) for curve, _ in pairs.values()),
     )
 
 
-def _begin(ends: list[int], window: int) -> int:
-    """How many images were seen before a window."""
+def _start(ends: list[int], window: int) -> int:
+    """Return the number of images before a window."""
     return ends[window - 1] if window else 0
 
 
 def _median(values: list[int]) -> float | None:
     return float(np.median(values)) if values else None
-
-
-def _over(by_seed: Mapping[int, float], lowest: float) -> Number:
-    values = list(by_seed.values())
-    low, high = np.clip(seed_interval(values), lowest, 1.0) if len(values) > 1 else (math.nan, math.nan)
-    return Number(float(np.mean(values)), float(low), float(high))

@@ -1,51 +1,38 @@
-"""What each method gains over another, such as the model that never changes, on the same streams."""
+"""Gains of methods over a baseline, such as the frozen model, on the same streams."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from driftline.errors import UserError
-from driftline.metrics.intervals import seed_interval
-from driftline.report.analysis.aggregate import DIFFERENCE, cut
-from driftline.report.analysis.estimates import Measured, measured
+from driftline.report.analysis.aggregate import DIFFERENCE
+from driftline.report.analysis.estimates import Estimate, estimate_from_seeds, estimates
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.highlights import FROZEN
 
 
-def gains(group: Group, over: str = FROZEN, metric: str = "oec", stat: str = "final") -> dict[str, Measured]:
-    """The gain of every other method, over the seeds that it has in common with `over`; none without such seeds.
+def gains(group: Group, baseline: str = FROZEN, metric: str = "oec", stat: str = "final") -> dict[str, Estimate]:
+    """Return the gain of every other method over `baseline`, on common seeds.
 
-    `over` is a method as tables call it; without its settings, if that leaves no doubt.
+    `baseline` is the display name of a method, without its settings if that is unambiguous.
     """
-    cells = measured(group, metric, stat)
-    base = [over] if over in cells else [method for method in cells if method.partition("(")[0] == over]
-    if len(base) > 1:
-        raise UserError(f"'{over}' may be any of {', '.join(base)}: say which, with its settings")
-    if not base:
+    scores = estimates(group, metric, stat)
+    matches = (
+        [baseline] if baseline in scores else [method for method in scores if method.partition("(")[0] == baseline]
+    )
+    if len(matches) > 1:
+        raise UserError(f"'{baseline}' may be any of {', '.join(matches)}: name one with its settings")
+    if not matches:
         return {}
-    under = cells[base[0]]
-    found = {method: _minus(cell.by_seed, under.by_seed) for method, cell in cells.items() if method not in base}
+    base = scores[matches[0]]
+    differences = {m: _differences(score.by_seed, base.by_seed) for m, score in scores.items() if m not in matches}
     return {
-        method: replace(mean_of(by_seed, DIFFERENCE), n=min(cells[method].n, under.n), unit=under.unit)
-        for method, by_seed in found.items()
+        method: replace(estimate_from_seeds(by_seed, DIFFERENCE), n=min(scores[method].n, base.n), unit=base.unit)
+        for method, by_seed in differences.items()
         if by_seed
     }
 
 
-def mean_of(by_seed: Mapping[int, float], within: tuple[float, float]) -> Measured:
-    """The mean of one number per seed; its t-interval takes two of them and is cut at the ends of `within`.
-
-    >>> mean_of({0: 0.1, 1: 0.3}, (-1, 1)).low, mean_of({0: 0.1}, (-1, 1)).low
-    (-1.0, nan)
-    """
-    values = list(by_seed.values())
-    low, high = seed_interval(values) if len(values) > 1 else (math.nan, math.nan)
-    return Measured(float(np.mean(values)), *cut(low, high, *within), by_seed)
-
-
-def _minus(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-    return {seed: one[seed] - other[seed] for seed in one if seed in other}
+def _differences(a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
+    return {seed: a[seed] - b[seed] for seed in a if seed in b}

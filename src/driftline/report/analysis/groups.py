@@ -1,4 +1,4 @@
-"""Runs that may be compared stand together: same benchmark, data, model, options and rules of revealing."""
+"""Groups of comparable runs: same benchmark, data, model, options and rules of revealing labels."""
 
 from __future__ import annotations
 
@@ -21,19 +21,29 @@ HEAD = ("benchmark", "data", "model")
 
 @dataclass(frozen=True)
 class Group:
-    """Runs in which nothing differs but the method and the seed."""
+    """Runs that differ only in method and seed."""
 
     title: str
     runs: tuple[Run, ...]
     labels: Mapping[str, str]
-    """The method of each run, by the run's key, as tables and charts call it."""
+    """Display name of the method, by run key."""
     older: Mapping[str, str] = field(default_factory=dict)
-    """The users' files of which other runs used a newer version: the hash and date of the one that these used."""
+    """User files of which other runs used a newer version: short hash and date of the version used here."""
 
     @property
     def card(self) -> dict[str, Any]:
-        """The card of the first run; what it says of the protocol holds for all."""
+        """The card of the first run; its protocol holds for all runs."""
         return self.runs[0].card
+
+    @property
+    def benchmark(self) -> str:
+        return str(self.card["run"]["benchmark"])
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the benchmark."""
+        options: dict[str, Any] = self.card["run"]["options"]
+        return options
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -41,54 +51,59 @@ class Group:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """All rows of scores, with columns for method and seed."""
+        """All scores, with columns for method and seed."""
         scores = Record(self.runs).scores
         return scores.assign(method=scores["run"].map(dict(self.labels)))
 
     @cached_property
     def by_oracle(self) -> tuple[str, ...]:
-        """Methods whose settings were chosen on the very streams that they are tested on."""
+        """Methods whose settings were selected on the test streams."""
         return tuple(sorted({self.labels[run.key] for run in self.runs if _by_oracle(run.card)}))
+
+    @property
+    def notes(self) -> list[str]:
+        """Caveats that apply to all numbers of the group."""
+        return []
 
     def runs_of(self, method: str) -> tuple[Run, ...]:
         return tuple(run for run in self.runs if self.labels[run.key] == method)
 
 
 def groups(record: Record) -> tuple[Group, ...]:
-    """The record's runs in groups, sorted by title; a run that is given twice counts once.
+    """Return the runs of a record in groups, sorted by title.
 
-    Runs that used an older version of a user's file are groups of their own.
+    A run given twice counts once. Runs that used an older version of a user's file form groups of their own.
     """
     members: dict[Hashable, list[Run]] = defaultdict(list)
-    once = {run.key: run for run in record.runs}.values()
-    older = older_versions(once)
-    for run in once:
-        members[_hashable(_setting(run.card, older.get(run.key)))].append(run)
-    settings = [_setting(runs[0].card, older.get(runs[0].key)) for runs in members.values()]
+    runs = {run.key: run for run in record.runs}.values()
+    older = older_versions(runs)
+    for run in runs:
+        members[_hashable(_comparison_key(run.card, older.get(run.key)))].append(run)
+    keys = [_comparison_key(group[0].card, older.get(group[0].key)) for group in members.values()]
     made = [
         Group(
-            _title(setting, settings),
+            _title(key, keys),
             tuple(sorted(runs, key=lambda run: (run.method, run.seed))),
             _labels(runs),
             older.get(runs[0].key, {}),
         )
-        for setting, runs in zip(settings, members.values(), strict=True)
+        for key, runs in zip(keys, members.values(), strict=True)
     ]
     return tuple(sorted(made, key=lambda group: group.title))
 
 
 def newest(record: Record) -> list[Group]:
-    """The groups without those of older versions of a user's file: such a version is no setting of its own."""
+    """Return the groups without those of older versions of a user's file."""
     return [group for group in groups(record) if not group.older]
 
 
 def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """By run key, the users' files of which a comparable run used a newer version, and the version that it used."""
-    return superseded(runs, lambda card: _hashable(_setting(card)))
+    """Return by run key the user files of which a comparable run used a newer version, with the version used."""
+    return superseded(runs, lambda card: _hashable(_comparison_key(card)))
 
 
-def _setting(card: Mapping[str, Any], older: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What must be the same for two runs to be comparable, flat, by the names used in a spec."""
+def _comparison_key(card: Mapping[str, Any], older: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return what two comparable runs share, flat, by the names of a spec."""
     run = card["run"]
     parts = {
         "data": run["data"]["settings"],
@@ -107,44 +122,41 @@ def _setting(card: Mapping[str, Any], older: Mapping[str, str] | None = None) ->
     }
 
 
-def together(found: Iterable[Group], free: Iterable[str]) -> list[tuple[str, list[Group]]]:
-    """Groups that differ in nothing but the settings named `free`, and what tells each such set from the others.
+def group_ignoring(found: Iterable[Group], ignored: Iterable[str]) -> list[tuple[str, list[Group]]]:
+    """Return sets of groups that differ only in the `ignored` settings, each with the settings that identify it.
 
-    `model` frees the model's name, `data.` everything that begins so.
+    `model` ignores the name of the model, `data.` every setting that starts with it.
     """
     sets: dict[Hashable, list[Group]] = defaultdict(list)
     fixed: dict[Hashable, dict[str, Any]] = {}
-    free = tuple(free)
+    ignored = tuple(ignored)
     for group in found:
         setting = {
             key: value
-            for key, value in _setting(group.card, group.older).items()
-            if key not in free and not any(key.startswith(name) for name in free if name.endswith("."))
+            for key, value in _comparison_key(group.card, group.older).items()
+            if key not in ignored and not any(key.startswith(name) for name in ignored if name.endswith("."))
         }
         fixed[_hashable(setting)] = setting
         sets[_hashable(setting)].append(group)
     differing = _differing(fixed.values())
-    told = {name: " · ".join(f"{key}={setting.get(key)}" for key in differing) for name, setting in fixed.items()}
-    return sorted(((told[name], members) for name, members in sets.items()), key=lambda pair: pair[0])
+    texts = {name: " · ".join(f"{key}={setting.get(key)}" for key in differing) for name, setting in fixed.items()}
+    return sorted(((texts[name], members) for name, members in sets.items()), key=lambda pair: pair[0])
 
 
-def _title(setting: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
-    """Benchmark, data, model and sequence of shifts, then what tells this group from others with the same."""
-    shifts = f"{setting['benchmark']}.shifts"
-    head = [*HEAD, *([shifts] if shifts in setting else [])]
-    alike = [other for other in others if all(other.get(key) == setting[key] for key in head)]
+def _title(key: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
+    """Return benchmark, data, model and sequence of shifts, and the settings that differ from similar groups."""
+    shifts = f"{key['benchmark']}.shifts"
+    head = [*HEAD, *([shifts] if shifts in key else [])]
+    alike = [other for other in others if all(other.get(name) == key[name] for name in head)]
     differing = _differing(alike)
-    if any(key.startswith("data.") for key in differing):
-        differing = [key for key in differing if key != "fingerprint"]  # it differs because the settings do
-    told = [f"{key}={setting[key]}" for key in differing if key in setting]
-    return " · ".join([*(str(setting[key]) for key in head), *told])
+    if any(name.startswith("data.") for name in differing):
+        differing = [name for name in differing if name != "fingerprint"]  # it differs because the settings do
+    settings = [f"{name}={key[name]}" for name in differing if name in key]
+    return " · ".join([*(str(key[name]) for name in head), *settings])
 
 
 def _labels(runs: Iterable[Run]) -> dict[str, str]:
-    """Labels by run; where two methods share one, the settings that tell them apart are added.
-
-    Settings that were chosen on the test are marked wherever the method is named.
-    """
+    """Return the display name of each run's method, with the settings that differ where two methods share a name."""
     named: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for run in runs:
         label = f"{run.method}{BY_ORACLE if _by_oracle(run.card) else ''}"
@@ -152,32 +164,30 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
     labels = {}
     for label, settings in named.items():
         differing = _differing(settings.values())
-        for key, given in settings.items():
-            told = ", ".join(f"{name}={given.get(name)}" for name in differing)
-            labels[key] = f"{label} [{told}]" if told else label
+        for key, values in settings.items():
+            text = ", ".join(f"{name}={values.get(name)}" for name in differing)
+            labels[key] = f"{label} [{text}]" if text else label
     return labels
 
 
 def _by_oracle(card: Mapping[str, Any]) -> bool:
-    contest = card["run"].get("contest")
-    return contest is not None and contest["rule"] == "oracle"
+    search = card["run"].get("contest")
+    return search is not None and search["rule"] == "oracle"
 
 
 def _selection(card: Mapping[str, Any]) -> str:
-    """How settings were chosen, in few words; two searches of one size are told apart by the start of a hash."""
-    contest = card["run"].get("contest")
-    if contest is None:
+    """Return how settings were selected; a short hash distinguishes searches of the same size."""
+    search = card["run"].get("contest")
+    if search is None:
         return "none"
-    return f"best of {len(contest['points'])} by {contest['rule']} ({hash_of(contest)[:4]})"
+    return f"best of {len(search['points'])} by {search['rule']} ({hash_of(search)[:4]})"
 
 
 def _differing(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The keys that do not have the same value in all mappings, in order of appearance."""
-    seen: dict[str, set[Hashable]] = {}
+    """Return the keys whose values are not the same in all mappings, in order of appearance."""
     mappings = list(mappings)
-    for key in dict.fromkeys(key for mapping in mappings for key in mapping):
-        seen[key] = {_hashable(mapping.get(key)) for mapping in mappings}
-    return [key for key, values in seen.items() if len(values) > 1]
+    keys = dict.fromkeys(key for mapping in mappings for key in mapping)
+    return [key for key in keys if len({_hashable(mapping.get(key)) for mapping in mappings}) > 1]
 
 
 def _hashable(content: Any) -> Hashable:

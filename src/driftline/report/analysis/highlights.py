@@ -1,8 +1,8 @@
-"""Bold and italic as Seq-to-Final (Ji, Alaa, Sontag, Appendix E) has them.
+"""Bold and italic numbers by the rules of Seq-to-Final (Ji, Alaa, Sontag, Appendix E).
 
-Within a line of methods, a number is italic if it is within .02 of the oracle or better, and bold if it is italic or
-within .02 of the best method; the oracle competes with no one. A mean over lines is judged by its differences from
-the oracle, or from each line's best: it is marked if their average is less than one standard deviation below 0.
+In a row of methods, a number is italic if it is at most .02 below the oracle, and bold if it is italic or at most .02
+below the best method; the oracle is not ranked. A mean over rows is judged by its differences from the oracle, or from
+the best of each row: it is highlighted if their average is less than one standard deviation below 0.
 """
 
 from __future__ import annotations
@@ -13,72 +13,73 @@ from dataclasses import dataclass
 import numpy as np
 
 NEAR = 0.02
-SLACK = 1e-9  # .60 - .58 is a little more than .02 in binary
+SLACK = 1e-9  # .60 - .58 is slightly more than .02 in binary
 ORACLE, BASELINE, FROZEN = "oracle", "baseline", "frozen"
 BY_ORACLE = " (settings by ORACLE)"
-"""Stands behind the name of a method whose settings were chosen on the very streams that it is tested on."""
+"""Suffix of a method whose settings were selected on the test streams."""
 
 Values = Mapping[str, float]
 """A number for each method."""
 
 
 @dataclass(frozen=True)
-class Mark:
-    """How a number is set."""
+class Highlight:
+    """Style of a number in a table."""
 
     bold: bool = False
     italic: bool = False
 
 
-PLAIN = Mark()
+PLAIN = Highlight()
 
 
-def competes(method: str) -> bool:
-    """Whether a method knows no more than the others."""
+def is_ranked(method: str) -> bool:
+    """Return whether a method sees no more than the others."""
     return method != ORACLE and BY_ORACLE not in method
 
 
-def marks(line: Values) -> dict[str, Mark]:
-    """The marks of one line.
+def highlights(row: Values) -> dict[str, Highlight]:
+    """Return the highlights of one row.
 
-    >>> found = marks({"oracle": 0.70, "lp-ft": 0.68, "seq-ft": 0.66, "baseline": 0.65})
-    >>> [(method, mark.bold, mark.italic) for method, mark in found.items()]
+    >>> found = highlights({"oracle": 0.70, "lp-ft": 0.68, "seq-ft": 0.66, "baseline": 0.65})
+    >>> [(method, style.bold, style.italic) for method, style in found.items()]
     [('lp-ft', True, True), ('seq-ft', True, False), ('baseline', False, False)]
     """
     return {
-        method: _mark(to_best=_near([value - _best(line)]), to_oracle=_near(_from_oracle([line], method)))
-        for method, value in line.items()
-        if competes(method)
+        method: _highlight(to_best=_near([value - _best(row)]), to_oracle=_near(_from_oracle([row], method)))
+        for method, value in row.items()
+        if is_ranked(method)
     }
 
 
-def mean_marks(lines: Sequence[Values]) -> dict[str, Mark]:
-    """The marks of the means over lines; a method is judged by the lines that have it."""
+def highlights_of_means(rows: Sequence[Values]) -> dict[str, Highlight]:
+    """Return the highlights of the means over rows; a method is judged by the rows that have it."""
     found = {}
-    for method in dict.fromkeys(method for line in lines for method in line if competes(method)):
-        from_best = [line[method] - _best(line) for line in lines if method in line]
-        found[method] = _mark(to_best=_on_par(from_best), to_oracle=_on_par(_from_oracle(lines, method)))
+    for method in dict.fromkeys(method for row in rows for method in row if is_ranked(method)):
+        from_best = [row[method] - _best(row) for row in rows if method in row]
+        to_oracle = _within_one_std(_from_oracle(rows, method))
+        found[method] = _highlight(to_best=_within_one_std(from_best), to_oracle=to_oracle)
     return found
 
 
-def _mark(to_best: bool, to_oracle: bool) -> Mark:
-    return Mark(bold=to_best or to_oracle, italic=to_oracle)
+def _highlight(to_best: bool, to_oracle: bool) -> Highlight:
+    return Highlight(bold=to_best or to_oracle, italic=to_oracle)
 
 
-def _best(line: Values) -> float:
-    return max(value for method, value in line.items() if competes(method))
+def _best(row: Values) -> float:
+    return max(value for method, value in row.items() if is_ranked(method))
 
 
-def _from_oracle(lines: Iterable[Values], method: str) -> list[float]:
-    return [line[method] - line[ORACLE] for line in lines if method in line and ORACLE in line]
+def _from_oracle(rows: Iterable[Values], method: str) -> list[float]:
+    return [row[method] - row[ORACLE] for row in rows if method in row and ORACLE in row]
 
 
 def _near(differences: Sequence[float]) -> bool:
     return bool(differences) and min(differences) >= -NEAR - SLACK
 
 
-def _on_par(differences: Sequence[float]) -> bool:
-    """Whether the average is less than one (population) standard deviation below 0."""
+def _within_one_std(differences: Sequence[float]) -> bool:
+    """Return whether the average is less than one (population) standard deviation below 0."""
     if not differences:
         return False
     below = -float(np.mean(differences))

@@ -1,4 +1,4 @@
-"""What learners showed of their inside, such as the size of their scales, over time."""
+"""Curves of the diagnostics that learners report, such as the norm of their scale parameters."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ import numpy as np
 import pandas as pd
 
 from driftline.record import Run
-from driftline.report.analysis.aggregate import over_seeds
+from driftline.report.analysis.aggregate import mean_over_seeds
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.repeats import BENCHMARK
 
-POINTS = 100  # of a curve
+MAX_POINTS = 100
 KEYS = ["method", "gauge", "time"]
 
 
-def growth(group: Group) -> pd.DataFrame:
-    """Each method's gauges by images seen: means over seeds with intervals; empty if none were shown on such a stream.
+def diagnostic_curves(group: Group) -> pd.DataFrame:
+    """Return each method's diagnostics by images seen, means over seeds; empty without such a stream of batches.
 
-    Of a long run the last value in each of 100 stretches of time is taken.
+    A long run is thinned to the last value in each of 100 stretches of time.
     """
-    ours = group.card["run"]["benchmark"] == BENCHMARK
-    rows = [row for run in group.runs if ours for row in _gauges(run, group.labels[run.key])]
+    is_stream = {"batch", "images"} <= group.options.keys()
+    rows = [row for run in group.runs if is_stream for row in _diagnostics(run, group.labels[run.key])]
     if not rows:
         return pd.DataFrame()
     frame = pd.DataFrame(rows).groupby([*KEYS, "seed"], sort=False, as_index=False)["value"].mean()
     frame = frame.assign(low=np.nan, high=np.nan, n=1, unit="runs")
-    gauges = {name: k for k, name in enumerate(dict.fromkeys(frame["gauge"]))}
-    means = over_seeds(frame, KEYS).reset_index()
-    return means.sort_values(KEYS, key=lambda column: column.map(gauges) if column.name == "gauge" else column)
+    order = {name: k for k, name in enumerate(dict.fromkeys(frame["gauge"]))}
+    means = mean_over_seeds(frame, KEYS).reset_index()
+    return means.sort_values(KEYS, key=lambda column: column.map(order) if column.name == "gauge" else column)
 
 
-def _gauges(run: Run, label: str) -> Iterator[dict[str, Any]]:
+def _diagnostics(run: Run, label: str) -> Iterator[dict[str, Any]]:
     table = run.table("gauges")
     if table.empty:
         return
     options = run.card["run"]["options"]
     steps = np.unique(table["step"])
-    kept = [part[-1] for part in np.array_split(steps, min(POINTS, len(steps)))]
+    kept = [part[-1] for part in np.array_split(steps, min(MAX_POINTS, len(steps)))]
     table = table[table["step"].isin(kept)]
     for step, gauge, value in zip(table["step"], table["gauge"], table["value"], strict=True):
         seen = min((int(step) + 1) * options["batch"], options["images"])

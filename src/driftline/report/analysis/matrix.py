@@ -1,6 +1,6 @@
-"""Methods by benchmarks: each benchmark's headline number for each method, or why there is none.
+"""Methods by benchmarks: the primary metric of each benchmark for each method, or the reason why it is missing.
 
-The cells come from what `driftline run matrix` wrote beside the runs, the numbers from the runs themselves.
+The cells come from the file that `driftline run matrix` writes next to the runs, the numbers from the runs.
 """
 
 from __future__ import annotations
@@ -19,86 +19,85 @@ from driftline.engine.matrix import FOLDER
 from driftline.errors import Damaged, UserError
 from driftline.metrics.comparisons import Difference, average_ranks, paired
 from driftline.record import Record, Run, log
-from driftline.report.analysis.aggregate import differences
+from driftline.report.analysis.aggregate import paired_differences
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.highlights import BASELINE, FROZEN, ORACLE
-from driftline.report.analysis.pareto import headline
+from driftline.report.analysis.pareto import primary_column
 from driftline.report.analysis.ranking import rank
-from driftline.report.analysis.result_table import Cell, Column, ResultTable, by_seed, tabulate
+from driftline.report.analysis.result_table import Column, ResultTable, Score, scores_by_seed, tabulate
 
-SHOWN = {"inputs": "inputs only", "errors": "labels of errors", "labels": "all labels"}
-DEEPEST = 45  # percent of colour behind the largest difference of a column: numbers must stay readable
+MAX_SHADE = 45  # percent of color behind the largest gain of a column: numbers must stay legible
 
 
 @dataclass(frozen=True)
-class Square:
+class MatrixCell:
     """A method in a benchmark."""
 
     label: str
-    """The method with the settings that it has here."""
+    """The method with its settings in this benchmark."""
     uses: str
     reason: str
-    cell: Cell | None = None
+    score: Score | None = None
     rank: float | None = None
     gain: Difference | None = None
-    """Paired by seed with the method that stands still; none for that one itself."""
-    tint: int = 0
-    """How strongly the gain colours the square, from -45 to 45 percent."""
+    """Paired by seed with the baseline; None for the baseline itself."""
+    shade: int = 0
+    """Color of the cell by its gain, from -45 to 45 percent."""
 
     @property
-    def why(self) -> str:
-        """The first sentence of the reason; the rest names other methods and benchmarks."""
+    def short_reason(self) -> str:
+        """The first sentence of the reason."""
         return self.reason.partition(". ")[0]
 
 
 @dataclass(frozen=True)
-class Head:
+class MatrixColumn:
     """A benchmark of the matrix."""
 
     benchmark: str
     question: str
     reveals: str
-    column: Column | None = None
+    metric: Column | None = None
     setting: str = ""
-    reference: str = ""
-    """The method that gains are counted from."""
+    baseline: str = ""
+    """The method that gains are relative to."""
 
 
 @dataclass(frozen=True)
-class View:
-    """A matrix to look at: `squares` are by method and by benchmark."""
+class MatrixView:
+    """A matrix of methods and benchmarks; `cells` are by method and benchmark."""
 
-    heads: tuple[Head, ...]
+    columns: tuple[MatrixColumn, ...]
     methods: tuple[str, ...]
     seeds: int
-    squares: Mapping[tuple[str, str], Square]
+    cells: Mapping[tuple[str, str], MatrixCell]
     ranks: Mapping[str, float]
-    """The mean rank of each method that has a number in every column in which methods compete."""
+    """Mean rank of each method that has a score in every column with two methods or more."""
 
-    def row(self, method: str) -> list[tuple[Head, Square]]:
-        return [(head, self.squares[method, head.benchmark]) for head in self.heads]
+    def row(self, method: str) -> list[tuple[MatrixColumn, MatrixCell]]:
+        return [(column, self.cells[method, column.benchmark]) for column in self.columns]
 
     @cached_property
     def reasons(self) -> list[str]:
-        """Why squares are empty, in a sentence, each once, in the order of reading."""
-        squares = (square for method in self.methods for _, square in self.row(method))
-        return list(dict.fromkeys(square.why for square in squares if square.why))
+        """The reasons for missing scores, each once, in reading order."""
+        cells = (cell for method in self.methods for _, cell in self.row(method))
+        return list(dict.fromkeys(cell.short_reason for cell in cells if cell.short_reason))
 
     @property
     def title(self) -> str:
-        return f"{len(self.methods)} methods in {len(self.heads)} benchmarks"
+        return f"{len(self.methods)} methods in {len(self.columns)} benchmarks"
 
 
-def views(record: Record) -> list[View]:
-    """Every matrix that these runs belong to."""
+def views(record: Record) -> list[MatrixView]:
+    """Return every matrix that the runs of a record belong to."""
     runs = {run.key: run for run in record.runs}
     folders = dict.fromkeys(run.folder.parent.parent / FOLDER for run in record.runs)
     contents = _contents(path for folder in folders for path in sorted(folder.glob("*.json")))
     return [view(content, runs) for content in contents if any(runs.keys() & cell["keys"] for cell in content["cells"])]
 
 
-def needed(record: Record) -> list[View]:
-    """The same, or an error that says how to make one."""
+def require_views(record: Record) -> list[MatrixView]:
+    """Return every matrix of a record, or raise an error if there is none."""
     found = views(record)
     if not found:
         raise UserError(
@@ -115,97 +114,95 @@ def _contents(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
             log.warning(f"note: a matrix is left out. {damage}")
 
 
-def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> View:
-    """A matrix from its cells and the runs that there are."""
-    heads, squares, scores, better = [], {}, {}, {}
-    for said in content["benchmarks"]:
-        benchmark = said["name"]
+def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> MatrixView:
+    """Return a matrix from the content of its file and the runs that exist."""
+    columns, placed, scores, better = [], {}, {}, {}
+    for described in content["benchmarks"]:
+        benchmark = described["name"]
         cells = [cell for cell in content["cells"] if cell["benchmark"] == benchmark]
-        head = Head(benchmark, registry.get("benchmark", benchmark).question, said["reveals"])
+        column = MatrixColumn(benchmark, registry.get("benchmark", benchmark).question, described["reveals"])
         table = _table(benchmark, cells, runs)
         if table:
-            head = _head(head, table)
-            known = by_seed(table.group.scores, head.column) if head.column else {}
+            column = _column(column, table)
+            known = scores_by_seed(table.group.scores, column.metric) if column.metric else {}
             scores[benchmark] = {method: dict(values) for method, values in known.items() if method != ORACLE}
-            better[benchmark] = head.column.better if head.column else "higher"
-        heads.append(head)
-        squares.update(_squares(head, cells, table, len(content["seeds"])))
+            better[benchmark] = column.metric.better if column.metric else "higher"
+        columns.append(column)
+        placed.update(_cells(column, cells, table, len(content["seeds"])))
     methods = tuple(content["methods"])
-    return View(tuple(heads), methods, len(content["seeds"]), squares, mean_ranks(scores, better))
+    return MatrixView(tuple(columns), methods, len(content["seeds"]), placed, mean_ranks(scores, better))
 
 
-def _table(benchmark: str, cells: Sequence[Mapping[str, Any]], runs: Mapping[str, Run]) -> ResultTable | None:
-    """The runs of a column as one table, in which a method has the matrix's name for it."""
+def _table(benchmark: str, cells: Iterable[Mapping[str, Any]], runs: Mapping[str, Run]) -> ResultTable | None:
+    """Return the results of a column, with methods named as in the matrix."""
     labels = {key: cell["method"] for cell in cells for key in cell["keys"] if key in runs}
     if not labels:
         return None
     return tabulate(Group(benchmark, tuple(runs[key] for key in labels), labels))
 
 
-def _head(head: Head, table: ResultTable) -> Head:
-    card = table.group.card["run"]
-    reference = next((name for name in (FROZEN, BASELINE) if name in table.group.methods), "")
-    setting = f"{card['data']['name']}, {card['model']['name']}"
-    column = headline(table) or next(iter(table.columns), None)
-    return replace(head, column=column, setting=setting, reference=reference)
+def _column(column: MatrixColumn, table: ResultTable) -> MatrixColumn:
+    run = table.group.card["run"]
+    baseline = next((name for name in (FROZEN, BASELINE) if name in table.group.methods), "")
+    setting = f"{run['data']['name']}, {run['model']['name']}"
+    metric = primary_column(table) or next(iter(table.columns), None)
+    return replace(column, metric=metric, setting=setting, baseline=baseline)
 
 
-def _squares(
-    head: Head, cells: Sequence[Mapping[str, Any]], table: ResultTable | None, seeds: int
-) -> dict[tuple[str, str], Square]:
+def _cells(
+    column: MatrixColumn, cells: Sequence[Mapping[str, Any]], table: ResultTable | None, seeds: int
+) -> dict[tuple[str, str], MatrixCell]:
+    scores = table.scores(column.metric) if table and column.metric else {}
     found = {}
     for cell in cells:
-        number = None
-        if table and head.column:
-            number = table.cell(cell["method"], head.column.metric, head.column.stat)
-        reason = cell["reason"] or ("" if number else "not finished, or without a score")
-        found[cell["method"], head.benchmark] = Square(cell["label"], cell["uses"], reason, number)
-    if table is None or head.column is None:
+        score = scores.get(cell["method"])
+        reason = cell["reason"] or ("" if score else "not finished, or without a score")
+        found[cell["method"], column.benchmark] = MatrixCell(cell["label"], cell["uses"], reason, score)
+    if table is None or column.metric is None:
         return found
-    sign = 1 if head.column.better == "higher" else -1
-    ranks, gains = _ranks(found, head.column, seeds), _gains(table, head)
+    sign = 1 if column.metric.better == "higher" else -1
+    ranks, gains = _ranks(found, column.metric, seeds), _gains(table, column.metric, column.baseline)
     largest = max((abs(gain.value) for gain in gains.values() if np.isfinite(gain.value)), default=0) or 1
     return {
         place: replace(
-            square,
+            cell,
             rank=ranks.get(place[0]),
             gain=gains.get(place[0]),
-            tint=round(DEEPEST * sign * gains[place[0]].value / largest) if place[0] in gains else 0,
+            shade=round(MAX_SHADE * sign * gains[place[0]].value / largest) if place[0] in gains else 0,
         )
-        for place, square in found.items()
+        for place, cell in found.items()
     }
 
 
-def _ranks(squares: Mapping[tuple[str, str], Square], column: Column, seeds: int) -> dict[str, float]:
-    """Ranks of means; a method that lacks a seed, and the oracle, which is shown more, have none."""
+def _ranks(cells: Mapping[tuple[str, str], MatrixCell], metric: Column, seeds: int) -> dict[str, float]:
+    """Return the ranks of means; a method that lacks a seed and the oracle, which sees more labels, are not ranked."""
     values = {
-        method: square.cell.value
-        for (method, _), square in squares.items()
-        if square.cell and square.cell.seeds == seeds and method != ORACLE
+        method: cell.score.value
+        for (method, _), cell in cells.items()
+        if cell.score and cell.score.seeds == seeds and method != ORACLE
     }
-    return dict(zip(values, average_ranks(list(values.values()), column.better).tolist(), strict=True))
+    return dict(zip(values, average_ranks(list(values.values()), metric.better).tolist(), strict=True))
 
 
-def _gains(table: ResultTable, head: Head) -> dict[str, Difference]:
-    """How far each method is from the one that stands still, on common seeds."""
-    assert head.column is not None
-    known = by_seed(table.group.scores, head.column)
-    still = known.get(head.reference)
-    if not still:
+def _gains(table: ResultTable, metric: Column, baseline: str) -> dict[str, Difference]:
+    """Return the difference of each method from the baseline, on common seeds."""
+    scores = scores_by_seed(table.group.scores, metric)
+    base = scores.get(baseline)
+    if not base:
         return {}
-    found = {m: paired(differences(values, still)) for m, values in known.items() if m != head.reference}
-    return {method: gain for method, gain in found.items() if np.isfinite(gain.value)}
+    gains = {m: paired(paired_differences(values, base)) for m, values in scores.items() if m != baseline}
+    return {method: gain for method, gain in gains.items() if np.isfinite(gain.value)}
 
 
 def mean_ranks(scores: Mapping[str, Mapping[str, Mapping[int, float]]], better: Mapping[str, str]) -> dict[str, float]:
-    """By method, over the columns; of methods that are in every column with two methods or more.
+    """Return the mean rank over columns of each method that is in every column with two methods or more.
 
     >>> column = {"a": {0: 0.9}, "b": {0: 0.8}, "c": {0: 0.7}}
     >>> mean_ranks({"x": column, "y": {"a": {0: 0.5}, "b": {0: 0.6}}}, {"x": "higher", "y": "higher"})
     {'a': 1.5, 'b': 1.5}
     """
-    found = rank(scores)
-    if found is None:
+    ranking = rank(scores)
+    if ranking is None:
         return {}
-    each = [average_ranks(row, better[title]) for title, row in zip(found.seeds, found.means, strict=True)]
-    return dict(zip(found.methods, np.mean(each, axis=0).tolist(), strict=True))
+    ranks = ranking.ranks([better[title] for title in ranking.seeds])
+    return dict(zip(ranking.methods, ranks.mean(axis=0).tolist(), strict=True))

@@ -1,72 +1,70 @@
-"""What accuracy costs: each method's headline number against its compute, and the frontier of those worth it."""
+"""Scores against compute, and the Pareto front."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from driftline.report.analysis.curves import NUMBERS, Series, plain
+from driftline.report.analysis.curves import ESTIMATE_COLUMNS, Series, json_value
+from driftline.report.analysis.estimates import FINAL
 from driftline.report.analysis.frozen_baseline import STREAM
-from driftline.report.analysis.highlights import competes
-from driftline.report.analysis.result_table import FINAL, Cell, Column, ResultTable
+from driftline.report.analysis.highlights import is_ranked
+from driftline.report.analysis.result_table import Column, ResultTable, Score
 
-LEADING = ((FINAL, "mean"), (STREAM, "mean"), ("ood", "mean"))  # what a benchmark's answer is about, if not its first
+PRIMARY = ((FINAL, "mean"), (STREAM, "mean"), ("ood", "mean"))  # where it is not the first share
 
 
 @dataclass(frozen=True)
-class Price:
-    """What a method reaches, and for how much compute."""
+class CostPoint:
+    """A method's score and its compute."""
 
     method: str
     gmac: float
-    cell: Cell
-    worth: bool
-    """Whether it is on the frontier: no other method is as good for less, or better for as much."""
+    score: Score
+    on_front: bool
+    """No other method is as good for less compute, or better for the same."""
 
 
-def headline(table: ResultTable) -> Column | None:
-    """The number that stands for accuracy: what the benchmark's answer is about, else its first share."""
-    known = {(column.metric, column.stat): column for column in table.columns if _has_cells(table, column)}
-    for name in LEADING:
+def primary_column(table: ResultTable) -> Column | None:
+    """Return the primary metric of the benchmark, else the first share."""
+    known = {(column.metric, column.stat): column for column in table.columns if table.scores(column)}
+    for name in PRIMARY:
         if name in known:
             return known[name]
     return next((column for column in known.values() if column.share and column.better == "higher"), None)
 
 
-def prices(table: ResultTable, column: Column) -> list[Price]:
-    """The methods whose compute was counted, from the cheapest; the oracle, which is shown more, does not compete."""
+def cost_points(table: ResultTable, column: Column) -> list[CostPoint]:
+    """Return the methods whose compute was counted, from the cheapest; methods that see more are never on the front."""
+    scores = table.scores(column)
     found = [
-        (row.method, row.gmac, cell)
+        (row.method, row.gmac, scores[row.method])
         for row in table.rows
-        if row.gmac is not None and (cell := table.cell(row.method, column.metric, column.stat))
+        if row.gmac is not None and row.method in scores
     ]
-    fair = [(gmac, cell.value) for method, gmac, cell in found if competes(method)]
-    made = [
-        Price(method, gmac, cell, competes(method) and not dominated((gmac, cell.value), fair))
-        for method, gmac, cell in found
+    ranked = [(gmac, score.value) for method, gmac, score in found if is_ranked(method)]
+    points = [
+        CostPoint(method, gmac, score, is_ranked(method) and not is_dominated((gmac, score.value), ranked))
+        for method, gmac, score in found
     ]
-    return sorted(made, key=lambda price: (price.gmac, price.cell.value))
+    return sorted(points, key=lambda point: (point.gmac, point.score.value))
 
 
-def dominated(one: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
-    """Whether another (cost, value) is at least as good in both and better in one.
+def is_dominated(point: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
+    """Return whether another (cost, value) is at least as good in both and better in one.
 
-    >>> dominated((2.0, 0.5), [(1.0, 0.5)]), dominated((2.0, 0.5), [(2.0, 0.5), (1.0, 0.4), (3.0, 0.9)])
+    >>> is_dominated((2.0, 0.5), [(1.0, 0.5)]), is_dominated((2.0, 0.5), [(2.0, 0.5), (1.0, 0.4), (3.0, 0.9)])
     (True, False)
     """
-    cost, value = one
-    return any(c <= cost and v >= value and (c, v) != one for c, v in others)
+    cost, value = point
+    return any(c <= cost and v >= value and (c, v) != point for c, v in others)
 
 
-def rows(found: Sequence[Price]) -> Series:
-    """The rows of the chart."""
-    made = [
-        [one.method, float(f"{one.gmac:.4g}"), "yes" if one.worth else "no"]
-        + [plain(getattr(one.cell, name)) for name in NUMBERS]
-        for one in found
+def cost_series(points: Sequence[CostPoint]) -> Series:
+    """Return the rows of the chart."""
+    rows = [
+        [point.method, float(f"{point.gmac:.4g}"), "yes" if point.on_front else "no"]
+        + [json_value(getattr(point.score, name)) for name in ESTIMATE_COLUMNS]
+        for point in points
     ]
-    return Series(["method", "gmac", "frontier", *NUMBERS], made)
-
-
-def _has_cells(table: ResultTable, column: Column) -> bool:
-    return any(table.cell(row.method, column.metric, column.stat) for row in table.rows)
+    return Series(["method", "gmac", "frontier", *ESTIMATE_COLUMNS], rows)

@@ -1,4 +1,4 @@
-"""What papers printed for the cell that a run fills, and whether the run was as large as theirs."""
+"""Published numbers that correspond to a run, and whether the run has the scale of the paper."""
 
 from __future__ import annotations
 
@@ -7,61 +7,61 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from driftline import published
+from driftline.published.numbers import ANY_FILES, FILES, FULL_SCALE, IMAGES, Published, lookup, published_name
 
 Numbers = dict[tuple[str, str], float]
 """By metric and statistic."""
 
 
-def printed(card: Mapping[str, Any], label: str) -> dict[str, Numbers]:
-    """What stands in papers for this method on the data, protocol and model of a card, by source."""
+def published_values(card: Mapping[str, Any], label: str) -> dict[str, Numbers]:
+    """Return the published values of a method on the data, protocol and model of a card, by source."""
     benchmark, protocol = card["run"]["benchmark"], card["protocol"].get("protocol", "")
-    method = published.printed_as(benchmark, label)
-    found: dict[str, Numbers] = defaultdict(dict)
+    method = published_name(benchmark, label)
+    values: dict[str, Numbers] = defaultdict(dict)
     for number in numbers(card, card["data"]["name"], protocol, card["run"]["model"]["name"]):
         if number.method == method:
-            found[number.source][number.metric, number.stat] = number.value
-    return found
+            values[number.source][number.metric, number.stat] = number.value
+    return values
 
 
-def numbers(card: Mapping[str, Any], data: str, protocol: str, model: str | None = None) -> list[published.Published]:
-    """What was printed for data under a protocol, to stand beside a run; nothing beside a user's own data."""
-    return [] if is_private(card) else published.numbers(card["run"]["benchmark"], data, protocol, model)
+def numbers(card: Mapping[str, Any], data: str, protocol: str, model: str | None = None) -> list[Published]:
+    """Return the numbers published for data under a protocol; none if the run used private data."""
+    return [] if is_private(card) else lookup(card["run"]["benchmark"], data, protocol, model)
 
 
 def is_private(card: Mapping[str, Any]) -> bool:
-    """Whether a run's data are a user's own files: no paper's numbers belong beside them.
+    """Return whether the data of a run are a user's own files, which no published number is about.
 
-    Class folders in a run of a paper's full size are taken for that paper's images, which have no dataset of their own.
+    Class folders in a full-scale run are assumed to be the images of the paper, which have no dataset of their own.
     """
     name, settings = card["run"]["data"]["name"], card["run"]["data"]["settings"]
-    if name in published.ANY_FILES or ":" in name:
+    if name in ANY_FILES or ":" in name:
         return name != "image-folders" or not full_scale(card)
     given = settings.get("files") or []
     files = [given] if isinstance(given, str) else given
-    return any(PurePath(file).name not in published.FILES.get(name, ()) for file in files)
+    return any(PurePath(file).name not in FILES.get(name, ()) for file in files)
 
 
-def cited(card: Mapping[str, Any], source: str) -> str:
-    """How a source is named beside a run: with a warning if the run is not of its size."""
+def source_note(card: Mapping[str, Any], source: str) -> str:
+    """Return the name of a source, marked if the run is smaller than the paper's."""
     return source if full_scale(card) else f"{source} (full scale)"
 
 
 def full_scale(card: Mapping[str, Any]) -> bool:
-    """Whether a run has the sizes, network and grid of what was printed; a benchmark may not say what they were."""
+    """Return whether a run has the sizes, network and grid of the paper."""
     run = card["run"]
-    said = {**{f"model.{key}": value for key, value in run["model"]["settings"].items()}, **run["options"]}
-    usual = dict(published.FULL_SCALE.get(run["benchmark"], {}))
+    settings = {**{f"model.{key}": value for key, value in run["model"]["settings"].items()}, **run["options"]}
+    usual = dict(FULL_SCALE.get(run["benchmark"], {}))
     if run["benchmark"] == "test-time":
-        usual["images"] = published.IMAGES.get(run["options"]["order"], usual["images"])
+        usual["images"] = IMAGES.get(run["options"]["order"], usual["images"])
     if run["options"].get("shifts") == "time" and not _portraits(run["options"]):
         return False
-    said["oracle"] = None if said.get("oracle") == 20000 else said.get("oracle")
-    return all(said.get(key) == value for key, value in usual.items()) and _sizes(run["options"].get("sizes"))
+    settings["oracle"] = None if settings.get("oracle") == 20000 else settings.get("oracle")
+    return all(settings.get(key) == value for key, value in usual.items()) and _sizes(run["options"].get("sizes"))
 
 
 def _portraits(options: Mapping[str, Any]) -> bool:
-    """Whether time is cut as in the paper: decades from 1930, and all from 2000 on as the last."""
+    """Return whether periods are those of the paper: decades from 1930, and all from 2000 on as the last."""
     first, final = str(options["first"])[:4], str(options["final"])[:4]
     return (options["period"], first, final) == ("decade", "1930", "2000")
 

@@ -1,4 +1,8 @@
-"""Methods ranked over groups of runs."""
+"""Mean ranks of methods over groups of runs: datasets, models, sequences.
+
+In each group methods are ranked by their means over the seeds that all of them have. Methods that were not run in every
+group are not ranked, nor is the oracle, which sees more labels.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +12,39 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from driftline.metrics.comparisons import average_ranks
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import competes
-from driftline.report.analysis.result_table import Column, by_seed
+from driftline.report.analysis.highlights import is_ranked
+from driftline.report.analysis.result_table import Column, scores_by_seed
 
 Scores = Mapping[str, Mapping[int, float]]
-"""Of one setting: by method, by seed."""
+"""Scores of one group: by method, by seed."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods over settings: a table of means with a row per setting, and what was left out of it."""
+    """Methods over groups: mean scores with a row per group, and what was left out."""
 
     methods: list[str]
     seeds: dict[str, list[int]]
-    """Of each setting that counts, those that all methods have."""
+    """Common seeds of each ranked group."""
     means: np.ndarray
     missing: list[str]
-    """Methods that are not in every setting."""
-    idle: list[str]
-    """Settings without a common seed."""
+    """Methods that are not in every group."""
+    without_seed: list[str]
+    """Groups without a common seed."""
+
+    def ranks(self, better: Sequence[str]) -> np.ndarray:
+        """Return the ranks in each group; `better` is the direction of each."""
+        return np.stack([average_ranks(row, way) for row, way in zip(self.means, better, strict=True)])
 
 
 def rank(scores: Mapping[str, Scores]) -> Ranking | None:
-    """The methods that all settings have, in those where they share a seed; None if there are not two of each."""
-    several = {title: one for title, one in scores.items() if len(one) > 1}  # one method alone has no rank
-    every = sorted({method for one in several.values() for method in one})
-    methods = [method for method in every if all(method in one for one in several.values())]
-    common = {title: _common(one, methods) for title, one in several.items()} if len(methods) > 1 else {}
+    """Rank the methods that all groups have; None if there are not two methods and two groups with common seeds."""
+    several = {title: group for title, group in scores.items() if len(group) > 1}  # one method alone has no rank
+    every = sorted({method for group in several.values() for method in group})
+    methods = [method for method in every if all(method in group for group in several.values())]
+    common = {title: _common_seeds(group, methods) for title, group in several.items()} if len(methods) > 1 else {}
     seeds = {title: found for title, found in common.items() if found}
     if len(seeds) < 2:
         return None
@@ -44,12 +53,12 @@ def rank(scores: Mapping[str, Scores]) -> Ranking | None:
     return Ranking(methods, seeds, np.array(means), missing, [title for title in common if title not in seeds])
 
 
-def known_scores(group: Group, column: Column) -> Scores:
+def ranked_scores(group: Group, column: Column) -> Scores:
     """Return the finite scores of ranked methods, by method and seed."""
-    found = by_seed(group.scores, column)
-    kept = {m: {s: v for s, v in values.items() if math.isfinite(v)} for m, values in found.items() if competes(m)}
-    return {method: values for method, values in kept.items() if values}
+    scores = scores_by_seed(group.scores, column)
+    finite = {m: {s: v for s, v in values.items() if math.isfinite(v)} for m, values in scores.items() if is_ranked(m)}
+    return {method: values for method, values in finite.items() if values}
 
 
-def _common(scores: Scores, methods: Sequence[str]) -> list[int]:
+def _common_seeds(scores: Scores, methods: Sequence[str]) -> list[int]:
     return sorted(set.intersection(*(set(scores[method]) for method in methods)))

@@ -1,4 +1,4 @@
-"""How the settings of methods were chosen before they were run: the rule, the winner, and what the choice took."""
+"""How the settings of methods were selected: the rule, the result, and its cost."""
 
 from __future__ import annotations
 
@@ -8,81 +8,83 @@ from typing import Any
 
 from driftline.jobs import told
 from driftline.report.analysis.groups import Group
+from driftline.report.format import format_amount
 
 HEADER = ("method", "rule", "chosen", "settings", "trials", "spared", "GMAC to choose")
 
 PHASES = "final-valid"
 SETTINGS = ("lr", "weight_decay", "dropout", "strength", "top")
-"""What fits of a phase may differ in, as cards call it."""
+"""Settings in which the fits of a phase may differ, as cards name them."""
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The choice of one method; a contest is the same for all seeds."""
+class SelectedSettings:
+    """The selection of one method; a search is the same for all seeds."""
 
     method: str
     rule: str
     settings: dict[str, Any]
-    """Those that won."""
-    competed: int
-    """How many settings there were, or fits in a run."""
+    """The selected values."""
+    candidates: int
+    """Number of candidate settings, or of fits in a run."""
     failed: int
-    """How many of them dropped out because a trial failed or had no score."""
-    trials: int
-    spared: int
-    """Trials that were not needed because the winner was settled without them."""
+    """Candidates excluded because a run failed or had no score."""
+    runs: int
+    skipped: int
+    """Runs that were not needed to decide."""
     gmac: float | None
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As a table has it, under `HEADER`."""
+        """The texts of a table row under `HEADER`."""
         rule = f"{self.rule.upper()} (the test itself)" if self.rule == "oracle" else self.rule
-        settings = f"{self.competed}{f' ({self.failed} failed)' if self.failed else ''}"
-        cost = "–" if self.gmac is None else f"{self.gmac:.3g}" if self.gmac < 100 else f"{self.gmac:,.0f}"
-        return (self.method, rule, told(self.settings), settings, str(self.trials), str(self.spared), cost)
+        candidates = f"{self.candidates}{f' ({self.failed} failed)' if self.failed else ''}"
+        counts = (candidates, str(self.runs), str(self.skipped), format_amount(self.gmac))
+        return (self.method, rule, told(self.settings), *counts)
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The same to compute with."""
-        won = {f"chosen {name}": value for name, value in self.settings.items()}
-        return {**won, "settings": self.competed, "trials": self.trials, "spared": self.spared, "gmac": self.gmac}
+        """The same as numbers."""
+        selected = {f"chosen {name}": value for name, value in self.settings.items()}
+        counts = {"settings": self.candidates, "trials": self.runs, "spared": self.skipped, "gmac": self.gmac}
+        return {**selected, **counts}
 
 
-def chosen(group: Group) -> list[Chosen]:
-    """What each method of a group that had a choice has chosen, before its runs or in them; nothing if none had."""
-    found = {one.method: one for one in (*contests(group), *phases(group))}
+def selected_settings(group: Group) -> list[SelectedSettings]:
+    """Return the selection of each method that had candidates, made before its runs or within them."""
+    found = {one.method: one for one in (*from_search(group), *from_validation(group))}
     return [found[method] for method in group.methods if method in found]
 
 
-def phases(group: Group) -> list[Chosen]:
-    """Methods that chose between fits of their own, in every run anew; a run's own bill has what that took."""
+def from_validation(group: Group) -> list[SelectedSettings]:
+    """Return the selections that methods made between fits in each run; their cost is part of the run."""
     found = []
     for method in group.methods:
         cards = [run.card for run in group.runs_of(method)]
-        picks = [card["protocol"]["chosen"][-1] for card in cards if card["protocol"].get("chosen")]  # in the last
-        said = cards[0]["protocol"].get("selection") or ""
-        if len(picks) < len(cards) or cards[0]["run"].get("contest") or not said.startswith(PHASES):
+        last = [card["protocol"]["chosen"][-1] for card in cards if card["protocol"].get("chosen")]
+        selection = cards[0]["protocol"].get("selection") or ""
+        if len(last) < len(cards) or cards[0]["run"].get("contest") or not selection.startswith(PHASES):
             continue
-        tried = [card["protocol"]["trials"] for card in cards]
-        if max(tried) < 2:
-            continue  # there was one fit, and nothing to choose
-        settings = {name: _by_seeds([pick.get(name, 0) for pick in picks]) for name in _searched(cards[0], picks)}
-        found.append(Chosen(method, PHASES, settings, max(tried), 0, sum(tried), 0, None))
+        fits = [card["protocol"]["trials"] for card in cards]
+        if max(fits) < 2:
+            continue  # one fit: there was nothing to select
+        settings = {name: _by_seeds([fit.get(name, 0) for fit in last]) for name in _searched(cards[0], last)}
+        found.append(SelectedSettings(method, PHASES, settings, max(fits), 0, sum(fits), 0, None))
     return found
 
 
-def _searched(card: dict[str, Any], picks: list[dict[str, Any]]) -> list[str]:
-    """Settings of which several were tried; a card leaves out what is 0."""
+def _searched(card: dict[str, Any], fits: list[dict[str, Any]]) -> list[str]:
+    """Return the settings with several candidates; a card omits those that are 0."""
     options = card["run"]["options"]
     return [
         name
         for name in SETTINGS
-        if len(options.get(name) or ()) > 1 or (name not in options and any(name in pick for pick in picks))
+        if len(options.get(name) or ()) > 1 or (name not in options and any(name in fit for fit in fits))
     ]
 
 
 def _by_seeds(values: list[Any]) -> Any:
-    """A value that all seeds chose, or each with how many did.
+    """Return the value that all seeds selected, or each value with its number of seeds.
 
     >>> _by_seeds([0.01, 0.01]), _by_seeds([0.01, 0.1, 0.01])
     (0.01, '0.01 (2 seeds) or 0.1 (1)')
@@ -94,25 +96,25 @@ def _by_seeds(values: list[Any]) -> Any:
     return " or ".join([f"{first} ({most} seed{'s' * (most > 1)})", *(f"{value} ({n})" for value, n in others)])
 
 
-def contests(group: Group) -> list[Chosen]:
-    """What each method chose in a contest before its runs."""
+def from_search(group: Group) -> list[SelectedSettings]:
+    """Return the selections made by a hyper-parameter search before the runs."""
     found = []
     for method in group.methods:
         card = group.runs_of(method)[0].card
-        contest, protocol = card["run"].get("contest"), card["protocol"]
-        if contest is None or not protocol.get("chosen"):
+        search, protocol = card["run"].get("contest"), card["protocol"]
+        if search is None or not protocol.get("chosen"):
             continue
-        names, winner = contest["points"][0], protocol["chosen"][0]
+        names, selected = search["points"][0], protocol["chosen"][0]
         macs = card["compute"].get("selection_macs")
         found.append(
-            Chosen(
+            SelectedSettings(
                 method=method,
-                rule=contest["rule"],
-                settings={name: winner[name] for name in names},
-                competed=len(contest["points"]),
+                rule=search["rule"],
+                settings={name: selected[name] for name in names},
+                candidates=len(search["points"]),
                 failed=sum(point.get("out", "").startswith(("failed", "a trial has")) for point in protocol["tried"]),
-                trials=protocol["trials"],
-                spared=protocol.get("spared_trials", 0),
+                runs=protocol["trials"],
+                skipped=protocol.get("spared_trials", 0),
                 gmac=None if macs is None else macs / 1e9,
             )
         )

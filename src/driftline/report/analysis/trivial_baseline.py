@@ -1,8 +1,8 @@
-"""The trivial baseline of a group of runs: one constant answer per run, scored as if it were a method's.
+"""The trivial baseline of a group of runs: one constant answer per run, scored like a method.
 
 The constant is the most frequent class among all labels in the run's record, or their mean for numbers: with hindsight,
-so that no constant that a learner could have chosen in time is expected to do better. The answers of a run are
-replaced by it and the benchmark's own metrics are computed, so that a new benchmark has its baseline without a line.
+so no constant that a learner could choose in time is expected to do better. The answers of a run are replaced by it and
+scored with the metrics of the benchmark, so every benchmark has this baseline.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pandas as pd
 
 from driftline import registry
 from driftline.record import Run
-from driftline.report.analysis.highlights import competes
+from driftline.report.analysis.highlights import is_ranked
 from driftline.tasks import Classification, Regression, Task, TextToText
 from driftline.texts import accepted
 
 if TYPE_CHECKING:
     from driftline.report.analysis.groups import Group
-    from driftline.report.analysis.result_table import Cell, ResultTable
+    from driftline.report.analysis.result_table import ResultTable, Score
 
 NAME = "trivial baseline"
 PROTOCOL = (
@@ -34,13 +34,13 @@ PROTOCOL = (
 
 
 @dataclass(frozen=True)
-class Constant(Run):
-    """A run in which every answer is replaced by one and the same."""
+class ConstantRun(Run):
+    """A run with every answer replaced by a constant."""
 
     @cached_property
     def labels(self) -> pd.Series:
-        """The label of each example in the record, once; empty if the record has none."""
-        tables = [super(Constant, self).table(name) for name in ("answers", "probes")]
+        """The label of each recorded example, once; empty if the record has none."""
+        tables = [super(ConstantRun, self).table(name) for name in ("answers", "probes")]
         found = [table[["id", "truth"]] for table in tables if {"id", "truth"} <= set(table)]
         return pd.concat(found).drop_duplicates("id")["truth"] if found else pd.Series(dtype=object)
 
@@ -53,7 +53,7 @@ class Constant(Run):
         return (accepted(most) or ("",))[0] if isinstance(self._task, TextToText) else most
 
     def table(self, name: str) -> pd.DataFrame:
-        """`answers` or `probes` with the constant in place of the predictions; other tables are empty."""
+        """Return `answers` or `probes` with the constant as prediction; other tables are empty."""
         frame = super().table(name) if name in ("answers", "probes") else pd.DataFrame()
         if "truth" not in frame:
             return frame
@@ -72,14 +72,14 @@ class Constant(Run):
 
 
 def trivial_notes(table: ResultTable) -> list[str]:
-    """Return what the baseline is, and which methods do not beat it."""
+    """Return the definition of the baseline, and the methods that do not beat it."""
     if table.trivial is None:
         return []
     return [PROTOCOL, *not_above(table)]
 
 
 def not_above(table: ResultTable) -> list[str]:
-    """Return a caution if methods do not beat the baseline in the primary quality metric: their interval has it."""
+    """Return a warning if the interval of a method contains the baseline in the primary metric, or is worse."""
     k = _primary(table)
     baseline = table.trivial.cells[k] if table.trivial and table.columns else None
     if baseline is None:
@@ -95,21 +95,21 @@ def not_above(table: ResultTable) -> list[str]:
 
 
 def _primary(table: ResultTable) -> int:
-    """The place of the first column by which the benchmark chooses settings, or else of the first column."""
+    """Return the index of the first column that the benchmark selects settings by, else 0."""
     places = {(column.metric, column.stat): k for k, column in enumerate(table.columns)}
     chosen_by = registry.get("benchmark", table.group.card["run"]["benchmark"]).options.chosen_by
     return next((places[pair] for pair in chosen_by if pair in places), 0)
 
 
-def _beats(cell: Cell, baseline: Cell, better: str) -> bool:
-    """Whether the whole interval of a method is better than the baseline's value."""
+def _beats(cell: Score, baseline: Score, better: str) -> bool:
+    """Return whether the whole interval of a method is better than the value of the baseline."""
     end = cell.low if better == "higher" else cell.high
     end = cell.value if np.isnan(end) else end
     return end > baseline.value if better == "higher" else end < baseline.value
 
 
 def trivial_scores(group: Group) -> pd.DataFrame:
-    """The summaries of the baseline's scores by seed, with the columns of a group's scores; empty without labels."""
+    """Return the summary scores of the baseline by seed; empty without labels."""
     benchmark = registry.get("benchmark", group.card["run"]["benchmark"])
     rows = [benchmark().score(run).assign(seed=run.seed) for run in _constants(group) if len(run.labels)]
     if not rows:
@@ -121,9 +121,9 @@ def trivial_scores(group: Group) -> pd.DataFrame:
     return summary
 
 
-def _constants(group: Group) -> Iterator[Constant]:
-    """For each seed the runs of one method: labels are the same for all."""
+def _constants(group: Group) -> Iterator[ConstantRun]:
+    """Yield for each seed the runs of one method: labels are the same for all methods."""
     for seed in dict.fromkeys(run.seed for run in group.runs):
         runs = [run for run in group.runs if run.seed == seed]
-        method = min((group.labels[run.key] for run in runs), key=lambda name: (not competes(name), name))
-        yield from (Constant(run.folder) for run in runs if group.labels[run.key] == method)
+        method = min((group.labels[run.key] for run in runs), key=lambda name: (not is_ranked(name), name))
+        yield from (ConstantRun(run.folder) for run in runs if group.labels[run.key] == method)

@@ -1,4 +1,4 @@
-"""How methods look: one colour, dash and shape each, the same in every section of a page."""
+"""Colors, dashes and shapes of methods, the same in every section of a page."""
 
 from __future__ import annotations
 
@@ -7,73 +7,97 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from driftline.report.figures.charts import COLOURS, DASHES, SHAPES
-
-CHANNELS = {"color": "colour", "strokeDash": "dash", "shape": "shape"}
+# Okabe and Ito's colors, which color-blind readers can distinguish; black is left to text, yellow comes late.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#A6761D", "#8C8C8C")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
+SHAPES = ("circle", "triangle-up", "square", "diamond")
+RED, WHITE, BLUE = "#B2182B", "#FFFFFF", "#2166AC"
+NEUTRAL = "#A9B2BD"
+CHANNELS = {"color": "color", "strokeDash": "dash", "shape": "shape"}
 METHOD = "method"
 
 
-@dataclass(frozen=True)
-class Look:
-    """What a method is told by; the dash and the shape matter once the colours are used up."""
+def color(index: int) -> str:
+    """Return the color of the method at this index."""
+    return COLORS[index % len(COLORS)]
 
-    colour: str
+
+def dash(index: int) -> list[int]:
+    """Return the dash pattern, which changes when the colors repeat."""
+    return DASHES[index // len(COLORS) % len(DASHES)]
+
+
+def shape(index: int) -> str:
+    """Return the shape of marks: one per dash pattern, and another one when colors and dashes repeat together.
+
+    >>> shape(0), shape(8), shape(32)
+    ('circle', 'triangle-up', 'triangle-up')
+    """
+    cycle, dashed = divmod(index // len(COLORS), len(DASHES))
+    return SHAPES[(dashed + cycle) % len(SHAPES)]
+
+
+@dataclass(frozen=True)
+class Style:
+    """Look of a method; dash and shape matter once the colors repeat."""
+
+    color: str
     dash: tuple[int, ...]
     shape: str
 
 
-TURNS = len(SHAPES)
-LOOKS = tuple(
-    Look(colour, tuple(dash), SHAPES[(place + turn) % TURNS])
-    for turn in range(TURNS)
+CYCLES = len(SHAPES)
+STYLES = tuple(
+    Style(color, tuple(dash), SHAPES[(place + cycle) % CYCLES])
+    for cycle in range(CYCLES)
     for place, dash in enumerate(DASHES)
-    for colour in COLOURS
+    for color in COLORS
 )
-"""First every colour, then every dash with a shape of its own, then the same dashes with other shapes."""
+"""All colors first, then all dashes with a shape each, then the same dashes with other shapes."""
 
 
-def looks(sections: Iterable[Sequence[str]]) -> dict[str, Look]:
-    """A look for each method, from the methods of each section.
+def assign_styles(sections: Iterable[Sequence[str]]) -> dict[str, Style]:
+    """Return a style for each method, given the methods of each section.
 
-    A look is taken twice only after all have been taken once; among those free, the one whose colour is rarest in the
-    section where the method first appears.
+    A style is used twice only after all have been used once. Among free styles, the one whose color is rarest in the
+    section where the method first appears is taken.
 
-    >>> found = looks([["erm", "ft"], ["ft", "tent"]])
-    >>> [found[method].colour for method in ("erm", "ft", "tent")]
+    >>> found = assign_styles([["erm", "ft"], ["ft", "tent"]])
+    >>> [found[method].color for method in ("erm", "ft", "tent")]
     ['#0072B2', '#D55E00', '#009E73']
     """
-    found: dict[str, Look] = {}
-    used: Counter[Look] = Counter()
+    styles: dict[str, Style] = {}
+    used: Counter[Style] = Counter()
     for methods in sections:
-        near = Counter(found[method].colour for method in methods if method in found)
+        near = Counter(styles[method].color for method in methods if method in styles)
         for method in methods:
-            if method not in found:
-                best = min(LOOKS, key=lambda look: (used[look], near[look.colour]))
-                found[method] = best
+            if method not in styles:
+                best = min(STYLES, key=lambda style: (used[style], near[style.color]))
+                styles[method] = best
                 used[best] += 1
-                near[best.colour] += 1
-    return found
+                near[best.color] += 1
+    return styles
 
 
-def shared(looks: Mapping[str, Look]) -> bool:
-    """Whether methods are so many that some look the same."""
-    return len(looks) > len(LOOKS)
+def has_duplicates(styles: Mapping[str, Style]) -> bool:
+    """Return whether there are more methods than styles."""
+    return len(styles) > len(STYLES)
 
 
-def paint(spec: dict[str, Any], looks: Mapping[str, Look]) -> None:
-    """Give the methods of a chart their looks; a chart of anything else stays as it is."""
-    for unit in units(spec):
+def apply_styles(spec: dict[str, Any], styles: Mapping[str, Style]) -> None:
+    """Set the styles of the methods of a chart; a chart of other things stays unchanged."""
+    for unit in unit_specs(spec):
         for channel, part in CHANNELS.items():
             encoding = unit.get("encoding", {}).get(channel, {})
             domain = encoding.get("scale", {}).get("domain", [])
-            if encoding.get("field") == METHOD and set(domain) <= looks.keys():
-                found = [getattr(looks[name], part) for name in domain]
-                encoding["scale"]["range"] = [list(one) if isinstance(one, tuple) else one for one in found]
+            if encoding.get("field") == METHOD and set(domain) <= styles.keys():
+                values = [getattr(styles[name], part) for name in domain]
+                encoding["scale"]["range"] = [list(one) if isinstance(one, tuple) else one for one in values]
 
 
-def link(spec: dict[str, Any]) -> None:
-    """Let the page hide methods of a chart and bring one to the front, through the parameters `hidden` and `focus`."""
-    linked = [unit for unit in units(spec) if unit.get("encoding", {}).get("color", {}).get("field") == METHOD]
+def make_interactive(spec: dict[str, Any]) -> None:
+    """Let the page hide or emphasize methods of a chart through the parameters `hidden` and `focus`."""
+    linked = [unit for unit in unit_specs(spec) if unit.get("encoding", {}).get("color", {}).get("field") == METHOD]
     for unit in linked:
         opacity = unit["mark"].get("opacity", 1)
         unit["transform"] = [{"filter": "indexof(hidden, datum.method) < 0"}, *unit.get("transform", [])]
@@ -85,10 +109,10 @@ def link(spec: dict[str, Any]) -> None:
         spec["params"] = [{"name": "hidden", "value": []}, {"name": "focus", "value": ""}, *spec.get("params", [])]
 
 
-def units(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The parts of a chart that have marks."""
+def unit_specs(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a chart that have marks."""
     if "layer" in spec:
         for part in spec["layer"]:
-            yield from units(part)
+            yield from unit_specs(part)
     elif "mark" in spec:
         yield spec

@@ -1,4 +1,4 @@
-"""Curves, bars and spans of time in a line of text; in letters that any terminal has, if need be."""
+"""Curves, bars and durations in a line of text, in ASCII if required."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 DIGITS = "0123456789"
 
 
-def spark(right: np.ndarray, asked: np.ndarray, width: int, plain: bool = False) -> str:
-    """How many of those asked were right, in up to `width` equal parts of time, from 0 at the bottom to 1 at the top.
+def sparkline(correct: np.ndarray, answered: np.ndarray, width: int, ascii: bool = False) -> str:
+    """Return the accuracy in up to `width` equal parts of time, from 0 at the bottom to 1 at the top.
 
-    With `plain` each letter is a digit: 7 stands for 70 to 80 percent.
+    In ASCII each character is a digit: 7 stands for 70 to 80 percent.
 
-    >>> spark(np.array([0, 1, 2, 4]), np.array([4, 4, 4, 4]), 4, plain=True)
+    >>> sparkline(np.array([0, 1, 2, 4]), np.array([4, 4, 4, 4]), 4, ascii=True)
     '0259'
-    >>> spark(np.array([0, 1, 2, 4]), np.array([4, 4, 4, 4]), 2)
+    >>> sparkline(np.array([0, 1, 2, 4]), np.array([4, 4, 4, 4]), 2)
     '▂▇'
     """
-    if not len(right):
+    if not len(correct):
         return ""
-    letters = DIGITS if plain else BLOCKS
-    parts = min(width, len(right))
-    starts = np.arange(parts) * len(right) // parts
-    shares = np.add.reduceat(right, starts) / np.maximum(np.add.reduceat(asked, starts), 1)
-    return "".join(letters[int(k)] for k in np.clip(shares * len(letters), 0, len(letters) - 1))
+    levels = DIGITS if ascii else BLOCKS
+    parts = min(width, len(correct))
+    starts = np.arange(parts) * len(correct) // parts
+    shares = np.add.reduceat(correct, starts) / np.maximum(np.add.reduceat(answered, starts), 1)
+    return "".join(levels[int(k)] for k in np.clip(shares * len(levels), 0, len(levels) - 1))
 
 
-def bar(done: int, of: int, width: int, plain: bool = False) -> str:
-    """How much is done.
+def progress_bar(done: int, total: int, width: int, ascii: bool = False) -> str:
+    """Return a bar of the share that is done.
 
-    >>> bar(1, 4, 8, plain=True), bar(4, 4, 8)
+    >>> progress_bar(1, 4, 8, ascii=True), progress_bar(4, 4, 8)
     ('##......', '████████')
     """
-    full, empty = ("#", ".") if plain else ("█", "░")
-    filled = width * done // of if of else 0
+    full, empty = ("#", ".") if ascii else ("█", "░")
+    filled = width * done // total if total else 0
     return full * filled + empty * (width - filled)
 
 
-def span(seconds: float) -> str:
-    """A time as people say it, no finer than it is known.
+def format_duration(seconds: float) -> str:
+    """Return a duration in one or two units.
 
-    >>> span(4.4), span(89), span(610), span(5000), span(200_000)
-    ('4 s', '89 s', '10 min', '1 h 23 min', '2 d 7 h')
+    >>> [format_duration(seconds) for seconds in (4.4, 89, 610, 5000, 200_000)]
+    ['4 s', '89 s', '10 min', '1 h 23 min', '2 d 7 h']
     """
     if seconds < 90:
         return f"{seconds:.0f} s"

@@ -1,4 +1,4 @@
-"""A sweep as it stands, read from the store alone: nothing is locked, written or waited for."""
+"""The state of a sweep, read from the store; nothing is locked or written."""
 
 from __future__ import annotations
 
@@ -14,62 +14,63 @@ import pyarrow.parquet as pq
 from driftline.engine.logbook import Running, Sweep, sweeps
 from driftline.errors import Damaged
 from driftline.record import Run
-from driftline.report.live.sparkline import bar, span, spark
+from driftline.report.live.sparkline import format_duration, progress_bar, sparkline
 from driftline.store import Store
 
-FEW = 5  # failures and interrupted runs that are named
-WIDTH = 24  # letters of a curve
-BAR = 12  # and of a bar: a line with both should fit into 80
+MAX_ROWS = 5  # of failures and interrupted runs
+CURVE_WIDTH = 24
+BAR_WIDTH = 12  # a row with both should fit into 80 characters
 
-Line = tuple[str, str]
-"""What is told of something, and before it what."""
+TextRow = tuple[str, str]
+"""A name, and the text about it."""
 
 
 @dataclass(frozen=True)
-class Picture:
-    """What there is to see at one moment."""
+class LiveView:
+    """The view at one moment."""
 
     lines: tuple[str, ...]
     running: bool
-    """Whether any sweep goes on."""
+    """Whether any sweep is running."""
 
 
-def picture(store: Store, now: float, height: int = 40, plain: bool = False) -> Picture:
-    """The sweeps that go on, else the latest, and the runs they are about; in about `height` lines."""
+def render(store: Store, now: float, height: int = 40, ascii: bool = False) -> LiveView:
+    """Return the running sweeps, else the latest, and their runs, in about `height` lines."""
     known = sweeps(store)
     live = [sweep for sweep, heard in known if sweep.alive(heard, now)]
-    shown = live or [sweep for sweep, _ in known[-1:]]
+    visible = live or [sweep for sweep, _ in known[-1:]]
     names = {key: name for sweep, _ in known for key, name in sweep.runs.items()}
-    lines = [headline(sweep, sweep in live, now) for sweep in shown] or [f"no sweep is known in {store.folder}"]
+    lines = [status_line(sweep, sweep in live, now) for sweep in visible] or [f"no sweep is known in {store.folder}"]
     running = {key: stage for sweep in live for key, stage in sweep.running.items()}
-    lines += _section("running", [_running(store, key, stage, now, plain) for key, stage in running.items()])
-    left = sorted(path for path in (store.folder / "work").glob("*") if path.name not in running)
-    left = [path for path in left if not store.finished(path.name)]
-    lines += _few("interrupted", [(names.get(path.name, path.name), _reached(path)) for path in left], FEW)
-    lines += _few("failed", [_failed(failure) for failure in store.failures()], FEW)
-    keys = _latest(store, [key for sweep in shown for key in sweep.runs] if shown else None)
-    room = max(FEW, height - len(lines) - 2)
-    done = [_finished(store, key, names.get(key), plain) for key in keys[:room]]
-    return Picture((*lines, *_few("finished", done, room, len(keys))), bool(live))
+    lines += _section("running", [_running(store, key, stage, now, ascii) for key, stage in running.items()])
+    partial = sorted(path for path in (store.folder / "work").glob("*") if path.name not in running)
+    partial = [path for path in partial if not store.finished(path.name)]
+    interrupted = [(names.get(path.name, path.name), _saved_steps(path)) for path in partial]
+    lines += _first_rows("interrupted", interrupted, MAX_ROWS)
+    lines += _first_rows("failed", [_failed(failure) for failure in store.failures()], MAX_ROWS)
+    keys = _latest(store, [key for sweep in visible for key in sweep.runs] if visible else None)
+    rows = max(MAX_ROWS, height - len(lines) - 2)
+    done = [_finished(store, key, names.get(key), ascii) for key in keys[:rows]]
+    return LiveView((*lines, *_first_rows("finished", done, rows, len(keys))), bool(live))
 
 
-def headline(sweep: Sweep, live: bool, now: float) -> str:
-    """A sweep in one line: how many stages are done, running, failed and waiting, and how long it may still take."""
+def status_line(sweep: Sweep, live: bool, now: float) -> str:
+    """Return a sweep in one line: stages done, running, failed and waiting, and the time left."""
     done, waiting = sweep.reused + sweep.computed, sum(sweep.waiting.values())
     total = done + waiting + len(sweep.running) + len(sweep.failed)
-    told = f"{done} of {total} stages done ({sweep.reused} reused), {len(sweep.failed)} failed"
+    counts = f"{done} of {total} stages done ({sweep.reused} reused), {len(sweep.failed)} failed"
     if live:
         left = seconds_left(sweep, now)
-        when = "time left not known yet" if left is None else f"about {span(left)} left"
-        return f"{told}, {len(sweep.running)} running, {waiting} waiting; {when}"
+        time = "time left not known yet" if left is None else f"about {format_duration(left)} left"
+        return f"{counts}, {len(sweep.running)} running, {waiting} waiting; {time}"
     unfinished = waiting + len(sweep.running)
-    return f"{told}; " + (f"stopped with {unfinished} to do: the same command resumes" if unfinished else "ended")
+    return f"{counts}; " + (f"stopped with {unfinished} to do: the same command resumes" if unfinished else "ended")
 
 
 def seconds_left(sweep: Sweep, now: float) -> float | None:
-    """What is left of the running stages, and the waiting ones at the mean time of their kind, shared by those running.
+    """Return the estimated time left: of running stages, and of waiting ones at the mean time of their kind.
 
-    None while a kind of stage is waiting of which nothing is known.
+    None while a stage is waiting whose kind has never finished.
     """
     total = 0.0
     usual = {kind: seconds / count for kind, (count, seconds) in sweep.took.items()}
@@ -96,76 +97,76 @@ def _left(stage: Running, usual: dict[str, float], now: float) -> float | None:
 
 @lru_cache(maxsize=4096)
 def _per_step(path: Path, version: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of each step in a file of answers: how right they were in sum, and how many; `version` tells rewritten files."""
+    """Return the sum of correctness and the number of answers of each step; `version` identifies rewritten files."""
     table = pq.read_table(path, columns=["step", "correct"])
-    _, place, asked = np.unique(table["step"].to_numpy(), return_inverse=True, return_counts=True)
-    return np.bincount(place, weights=table["correct"].to_numpy()), asked
+    _, place, answered = np.unique(table["step"].to_numpy(), return_inverse=True, return_counts=True)
+    return np.bincount(place, weights=table["correct"].to_numpy()), answered
 
 
-def course(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Right answers and answers per step so far, of a finished run or one on its way."""
+def accuracy_per_step(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return correct answers and all answers per step so far, of a finished or a partial run."""
     found = []
     for path in sorted(folder.glob("answers*.parquet")):
-        with suppress(OSError, ValueError):  # a run that ends at this moment takes its parts away
+        with suppress(OSError, ValueError):  # a run that finishes now removes its parts
             found.append(_per_step(path, path.stat().st_mtime_ns))
     if not found:
         return np.zeros(0), np.zeros(0)
-    right, asked = zip(*found, strict=True)
-    return np.concatenate(right), np.concatenate(asked)
+    correct, answered = zip(*found, strict=True)
+    return np.concatenate(correct), np.concatenate(answered)
 
 
-def _curve(folder: Path, plain: bool) -> str:
-    right, asked = course(folder)
-    if not len(right):
+def _curve(folder: Path, ascii: bool) -> str:
+    correct, answered = accuracy_per_step(folder)
+    if not len(correct):
         return ""
-    return f"{100 * right.sum() / asked.sum():5.1f} % right  {spark(right, asked, WIDTH, plain)}"
+    return f"{100 * correct.sum() / answered.sum():5.1f} % right  {sparkline(correct, answered, CURVE_WIDTH, ascii)}"
 
 
-def _running(store: Store, key: str, stage: Running, now: float, plain: bool) -> Line:
+def _running(store: Store, key: str, stage: Running, now: float, ascii: bool) -> TextRow:
     if not stage.of:
-        return stage.name, f"for {span(now - stage.since)}"
+        return stage.name, f"for {format_duration(now - stage.since)}"
     left = _left(stage, {}, now)
-    told = [
-        f"{bar(stage.done, stage.of, BAR, plain)} {stage.done:,}/{stage.of:,}",
-        "" if left is None else f"{span(left)} left",
-        _curve(store.work_folder(key), plain),
+    parts = [
+        f"{progress_bar(stage.done, stage.of, BAR_WIDTH, ascii)} {stage.done:,}/{stage.of:,}",
+        "" if left is None else f"{format_duration(left)} left",
+        _curve(store.work_folder(key), ascii),
     ]
-    return stage.name, "  ".join(part for part in told if part)
+    return stage.name, "  ".join(part for part in parts if part)
 
 
-def _reached(folder: Path) -> str:
-    right, _ = course(folder)
-    return f"{len(right):,} steps are safe" if len(right) else "no step is safe yet"
+def _saved_steps(folder: Path) -> str:
+    correct, _ = accuracy_per_step(folder)
+    return f"{len(correct):,} steps are safe" if len(correct) else "no step is safe yet"
 
 
-def _failed(failure: dict[str, Any]) -> Line:
+def _failed(failure: dict[str, Any]) -> TextRow:
     return f"{failure['run']['label']} seed {failure['run']['seed']}", str(failure["reason"])
 
 
 def _latest(store: Store, wanted: list[str] | None) -> list[str]:
-    """Keys of finished runs, those that finished last first; None wants all."""
+    """Return the keys of finished runs, the latest first; None for all runs."""
     cards = (store.folder / "runs").glob("*/card.json")
-    when = {path.parent.name: path.stat().st_mtime for path in cards}
-    keys = when if wanted is None else [key for key in dict.fromkeys(wanted) if key in when]
-    return sorted(keys, key=lambda key: -when[key])
+    finished_at = {path.parent.name: path.stat().st_mtime for path in cards}
+    keys = finished_at if wanted is None else [key for key in dict.fromkeys(wanted) if key in finished_at]
+    return sorted(keys, key=lambda key: -finished_at[key])
 
 
-def _finished(store: Store, key: str, name: str | None, plain: bool) -> Line:
+def _finished(store: Store, key: str, name: str | None, ascii: bool) -> TextRow:
     if name is None:
         try:
             card = Run(store.run_folder(key)).card
         except Damaged as damage:
             return key, f"damaged: {damage.reason}"
         name = f"{card['label']} seed {card['run']['seed']}"
-    return name, _curve(store.run_folder(key), plain)
+    return name, _curve(store.run_folder(key), ascii)
 
 
-def _few(title: str, lines: list[Line], most: int, count: int | None = None) -> list[str]:
-    """A section with the first of its lines, and how many more there are."""
-    more = (len(lines) if count is None else count) - most
-    return _section(title, lines[:most]) + ([f"  and {more:,} more"] if more > 0 else [])
+def _first_rows(title: str, rows: list[TextRow], limit: int, count: int | None = None) -> list[str]:
+    """Return a section with its first rows, and the number of further ones."""
+    more = (len(rows) if count is None else count) - limit
+    return _section(title, rows[:limit]) + ([f"  and {more:,} more"] if more > 0 else [])
 
 
-def _section(title: str, lines: list[Line]) -> list[str]:
-    width = max((len(name) for name, _ in lines), default=0)
-    return [title, *(f"  {name:<{width}}  {told}".rstrip() for name, told in lines)] if lines else []
+def _section(title: str, rows: list[TextRow]) -> list[str]:
+    width = max((len(name) for name, _ in rows), default=0)
+    return [title, *(f"  {name:<{width}}  {text}".rstrip() for name, text in rows)] if rows else []

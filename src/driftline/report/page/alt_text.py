@@ -1,41 +1,40 @@
-"""Charts in words, for those who hear the page: what a chart shows, and its numbers in short."""
+"""Alt text of charts: what a chart shows, with its most important numbers, for screen readers."""
 
 from __future__ import annotations
 
 from driftline.report.analysis.curves import Series
 
-SPOKEN = 8  # methods that are named; more would be heard by nobody
+MAX_METHODS = 8
 
 
-def spoken(series: Series) -> str:
-    """The course of each method from first to last, or the range of a map.
+def describe(series: Series) -> str:
+    """Return the first and last value of each method, or the range of a map.
 
-    >>> spoken(Series(["method", "time", "value"], [["erm", "a", 0.5], ["erm", "b", 0.25], ["ft", "a", 0.75]]))
+    >>> describe(Series(["method", "time", "value"], [["erm", "a", 0.5], ["erm", "b", 0.25], ["ft", "a", 0.75]]))
     'erm 0.5 to 0.25; ft 0.75.'
-    >>> spoken(Series(["time", "tau", "value"], [["a", "a", 0.5], ["a", "b", 0.25]]))
+    >>> describe(Series(["time", "tau", "value"], [["a", "a", 0.5], ["a", "b", 0.25]]))
     'From 0.25 to 0.5.'
     """
-    shown = [name for name in ("value", "count") if name in series.columns]
-    values = series.values(shown[0]) if shown else []
+    columns = [name for name in ("value", "count") if name in series.columns]
+    values = series.values(columns[0]) if columns else []
     if not values:
         return ""
     if "method" not in series.columns or "other" in series.columns:
         return f"From {min(values):.3g} to {max(values):.3g}."
-    courses = _courses(series)
-    said = [f"{method} {_course(course)}" for method, course in list(courses.items())[:SPOKEN]]
-    if len(courses) > SPOKEN:
-        said.append(f"and {len(courses) - SPOKEN} more in the table of its data")
-    return f"{'; '.join(said)}."
+    curves = _curves(series)
+    texts = [f"{method} {_ends(curve)}" for method, curve in list(curves.items())[:MAX_METHODS]]
+    if len(curves) > MAX_METHODS:
+        texts.append(f"and {len(curves) - MAX_METHODS} more in the table of its data")
+    return f"{'; '.join(texts)}."
 
 
-def _courses(series: Series) -> dict[str, list[float]]:
-    method, value = series.columns.index("method"), series.columns.index("value")
-    found: dict[str, list[float]] = {}
-    for row in series.rows:
-        if row[value] is not None:
-            found.setdefault(row[method], []).append(row[value])
-    return found
+def _curves(series: Series) -> dict[str, list[float]]:
+    curves: dict[str, list[float]] = {}
+    for row in series.records():
+        if row["value"] is not None:
+            curves.setdefault(row["method"], []).append(row["value"])
+    return curves
 
 
-def _course(values: list[float]) -> str:
+def _ends(values: list[float]) -> str:
     return " to ".join(f"{value:.3g}" for value in ([values[0], values[-1]] if len(values) > 1 else values))

@@ -1,19 +1,20 @@
-"""The front page: the question that each benchmark asks, and what the runs answer."""
+"""The front page: the question of each benchmark, and the answer of the runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.report.analysis.groups import Group
+from driftline.report.format import count_of
+from driftline.report.page.section import Section
 
-OPEN = 4  # so many answers of a benchmark are seen at once; the rest are folded
+VISIBLE = 4  # answers of a benchmark; the rest are collapsed
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A group of runs on the front page: where its section is, what it is called and what it answers."""
+class FrontEntry:
+    """A group of runs on the front page: the anchor of its section, its title, its answer and its size."""
 
     anchor: str
     title: str
@@ -22,33 +23,33 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Chapter:
+class BenchmarkAnswers:
     """A benchmark with its question and the groups that answer it."""
 
     benchmark: str
     question: str
-    entries: tuple[Entry, ...]
+    entries: tuple[FrontEntry, ...]
 
     @property
-    def seen(self) -> Sequence[Entry]:
-        return self.entries[:OPEN]
+    def visible(self) -> Sequence[FrontEntry]:
+        return self.entries[:VISIBLE]
 
     @property
-    def folded(self) -> Sequence[Entry]:
-        return self.entries[OPEN:]
+    def collapsed(self) -> Sequence[FrontEntry]:
+        return self.entries[VISIBLE:]
 
 
-def chapters(sections: Iterable[Mapping[str, Any]]) -> list[Chapter]:
-    """The sections by benchmark, in the order of the page."""
-    found: dict[tuple[str, str], list[Entry]] = {}
+def answers_by_benchmark(sections: Iterable[Section]) -> list[BenchmarkAnswers]:
+    """Return the answers of the sections by benchmark, in the order of the page."""
+    found: dict[tuple[str, str], list[FrontEntry]] = {}
     for section in sections:
-        entry = Entry(section["anchor"], section["title"], section["answer"], size(section["table"].group))
-        found.setdefault((section["benchmark"], section["question"]), []).append(entry)
-    return [Chapter(benchmark, question, tuple(entries)) for (benchmark, question), entries in found.items()]
+        entry = FrontEntry(section.anchor, section.title, section.answer, size(section.table.group))
+        found.setdefault((section.table.group.benchmark, section.question), []).append(entry)
+    return [BenchmarkAnswers(benchmark, question, tuple(entries)) for (benchmark, question), entries in found.items()]
 
 
 def size(group: Group) -> str:
-    """How much a group holds, in few words."""
+    """Return the number of methods, seeds and runs of a group."""
     seeds = max(len(group.runs_of(method)) for method in group.methods)
     parts = ((len(group.methods), "method"), (seeds, "seed"), (len(group.runs), "run"))
-    return ", ".join(f"{count} {name}{'' if count == 1 else 's'}" for count, name in parts)
+    return ", ".join(count_of(count, noun) for count, noun in parts)

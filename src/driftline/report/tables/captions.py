@@ -1,4 +1,4 @@
-"""What stands under a table, so that its numbers can be read without asking the author."""
+"""Captions and notes of result tables: the protocol, intervals, highlights and caveats."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Collection
 
 from driftline.engine.contests import rule_said
 from driftline.record import Run
-from driftline.report.analysis.frozen_baseline import STREAM, Standing, standings
+from driftline.report.analysis.estimates import FINAL
+from driftline.report.analysis.frozen_baseline import STREAM, BaselineComparison, compare_with_frozen
 from driftline.report.analysis.highlights import BASELINE, FROZEN, ORACLE
 from driftline.report.analysis.published import full_scale
-from driftline.report.analysis.repeats import OverSpeeds
-from driftline.report.analysis.result_table import FINAL, Cell, Column, ResultTable
+from driftline.report.analysis.result_table import Column, ResultTable, Score
 from driftline.report.analysis.trivial_baseline import not_above, trivial_notes
 from driftline.report.format import format_false_alarm, format_interval, format_points, format_value
 
@@ -43,7 +43,7 @@ TOLD = {
 
 
 def caption(table: ResultTable) -> str:
-    """One sentence from the protocol card: what was run on what, and what the methods were shown."""
+    """Return one sentence from the protocol card: the runs, the data, and what is revealed to the methods."""
     card, protocol = table.group.card, table.group.card["protocol"]
     times = f"{len(protocol['periods'])} times, " if "periods" in protocol else ""
     return (
@@ -53,10 +53,9 @@ def caption(table: ResultTable) -> str:
 
 
 def notes(table: ResultTable) -> list[str]:
-    """Which intervals, what the marks mean, and whatever else bears on the numbers."""
+    """Return notes on intervals, highlights, selection of settings, and caveats."""
     lines = [_intervals(table), _marks(table), *trivial_notes(table)]
-    lines += table.group.said() if isinstance(table.group, OverSpeeds) else []
-    lines += [*_selection(table), *_trials(table)]
+    lines += [*table.group.notes, *_selection(table), *_trials(table)]
     lines += [FALSE_ALARMS] if any(format_false_alarm(cell.false_alarm) for cell in table.cells()) else []
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
@@ -70,10 +69,10 @@ def notes(table: ResultTable) -> list[str]:
 
 
 def _selection(table: ResultTable) -> list[str]:
-    """By which rule the settings of methods that had a choice were chosen."""
-    found = [contest for run in table.group.runs if (contest := run.card["run"].get("contest"))]
-    said = dict.fromkeys(rule_said(contest["rule"], contest["metrics"]) for contest in found)
-    return [f"Settings were chosen before the runs ({text}); the cards have the scores of all." for text in said]
+    """Return the rules by which settings were selected."""
+    searches = [search for run in table.group.runs if (search := run.card["run"].get("contest"))]
+    rules = dict.fromkeys(rule_said(search["rule"], search["metrics"]) for search in searches)
+    return [f"Settings were chosen before the runs ({rule}); the cards have the scores of all." for rule in rules]
 
 
 def _trials(table: ResultTable) -> list[str]:
@@ -90,17 +89,17 @@ def _trials(table: ResultTable) -> list[str]:
 
 
 def formulas(table: ResultTable) -> list[tuple[str, str]]:
-    """Each column with its direction, its formula and its settings."""
+    """Return each column with its direction, its formula and its settings."""
     return [(f"{column.name} {column.arrow}", _formula(table, column)) for column in table.columns]
 
 
 def answer(table: ResultTable) -> str:
-    """The benchmark's question, answered, with a caution where methods do not beat the trivial baseline."""
+    """Return the answer to the benchmark's question, with a warning if methods do not beat the trivial baseline."""
     return " ".join([_answered(table), *not_above(table)])
 
 
 def _answered(table: ResultTable) -> str:
-    """The benchmark's question, answered in a sentence with numbers.
+    """Return the answer to the benchmark's question in one sentence with numbers.
 
     The method is the one with the best accuracy later on; a high TAS alone may come from a poor oracle.
     """
@@ -129,8 +128,8 @@ def _answered(table: ResultTable) -> str:
     )
 
 
-def _by_chance(cell: Cell) -> str:
-    """The false-alarm rate of a horizon in words."""
+def _by_chance(cell: Score) -> str:
+    """Return the false-alarm rate of a horizon as a phrase."""
     return (
         "" if math.isnan(cell.false_alarm) else f", where {cell.false_alarm:.0%} of models would fail by chance alone"
     )
@@ -183,7 +182,7 @@ def _along_the_stream(table: ResultTable) -> str:
         which = "With frozen, the model that never adapts," + (
             " and no other method does better," if len(cells) > 1 else ""
         )
-    found = {one.method: one for one in standings(table.group)}
+    found = {one.method: one for one in compare_with_frozen(table.group)}
     more = f", {format_points(found[method].gain)} above the model that never adapts" if method in found else ""
     return (
         f"{which} a model is right in {number} of cases along the stream{more}. {_collapsed(found.values())} "
@@ -191,7 +190,7 @@ def _along_the_stream(table: ResultTable) -> str:
     )
 
 
-def _collapsed(found: Collection[Standing]) -> str:
+def _collapsed(found: Collection[BaselineComparison]) -> str:
     """Which methods are below the model that never adapts."""
     below = [f"{one.method} ({format_points(one.gain)})" for one in found if one.gain.value < 0]
     if not found:
@@ -216,7 +215,7 @@ def _value(table: ResultTable, method: str, metric: str) -> float:
     return cell.value if cell else float("-inf")
 
 
-def _said(cell: Cell, share: bool) -> str:
+def _said(cell: Score, share: bool) -> str:
     return f"{format_value(cell.value, share)}{'%' if share else ''}"
 
 
@@ -229,7 +228,7 @@ def _formula(table: ResultTable, column: Column) -> str:
 
 
 def _censored(table: ResultTable, metric: str) -> str:
-    """How many values the end of the data has cut short."""
+    """Return the number of values that are censored by the end of the data."""
     scores = table.group.scores
     each = scores[(scores["metric"] == metric) & (scores["stat"] == "each")]
     cut = int(each["censored"].sum()) if "censored" in each else 0
@@ -248,7 +247,7 @@ def _intervals(table: ResultTable) -> str:
 
 
 def _marks(table: ResultTable) -> str:
-    if any(cell.leads for cell in table.cells()):
+    if any(cell.best for cell in table.cells()):
         aside = "; the oracle, which is shown more, does not compete" if ORACLE in table.group.methods else ""
         aside += "; settings that were chosen on the test do not compete" if table.group.by_oracle else ""
         return (
@@ -276,7 +275,7 @@ def _answers(table: ResultTable) -> str:
 
 
 def _tested(run: Run) -> int:
-    """Answers given in examinations; where a benchmark has none, answers given along the way."""
+    """Return the number of answers to probes, or of all answers where a benchmark has no probes."""
     for name in ("probes", "answers"):
         if rows := run.rows(name):
             return rows

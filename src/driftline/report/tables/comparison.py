@@ -6,57 +6,60 @@ import math
 
 from driftline.errors import UserError
 from driftline.record import Record
-from driftline.report.analysis.comparisons import Pair, pairs
+from driftline.report.analysis.comparisons import Comparison, compare_pairs
 from driftline.report.analysis.groups import Group, groups
-from driftline.report.analysis.result_table import Column, headline
-from driftline.report.format import format_p, format_value
-from driftline.report.tables.sheet import Sheet
+from driftline.report.analysis.result_table import Column, headline_columns
+from driftline.report.format import NONE, format_interval, format_p, format_value
+from driftline.report.tables.model import Table, text_columns, text_row
 
 NOTE = (
     "Difference: the first less the second, which has the worse mean, on what both have; 95% interval, cut at what is "
     "possible. n of seeds: paired t test, which takes three, and beside it the exact sign-flip test, whose p cannot be "
     "below 2 / 2^n."
 )
-ALONG = "n of times: one seed in common; moving blocks of times drawn anew, which speaks of this one stream."
+OVER_TIME = "n of times: one seed in common; moving blocks of times drawn anew, which speaks of this one stream."
 CORRECTED = "p is Holm-corrected for the {count} pair(s) of this table that can be tested."
 UNTESTED = "Nothing here can be tested: that takes three seeds in common, or one and a score at ten times or more."
 
 
-def comparisons(record: Record) -> list[Sheet]:
-    """A sheet for each headline metric of each group that has two methods or more."""
-    sheets = [
-        _sheet(group, column, found)
+def comparison_tables(record: Record) -> list[Table]:
+    """Return a table for each headline metric of each group that has two methods or more."""
+    tables = [
+        _table(group, column, found)
         for group in groups(record)
-        for column in headline(group)
-        if (found := pairs(group, column))
+        for column in headline_columns(group)
+        if (found := compare_pairs(group, column))
     ]
-    if not sheets:
+    if not tables:
         raise UserError("there are no two methods to compare: run others on the same data with --methods a,b")
-    return sheets
+    return tables
 
 
-def _sheet(group: Group, column: Column, found: list[Pair]) -> Sheet:
-    apart = "difference (points)" if column.share else "difference"
-    head = ("first", "second", apart, "95% interval", "n", "p", "p by sign flips")
-    rows = tuple(
+def _table(group: Group, column: Column, pairs: list[Comparison]) -> Table:
+    difference = "difference (points)" if column.share else "difference"
+    records = (
         {
             **{"group": group.title, "metric": column.metric, "stat": column.stat},
-            **{"first": pair.first, "second": pair.second, "value": pair.found.value},
-            **{"low": pair.found.low, "high": pair.found.high, "n": pair.found.n, "unit": pair.over},
-            **{"p": pair.p, "p_flips": pair.exact},
+            **{"first": pair.first, "second": pair.second, "value": pair.difference.value},
+            **{"low": pair.difference.low, "high": pair.difference.high, "n": pair.difference.n, "unit": pair.over},
+            **{"p": pair.p, "p_flips": pair.p_sign_flip},
         }
-        for pair in found
+        for pair in pairs
     )
-    count = sum(not math.isnan(pair.p) for pair in found)
-    along = [ALONG] if any(pair.over == "times" for pair in found) else []
-    notes = (NOTE, *along, CORRECTED.format(count=count) if count else UNTESTED)
-    return Sheet(f"{group.title}: {column.name}", head, tuple(_line(pair, column.share) for pair in found), rows, notes)
+    tested = sum(not math.isnan(pair.p) for pair in pairs)
+    over_time = [OVER_TIME] if any(pair.over == "times" for pair in pairs) else []
+    return Table(
+        title=f"{group.title}: {column.name}",
+        row_header="first",
+        columns=text_columns("second", difference, "95% interval", "n", "p", "p by sign flips"),
+        rows=tuple(text_row(*_texts(pair, column.share)) for pair in pairs),
+        notes=(NOTE, *over_time, CORRECTED.format(count=tested) if tested else UNTESTED),
+        records=tuple(records),
+    )
 
 
-def _line(pair: Pair, share: bool) -> tuple[str, ...]:
-    value, low, high, n, _ = pair.found
-    interval = "–" if math.isnan(low) else f"[{format_value(low, share)}, {format_value(high, share)}]"
-    return (
-        *(pair.first, pair.second, format_value(value, share), interval, f"{n} {pair.over}"),
-        *(format_p(pair.p), format_p(pair.exact)),
-    )
+def _texts(pair: Comparison, share: bool) -> tuple[str, ...]:
+    difference = pair.difference
+    number = (format_value(difference.value, share), format_interval(difference, share) or NONE)
+    tests = (format_p(pair.p), format_p(pair.p_sign_flip))
+    return (pair.first, pair.second, *number, f"{difference.n} {pair.over}", *tests)

@@ -1,7 +1,7 @@
-r"""LaTeX that every engine compiles and that stays within the column, whatever names it holds.
+r"""Tables as LaTeX that every engine compiles and that fits the column, whatever names it holds.
 
-A table that is too wide is made smaller, with graphicx; long names are broken over lines first, so that this is seldom
-much. pdfLaTeX stops at letters it does not know. Greek ones are set as mathematics; of the rest it prints the code
+A table that is too wide is scaled down with graphicx; long names are broken over lines first, so scaling is seldom
+strong. pdfLaTeX stops at letters it does not know: Greek ones are set as mathematics, for the rest it prints the code
 point, while LuaLaTeX and XeLaTeX print the letter.
 """
 
@@ -12,9 +12,11 @@ import textwrap
 import unicodedata
 from collections.abc import Sequence
 
-NEEDS = "% needs \\usepackage{booktabs,graphicx}\n"
+from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow
+
+REQUIRED = "% needs \\usepackage{booktabs,graphicx}\n"
 FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-HEAD, NAME = 11, 36  # letters in a line of a heading, and of a name
+HEADING_WIDTH, NAME_WIDTH, SMALL_WIDTH = 11, 36, 30  # characters in a line
 SPECIAL = {
     "\\": r"\textbackslash{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -41,69 +43,106 @@ LETTERS = "ßæœøÆŒØłŁ"
 Lines = Sequence[Sequence[str]]
 
 
+def write(tables: Sequence[Table]) -> str:
+    """Return tables as LaTeX."""
+    return REQUIRED + "\n".join(_table(table) for table in tables)
+
+
+def _table(table: Table) -> str:
+    rows, below = _rows(table), [part(_headings(table.below), _rows(table.below))] if table.below else []
+    if not table.caption:
+        caption = " ".join([f"{table.title}.", *table.all_notes])
+        return environment(table.title, caption, _headings(table), rows, below=below, max_columns=table.max_columns)
+    footnotes = [f"({k}) {text}." for k, text in enumerate(table.footnotes, start=1)]
+    small = " ".join([*table.notes, *(f"{name}: {text}." for name, text in table.definitions), *footnotes])
+    return environment(table.title, table.caption, _headings(table), rows, small, table.max_columns, below)
+
+
+def _headings(table: Table) -> Lines:
+    """Return the names of the columns, and their small print below if there is any."""
+    names = [tex(table.row_header), *(broken(column.name, HEADING_WIDTH, "r") for column in table.columns)]
+    details = ["", *(tiny(column.detail, HEADING_WIDTH) for column in table.columns)]
+    return [names, details] if any(details) else [names]
+
+
+def _rows(table: Table) -> Lines:
+    return [line for row in table.rows for line in _row_lines(table, row)]
+
+
+def _row_lines(table: Table, row: TableRow) -> Lines:
+    """Return the numbers of a row, and their small print in lines below."""
+    cells = list(zip(row.cells, table.columns, strict=True))
+    small = [table.small_print(cell, column) for cell, column in cells]
+    height = max((len(lines) for lines in small), default=0)
+    padded = [[*lines, *[""] * (height - len(lines))] for lines in small]
+    below = [["", *(tiny(lines[k], SMALL_WIDTH if k else 99) for lines in padded)] for k in range(height)]
+    return [[named(row.title), *(_number(table, cell, column) for cell, column in cells)], *filter(any, below)]
+
+
+def _number(table: Table, cell: TableCell | None, column: TableColumn) -> str:
+    text = named(table.text(cell, column))
+    for command, applies in (("textit", cell and cell.highlight.italic), ("textbf", cell and cell.highlight.bold)):
+        text = f"\\{command}{{{text}}}" if applies else text
+    return text
+
+
 def environment(
     title: str,
     caption: str,
-    heads: Lines,
+    headings: Lines,
     rows: Lines,
-    under: str = "",
-    most: int = 99,
+    small_print: str = "",
+    max_columns: int = 99,
     below: Sequence[str] = (),
 ) -> str:
-    """A table to paste: caption, label, headings, numbers, and what stands beneath in small print.
+    """Return a table to paste: caption, label, headings, numbers, and small print.
 
-    Headings and rows are cells in LaTeX, the first of them names. With more than `most` columns of numbers the table
-    has several parts, one below the other. `below`: further parts.
+    Headings and rows are cells in LaTeX, the first of each a name. With more than `max_columns` columns of numbers the
+    table has several parts, one below the other. `below`: further parts.
     """
-    count = len(heads[0]) - 1
-    width = -(-count // -(-count // most))
-    parts = [part(heads, rows, slice(k, k + width)) for k in range(1, count + 1, width)]
-    small = f"\\begin{{minipage}}{{\\linewidth}}\\scriptsize {tex(under)}\\end{{minipage}}"
+    count = len(headings[0]) - 1
+    width = -(-count // -(-count // max_columns))
+    parts = [part(headings, rows, slice(k, k + width)) for k in range(1, count + 1, width)]
+    small = f"\\begin{{minipage}}{{\\linewidth}}\\scriptsize {tex(small_print)}\\end{{minipage}}"
     lines = [
         r"\begin{table}",
         r"\centering",
         r"\small",
         r"\setlength{\tabcolsep}{3pt}",
         f"\\caption{{{tex(caption)}}}{label(title)}",
-        *(f"\\par\\medskip\n{one}" for one in (*parts, *below, *([small] if under else []))),
+        *(f"\\par\\medskip\n{one}" for one in (*parts, *below, *([small] if small_print else []))),
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def part(heads: Lines, rows: Lines, columns: slice = slice(1, None)) -> str:
-    """The names and some columns of numbers; a line that says nothing here is left out."""
+def part(headings: Lines, rows: Lines, columns: slice = slice(1, None)) -> str:
+    """Return the names and some columns; lines that are empty in these columns are left out."""
 
-    def some(lines: Lines) -> list[str]:
-        return [_row([line[0], *line[columns]]) for line in lines if line[0] or any(line[columns])]
+    def select(lines: Lines) -> list[str]:
+        return [_line([line[0], *line[columns]]) for line in lines if line[0] or any(line[columns])]
 
-    number = len(heads[0][columns])
-    lines = [FIT, f"\\begin{{tabular}}{{l{'r' * number}}}", r"\toprule", *some(heads), r"\midrule", *some(rows)]
+    number = len(headings[0][columns])
+    lines = [FIT, f"\\begin{{tabular}}{{l{'r' * number}}}", r"\toprule", *select(headings), r"\midrule", *select(rows)]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}"])
 
 
-def _row(cells: Sequence[str]) -> str:
-    r"""A line of a table; the braces keep a name [x] from being read as an option of the line before.
+def _line(cells: Sequence[str]) -> str:
+    r"""Return a line of a table; the braces keep a name [x] from being read as an option of the line before.
 
-    >>> print(_row(["[x]", "1"]))
+    >>> print(_line(["[x]", "1"]))
     {}[x] & 1 \\
     """
     return f"{'{}' if cells[0] else ''}{' & '.join(cells)} \\\\"
 
 
-def heading(names: Sequence[str]) -> list[str]:
-    """The line of headings, from plain text."""
-    first, *others = names
-    return [tex(first), *(broken(name, HEAD, "r") for name in others)]
-
-
 def named(text: str) -> str:
-    """A name at the start of a line, from plain text."""
-    return broken(text, NAME, "l")
+    """Return plain text, such as a name, broken over lines if it is long."""
+    return broken(text, NAME_WIDTH, "l")
 
 
 def broken(text: str, width: int, side: str) -> str:
-    r"""Text over as many lines as it takes.
+    r"""Return text over as many lines as it takes.
 
     >>> print(broken("accuracy later on", 11, "r"))
     \shortstack[r]{accuracy\\later on}
@@ -113,12 +152,12 @@ def broken(text: str, width: int, side: str) -> str:
 
 
 def tiny(text: str, width: int = 99) -> str:
-    """Small print."""
+    """Return small print."""
     return f"\\scriptsize {broken(text, width, 'r')}" if text else ""
 
 
 def label(title: str) -> str:
-    r"""A name to refer to a table by, from its title.
+    r"""Return a label to refer to a table by, from its title.
 
     >>> print(label("Table 1: refinement · qa_2"))
     \label{tab:table-1-refinement-qa-2}
@@ -127,7 +166,7 @@ def label(title: str) -> str:
 
 
 def tex(text: str) -> str:
-    r"""Text that LaTeX shows as it is; what cannot be seen, such as control characters, is left out.
+    r"""Return text that LaTeX shows as it is; invisible characters are left out.
 
     >>> print(tex("a_b 100% --x"), tex("τ é 日"))
     a\_b 100\% -{}-x $\tau$ é \ifdefined\Umathcode 日\else[U+65E5]\fi{}

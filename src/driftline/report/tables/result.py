@@ -1,158 +1,106 @@
-"""Result tables as text: Markdown to read, LaTeX to print, CSV to compute with."""
+"""Tables of results: methods by headline metrics."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 
-from driftline.errors import unknown
-from driftline.plain import CsvText
 from driftline.record import Record
 from driftline.report.analysis.groups import groups
-from driftline.report.analysis.result_table import (
-    Cell,
-    Column,
-    ResultTable,
-    Row,
-    tabulate,
-)
-from driftline.report.analysis.selected_settings import HEADER, chosen
+from driftline.report.analysis.highlights import Highlight
+from driftline.report.analysis.result_table import Column, ResultTable, Row, Score, tabulate
+from driftline.report.analysis.selected_settings import HEADER, selected_settings
 from driftline.report.format import (
-    NONE,
     count_range,
     format_amount,
+    format_decimal,
     format_false_alarm,
-    format_interval,
+    format_percent,
     format_seeds,
-    format_value,
 )
-from driftline.report.tables import latex
 from driftline.report.tables.captions import caption, formulas, notes
+from driftline.report.tables.model import Record as CsvRecord
+from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, text_columns, text_row
 
-MOST_COLUMNS = 8  # of numbers in LaTeX: more are too small to read once they fit the page
-
-
-def result_table(record: Record) -> tuple[ResultTable, ...]:
-    """One table for each group of comparable runs."""
-    return tuple(tabulate(group) for group in groups(record))
+MAX_COLUMNS = 8  # of numbers in LaTeX: more would be too small to read
 
 
-def render(tables: Sequence[ResultTable], format: str) -> str:
-    """The tables as text: `md`, `latex` or `csv`."""
-    if format not in FORMATS:
-        raise unknown("format", format, FORMATS)
-    return FORMATS[format](tables)
+def result_tables(record: Record) -> list[Table]:
+    """Return one table for each group of comparable runs."""
+    return [result_table(tabulate(group)) for group in groups(record)]
 
 
-def _caption(table: ResultTable) -> str:
-    """What was run on what under which protocol, with how many seeds; the rest of the card is in the notes."""
-    protocol = table.group.card["protocol"].get("protocol")
-    said = [f"Protocol: {protocol}."] if protocol else []
-    return " ".join([caption(table), *said, f"Seeds per method: {count_range([row.seeds for row in table.rows])}."])
+def result_table(results: ResultTable) -> Table:
+    """Return the results of a group as a table, with selected settings below."""
+    gmac, seeds = TableColumn("GMAC", "per run"), TableColumn("seeds")
+    return Table(
+        title=results.group.title,
+        row_header="method",
+        columns=(*map(_column, results.columns), gmac, seeds),
+        rows=tuple(_row(row) for row in results.all_rows()),
+        notes=tuple(notes(results)),
+        caption=_caption(results),
+        definitions=tuple(formulas(results)),
+        below=_selected_settings(results),
+        records=tuple(_records(results)),
+        max_columns=MAX_COLUMNS,
+    )
 
 
-def _markdown(tables: Sequence[ResultTable]) -> str:
-    return "\n".join(_markdown_table(table) for table in tables)
+def _caption(results: ResultTable) -> str:
+    """Return the data, the protocol and the number of seeds."""
+    protocol = results.group.card["protocol"].get("protocol")
+    named = [f"Protocol: {protocol}."] if protocol else []
+    seeds = f"Seeds per method: {count_range([row.seeds for row in results.rows])}."
+    return " ".join([caption(results), *named, seeds])
 
 
-def _markdown_table(table: ResultTable) -> str:
-    names = ["method", *(column.title for column in table.columns), "GMAC", "seeds"]
-    lines = [
-        f"### {plain_md(table.group.title)}",
-        "",
-        piped(names),
-        piped([":--", *(["--:"] * (len(names) - 1))]),
-        *(piped(_markdown_row(table, row)) for row in table.lines()),
-        "",
-        plain_md(_caption(table)),
-        *map(plain_md, notes(table)),
-        "",
-        *(f"- {name}: {plain_md(formula)}" for name, formula in formulas(table)),
-        *_markdown_choices(table),
-    ]
-    return "\n".join(lines) + "\n"
+def _column(column: Column) -> TableColumn:
+    return TableColumn(
+        name=f"{column.word}\N{NO-BREAK SPACE}{column.arrow}",
+        detail=f"{column.stat}{', %' if column.share else ''}",
+        title=column.title,
+        format=format_percent if column.share else format_decimal,
+    )
 
 
-def _markdown_choices(table: ResultTable) -> list[str]:
-    """Which settings were chosen, if any were, and what that took."""
-    rows = [piped([plain_md(cell) for cell in one.cells]) for one in chosen(table.group)]
-    return ["", piped(HEADER), piped([":--", ":--", ":--", *["--:"] * 4]), *rows] if rows else []
+def _row(row: Row) -> TableRow:
+    cells = (score and _cell(score) for score in row.cells)
+    return TableRow(row.method, (*cells, TableCell(format_amount(row.gmac)), TableCell(format_seeds(row.seeds))))
 
 
-def _markdown_row(table: ResultTable, row: Row) -> list[str]:
-    def cell_text(column: Column, cell: Cell | None) -> str:
-        if cell is None:
-            return NONE
-        value = format_value(cell.value, column.share)
-        beside = (format_interval(cell, column.share), format_false_alarm(cell.false_alarm))
-        return " ".join([f"**{value}**" if cell.leads else value, *filter(None, beside)])
-
-    cells = (cell_text(column, cell) for column, cell in zip(table.columns, row.cells, strict=True))
-    return [plain_md(row.method), *cells, format_amount(row.gmac), format_seeds(row.seeds)]
+def _cell(score: Score) -> TableCell:
+    return TableCell(score, Highlight(bold=score.best), format_false_alarm(score.false_alarm))
 
 
-def piped(cells: Sequence[str]) -> str:
-    """A line of a Markdown table."""
-    return f"| {' | '.join(cells)} |"
+def _selected_settings(results: ResultTable) -> Table | None:
+    found = selected_settings(results.group)
+    if not found:
+        return None
+    rows = tuple(text_row(*one.cells) for one in found)
+    return Table("", HEADER[0], text_columns(*HEADER[1:], left=2), rows)
 
 
-def plain_md(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    return "".join(f"\\{c}" if c in "\\|<*`" else c for c in " ".join(text.split())).replace("](", "]\\(")
+def _records(results: ResultTable) -> Iterator[CsvRecord]:
+    for row in results.all_rows():
+        for column, score in zip(results.columns, row.cells, strict=True):
+            if score:
+                yield _record(results, row.method, column.metric, column.stat) | {
+                    **{"value": repr(score.value), "low": repr(score.low), "high": repr(score.high)},
+                    **{"interval": score.interval, "seeds": score.seeds, "n": score.n, "unit": score.unit},
+                    "best": int(score.best),
+                    "false_alarm": "" if math.isnan(score.false_alarm) else repr(score.false_alarm),
+                }
+        if row.gmac is not None:
+            counts = {"value": repr(row.gmac), "seeds": row.seeds, "n": row.seeds, "unit": "runs"}
+            yield _record(results, row.method, "gmac", "mean") | counts
+    for one in selected_settings(results.group):
+        for name, value in one.numbers.items():
+            counts = {"value": "" if value is None else value, "n": one.runs, "unit": "trials"}
+            yield _record(results, one.method, f"selection by {one.rule}", name) | counts
 
 
-def _latex(tables: Sequence[ResultTable]) -> str:
-    return latex.NEEDS + "\n".join(_latex_table(table) for table in tables)
-
-
-def _latex_table(table: ResultTable) -> str:
-    names = ["method", *(f"{column.word}\N{NO-BREAK SPACE}{column.arrow}" for column in table.columns), "GMAC", "seeds"]
-    stats = ["", *(f"{column.stat}{', %' if column.share else ''}" for column in table.columns), "per run", ""]
-    under = " ".join([*notes(table), *(f"{name}: {formula}." for name, formula in formulas(table))])
-    heads = [latex.heading(names), [latex.tiny(stat) for stat in stats]]
-    rows = [line for row in table.lines() for line in _latex_row(table, row)]
-    choices = _latex_choices(table)
-    return latex.environment(table.group.title, _caption(table), heads, rows, under, MOST_COLUMNS, choices)
-
-
-def _latex_choices(table: ResultTable) -> list[str]:
-    """Which settings were chosen, if any were, and what that took, under the numbers."""
-    rows = [[latex.named(one.cells[0]), *map(latex.tex, one.cells[1:])] for one in chosen(table.group)]
-    return [latex.part([latex.heading(HEADER)], rows)] if rows else []
-
-
-def _latex_row(table: ResultTable, row: Row) -> tuple[list[str], list[str]]:
-    """The numbers, and under them their intervals."""
-    values, intervals = [latex.named(row.method)], [""]
-    for column, cell in zip(table.columns, row.cells, strict=True):
-        value = latex.tex(format_value(cell.value if cell else None, column.share))
-        values.append(f"\\textbf{{{value}}}" if cell and cell.leads else value)
-        beside = (format_interval(cell, column.share), format_false_alarm(cell.false_alarm)) if cell else ()
-        intervals.append(latex.tiny(" ".join(filter(None, beside))))
-    values += [latex.tex(format_amount(row.gmac)), latex.tex(format_seeds(row.seeds))]
-    return values, [*intervals, "", ""]
-
-
-def _csv(tables: Sequence[ResultTable]) -> str:
-    writer = CsvText()
-    header = "group method metric stat value low high interval seeds n unit best false_alarm"
-    writer.writerow(header.split())
-    for table in tables:
-        for row in table.lines():
-            for column, cell in zip(table.columns, row.cells, strict=True):
-                if cell:
-                    numbers = (repr(cell.value), repr(cell.low), repr(cell.high), cell.interval)
-                    what = (table.group.title, row.method, column.metric, column.stat)
-                    rate = "" if math.isnan(cell.false_alarm) else repr(cell.false_alarm)
-                    writer.writerow([*what, *numbers, cell.seeds, cell.n, cell.unit, int(cell.leads), rate])
-            if row.gmac is not None:
-                what = (table.group.title, row.method, "gmac", "mean")
-                writer.writerow([*what, repr(row.gmac), "", "", "", row.seeds, row.seeds, "runs", 0, ""])
-        for one in chosen(table.group):
-            for name, value in one.numbers.items():
-                what = (table.group.title, one.method, f"selection by {one.rule}", name)
-                writer.writerow([*what, "" if value is None else value, "", "", "", 0, one.trials, "trials", 0, ""])
-    return str(writer)
-
-
-FORMATS: dict[str, Callable[[Sequence[ResultTable]], str]] = {"md": _markdown, "latex": _latex, "csv": _csv}
+def _record(results: ResultTable, method: str, metric: str, stat: str) -> CsvRecord:
+    named = {"group": results.group.title, "method": method, "metric": metric, "stat": stat}
+    number = {"value": "", "low": "", "high": "", "interval": "", "seeds": 0, "n": 0, "unit": ""}
+    return {**named, **number, "best": 0, "false_alarm": ""}

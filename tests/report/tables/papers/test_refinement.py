@@ -11,10 +11,10 @@ import pytest
 
 from driftline.errors import UserError
 from driftline.record import Record, Run
-from driftline.report.tables.paper_grid import render
-from driftline.report.tables.papers import layout
+from driftline.report.tables.papers import paper_tables
+from driftline.report.tables.render import render
 
-from ...conftest import final, refined
+from ...conftest import final, heads, refined
 
 INTERVALS = (
     "In percent: means over seeds with 95% t-intervals, or with one seed bootstrap intervals over examples, cut at 0 "
@@ -42,7 +42,7 @@ def runs(folder: Path, oec: dict[str, list[float]], **given: Any) -> list[Run]:
 
 def test_table_1_in_markdown(tmp_path: Path) -> None:
     found = runs(tmp_path, {"er(lr=0.002, every=3)": [0.60], "frozen": [0.40], "mine": [0.50]}, data="qa")
-    grids = layout(Record(found), "refinement/table-1")
+    grids = paper_tables(Record(found), "refinement/table-1")
     dash = " | –" * 9
     assert render(grids, "md").splitlines() == [
         "### Table 1: refinement · qa · mlp",
@@ -66,7 +66,7 @@ def test_table_1_in_markdown(tmp_path: Path) -> None:
 
 def test_table_1_in_latex(tmp_path: Path) -> None:
     record = Record(runs(tmp_path, {"frozen": [0.40, 0.41, 0.42], "cft": [0.50, 0.51, 0.52]}))
-    lines = render(layout(record, "refinement/table-1"), "latex").splitlines()
+    lines = render(paper_tables(record, "refinement/table-1"), "latex").splitlines()
     empty = r" & \textendash{}" * 9
     assert lines[lines.index(r"\begin{tabular}{lrrrrrrrrrrr}") :] == [
         r"\begin{tabular}{lrrrrrrrrrrr}",
@@ -86,23 +86,25 @@ def test_table_1_in_latex(tmp_path: Path) -> None:
 
 def test_offline_rows_and_full_scale_say_so(tmp_path: Path) -> None:
     record = Record(runs(tmp_path, {"offline": [0.8]}, data="qa"))
-    (grid,) = layout(record, "refinement/table-1")
+    (grid,) = paper_tables(record, "refinement/table-1")
     assert "chosen by KG" in grid.notes[-1]
     for run in record.runs:
         run.card["run"]["options"].update(episodes=100, size=64)
-    (grid,) = layout(record, "refinement/table-1")
-    assert [line.title for line in grid.lines] == ["offline", "offline in CMR Table 1"]
-    printed = dict(zip(grid.columns, grid.lines[1].entries, strict=True))
+    (grid,) = paper_tables(record, "refinement/table-1")
+    assert [line.title for line in grid.rows] == ["offline", "offline in CMR Table 1"]
+    printed = dict(zip(heads(grid), grid.rows[1].cells, strict=True))
     assert printed["UKR"] is None
     assert printed["UKR(T)"] is not None
-    assert printed["UKR(T)"].value == 0.8378
+    assert printed["UKR(T)"].estimate.value == 0.8378
 
 
 def test_variants_stand_under_the_same_columns(tmp_path: Path) -> None:
     options = {"indexing": "before", "csr": "strict"}
     scores = [final("ukr-before", 0.7), final("csr-strict", 0.6, "mean"), final("ukr", 0.1)]
-    (grid,) = layout(Record([refined(tmp_path, "cft", 0, scores, [["x"]], options=options)]), "refinement/table-1")
-    found = {name: entry.value for name, entry in zip(grid.columns, grid.lines[0].entries, strict=True) if entry}
+    (grid,) = paper_tables(
+        Record([refined(tmp_path, "cft", 0, scores, [["x"]], options=options)]), "refinement/table-1"
+    )
+    found = {name: entry.estimate.value for name, entry in zip(heads(grid), grid.rows[0].cells, strict=True) if entry}
     assert found == {"UKR(T)": 0.7, "CSR": 0.6}
 
 
@@ -113,7 +115,7 @@ def test_table_2_in_markdown(tmp_path: Path) -> None:
         *runs(tmp_path, {"frozen": [0.30], "er(every=3)": [0.35]}, data="qa", options={"beta": 0.1}),
         *runs(tmp_path, {"cft": [0.25]}, data="qa", options={"beta": 0.9}),
     ]
-    assert render(layout(Record(found), "refinement/table-2"), "md").splitlines() == [
+    assert render(paper_tables(Record(found), "refinement/table-2"), "md").splitlines() == [
         "### Table 2: gain in OEC(T)",
         "",
         "| stream | cft | er(every=3) | mir(every=3) |",
@@ -133,14 +135,16 @@ def test_table_2_in_markdown(tmp_path: Path) -> None:
 
 def test_table_2_as_csv_and_its_marks(tmp_path: Path) -> None:
     values = {"frozen": [0.40, 0.50, 0.45], "cft": [0.50, 0.60, 0.56], "er": [0.70, 0.81, 0.75]}
-    text = render(layout(Record(runs(tmp_path, values)), "refinement/table-2"), "csv")
+    text = render(paper_tables(Record(runs(tmp_path, values)), "refinement/table-2"), "csv")
     rows = {row["column"]: row for row in csv.DictReader(io.StringIO(text))}
     assert {name: (row["bold"], row["seeds"]) for name, row in rows.items()} == {"cft": ("0", "3"), "er": ("1", "3")}
     assert float(rows["er"]["value"]) == pytest.approx((0.30 + 0.31 + 0.30) / 3)
 
 
 def test_table_2_in_latex(tmp_path: Path) -> None:
-    lines = render(layout(Record(runs(tmp_path, {"frozen": [0.40], "er": [0.35]})), "refinement/table-2"), "latex")
+    lines = render(
+        paper_tables(Record(runs(tmp_path, {"frozen": [0.40], "er": [0.35]})), "refinement/table-2"), "latex"
+    )
     assert lines.splitlines()[8:] == [
         r"\begin{tabular}{lr}",
         r"\toprule",
@@ -156,8 +160,8 @@ def test_table_2_in_latex(tmp_path: Path) -> None:
 def test_what_cannot_be_laid_out(tmp_path: Path, full_record: Record) -> None:
     for name in ("refinement/table-1", "refinement/table-2"):
         with pytest.raises(UserError, match="no run of refinement: make one"):
-            layout(full_record, name)
+            paper_tables(full_record, name)
     with pytest.raises(UserError, match=r"no run of refinement has frozen beside another method.*--methods frozen"):
-        layout(Record(runs(tmp_path, {"cft": [0.5], "er": [0.6]})), "refinement/table-2")
-    with pytest.raises(UserError, match=r"no layout 'refinement/table-3'\. Did you mean"):
-        layout(full_record, "refinement/table-3")
+        paper_tables(Record(runs(tmp_path, {"cft": [0.5], "er": [0.6]})), "refinement/table-2")
+    with pytest.raises(UserError, match=r"no paper-table 'refinement/table-3'\. Did you mean"):
+        paper_tables(full_record, "refinement/table-3")

@@ -9,10 +9,11 @@ import pytest
 
 from driftline.errors import UserError
 from driftline.record import Record, Run
-from driftline.report.tables.paper_grid import Grid, render
-from driftline.report.tables.papers import layout
+from driftline.report.tables.model import Table
+from driftline.report.tables.papers import paper_tables
+from driftline.report.tables.render import render
 
-from ...conftest import summary_rows, write_run
+from ...conftest import heads, summary_rows, write_run
 
 STREAM = {
     **{("id", "mean"): 0.9, ("ood", "mean"): 0.8, ("ood", "minimum"): 0.5},
@@ -33,15 +34,15 @@ def run(folder: Path, label: str, scores: dict[tuple[str, str], float], data: st
     return write_run(folder, label, seed, summary_rows(scores), **changes)
 
 
-def numbers(grid: Grid) -> dict[str, list[float | None]]:
-    return {line.title: [entry and round(entry.value, 6) for entry in line.entries] for line in grid.lines}
+def numbers(grid: Table) -> dict[str, list[float | None]]:
+    return {line.title: [entry and round(entry.estimate.value, 6) for entry in line.cells] for line in grid.rows}
 
 
 def test_table_1_has_shares_and_horizons(tmp_path: Path) -> None:
     runs = [run(tmp_path, label, STREAM, "fmow") for label in ("mine", "ft(updates=150)")]
-    shares, horizons = layout(Record(runs), "timeline/table-1")
+    shares, horizons = paper_tables(Record(runs), "timeline/table-1")
     source = "ft(updates=150) in temporal-metrics Table 1"
-    assert shares.columns == ("ID", "OOD", "TAS")
+    assert heads(shares) == ("ID", "OOD", "TAS")
     assert numbers(shares) == {
         "ft(updates=150)": [0.9, 0.8, 0.95],
         source: [0.325, 0.271, 0.759],
@@ -55,8 +56,8 @@ def test_table_1_has_shares_and_horizons(tmp_path: Path) -> None:
 
 
 def test_table_2_has_averages_and_the_worst(tmp_path: Path) -> None:
-    (grid,) = layout(Record([run(tmp_path, "si", STREAM, "yearbook")]), "timeline/table-2")
-    assert grid.columns == ("ID avg", "OOD avg", "OOD min", "TAS avg", "TAS min")
+    (grid,) = paper_tables(Record([run(tmp_path, "si", STREAM, "yearbook")]), "timeline/table-2")
+    assert heads(grid) == ("ID avg", "OOD avg", "OOD min", "TAS avg", "TAS min")
     assert numbers(grid) == {
         "si": [0.9, 0.8, 0.5, 0.95, 0.7],
         "si in temporal-metrics Table 2": [0.938, 0.909, 0.733, 0.962, 0.758],
@@ -70,16 +71,16 @@ def test_the_best_are_bold(tmp_path: Path) -> None:
         for label, by_seed in values.items()
         for seed, value in enumerate(by_seed)
     ]
-    (grid,) = layout(Record(runs), "timeline/table-2")
-    assert {line.name: entry.mark.bold for line in grid.lines for entry in line.entries if entry} == {
+    (grid,) = paper_tables(Record(runs), "timeline/table-2")
+    assert {line.name: entry.highlight.bold for line in grid.rows for entry in line.cells if entry} == {
         **{"erm": True, "ft": True, "frozen": False}
     }
 
 
 def test_wild_time_table_1(tmp_path: Path) -> None:
     runs = [run(tmp_path, label, FIXED, data) for data in ("fmow", "yearbook") for label in ("erm-all", "ft")]
-    (grid,) = layout(Record(runs), "timeline/wild-time-table-1")
-    assert grid.columns == ("ID", "OOD avg", "OOD worst")
+    (grid,) = paper_tables(Record(runs), "timeline/wild-time-table-1")
+    assert heads(grid) == ("ID", "OOD avg", "OOD worst")
     found = numbers(grid)
     assert list(found) == [
         *("yearbook: erm-all", "yearbook: erm-all in Wild-Time Table 1"),
@@ -87,13 +88,13 @@ def test_wild_time_table_1(tmp_path: Path) -> None:
     ]
     assert found["yearbook: erm-all in Wild-Time Table 1"][:2] == [0.9799, 0.7950]
     with pytest.raises(UserError, match="with protocol=fix and the method erm-all"):
-        layout(Record([run(tmp_path, "ft", FIXED, "arxiv")]), "timeline/wild-time-table-1")
+        paper_tables(Record([run(tmp_path, "ft", FIXED, "arxiv")]), "timeline/wild-time-table-1")
 
 
 def test_wild_time_table_2(tmp_path: Path) -> None:
     runs = [run(tmp_path, "si", FIXED, "fmow"), run(tmp_path, "swa", FIXED, "yearbook")]
-    (grid,) = layout(Record(runs), "timeline/wild-time-table-2")
-    assert grid.columns == (
+    (grid,) = paper_tables(Record(runs), "timeline/wild-time-table-2")
+    assert heads(grid) == (
         *("yearbook: OOD avg", "yearbook: OOD worst"),
         *("fmow: OOD avg", "fmow: OOD worst"),
     )
@@ -106,6 +107,6 @@ def test_wild_time_table_2(tmp_path: Path) -> None:
 def test_a_protocol_without_runs_is_refused(tmp_path: Path) -> None:
     record = Record([run(tmp_path, "si", STREAM, "yearbook")])
     with pytest.raises(UserError, match="no run of timeline with protocol=fix: make one"):
-        layout(record, "timeline/wild-time-table-2")
+        paper_tables(record, "timeline/wild-time-table-2")
     with pytest.raises(UserError, match="no run of timeline with protocol=stream: make one"):
-        layout(Record([]), "timeline/table-1")
+        paper_tables(Record([]), "timeline/table-1")

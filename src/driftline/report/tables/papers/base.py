@@ -1,34 +1,52 @@
-"""What layouts of different papers have in common."""
+"""Parts that tables of different papers share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from driftline.errors import UserError
-from driftline.report.analysis.estimates import Entry, Measured
+from driftline.report.analysis.estimates import Estimate
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import PLAIN, Mark
-from driftline.report.tables.paper_grid import Grid
-
-Layout = Callable[[list[Group]], list[Grid]]
+from driftline.report.analysis.highlights import PLAIN, Highlight
+from driftline.report.tables.model import TableCell, TableColumn, TableRow
 
 
-def refuse_none(found: list[Group], benchmark: str, which: str = "") -> None:
-    """There must be runs to lay out."""
-    if not found:
+def require_runs(groups: list[Group], benchmark: str, which: str = "") -> None:
+    """Raise an error if there are no runs for a table."""
+    if not groups:
         raise UserError(f"no run of {benchmark} {which}".rstrip() + ": make one with `driftline run`")
 
 
-def entry(cell: Measured | None, mark: Mark | None) -> Entry | None:
-    """A cell of ours as a table has it."""
-    return cell.entry(mark or PLAIN) if cell else None
+def cell(estimate: Estimate | None, highlight: Highlight | None = None) -> TableCell | None:
+    """Return an estimate as a cell."""
+    return None if estimate is None else TableCell(estimate, highlight or PLAIN)
 
 
-def titled(title: str, told: str) -> str:
-    """A table's title with what tells it from others of the same name."""
-    return " · ".join(filter(None, (title, told)))
+def published(value: float | None) -> TableCell | None:
+    """Return a published number as a cell."""
+    return None if value is None else TableCell(Estimate(value))
 
 
-def place(order: tuple[str, ...]) -> Callable[[str], tuple[int, str]]:
-    """Sorts names as in `order`, others after them by the alphabet."""
-    return lambda name: (order.index(name) if name in order else len(order), name)
+def published_row(name: str, cells: tuple[TableCell | None, ...], source: str) -> list[TableRow]:
+    """Return a row of published numbers; none if there are none."""
+    return [TableRow(name, cells, source)] if any(cells) else []
+
+
+def columns(*names: str, **given: Callable[[float | None], str]) -> tuple[TableColumn, ...]:
+    """Return columns of numbers."""
+    return tuple(TableColumn(name, **given) for name in names)
+
+
+def titled(title: str, settings: str) -> str:
+    """Return a title with the settings that distinguish a table from others of the same name."""
+    return " · ".join(filter(None, (title, settings)))
+
+
+def order(names: tuple[str, ...]) -> Callable[[str], tuple[int, str]]:
+    """Return a sort key: names in this order, others after them alphabetically."""
+    return lambda name: (names.index(name) if name in names else len(names), name)
+
+
+def has_source(rows: list[TableRow]) -> bool:
+    """Return whether any row is published."""
+    return any(row.source for row in rows)

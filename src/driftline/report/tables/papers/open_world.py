@@ -1,12 +1,6 @@
-"""The tables of In the Wild (NED; Wallingford et al.).
+"""The tables of In the Wild (NED; Wallingford et al.) about methods; those about sequences are in the next file.
 
-`open-world/table-1`: methods by sections of classes, mean per class and overall, and under it what they cost.
-`open-world/table-3`: how many layers are fine-tuned. `open-world/table-6`: n-shot k-way episodes beside the stream.
-`open-world/table-7`: who notices new classes, always beside the clock. `open-world/table-8`: weight-imprinting by the
-scale of its similarities, exemplar-tuning by their kind.
-
-Tables 2 and 5 are in `open_world_sequences`. Printed cells that cannot be right stand in rows marked doubtful;
-`driftline.published` says why.
+Published cells that cannot be right are in rows marked doubtful; `driftline.published.numbers` gives the reasons.
 """
 
 from __future__ import annotations
@@ -15,19 +9,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from driftline import published
 from driftline.errors import UserError
 from driftline.metrics.openworld import SECTIONS
-from driftline.report.analysis.aggregate import SHARE, leaders, over_seeds
-from driftline.report.analysis.estimates import Entry, Measured, measured
+from driftline.published.numbers import published_name
+from driftline.registry import register
+from driftline.report.analysis.aggregate import SHARE, best_or_tied
+from driftline.report.analysis.estimates import Estimate, estimates, estimates_by_method
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import Mark
-from driftline.report.analysis.published import cited, numbers
-from driftline.report.tables.paper_grid import Grid, Line
-from driftline.report.tables.papers.base import Layout, entry, place, refuse_none
+from driftline.report.analysis.highlights import Highlight
+from driftline.report.analysis.published import numbers, source_note
+from driftline.report.format import format_amount
+from driftline.report.tables.model import Table, TableRow
+from driftline.report.tables.papers.base import cell, columns, has_source, order, published, published_row, require_runs
 
 BENCHMARK = "open-world"
-DATA, SEQUENCE = "imagenet-22k", "sequence 5"  # what the numbers were printed for
+DATA, SEQUENCE = "imagenet-22k", "sequence 5"  # of the published numbers
 NETWORKS = {"resnet18": "ResNet-18", "resnet50": "ResNet-50", "conv-4": "Conv-4"}
 METHODS = (
     *("prototypical", "maml", "meta-baseline", "oltr", "fine-tune", "standard-training"),
@@ -35,7 +31,7 @@ METHODS = (
 )
 ACCURACIES = (*SECTIONS, "mean-class", "overall")
 COSTS = {"macs": "cached", "macs-uncached": "uncached"}
-NOTICED = {
+NOVELTY = {
     "unseen-auroc-hg": "AUROC HG",
     "unseen-auroc-mdt": "AUROC MDT",
     "clock-auroc": "AUROC clock",
@@ -59,11 +55,11 @@ COMPUTE = (
     "GMAC, means over seeds: a forward pass counts once, the backward pass of trained layers twice, frozen layers only "
     "forward; cached is what happened, uncached as if no features had been kept. Pretraining is not counted."
 )
-PRINTED = (
+PUBLISHED = (
     "Rows with a source are as printed there: one order of one sequence of about 90,000 images of ImageNet-22K, 750 of "
     "1,000 classes new. Rows marked doubtful hold cells that cannot be right: compare nothing with them."
 )
-PRINTED_COMPUTE = "NED counts training as one, two or three forward passes; its compute cannot be compared with ours."
+PUBLISHED_COMPUTE = "NED counts training as one, two or three forward passes; its compute cannot be compared with ours."
 CLOCK = (
     "The clock's score is -t: it looks at no sample. In a matched AUROC each first sample of a class meets the nearest "
     "10 earlier and 10 later samples of seen classes; there the clock has 50. F1 is of the best threshold, chosen with "
@@ -74,105 +70,130 @@ CLOCK = (
 
 @dataclass(frozen=True)
 class Source:
-    """Where numbers are printed: the table, the sequence and the network."""
+    """Where numbers are published: the table, the sequence and the network."""
 
     table: str
     protocol: str
     model: str
 
-    def lines(
-        self, group: Group, label: str, columns: Iterable[str], unit: float = 1, stat: str = "mean"
-    ) -> list[Line]:
-        """What is printed for a method, doubtful cells apart; Conv-4 stands in for a network that was not printed."""
-        method = published.printed_as(BENCHMARK, label)
+    def rows(
+        self, group: Group, label: str, metrics: Iterable[str], unit: float = 1, stat: str = "mean"
+    ) -> list[TableRow]:
+        """Return the published rows of a method, doubtful cells apart; Conv-4 replaces a network without numbers."""
+        method, metrics = published_name(BENCHMARK, label), list(metrics)
         for model in (self.model, "conv-4"):
             found = numbers(group.card, DATA, self.protocol, model)
             found = [n for n in found if (n.method, n.stat, _table(n.source)) == (method, stat, self.table)]
-            lines = []
+            rows = []
             for source in dict.fromkeys(n.source for n in found):
-                theirs = {n.metric: n.value / unit for n in found if n.source == source}
-                beside = tuple(Entry(theirs[name]) if name in theirs else None for name in columns)
+                values = {n.metric: n.value / unit for n in found if n.source == source}
                 same = group.card["data"]["name"] == DATA
-                told = cited(group.card, source) if same else f"{source} (ImageNet, {NETWORKS[model]})"
-                lines += [Line(label, beside, told)] if any(beside) else []
-            if lines:
-                return lines
+                note = source_note(group.card, source) if same else f"{source} (ImageNet, {NETWORKS[model]})"
+                rows += published_row(label, tuple(published(values.get(name)) for name in metrics), note)
+            if rows:
+                return rows
         return []
 
 
 def _table(source: str) -> str:
-    """The table of a source, without what is said of some of its cells."""
+    """Return the table of a source, without remarks on its cells."""
     return source.partition(",")[0].partition(" (")[0]
 
 
 def source_of(group: Group, table: str, protocol: str = SEQUENCE) -> Source:
-    """A printed table, for the network of a group if the paper has it, else for ResNet-18."""
+    """Return a published table for the network of a group, or for ResNet-18 if the paper does not have it."""
     model = group.card["run"]["model"]["name"]
     return Source(table, protocol, model if model in NETWORKS else "resnet18")
 
 
-def _by_section(found: list[Group]) -> list[Grid]:
-    """Table 1, for each kind of run: accuracy, and compute where it was counted."""
-    refuse_none(found, BENCHMARK)
-    grids = []
-    for group in found:
+@register("paper-table", "open-world/table-1")
+def table_1(groups: list[Group]) -> list[Table]:
+    """Methods by sections of classes, mean per class and overall, and below it their compute."""
+    require_runs(groups, BENCHMARK)
+    tables = []
+    for group in groups:
         large = group.card["run"]["model"]["name"] == "resnet50"
         source = source_of(group, "NED Table 4" if large else "NED Table 1")
-        grids.append(_accuracies(f"Table 1: {group.title}", group, ordered(group.methods), source))
-        grids += _compute(group, source)
-    return grids
+        tables.append(_accuracies(f"Table 1: {group.title}", group, ordered(group.methods), source))
+        tables += _compute(group, source)
+    return tables
 
 
-def _accuracies(title: str, group: Group, labels: list[str], source: Source) -> Grid:
-    columns = {name: name.replace("-", " ") for name in ACCURACIES}
+@register("paper-table", "open-world/table-3")
+def table_3(groups: list[Group]) -> list[Table]:
+    """Number of fine-tuned layers."""
+    return tables_of(groups, _depth, "with fine-tune: make one with several `layers`")
+
+
+@register("paper-table", "open-world/table-6")
+def table_6(groups: list[Group]) -> list[Table]:
+    """n-shot k-way episodes next to the stream."""
+    return tables_of(groups, _episodes, "has scores of n-shot k-way episodes")
+
+
+@register("paper-table", "open-world/table-7")
+def table_7(groups: list[Group]) -> list[Table]:
+    """Detection of new classes, always next to the clock."""
+    return tables_of(groups, _novelty, "has scores for noticing new classes")
+
+
+@register("paper-table", "open-world/table-8")
+def table_8(groups: list[Group]) -> list[Table]:
+    """Weight-imprinting by the scale of its similarities, exemplar-tuning by their kind."""
+    return tables_of(groups, _variants, "with weight-imprinting or exemplar-tuning")
+
+
+def _accuracies(title: str, group: Group, labels: list[str], source: Source) -> Table:
+    metrics = {name: name.replace("-", " ") for name in ACCURACIES}
     head = group.card["protocol"]["head"]
     sections = f"Head: classes with more than {head} samples in the stream; tail: the others."
-    return _shares(title, group, labels, columns, source, (INTERVALS, sections, BOLD))
+    return _shares(title, group, labels, metrics, source, (INTERVALS, sections, BOLD))
 
 
 def _shares(
     title: str,
     group: Group,
     labels: list[str],
-    columns: dict[str, str],
+    metrics: dict[str, str],
     source: Source,
     notes: tuple[str, ...],
-) -> Grid:
-    """A line for each method with its printed line beneath, a column for each metric."""
-    cells = {name: {k: v for k, v in measured(group, name).items() if k in labels} for name in columns}
-    fair = {name: {} if name.startswith("clock") else column for name, column in cells.items()}  # alike for all methods
-    best = {name: leaders({k: v.by_seed for k, v in column.items()}, "higher") for name, column in fair.items()}
-    lines = []
+) -> Table:
+    """Return a row for each method with its published rows below, a column for each metric."""
+    found = {name: {k: v for k, v in estimates(group, name).items() if k in labels} for name in metrics}
+    ranked = {name: {} if name.startswith("clock") else column for name, column in found.items()}  # all are equal
+    best = {name: best_or_tied({k: v.by_seed for k, v in column.items()}, "higher") for name, column in ranked.items()}
+    rows: list[TableRow] = []
     for label in labels:
-        row = (entry(cells[name].get(label), Mark(bold=label in best[name])) for name in columns)
-        lines.append(Line(label, tuple(row)))
-        lines += source.lines(group, label, columns)
-    said = (PRINTED,) if any(line.source for line in lines) else ()
-    return Grid(title, "method", tuple(columns.values()), tuple(lines), (*notes, *said))
+        cells = (cell(found[name].get(label), Highlight(bold=label in best[name])) for name in metrics)
+        rows.append(TableRow(label, tuple(cells)))
+        rows += source.rows(group, label, metrics)
+    more = (PUBLISHED,) if has_source(rows) else ()
+    return Table(title, "method", columns(*metrics.values()), tuple(rows), (*notes, *more))
 
 
-def _compute(group: Group, source: Source) -> list[Grid]:
+def _compute(group: Group, source: Source) -> list[Table]:
     scores = group.scores[group.scores["metric"].isin(COSTS) & (group.scores["stat"] == "final")]
     if scores.empty:
         return []
     means = scores.groupby(["method", "metric"])["value"].agg(["mean", "size"])
-    lines = []
+    rows: list[TableRow] = []
     for label in ordered(group.methods):
         known = [(label, name) if (label, name) in means.index else None for name in COSTS]
-        row = tuple(at and Entry(means["mean"][at] / GIGA, seeds=int(means["size"][at])) for at in known)
-        lines.append(Line(label, row))
-        lines += source.lines(group, label, COSTS, GIGA, "final")
-    notes = (COMPUTE, *([PRINTED_COMPUTE] if any(line.source for line in lines) else []))
-    return [Grid(f"Table 1: GMAC, {group.title}", "method", tuple(COSTS.values()), tuple(lines), notes, share=False)]
+        found = (key and Estimate(means["mean"][key] / GIGA, seeds=int(means["size"][key])) for key in known)
+        rows.append(TableRow(label, tuple(map(cell, found))))
+        rows += source.rows(group, label, COSTS, GIGA, "final")
+    notes = (COMPUTE, *([PUBLISHED_COMPUTE] if has_source(rows) else []))
+    numbers = columns(*COSTS.values(), format=format_amount)
+    return [Table(f"Table 1: GMAC, {group.title}", "method", numbers, tuple(rows), notes)]
 
 
 def ordered(labels: Iterable[str]) -> list[str]:
-    """Labels of methods as the paper orders them."""
-    return sorted(set(labels), key=lambda label: (place(METHODS)(label.partition("(")[0].partition(" [")[0]), label))
+    """Return display names of methods in the order of the paper."""
+    return sorted(set(labels), key=lambda label: (order(METHODS)(label.partition("(")[0].partition(" [")[0]), label))
 
 
 def _of(group: Group, methods: Iterable[str], setting: str | None = None) -> list[str]:
-    """The labels of some methods; with a setting, from its lowest value to its highest."""
+    """Return the display names of some methods, in increasing order of a setting."""
     found: dict[str, Any] = {}
     for run in group.runs:
         method = run.card["run"]["method"]
@@ -181,86 +202,67 @@ def _of(group: Group, methods: Iterable[str], setting: str | None = None) -> lis
     return sorted(found, key=lambda label: (found[label], label))
 
 
-def some(found: list[Group], make: Callable[[Group], Grid | None], which: str) -> list[Grid]:
-    """A grid of each group that has one."""
-    refuse_none(found, BENCHMARK)
-    grids = [grid for group in found if (grid := make(group))]
-    if not grids:
+def tables_of(groups: list[Group], make: Callable[[Group], Table | None], which: str) -> list[Table]:
+    """Return the table of each group that has one."""
+    require_runs(groups, BENCHMARK)
+    tables = [table for group in groups if (table := make(group))]
+    if not tables:
         raise UserError(f"no run of {BENCHMARK} {which}")
-    return grids
+    return tables
 
 
-def _depth(group: Group) -> Grid | None:
-    """Table 3."""
+def _depth(group: Group) -> Table | None:
     labels = _of(group, ["fine-tune"], "layers")
-    source = source_of(group, "NED Table 3", "sequence 2")
-    return _accuracies(f"Table 3: layers that are fine-tuned, {group.title}", group, labels, source) if labels else None
+    if not labels:
+        return None
+    title = f"Table 3: layers that are fine-tuned, {group.title}"
+    return _accuracies(title, group, labels, source_of(group, "NED Table 3", "sequence 2"))
 
 
-def _noticing(group: Group) -> Grid | None:
-    """Table 7; a method without scores of its own has only the clock's."""
+def _novelty(group: Group) -> Table | None:
+    """Return the detection of new classes; a method without scores of its own has only the clock's."""
     known = set(group.scores.loc[group.scores["value"].notna(), "metric"])
-    columns = {name: head for name, head in NOTICED.items() if name in known}
-    if not columns:
+    metrics = {name: head for name, head in NOVELTY.items() if name in known}
+    if not metrics:
         return None
     title, notes = f"Table 7: noticing new classes, {group.title}", (INTERVALS, CLOCK, BOLD)
-    return _shares(title, group, ordered(group.methods), columns, source_of(group, "NED Table 7"), notes)
+    return _shares(title, group, ordered(group.methods), metrics, source_of(group, "NED Table 7"), notes)
 
 
-def _variants(group: Group) -> Grid | None:
-    """Table 8."""
+def _variants(group: Group) -> Table | None:
     labels = [*_of(group, ["weight-imprinting"], "scale"), *_of(group, ["exemplar-tuning"])]
-    return (
-        _accuracies(f"Table 8: variants, {group.title}", group, labels, source_of(group, "NED Table 8"))
-        if labels
-        else None
-    )
+    if not labels:
+        return None
+    return _accuracies(f"Table 8: variants, {group.title}", group, labels, source_of(group, "NED Table 8"))
 
 
-def _episodes(group: Group) -> Grid | None:
-    """Table 6: a column for each kind of episode, then the stream."""
+def _episodes(group: Group) -> Table | None:
+    """Return a column for each kind of episode, then the stream."""
     scores = group.scores[(group.scores["metric"] == "episodic") & (group.scores["stat"] == "each")]
     if scores.empty:
         return None
-    cells = {str(name): _column(rows) for name, rows in scores.groupby("time")}
-    cells["overall"] = measured(group, "overall")
-    lines = [
-        Line(label, tuple(entry(column.get(label), None) for column in cells.values()))
+    found = {str(name): estimates_by_method(rows, SHARE) for name, rows in scores.groupby("time")}
+    found["overall"] = estimates(group, "overall")
+    rows = [
+        TableRow(label, tuple(cell(column.get(label)) for column in found.values()))
         for label in ordered(scores["method"])
     ]
-    beside = _printed_episodes(group, tuple(cells))
-    lines += beside
+    theirs = _published_episodes(group, tuple(found))
     notes = ["In percent: means over seeds with 95% t-intervals, or with one seed intervals over episodes."]
-    notes += [PRINTED] if beside else []
-    return Grid(f"Table 6: episodes and stream, {group.title}", "method", tuple(cells), tuple(lines), tuple(notes))
+    notes += [PUBLISHED] if theirs else []
+    title = f"Table 6: episodes and stream, {group.title}"
+    return Table(title, "method", columns(*found), (*rows, *theirs), tuple(notes))
 
 
-def _column(scores: Any) -> dict[str, Measured]:
-    seeds = {str(name): dict(zip(rows["seed"], rows["value"], strict=True)) for name, rows in scores.groupby("method")}
-    return {
-        str(method): Measured(row["value"], row["low"], row["high"], seeds[str(method)])
-        for method, row in over_seeds(scores, ["method"], SHARE).to_dict("index").items()
-    }
-
-
-def _printed_episodes(group: Group, columns: tuple[str, ...]) -> list[Line]:
+def _published_episodes(group: Group, names: tuple[str, ...]) -> list[TableRow]:
     found: dict[str, dict[str, float]] = {}
     for data, protocol in (("mini-imagenet", "5-shot 5-way"), (DATA, "sequence 2"), (DATA, SEQUENCE)):
         for number in numbers(group.card, data, protocol):
             if "NED Table 6" in number.source:
                 column = protocol if number.metric == "episodic" else number.metric
                 found.setdefault(number.source, {})[column] = number.value
-    lines = [
-        Line("prototypical", tuple(Entry(row[name]) if name in row else None for name in columns), source)
-        for source, row in found.items()
+    return [
+        row
+        for source, values in found.items()
+        for row in published_row("prototypical", tuple(published(values.get(name)) for name in names), source)
     ]
-    return [line for line in lines if any(line.entries)]
-
-
-LAYOUTS: dict[str, Layout] = {
-    f"{BENCHMARK}/table-1": _by_section,
-    f"{BENCHMARK}/table-3": lambda found: some(found, _depth, "with fine-tune: make one with several `layers`"),
-    f"{BENCHMARK}/table-6": lambda found: some(found, _episodes, "has scores of n-shot k-way episodes"),
-    f"{BENCHMARK}/table-7": lambda found: some(found, _noticing, "has scores for noticing new classes"),
-    f"{BENCHMARK}/table-8": lambda found: some(found, _variants, "with weight-imprinting or exemplar-tuning"),
-}

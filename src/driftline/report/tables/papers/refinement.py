@@ -1,24 +1,30 @@
-"""The tables of Continual Model Refinement (Lin et al.).
-
-`refinement/table-1`: methods by metrics, their means over steps and their final values. `refinement/table-2`: what
-methods gain in OEC(T) over the model that never changes, by what the stream is like.
-"""
+"""The tables of Continual Model Refinement (Lin et al.)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from driftline import published
 from driftline.benchmarks.refinement_scores import names
 from driftline.errors import UserError
-from driftline.report.analysis.aggregate import leaders
-from driftline.report.analysis.estimates import Entry, Measured, measured
+from driftline.published.numbers import published_name
+from driftline.registry import register
+from driftline.report.analysis.aggregate import best_or_tied
+from driftline.report.analysis.estimates import Estimate, estimates
 from driftline.report.analysis.gains import gains
-from driftline.report.analysis.groups import Group, together
-from driftline.report.analysis.highlights import FROZEN, Mark
-from driftline.report.analysis.published import cited, printed
-from driftline.report.tables.paper_grid import Grid, Line
-from driftline.report.tables.papers.base import Layout, entry, place, refuse_none, titled
+from driftline.report.analysis.groups import Group, group_ignoring
+from driftline.report.analysis.highlights import FROZEN, Highlight
+from driftline.report.analysis.published import published_values, source_note
+from driftline.report.tables.model import Table, TableCell, TableRow
+from driftline.report.tables.papers.base import (
+    cell,
+    columns,
+    has_source,
+    order,
+    published,
+    published_row,
+    require_runs,
+    titled,
+)
 
 BENCHMARK = "refinement"
 FIRST, SECOND = "CMR Table 1", "CMR Table 2"
@@ -29,7 +35,7 @@ METHODS = (
     *("mir(every=3)", "mir", "mir(candidates=512)", "mir(candidates=1024)", "mir+l2", "offline"),
 )
 METRICS = ("ukr", "okr", "csr", "kg", "oec")
-COLUMNS = (("efr", "mean"), *((name, "mean") for name in METRICS), *((name, "final") for name in METRICS))
+SCORES = (("efr", "mean"), *((name, "mean") for name in METRICS), *((name, "final") for name in METRICS))
 DYNAMICS = tuple(
     f"alpha=0.9, beta={beta}, gamma={gamma}"
     for beta, gamma in (("0.5", "0.8"), ("0.1", "0.8"), ("0.9", "0.8"), ("0.5", "0.5"), ("0.5", "0.2"))
@@ -43,73 +49,69 @@ BOLD = (
     "Bold: the best of a {line} and all that cannot be told from it (paired t test on common seeds at 5%, "
     "Holm-corrected for the methods of the {line}); it takes three seeds."
 )
-PRINTED = (
+PUBLISHED = (
     "Rows with a source are as printed there: one run on one stream of its own data, scored by the model that enters a "
     "step"
 )
 OFFLINE = "Its offline CSR is of the finished model, and that model was chosen by KG."
 
 
-def _by_metric(found: list[Group]) -> list[Grid]:
-    """Table 1, for each kind of run."""
-    refuse_none(found, BENCHMARK)
-    return [_table_1(group) for group in found]
+@register("paper-table", "refinement/table-1")
+def table_1(groups: list[Group]) -> list[Table]:
+    """Methods by metrics: means over steps and final values."""
+    require_runs(groups, BENCHMARK)
+    return [_by_metric(group) for group in groups]
 
 
-def _table_1(group: Group) -> Grid:
-    options = group.card["run"]["options"]
-    called = names(options["indexing"], options["csr"])
-    cells = [measured(group, called[metric], stat) for metric, stat in COLUMNS]
-    best = [leaders({label: cell.by_seed for label, cell in column.items()}, "higher") for column in cells]
-    lines = []
+def _by_metric(group: Group) -> Table:
+    metrics = names(group.options["indexing"], group.options["csr"])
+    found = [estimates(group, metrics[metric], stat) for metric, stat in SCORES]
+    best = [best_or_tied({label: one.by_seed for label, one in column.items()}, "higher") for column in found]
+    rows: list[TableRow] = []
     for label in _ordered(group.methods):
-        marked = zip(cells, best, strict=True)
-        lines.append(Line(label, tuple(entry(column.get(label), Mark(bold=label in top)) for column, top in marked)))
-        theirs = printed(group.card, label).get(FIRST, {})
-        beside = tuple(Entry(theirs[column]) if column in theirs else None for column in COLUMNS)
-        lines += [Line(label, beside, cited(group.card, FIRST))] if any(beside) else []
-    heads = tuple(metric.upper() + ("(T)" if stat == "final" else "") for metric, stat in COLUMNS)
-    sourced = [line for line in lines if line.source]
-    notes = [INTERVALS, BOLD.format(line="column"), *([f"{PRINTED}."] if sourced else [])]
-    notes += [OFFLINE] if any(line.name.startswith("offline") for line in sourced) else []
-    return Grid(f"Table 1: {group.title}", "method", heads, tuple(lines), tuple(notes))
+        both = zip(found, best, strict=True)
+        cells = (cell(column.get(label), Highlight(bold=label in top)) for column, top in both)
+        rows.append(TableRow(label, tuple(cells)))
+        values = published_values(group.card, label).get(FIRST, {})
+        cells = (published(values.get(score)) for score in SCORES)
+        rows += published_row(label, tuple(cells), source_note(group.card, FIRST))
+    heads = (metric.upper() + ("(T)" if stat == "final" else "") for metric, stat in SCORES)
+    notes = [INTERVALS, BOLD.format(line="column"), *([f"{PUBLISHED}."] if has_source(rows) else [])]
+    notes += [OFFLINE] if any(row.source and row.name.startswith("offline") for row in rows) else []
+    return Table(f"Table 1: {group.title}", "method", columns(*heads), tuple(rows), tuple(notes))
 
 
-def _by_dynamics(found: list[Group]) -> list[Grid]:
-    """Table 2: a row for each alpha, beta and gamma."""
-    refuse_none(found, BENCHMARK)
-    able = [group for group in found if gains(group)]
-    if not able:
+@register("paper-table", "refinement/table-2")
+def table_2(groups: list[Group]) -> list[Table]:
+    """Gains in OEC(T) over the frozen model, by the dynamics of the stream: alpha, beta and gamma."""
+    require_runs(groups, BENCHMARK)
+    usable = [group for group in groups if gains(group)]
+    if not usable:
         raise UserError(
             f"no run of {BENCHMARK} has {FROZEN} beside another method, on the same seed, data and stream: gains are "
             f"over it, so run it too with --methods {FROZEN},..."
         )
-    free = [f"{BENCHMARK}.{name}" for name in ("alpha", "beta", "gamma")]
-    return [_table_2(titled("Table 2: gain in OEC(T)", told), members) for told, members in together(able, free)]
+    ignored = [f"{BENCHMARK}.{name}" for name in ("alpha", "beta", "gamma")]
+    sets = group_ignoring(usable, ignored)
+    return [_by_dynamics(titled("Table 2: gain in OEC(T)", settings), members) for settings, members in sets]
 
 
-def _table_2(title: str, members: list[Group]) -> Grid:
-    rows = {_dynamics(group): group for group in sorted(members, key=lambda group: place(DYNAMICS)(_dynamics(group)))}
-    ours = {name: gains(group) for name, group in rows.items()}
-    columns = _ordered(dict.fromkeys(label for cells in ours.values() for label in cells))
-    lines = []
-    for name, group in rows.items():
-        lines.append(Line(name, _marked(ours[name], columns)))
-        beside = tuple(_printed_gain(group, label) for label in columns)
-        lines += [Line(name, beside, cited(group.card, SECOND))] if any(beside) else []
-    sourced = [f"{PRINTED}; its replay methods have k = 3."] if any(line.source for line in lines) else []
-    notes = (GAINS, BOLD.format(line="row"), *sourced)
-    return Grid(title, "stream", tuple(columns), tuple(lines), notes)
+def _by_dynamics(title: str, members: list[Group]) -> Table:
+    groups = {_dynamics(group): group for group in sorted(members, key=lambda group: order(DYNAMICS)(_dynamics(group)))}
+    ours = {name: gains(group) for name, group in groups.items()}
+    labels = _ordered(dict.fromkeys(label for found in ours.values() for label in found))
+    rows: list[TableRow] = []
+    for name, group in groups.items():
+        rows.append(TableRow(name, _highlighted(ours[name], labels)))
+        cells = (published(published_values(group.card, label).get(SECOND, {}).get(GAIN)) for label in labels)
+        rows += published_row(name, tuple(cells), source_note(group.card, SECOND))
+    sourced = [f"{PUBLISHED}; its replay methods have k = 3."] if has_source(rows) else []
+    return Table(title, "stream", columns(*labels), tuple(rows), (GAINS, BOLD.format(line="row"), *sourced))
 
 
-def _marked(cells: dict[str, Measured], columns: Iterable[str]) -> tuple[Entry | None, ...]:
-    best = leaders({label: cell.by_seed for label, cell in cells.items()}, "higher")
-    return tuple(entry(cells.get(label), Mark(bold=label in best)) for label in columns)
-
-
-def _printed_gain(group: Group, label: str) -> Entry | None:
-    value = printed(group.card, label).get(SECOND, {}).get(GAIN)
-    return None if value is None else Entry(value)
+def _highlighted(found: dict[str, Estimate], labels: Iterable[str]) -> tuple[TableCell | None, ...]:
+    best = best_or_tied({label: one.by_seed for label, one in found.items()}, "higher")
+    return tuple(cell(found.get(label), Highlight(bold=label in best)) for label in labels)
 
 
 def _dynamics(group: Group) -> str:
@@ -117,7 +119,4 @@ def _dynamics(group: Group) -> str:
 
 
 def _ordered(labels: Iterable[str]) -> list[str]:
-    return sorted(labels, key=lambda label: (place(METHODS)(published.printed_as(BENCHMARK, label)), label))
-
-
-LAYOUTS: dict[str, Layout] = {f"{BENCHMARK}/table-1": _by_metric, f"{BENCHMARK}/table-2": _by_dynamics}
+    return sorted(labels, key=lambda label: (order(METHODS)(published_name(BENCHMARK, label)), label))

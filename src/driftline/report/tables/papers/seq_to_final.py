@@ -1,26 +1,24 @@
 """The tables of Seq-to-Final (Ji, Alaa, Sontag).
 
-`seq-to-final/table-2`: methods by sequences, means over networks. `table-8` to `table-13`: networks by methods, in two
-halves, for one sequence each. `table-14`: lengths of a sequence of rotations by methods. `table-15`: what initial
-weights are worth.
-
-Means are over the cells that are there, ours and printed alike; the means that the paper prints in its side-module
-columns are of other cells than those above them (`driftline.published`).
+Means are over the cells that are there, ours and published alike; the means that the paper prints in its side-module
+columns are of other cells than those above them (see `driftline.published.numbers`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
-from driftline import published
 from driftline.errors import UserError
-from driftline.report.analysis.estimates import Entry, Measured, measured, over, spread
-from driftline.report.analysis.groups import Group, together
-from driftline.report.analysis.highlights import PLAIN, Mark, marks, mean_marks
-from driftline.report.analysis.published import cited, numbers
-from driftline.report.tables.paper_grid import Grid, Line
-from driftline.report.tables.papers.base import Layout, entry, place, refuse_none, titled
+from driftline.published.numbers import published_name
+from driftline.registry import register
+from driftline.report.analysis.estimates import Estimate, estimates, mean_of, std_of
+from driftline.report.analysis.groups import Group, group_ignoring
+from driftline.report.analysis.highlights import PLAIN, Highlight, highlights, highlights_of_means
+from driftline.report.analysis.published import numbers, source_note
+from driftline.report.tables.model import Table, TableRow
+from driftline.report.tables.papers.base import cell, columns, order, published, published_row, require_runs, titled
 
 BENCHMARK = "seq-to-final"
 TOP = ("baseline", "seq-erm", "seq-irm", "seq-dro", "seq-ft", "lp-ft", "i-ft", "d-ft", "st-1", "st-b")
@@ -48,7 +46,7 @@ MEANS = (
     "Mean and Std (population) are over the cells above. A mean is bold (italic) if the average difference from the "
     "best (the oracle) of each row is less than one standard deviation below 0."
 )
-PRINTED = (
+PUBLISHED = (
     "Rows with a source are as printed there, one run per cell; their means are of the cells shown here. SFT's "
     "schedule was chosen there on test data, and the history of I-FT and D-FT includes the final step."
 )
@@ -59,183 +57,184 @@ CAVEATS = {
 
 Rows = Mapping[str, Group]
 """The group of runs behind each row."""
+Values = Mapping[str, float]
+"""Published numbers by method."""
+
+
+@register("paper-table", "seq-to-final/table-2")
+def table_2(groups: list[Group]) -> list[Table]:
+    """Methods by sequences, means over networks."""
+    require_runs(groups, BENCHMARK)
+    options = (f"{BENCHMARK}.{name}" for name in ("shifts", "first", "final"))
+    sets = group_ignoring(groups, ["model", "data", "data.", "fingerprint", *options])
+    return [_over_networks(titled("Table 2: means over networks", settings), members) for settings, members in sets]
+
+
+def _per_network(groups: list[Group], *, number: int) -> list[Table]:
+    """Networks by methods, in two halves, for one sequence."""
+    sequence, tables = SEQUENCES[number], []
+    ours = [group for group in groups if _shifts(group) == sequence]
+    require_runs(ours, BENCHMARK, f"with shifts={sequence}")
+    for settings, members in group_ignoring(ours, ["model"]):
+        rows = _rows(members, _network, NETWORKS)
+        tables += _halves(titled(f"Table {number}: {sequence}", settings), "network", rows, f"Table {number}")
+    return tables
+
+
+for number in SEQUENCES:
+    register("paper-table", f"seq-to-final/table-{number}")(partial(_per_network, number=number))
+
+
+@register("paper-table", "seq-to-final/table-14")
+def table_14(groups: list[Group]) -> list[Table]:
+    """Lengths of a sequence of rotations by methods."""
+    ours, tables = [group for group in groups if _shifts(group) in LENGTHS], []
+    require_runs(ours, BENCHMARK, "with shifts=rot2 to rot8")
+    for settings, members in group_ignoring(ours, [f"{BENCHMARK}.shifts", f"{BENCHMARK}.sizes"]):
+        rows = _rows(members, _shifts, LENGTHS)
+        title = f"Table 14: lengths of sequences of rotations, {_network(members[0])}"
+        tables += _halves(titled(title, settings), "sequence", rows, "Table 14")
+    return tables
+
+
+@register("paper-table", "seq-to-final/table-15")
+def table_15(groups: list[Group]) -> list[Table]:
+    """Variants of fine-tuning: the value of initial weights."""
+    ours = [group for group in groups if len([m for m in group.methods if m in VARIANTS]) > 1]
+    require_runs(ours, BENCHMARK, "of two methods or more of recipes/seq-to-final/table-15.full.yaml")
+    tables = []
+    for group in ours:
+        found, values = estimates(group), _published(group, "Seq-to-Final Table 15")
+        rows = []
+        for label, name in VARIANTS.items():
+            if label in found:
+                rows.append(TableRow(f"{name}: {label}", (cell(found[label]),)))
+                source = source_note(group.card, "Seq-to-Final Table 15")
+                rows += published_row(name, (published(values.get(label)),), source)
+        notes = (NOTE.partition(" Bold")[0], *_caveats([group], [values]))
+        tables.append(Table(f"Table 15: {group.title}", "method", columns("final accuracy"), tuple(rows), notes))
+    return tables
 
 
 def _shifts(group: Group) -> str:
-    return str(group.card["run"]["options"]["shifts"])
+    return str(group.options["shifts"])
 
 
 def _network(group: Group) -> str:
     return str(group.card["run"]["model"]["name"])
 
 
-def _per_network(number: int, found: list[Group]) -> list[Grid]:
-    """Tables 8 to 13."""
-    sequence, grids = SEQUENCES[number], []
-    ours = [group for group in found if _shifts(group) == sequence]
-    refuse_none(ours, BENCHMARK, f"with shifts={sequence}")
-    for told, members in together(ours, ["model"]):
-        rows = _rows(members, _network, NETWORKS)
-        grids += _halves(titled(f"Table {number}: {sequence}", told), "network", rows, f"Table {number}")
-    return grids
-
-
-def _lengths(found: list[Group]) -> list[Grid]:
-    """Table 14."""
-    ours, grids = [group for group in found if _shifts(group) in LENGTHS], []
-    refuse_none(ours, BENCHMARK, "with shifts=rot2 to rot8")
-    for told, members in together(ours, [f"{BENCHMARK}.shifts", f"{BENCHMARK}.sizes"]):
-        rows = _rows(members, _shifts, LENGTHS)
-        title = f"Table 14: lengths of sequences of rotations, {_network(members[0])}"
-        grids += _halves(titled(title, told), "sequence", rows, "Table 14")
-    return grids
-
-
-def _halves(title: str, corner: str, rows: Rows, source: str) -> list[Grid]:
-    """The methods that do not use the order of history, then those that do and the oracle."""
-    ours = {name: measured(group) for name, group in rows.items()}
-    marked = {name: marks({label: cell.value for label, cell in cells.items()}) for name, cells in ours.items()}
-    means = mean_marks([{label: cell.value for label, cell in cells.items()} for cells in ours.values()])
-    beside = {name: _printed(group, f"Seq-to-Final {source}") for name, group in rows.items()}
-    grids = []
+def _halves(title: str, row_header: str, groups: Rows, source: str) -> list[Table]:
+    """Return the methods that do not use the order of history, then those that do and the oracle."""
+    ours = {name: estimates(group) for name, group in groups.items()}
+    plain = {name: {label: one.value for label, one in found.items()} for name, found in ours.items()}
+    marked = {name: highlights(values) for name, values in plain.items()}
+    means = highlights_of_means(list(plain.values()))
+    theirs = {name: _published(group, f"Seq-to-Final {source}") for name, group in groups.items()}
+    tables = []
     for half, methods in (("first half", TOP), ("second half", BOTTOM)):
-        columns = _columns(methods, (label for cells in ours.values() for label in cells))
-        lines = []
-        for name, group in rows.items():
-            entries = (entry(ours[name].get(label), marked[name].get(label)) for label in columns)
-            lines.append(Line(name, tuple(entries)))
-            lines += _printed_line(name, columns, beside[name], cited(group.card, f"Seq-to-Final {source}"))
-        paper = cited(next(iter(rows.values())).card, f"Seq-to-Final {source}")
-        lines += _summaries(columns, ours, means, beside, paper) if len(rows) > 1 else []
-        grids.append(Grid(f"{title} ({half})", corner, tuple(columns), tuple(lines)))
-    notes = [NOTE.format(line="row"), *([MEANS] if len(rows) > 1 else []), *_caveats(rows.values(), beside.values())]
-    return [grids[0], Grid(**{**vars(grids[1]), "notes": tuple(notes)})]
+        labels = _labels(methods, (label for found in ours.values() for label in found))
+        rows: list[TableRow] = []
+        for name, group in groups.items():
+            cells = (cell(ours[name].get(label), marked[name].get(label)) for label in labels)
+            rows.append(TableRow(name, tuple(cells)))
+            cells = (published(theirs[name].get(method)) for method in labels.values())
+            rows += published_row(name, tuple(cells), source_note(group.card, f"Seq-to-Final {source}"))
+        paper = source_note(next(iter(groups.values())).card, f"Seq-to-Final {source}")
+        rows += _summaries(labels, ours, means, theirs, paper) if len(groups) > 1 else []
+        tables.append(Table(f"{title} ({half})", row_header, columns(*labels), tuple(rows)))
+    more = [MEANS] if len(groups) > 1 else []
+    notes = (NOTE.format(line="row"), *more, *_caveats(groups.values(), theirs.values()))
+    return [tables[0], replace(tables[1], notes=notes)]
 
 
 def _summaries(
-    columns: Mapping[str, str],
-    ours: Mapping[str, Mapping[str, Measured]],
-    means: Mapping[str, Mark],
-    beside: Mapping[str, Mapping[str, float]],
+    labels: Mapping[str, str],
+    ours: Mapping[str, Mapping[str, Estimate]],
+    means: Mapping[str, Highlight],
+    theirs: Mapping[str, Values],
     paper: str,
-) -> list[Line]:
-    """Mean and standard deviation over rows: ours, then of what was printed for them."""
-    cells = {label: [row[label] for row in ours.values() if label in row] for label in columns}
-    theirs = {label: [row[name] for row in beside.values() if name in row] for label, name in columns.items()}
-    printed = {label: [Measured(value) for value in values] for label, values in theirs.items()}
-    lines = []
-    for name, what in (("Mean", over), ("Std", spread)):
+) -> list[TableRow]:
+    """Return mean and standard deviation over rows: of our numbers, then of the published ones."""
+    found = {label: [row[label] for row in ours.values() if label in row] for label in labels}
+    printed = {label: [Estimate(row[name]) for row in theirs.values() if name in row] for label, name in labels.items()}
+    rows = []
+    for name, summary in (("Mean", mean_of), ("Std", std_of)):
         marked = means if name == "Mean" else {}
-        lines.append(Line(name, tuple(what(cells[label], marked.get(label, PLAIN)) for label in columns)))
-        if any(theirs.values()):
-            lines.append(Line(name, tuple(what(printed[label], PLAIN) for label in columns), paper))
-    return lines
+        cells = (cell(summary(found[label]), marked.get(label, PLAIN)) for label in labels)
+        rows.append(TableRow(name, tuple(cells)))
+        rows += published_row(name, tuple(cell(summary(printed[label])) for label in labels), paper)
+    return rows
 
 
-def _over_networks(found: list[Group]) -> list[Grid]:
-    """Table 2."""
-    refuse_none(found, BENCHMARK)
-    free = ["model", "data", "data.", "fingerprint", *(f"{BENCHMARK}.{name}" for name in ("shifts", "first", "final"))]
-    return [_table_2(titled("Table 2: means over networks", told), members) for told, members in together(found, free)]
-
-
-def _table_2(title: str, members: list[Group]) -> Grid:
-    order = tuple(SEQUENCES.values())
-    worlds = sorted({_world(group) for group in members}, key=lambda world: (place(order)(world[0]), world[1]))
-    ours = {world: _gathered(group for group in members if _world(group) == world) for world in worlds}
-    marked = {world: marks({name: _mean(of) for name, (of, _) in found.items()}) for world, found in ours.items()}
-    lines = []
-    for label in _columns(METHODS, (label for found in ours.values() for label in found)):
-        pairs = [ours[world].get(label, ([], [])) for world in worlds]
-        means = (over(cells, marked[w].get(label, PLAIN)) for w, (cells, _) in zip(worlds, pairs, strict=True))
-        printed = tuple(over(theirs) for _, theirs in pairs)
-        lines.append(Line(label, tuple(means)))
-        lines += [Line(label, printed, cited(members[0].card, "Seq-to-Final"))] if any(printed) else []
-    networks = ", ".join(sorted({_network(group) for group in members}, key=place(NETWORKS)))
+def _over_networks(title: str, members: list[Group]) -> Table:
+    sequences = tuple(SEQUENCES.values())
+    worlds = sorted({_world(group) for group in members}, key=lambda world: (order(sequences)(world[0]), world[1]))
+    found = {world: _by_method(group for group in members if _world(group) == world) for world in worlds}
+    marked = {world: highlights({name: _mean(ours) for name, (ours, _) in by.items()}) for world, by in found.items()}
+    rows: list[TableRow] = []
+    for label in _labels(METHODS, (label for by_method in found.values() for label in by_method)):
+        pairs = [found[world].get(label, ([], [])) for world in worlds]
+        styles = [marked[world].get(label, PLAIN) for world in worlds]
+        cells = (cell(mean_of(ours), style) for (ours, _), style in zip(pairs, styles, strict=True))
+        rows.append(TableRow(label, tuple(cells)))
+        theirs = tuple(cell(mean_of(printed)) for _, printed in pairs)
+        rows += published_row(label, theirs, source_note(members[0].card, "Seq-to-Final"))
+    networks = ", ".join(sorted({_network(group) for group in members}, key=order(NETWORKS)))
     notes = [NOTE.format(line="column"), f"Means over networks ({networks}); n where they differ in number."]
-    beside = [{"printed": line} for line in lines if line.source]
-    heads = tuple(f"{shifts} on {data}" for shifts, data in worlds)
-    return Grid(title, "method", heads, tuple(lines), (*notes, *_caveats(members, beside)))
+    notes += _caveats(members, [{"published": 1.0} for row in rows if row.source])
+    heads = (f"{shifts} on {data}" for shifts, data in worlds)
+    return Table(title, "method", columns(*heads), tuple(rows), tuple(notes))
 
 
 def _world(group: Group) -> tuple[str, str]:
     return _shifts(group), str(group.card["data"]["name"])
 
 
-def _gathered(members: Iterable[Group]) -> dict[str, tuple[list[Measured], list[Measured]]]:
-    """For each method its cells over networks, and what was printed for the same networks."""
-    found: dict[str, tuple[list[Measured], list[Measured]]] = {}
+def _by_method(members: Iterable[Group]) -> dict[str, tuple[list[Estimate], list[Estimate]]]:
+    """Return for each method its estimates over networks, and the published numbers of the same networks."""
+    found: dict[str, tuple[list[Estimate], list[Estimate]]] = {}
     for group in members:
         number = next((n for n, sequence in SEQUENCES.items() if sequence == _shifts(group)), None)
-        theirs = _printed(group, f"Seq-to-Final Table {number}")
-        for label, cell in measured(group).items():
-            ours, printed = found.setdefault(label, ([], []))
-            ours.append(cell)
-            name = published.printed_as(BENCHMARK, label)
-            printed += [Measured(theirs[name])] if name in theirs else []
+        values = _published(group, f"Seq-to-Final Table {number}")
+        for label, one in estimates(group).items():
+            ours, theirs = found.setdefault(label, ([], []))
+            ours.append(one)
+            name = published_name(BENCHMARK, label)
+            theirs += [Estimate(values[name])] if name in values else []
     return found
 
 
-def _mean(cells: list[Measured]) -> float:
-    return sum(cell.value for cell in cells) / len(cells)
+def _mean(found: list[Estimate]) -> float:
+    return sum(one.value for one in found) / len(found)
 
 
-def _initialisation(found: list[Group]) -> list[Grid]:
-    """Table 15."""
-    ours = [group for group in found if len([m for m in group.methods if m in VARIANTS]) > 1]
-    refuse_none(ours, BENCHMARK, "of two methods or more of recipes/seq-to-final/table-15.full.yaml")
-    grids = []
-    for group in ours:
-        cells, theirs = measured(group), _printed(group, "Seq-to-Final Table 15")
-        lines = []
-        for label, words in VARIANTS.items():
-            lines += [Line(f"{words}: {label}", (cells[label].entry(),))] if label in cells else []
-            if label in cells and label in theirs:
-                lines.append(Line(words, (Entry(theirs[label]),), cited(group.card, "Seq-to-Final Table 15")))
-        notes = [NOTE.partition(" Bold")[0], *_caveats([group], [theirs])]
-        grids.append(Grid(f"Table 15: {group.title}", "method", ("final accuracy",), tuple(lines), tuple(notes)))
-    return grids
-
-
-def _rows(members: Iterable[Group], named: Callable[[Group], str], order: tuple[str, ...]) -> dict[str, Group]:
+def _rows(members: Iterable[Group], name: Callable[[Group], str], names: tuple[str, ...]) -> dict[str, Group]:
     rows: dict[str, Group] = {}
-    for group in sorted(members, key=lambda group: place(order)(named(group))):
-        if named(group) in rows:
-            raise UserError(f"there are two kinds of runs for {named(group)}: name the runs that the table is of")
-        rows[named(group)] = group
+    for group in sorted(members, key=lambda group: order(names)(name(group))):
+        if name(group) in rows:
+            raise UserError(f"there are two kinds of runs for {name(group)}: name the runs that the table is of")
+        rows[name(group)] = group
     return rows
 
 
-def _columns(methods: Iterable[str], labels: Iterable[str]) -> dict[str, str]:
-    """The labels that stand for these methods, each with the method's name; a method that was not run stands too."""
+def _labels(methods: Iterable[str], labels: Iterable[str]) -> dict[str, str]:
+    """Return the display names of these methods, each with the method's name; methods that were not run included."""
     known = sorted(set(labels))
-    columns = {}
+    found = {}
     for method in methods:
-        found = [label for label in known if published.printed_as(BENCHMARK, label) == method]
-        columns.update({label: method for label in found or [method]})
-    return columns
+        matching = [label for label in known if published_name(BENCHMARK, label) == method]
+        found.update({label: method for label in matching or [method]})
+    return found
 
 
-def _printed(group: Group, source: str) -> dict[str, float]:
+def _published(group: Group, source: str) -> dict[str, float]:
     card = group.card
     found = numbers(card, card["data"]["name"], _shifts(group), _network(group))
     return {number.method: number.value for number in found if number.source == source}
 
 
-def _printed_line(name: str, columns: Mapping[str, str], theirs: Mapping[str, float], source: str) -> list[Line]:
-    entries = tuple(Entry(theirs[method]) if method in theirs else None for method in columns.values())
-    return [Line(name, entries, source)] if any(entries) else []
-
-
-def _caveats(members: Iterable[Group], beside: Iterable[Mapping[str, object]]) -> list[str]:
-    if not any(beside):
+def _caveats(members: Iterable[Group], theirs: Iterable[Values]) -> list[str]:
+    if not any(theirs):
         return []
-    return [PRINTED, *(CAVEATS[name] for name in dict.fromkeys(map(_shifts, members)) if name in CAVEATS)]
-
-
-LAYOUTS: dict[str, Layout] = {
-    f"{BENCHMARK}/table-2": _over_networks,
-    **{f"{BENCHMARK}/table-{number}": partial(_per_network, number) for number in SEQUENCES},
-    f"{BENCHMARK}/table-14": _lengths,
-    f"{BENCHMARK}/table-15": _initialisation,
-}
+    return [PUBLISHED, *(CAVEATS[name] for name in dict.fromkeys(map(_shifts, members)) if name in CAVEATS)]

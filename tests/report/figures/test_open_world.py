@@ -9,13 +9,17 @@ import pytest
 
 from driftline.errors import UserError
 from driftline.record import Record, Run
-from driftline.report.figures import draw, newcomers, save
-from driftline.report.figures.newcomers import CLOCK
+from driftline.report.analysis.novelty import SCORES
+from driftline.report.analysis.pareto import is_dominated
+from driftline.report.figures.base import draw
+from driftline.report.figures.export import save
+from driftline.report.figures.pareto import CACHED, UNCACHED
+from driftline.report.figures.roc import CLOCK
 
-from ..conftest import adapted
+from ..conftest import adapted, table_of
 from ..opened import STRANGE, opened
 
-HG, MDT = newcomers.SCORES.values()
+HG, MDT = SCORES.values()
 
 
 def windows(*values: float) -> list[tuple[object, ...]]:
@@ -31,7 +35,7 @@ def record(tmp_path: Path) -> Record:
 
 
 def test_rolling_is_a_mean_over_seeds(record: Record) -> None:
-    frame = newcomers.rolling(record)
+    frame = table_of("rolling-accuracy", record)
     ncm = frame[frame["method"] == "ncm"]
     assert ncm["time"].tolist() == [4, 8]
     assert ncm["value"].tolist() == pytest.approx([0.6, 0.6])
@@ -40,7 +44,7 @@ def test_rolling_is_a_mean_over_seeds(record: Record) -> None:
     assert (alone["value"], alone["low"], alone["n"], alone["seeds"]) == pytest.approx((0.9, 0.8, 4, 1))
 
 
-@pytest.mark.parametrize("name", ["rolling", "curves"])
+@pytest.mark.parametrize("name", ["rolling-accuracy", "curves"])
 def test_curves_end_with_the_shortest_seed_and_stay_shares(tmp_path: Path, name: str) -> None:
     """The third window has two seeds of five, right in all answers or none: a t-interval of [-5.85, 6.85]."""
     lengths = ((0.1, 0.5), (0.9, 0.5, 1.0), (0.9, 0.6), (0.9, 0.5, 0.0), (0.9, 0.6))
@@ -54,12 +58,12 @@ def test_curves_end_with_the_shortest_seed_and_stay_shares(tmp_path: Path, name:
 
 def test_times_are_sorted_as_numbers(tmp_path: Path) -> None:
     rows = [("rolling", "each", str(t), None, 0.5, 0.4, 0.6, 4, "examples") for t in (500, 1000, 10000)]
-    frame = newcomers.rolling(Record([opened(tmp_path, "ncm", 0, {}, rows=rows)]))
+    frame = table_of("rolling-accuracy", Record([opened(tmp_path, "ncm", 0, {}, rows=rows)]))
     assert frame["time"].tolist() == [500, 1000, 10000]
 
 
 def test_roc_goes_through_the_worked_example(record: Record) -> None:
-    frame = newcomers.roc(record)
+    frame = table_of("roc", record)
     assert set(frame["score"]) == {HG, MDT}
     auroc = frame.drop_duplicates(["method", "score"]).set_index(["score", "method"])["auroc"]
     assert auroc[MDT, "ncm"] == auroc[HG, "fine-tune"] == pytest.approx(10 / 12)
@@ -73,13 +77,13 @@ def test_roc_goes_through_the_worked_example(record: Record) -> None:
 
 def test_samples_without_scores_are_left_out(tmp_path: Path) -> None:
     nothing = {"confidence": [float("nan")] * 8, "distance": [float("nan"), *STRANGE[1:]]}
-    frame = newcomers.roc(Record([opened(tmp_path, "ncm", 0, {}, answers=nothing)]))
+    frame = table_of("roc", Record([opened(tmp_path, "ncm", 0, {}, answers=nothing)]))
     assert set(frame["score"]) == {MDT}
     assert frame["auroc"].iloc[0] == pytest.approx((5 + 3) / 10)
 
 
 def test_thresholds(record: Record) -> None:
-    frame = newcomers.thresholds(record)
+    frame = table_of("thresholds", record)
     of = frame[(frame["method"] == "ncm") & (frame["score"] == MDT)]
     assert (of["threshold"].min(), of["threshold"].max()) == (0.1, 0.7)
     seen, new = (of[of["samples"] == side].set_index("threshold")["value"] for side in ("seen", "unseen"))
@@ -91,7 +95,7 @@ def test_thresholds(record: Record) -> None:
 
 
 def test_classes(record: Record) -> None:
-    frame = newcomers.classes(record)
+    frame = table_of("class-frequencies", record)
     first = frame[frame["seed"] == 0]
     counts, met = (first[first["what"] == what] for what in ("samples of a class", "classes met"))
     assert counts["value"].tolist() == [3, 3, 2]
@@ -113,28 +117,28 @@ def test_pareto_of_any_benchmark(tmp_path: Path) -> None:
         priced(tmp_path, "poor", 0.4, 2),
         priced(tmp_path, "saving", 0.6, 2, spared=20),
     ]
-    frame = newcomers.pareto(Record(runs)).set_index(["compute", "method"])
-    happened, without = "as it happened", "without keeping features"
+    frame = table_of("pareto", Record(runs)).set_index(["compute", "method"])
+    happened, without = CACHED, UNCACHED
     assert frame["gmac"][happened, "saving"] == 2
     assert frame["gmac"][without, "saving"] == 22
-    unbeaten = frame.index[frame["unbeaten"]].tolist()
+    unbeaten = frame.index[frame["on_front"]].tolist()
     assert sorted(unbeaten) == [
         *((happened, name) for name in ("cheap", "dear", "saving")),
         *((without, name) for name in ("cheap", "dear")),
     ]
-    named = newcomers.pareto(Record(runs), metric="batch-accuracy")
+    named = table_of("pareto", Record(runs), metric="batch-accuracy")
     assert set(named["metric"]) == {"batch-accuracy"}
     with pytest.raises(UserError, match="nothing to draw"):
-        newcomers.pareto(Record(runs), metric="oec")
+        table_of("pareto", Record(runs), metric="oec")
 
 
 def test_compute_that_is_not_counted_has_no_price(tmp_path: Path) -> None:
     unknown = {"forward_macs": None, "backward_macs": None}
     runs = [priced(tmp_path, "cheap", 0.5, 1), adapted(tmp_path, "forest", 0, [0.9], compute=unknown)]
-    assert newcomers.pareto(Record(runs))["method"].tolist() == ["cheap"]
+    assert table_of("pareto", Record(runs))["method"].tolist() == ["cheap"]
 
 
-@pytest.mark.parametrize("name", ["rolling", "roc", "thresholds", "classes"])
+@pytest.mark.parametrize("name", ["rolling-accuracy", "roc", "thresholds", "class-frequencies"])
 def test_figures_are_drawn(record: Record, tmp_path: Path, name: str) -> None:
     frame, chart = draw(name, record)
     table = save(frame, chart, tmp_path / f"{name}.svg")
@@ -152,5 +156,5 @@ def test_pareto_is_drawn(tmp_path: Path) -> None:
 
 
 def test_less_for_the_same_price_is_beaten_and_a_tie_is_not() -> None:
-    rows = [{"value": 0.6, "gmac": 1.0}, {"value": 0.5, "gmac": 1.0}, {"value": 0.6, "gmac": 1.0}]
-    assert [newcomers._unbeaten(row, rows) for row in rows] == [True, False, True]
+    points = [(1.0, 0.6), (1.0, 0.5), (1.0, 0.6)]
+    assert [is_dominated(point, points) for point in points] == [False, True, False]

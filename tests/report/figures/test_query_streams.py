@@ -14,11 +14,12 @@ from driftline.errors import UserError
 from driftline.record import Record
 from driftline.report.analysis.composition import of_file, of_group
 from driftline.report.analysis.groups import groups
-from driftline.report.figures import courses, draw, save
+from driftline.report.figures.base import draw
+from driftline.report.figures.export import save
 from driftline.report.page.page import page
 from driftline.streams.queries import shares
 
-from ..conftest import at, final, refined
+from ..conftest import at, final, refined, table_of
 
 T1 = 12.706204736  # the 97.5% point of Student's t with one degree of freedom
 SAID = {
@@ -46,7 +47,7 @@ def of(record: Record, *methods: str) -> Record:
 
 
 def test_queries_and_errors_by_cluster(record: Record) -> None:
-    frame = courses.composition(record)
+    frame = table_of("composition", record)
     assert frame["panel"].unique().tolist() == ["refinement · digit-clusters · mlp, stream 0"]
     counts = {name: rows[["time", "part", "count"]].to_numpy().tolist() for name, rows in frame.groupby("stream")}
     assert counts["queries"] == [  # as the card has them: two upstream, then one of each, then two odd ones
@@ -70,18 +71,18 @@ def test_queries_and_errors_by_cluster(record: Record) -> None:
 
 
 def test_without_the_upstream_model_its_errors_are_not_known(record: Record, full_record: Record) -> None:
-    frame = courses.composition(Record([*of(record, "er").runs, *full_record.runs]))
+    frame = table_of("composition", Record([*of(record, "er").runs, *full_record.runs]))
     assert frame["stream"].unique().tolist() == ["queries"]
     assert frame.attrs["notes"] == [
         "left out (no stream of queries): timeline · digits · mlp",
         "errors are not known without frozen: refinement · digit-clusters · mlp",
     ]
     with pytest.raises(UserError, match=r"nothing to draw. left out \(no stream of queries\): timeline"):
-        courses.composition(full_record)
+        table_of("composition", full_record)
 
 
 def test_curves_are_means_over_seeds_with_intervals(record: Record) -> None:
-    frame = courses.curves(record).set_index(["metric", "method", "time"])
+    frame = table_of("curves", record).set_index(["metric", "method", "time"])
     row = frame.loc[("oec", "cft", "4")]
     assert (row["value"], row["seeds"], row["interval"], row["step"]) == (0.7, 2, "seeds", 4)
     assert (row["low"], row["high"]) == (0, 1)  # 0.7 -+ 1.27, cut at what a share can be
@@ -90,13 +91,13 @@ def test_curves_are_means_over_seeds_with_intervals(record: Record) -> None:
 
 
 def test_curves_of_other_benchmarks(full_record: Record) -> None:
-    frame = courses.curves(full_record)
+    frame = table_of("curves", full_record)
     assert frame["metric"].unique().tolist() == ["id", "ood", "tas"]
     assert frame[frame["metric"] == "id"]["time"].tolist() == ["a", "b", "a", "b"]
 
 
 def test_answers_that_differ(record: Record) -> None:
-    frame = courses.differences(record, spans="1-2,3-4").set_index(["span", "method", "other"])
+    frame = table_of("disagreement", record, step_ranges="1-2,3-4").set_index(["steps", "method", "other"])
     assert frame["of"].unique().tolist() == ["different answers"]
     early, late = frame.loc["t = 1 to 2"]["value"], frame.loc["t = 3 to 4"]["value"]
     assert early["cft", "er"] == 0.0
@@ -106,13 +107,13 @@ def test_answers_that_differ(record: Record) -> None:
     row = frame.loc[("t = 3 to 4", "cft", "er")]
     assert (row["seeds"], row["low"], row["high"]) == (2, 0, 1)  # 0.375 -+ 1.59
     assert len(frame) == 2 * 6
-    halves = courses.differences(record)["span"].unique().tolist()
+    halves = table_of("disagreement", record)["steps"].unique().tolist()
     assert halves == ["t = 1 to 2", "t = 3 to 4"]
 
 
 def test_a_metric_that_differs_is_compared_on_common_seeds(record: Record) -> None:
     some = Record([run for run in record.runs if (run.method, run.seed) != ("er", 1)])
-    frame = courses.differences(some, spans="1-2, 1-4", metric="oec").set_index(["span", "method", "other"])
+    frame = table_of("disagreement", some, step_ranges="1-2, 1-4", metric="oec").set_index(["steps", "method", "other"])
     assert frame.loc[("t = 1 to 2", "cft", "frozen"), "value"] == pytest.approx(0.15)
     assert frame.loc[("t = 1 to 4", "frozen", "cft"), "value"] == pytest.approx(-0.15)
     row = frame.loc[("t = 1 to 4", "er", "cft")]
@@ -123,27 +124,27 @@ def test_a_metric_that_differs_is_compared_on_common_seeds(record: Record) -> No
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"spans": "3"}, "given as 10-20,30-40 .* not as '3'"),
-        ({"spans": "3-9"}, "the span 3-9 is not within the steps 1 to 4"),
-        ({"spans": "3-2"}, "the span 3-2 is not within"),
-        ({"spans": "0-2"}, "the span 0-2 is not within"),
+        ({"step_ranges": "3"}, "given as 10-20,30-40 .* not as '3'"),
+        ({"step_ranges": "3-9"}, "step range 3-9 is not within the steps 1 to 4"),
+        ({"step_ranges": "3-2"}, "step range 3-2 is not within"),
+        ({"step_ranges": "0-2"}, "step range 0-2 is not within"),
         ({"metric": "oek"}, r"no metric over time 'oek'\. Did you mean 'oec'"),
     ],
 )
 def test_differences_that_cannot_be(record: Record, options: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        courses.differences(record, **options)
+        table_of("disagreement", record, **options)
 
 
 def test_one_method_has_none_to_differ_from(record: Record) -> None:
     with pytest.raises(UserError, match="no two methods in a stream of queries"):
-        courses.differences(of(record, "er"))
+        table_of("disagreement", of(record, "er"))
 
 
 def test_gains_are_paired_by_seed(record: Record, tmp_path: Path) -> None:
     other = {"options": {"beta": 0.1}}
     more = [refined(tmp_path, m, 0, [final("oec", v)], SAID["er"], **other) for m, v in (("frozen", 0.3), ("er", 0.35))]
-    frame = courses.gains(Record([*record.runs, *more])).set_index(["stream", "method"])
+    frame = table_of("gains", Record([*record.runs, *more])).set_index(["stream", "method"])
     steady, restless = (f"alpha=0.9, beta={beta}, gamma=0.8" for beta in (0.5, 0.1))
     assert frame["value"].round(6).to_dict() == {
         (restless, "er"): 0.05,
@@ -157,19 +158,19 @@ def test_gains_are_paired_by_seed(record: Record, tmp_path: Path) -> None:
 
 
 def test_what_gains_are_over(record: Record, tmp_path: Path) -> None:
-    over = courses.gains(record, over="cft").set_index("method")
+    over = table_of("gains", record, baseline="cft").set_index("method")
     assert over["value"].round(6).to_dict() == {"er": 0.05, "frozen": -0.15}
     with pytest.raises(UserError, match=r"nothing to draw. left out \(no final overall \(OEC\) of mir"):
-        courses.gains(record, over="mir")
+        table_of("gains", record, baseline="mir")
     kinds = [
         refined(tmp_path, f"mir(every={k})", 0, [final("oec", 0.5)], SAID["er"], settings={"every": k}) for k in "23"
     ]
-    assert len(courses.gains(Record([*record.runs, kinds[0]]), over="mir")) == 3
+    assert len(table_of("gains", Record([*record.runs, kinds[0]]), baseline="mir")) == 3
     with pytest.raises(UserError, match=r"'mir' may be any of mir\(every=2\), mir\(every=3\)"):
-        courses.gains(Record([*record.runs, *kinds]), over="mir")
+        table_of("gains", Record([*record.runs, *kinds]), baseline="mir")
 
 
-@pytest.mark.parametrize("name", ["curves", "composition", "differences", "gains"])
+@pytest.mark.parametrize("name", ["curves", "composition", "disagreement", "gains"])
 def test_they_can_be_drawn(record: Record, tmp_path: Path, name: str) -> None:
     frame, chart = draw(name, record)
     table = save(frame, chart, tmp_path / f"{name}.svg")
@@ -182,10 +183,10 @@ def test_they_can_be_drawn(record: Record, tmp_path: Path, name: str) -> None:
 
 def test_the_page_shows_how_differently_methods_answer(record: Record, full_record: Record) -> None:
     text = page(record)
-    assert "How differently methods answer" in text
+    assert "Disagreement of methods" in text
     assert "errors of the upstream model in stream 0, by cluster" in text
     assert text.count("different answers of each two methods") == 2
-    assert "How differently methods answer" not in page(full_record)
+    assert "Disagreement of methods" not in page(full_record)
 
 
 def stream_file(folder: Path, **changes: Any) -> Path:
@@ -218,7 +219,7 @@ def test_a_released_stream_is_found_by_its_name_in_the_data_folder(
     monkeypatch.setenv("DRIFTLINE_DATA", str(tmp_path))
     frame, _ = draw("composition", Record([]), stream=Path("nli/stream.json"))
     monkeypatch.delenv("DRIFTLINE_DATA")
-    again, _ = draw("composition", Record([]), where=tmp_path, stream=Path("nli/stream.json"))
+    again, _ = draw("composition", Record([]), data_dir=tmp_path, stream=Path("nli/stream.json"))
     assert (
         frame.attrs["notes"] == again.attrs["notes"] == ["the upstream model answers 50.00% of 4 queries right (CSR)"]
     )

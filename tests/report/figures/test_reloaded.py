@@ -16,11 +16,13 @@ from driftline.engine.revisit import Visit, layer_weights, revisit
 from driftline.errors import UserError
 from driftline.metrics.representation import svcca
 from driftline.record import Record
-from driftline.report.figures import landscape
+from driftline.report.figures.examples import png
 from driftline.shifts import apply
 from driftline.training.fit import outputs
 
-pytestmark = pytest.mark.xdist_group("landscape")  # what all its tests use is made once
+from ..conftest import table_of
+
+pytestmark = pytest.mark.xdist_group("reloaded")  # what all its tests use is made once
 
 METHODS = ["baseline", "oracle", "seq-erm", "seq-ft", "st-1", "sft", "jm"]
 OPTIONS = {"shifts": "RL", "sizes": [60, 60, 60], "test": 60, "oracle": 120, "epochs": 6, "batch": 8, "lr": [0.02]}
@@ -51,7 +53,7 @@ def ran(folder: Path, methods: list[Any], **options: Any) -> Record:
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
-    return ran(tmp_path_factory.mktemp("landscape"), METHODS)
+    return ran(tmp_path_factory.mktemp("reloaded"), METHODS)
 
 
 def visits(record: Record) -> dict[str, Visit]:
@@ -68,7 +70,7 @@ def scores(record: Record) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def interpolated(record: Record) -> pd.DataFrame:
-    return landscape.path(record, points=3, statistics="interpolated")
+    return table_of("weight-path", record, points=3, batch_norm="interpolated")
 
 
 def test_a_path_starts_and_ends_at_the_accuracies_of_the_models_themselves(
@@ -94,7 +96,7 @@ def test_only_models_with_a_step_before_have_a_path(interpolated: pd.DataFrame) 
 def test_statistics_of_batch_norm_are_re_estimated_unless_asked_otherwise(
     record: Record, interpolated: pd.DataFrame
 ) -> None:
-    frame = landscape.path(of(record, "sft"), points=3)
+    frame = table_of("weight-path", of(record, "sft"), points=3)
     along = frame[frame["statistics"] == "re-estimated"].set_index("s")["accuracy"]
     assert along.index.tolist() == [0.0, 0.5, 1.0]
     mixed = interpolated[(interpolated["method"] == "sft") & (interpolated["statistics"] == "interpolated")]
@@ -102,16 +104,16 @@ def test_statistics_of_batch_norm_are_re_estimated_unless_asked_otherwise(
 
 
 def test_paths_that_cannot_be(record: Record) -> None:
-    with pytest.raises(UserError, match="two ends"):
-        landscape.path(record, points=1)
-    with pytest.raises(UserError, match="re-estimated or interpolated"):
-        landscape.path(record, statistics="kept")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="greater than or equal to 2"):
+        table_of("weight-path", record, points=1)
+    with pytest.raises(UserError, match="should be 're-estimated' or 'interpolated'"):
+        table_of("weight-path", record, batch_norm="kept")
     with pytest.raises(UserError, match=r"no model before the last step\): baseline"):
-        landscape.path(of(record, "baseline"))
+        table_of("weight-path", of(record, "baseline"))
 
 
 def test_the_oracle_is_the_origin_and_the_axes_are_as_long_as_the_differences(record: Record) -> None:
-    frame = landscape.weights(record)
+    frame = table_of("weight-projection", record)
     assert "st-1" in frame.attrs["notes"][0]
     oracle = frame[frame["method"] == "oracle"]
     assert oracle[["historical", "final"]].to_numpy().tolist() == [[0.0, 0.0]] * 4
@@ -132,18 +134,18 @@ def test_the_oracle_is_the_origin_and_the_axes_are_as_long_as_the_differences(re
 def test_an_oracle_that_was_not_run_is_asked_for(tmp_path: Path) -> None:
     record = ran(tmp_path, ["baseline"], shifts="L", sizes=[30, 30], test=30, epochs=1)
     with pytest.raises(UserError, match=r"fits of oracle, seed 0, are not in .*--methods oracle"):
-        landscape.similarity(record)
+        table_of("svcca", record)
 
 
 def test_a_sequence_without_an_oracle_has_no_projection(tmp_path: Path) -> None:
     record = ran(tmp_path, ["baseline"], shifts="L", sizes=[30, 30], test=30, epochs=1, oracle=0)
-    for figure in (landscape.weights, landscape.similarity):
-        with pytest.raises(UserError, match="this sequence has no oracle; models-over-time needs none"):
-            figure(record)
+    for name in ("weight-projection", "svcca"):
+        with pytest.raises(UserError, match="this sequence has no oracle; model-map needs none"):
+            table_of(name, record)
 
 
 def test_similarity_to_the_oracle(record: Record) -> None:
-    frame = landscape.similarity(of(record, "oracle", "baseline", "sft", "st-1")).set_index(["method", "step", "layer"])
+    frame = table_of("svcca", of(record, "oracle", "baseline", "sft", "st-1")).set_index(["method", "step", "layer"])
     assert frame.loc["oracle"][["half", "most"]].to_numpy() == pytest.approx(np.ones((4, 2)), abs=1e-6)
     opened = visits(record)
     x = opened["oracle"].test.x
@@ -158,19 +160,19 @@ def test_similarity_to_the_oracle(record: Record) -> None:
 
 
 def test_strengths_are_those_of_the_trials(record: Record) -> None:
-    frame = landscape.adjacent(record)
+    frame = table_of("adjacent-strength", record)
     trials = next(run for run in record.runs if run.method == "jm").table("trials")
     tied = frame[frame["method"] == "jm"]
     assert tied["strength"].tolist() == trials["strength"].tolist() == [0.0, 0.1, 10.0]
     assert tied["score"].tolist() == trials["score"].tolist()
     assert set(frame[frame["strength"].isna()]["method"]) == {"baseline", "seq-erm"}
     with pytest.raises(UserError, match="run method jm"):
-        landscape.adjacent(of(record, "sft", "baseline"))
+        table_of("adjacent-strength", of(record, "sft", "baseline"))
 
 
 def test_three_models_lie_as_far_apart_as_they_disagree(record: Record) -> None:
     names = ["baseline", "oracle", "seq-erm"]
-    frame = landscape.over_time(of(record, *names)).set_index("method")
+    frame = table_of("model-map", of(record, *names)).set_index("method")
     given = {run.method: run.table("probes")["prediction"].to_numpy() for run in record.runs}
     for one, other in (names[:2], names[1:], names[::2]):
         apart = np.hypot(*(frame.loc[one, ["x", "y"]] - frame.loc[other, ["x", "y"]]).astype(float))
@@ -180,7 +182,7 @@ def test_three_models_lie_as_far_apart_as_they_disagree(record: Record) -> None:
 
 
 def test_the_map_has_every_step_and_shared_models_once_in_the_same_place(record: Record) -> None:
-    frame = landscape.over_time(record)
+    frame = table_of("model-map", record)
     assert frame[frame["method"] == "sft"]["step"].tolist() == [0, 1, 2]
     past = frame[(frame["step"] == 1) & frame["method"].isin(["seq-ft", "st-1"])]
     assert len(past) == 2
@@ -193,7 +195,7 @@ def decoded(uri: str) -> np.ndarray:
 
 
 def test_examples_are_the_same_originals_under_each_steps_shifts(record: Record) -> None:
-    frame = landscape.examples(record).set_index(["step", "column"])
+    frame = table_of("examples", record).set_index(["step", "column"])
     assert frame["label"].unstack().to_numpy().tolist() == [
         ["top", "middle", "bottom"],
         ["top", "middle", "bottom"],
@@ -213,7 +215,7 @@ def test_examples_are_the_same_originals_under_each_steps_shifts(record: Record)
 
 def test_where_steps_differ_in_what_is_drawn_each_shows_its_own_samples(tmp_path: Path) -> None:
     record = ran(tmp_path, ["baseline"], shifts="l", sizes=[30, 30], test=30, epochs=1)
-    frame = landscape.examples(record).set_index(["step", "column"])
+    frame = table_of("examples", record).set_index(["step", "column"])
     stream = revisit(record.runs[0]).layout.stream
     for step in (0, 1):
         samples = stream[step].samples
@@ -224,7 +226,7 @@ def test_where_steps_differ_in_what_is_drawn_each_shows_its_own_samples(tmp_path
 
 def test_a_colour_picture_survives() -> None:
     image = np.random.default_rng(0).random((70, 80, 3))
-    found = decoded("," + base64.b64encode(landscape.png(image, 1.0)).decode())
+    found = decoded("," + base64.b64encode(png(image, 1.0)).decode())
     np.testing.assert_array_equal(found, np.rint(image * 255))
 
 
@@ -232,4 +234,4 @@ def test_runs_without_networks_are_left_out(tmp_path: Path) -> None:
     spec = {"benchmark": "timeline", "data": {"name": "digits", "periods": 3}, "model": "logistic", "methods": ["erm"]}
     record = driftline.run({**spec, "timeline": {"draws": 5}}, runs=tmp_path)
     with pytest.raises(UserError, match=r"nothing to draw. left out \(no networks are kept\): erm"):
-        landscape.path(record)
+        table_of("weight-path", record)

@@ -13,17 +13,17 @@ import pytest
 
 from driftline.errors import UserError
 from driftline.record import Record
-from driftline.report.analysis.frozen_baseline import standings
+from driftline.report.analysis.frozen_baseline import compare_with_frozen
 from driftline.report.analysis.groups import groups
-from driftline.report.analysis.repeats import over_speeds
+from driftline.report.analysis.repeats import average_repeats
 from driftline.report.analysis.result_table import tabulate
-from driftline.report.figures import adapting, courses, draw, save
+from driftline.report.figures.base import draw
+from driftline.report.figures.export import save
 from driftline.report.page.page import page
 from driftline.report.tables.captions import answer, notes
-from driftline.report.tables.result import result_table
 from driftline.streams.matrices import Matrices, write_matrices
 
-from ..conftest import adapted, add_table
+from ..conftest import adapted, add_table, results, table_of
 
 T1 = 12.706204736  # the 97.5% point of Student's t with one degree of freedom
 FROZEN = [[0.5, 0.5, 0.5, 0.5], [0.4, 0.6, 0.4, 0.6]]
@@ -47,24 +47,24 @@ def record(tmp_path: Path) -> Record:
 
 def test_a_standing_by_hand(record: Record) -> None:
     (group,) = groups(record)
-    bn, tent = standings(group)
-    assert (tent.method, tent.seeds, tent.collapsed, tent.behind) == ("tent", 2, 1, 2)
+    bn, tent = compare_with_frozen(group)
+    assert (tent.method, tent.seeds, tent.collapsed, tent.worse_to_the_end) == ("tent", 2, 1, 2)
     assert tent.gain.value == pytest.approx((-0.05 + 0.025) / 2)
     assert tent.gain.low == pytest.approx(-0.0125 - T1 * 0.0375)
-    assert tent.since == (20 + 30) / 2  # behind from the third window on, and from the fourth
-    assert tent.adapted == (20 + 10) / 2  # .1 is less than half of .5; .1 is all of .1
-    assert tent.depth.value == pytest.approx((0.4 + 0.2) / 2)
-    assert (bn.collapsed, bn.behind, bn.since, bn.depth.value) == (0, 0, None, 0.0)
+    assert tent.worse_since == (20 + 30) / 2  # behind from the third window on, and from the fourth
+    assert tent.adapted_after == (20 + 10) / 2  # .1 is less than half of .5; .1 is all of .1
+    assert tent.max_drop.value == pytest.approx((0.4 + 0.2) / 2)
+    assert (bn.collapsed, bn.worse_to_the_end, bn.worse_since, bn.max_drop.value) == (0, 0, None, 0.0)
     assert bn.gain.value == pytest.approx(0.1)
 
 
 def test_leads_are_paired_by_seed(record: Record) -> None:
     """With frozen's seeds swapped every lead would be another number, though all means would stay."""
-    frame = adapting.collapse(record)
+    frame = table_of("collapse", record)
     tent = frame[frame["method"] == "tent"].set_index("time")
     assert tent["value"].tolist() == pytest.approx([0.1, 0.3, -0.15, -0.3])
     assert tent.loc[20, "high"] == 1  # 0.3 + 2.54, cut at what a difference of shares can be
-    assert tent["since"].unique().tolist() == [25.0]
+    assert tent["worse_since"].unique().tolist() == [25.0]
     assert tent["seeds"].unique().tolist() == [2]
     assert frame["method"].unique().tolist() == ["bn", "tent"]
 
@@ -72,13 +72,13 @@ def test_leads_are_paired_by_seed(record: Record) -> None:
 def test_a_seed_without_the_frozen_model_does_not_count(record: Record) -> None:
     runs = [run for run in record.runs if (run.method, run.seed) != ("frozen", 1)]
     (group,) = groups(Record(runs))
-    tent = standings(group)[1]
-    assert (tent.seeds, tent.collapsed, tent.since) == (1, 1, 20)
+    tent = compare_with_frozen(group)[1]
+    assert (tent.seeds, tent.collapsed, tent.worse_since) == (1, 1, 20)
     assert math.isnan(tent.gain.low)
     without = Record(run for run in runs if run.method != "frozen")
-    assert standings(groups(without)[0]) == []
+    assert compare_with_frozen(groups(without)[0]) == []
     with pytest.raises(UserError, match=f"no frozen and another method on a stream of corrupted images\\): {TITLE}"):
-        adapting.collapse(without)
+        table_of("collapse", without)
 
 
 def test_speeds_are_averaged_within_a_seed(tmp_path: Path) -> None:
@@ -87,12 +87,12 @@ def test_speeds_are_averaged_within_a_seed(tmp_path: Path) -> None:
     slow += [adapted(tmp_path, "frozen", seed, [0.1] * 4, options={"speed": 2000}) for seed in (0, 1)]
     found = groups(Record([*quick, *slow]))
     assert len(found) == 2
-    (group,) = over_speeds(found)
+    (group,) = average_repeats(found)
     assert group.title == f"{TITLE} · speeds 1000, 2000"
-    tent = next(one for one in standings(group) if one.method == "tent")
+    tent = next(one for one in compare_with_frozen(group) if one.method == "tent")
     assert tent.seeds == 2  # and not four: runs of one seed are no replicates
     assert tent.gain.value == pytest.approx(((-0.05 + 0.8) / 2 + (0.025 + 0.8) / 2) / 2)
-    frame = courses.curves(Record([*quick, *slow]))
+    frame = table_of("curves", Record([*quick, *slow]))
     first = frame[(frame["method"] == "tent") & (frame["time"] == "10")]
     assert first["value"].tolist() == pytest.approx([(0.6 + 0.9 + 0.5 + 0.9) / 4], abs=1e-4)
     assert first["n"].tolist() == [128]
@@ -107,7 +107,7 @@ def test_the_page_has_one_section_for_all_speeds(tmp_path: Path) -> None:
     assert re.findall(r"<h2[^>]*>(test-time.*?)</h2>", text) == [f"{TITLE} · speeds 1000, 2000"]
     assert "mean over 2 speeds" in text
     assert "with every seed: bn." in text  # it was not run at 2000
-    (group,) = over_speeds(groups(Record(runs)))
+    (group,) = average_repeats(groups(Record(runs)))
     table = tabulate(group)
     assert [row.seeds for row in table.rows] == [2, 2, 2]  # and not four: runs of one seed are no replicates
     assert table.cell("tent", "stream-accuracy", "mean").value == pytest.approx((0.45 + 0.9 + 0.525 + 0.9) / 4)
@@ -115,7 +115,7 @@ def test_the_page_has_one_section_for_all_speeds(tmp_path: Path) -> None:
 
 def test_one_seed_at_several_speeds_has_no_interval(tmp_path: Path) -> None:
     runs = [adapted(tmp_path, "tent", 0, TENT[0], options={"speed": speed}) for speed in (1000, 2000)]
-    table = tabulate(*over_speeds(groups(Record(runs))))
+    table = tabulate(*average_repeats(groups(Record(runs))))
     cell = table.cell("tent", "stream-accuracy", "mean")
     assert math.isnan(cell.low)
     assert math.isnan(cell.high)
@@ -125,7 +125,7 @@ def test_one_seed_at_several_speeds_has_no_interval(tmp_path: Path) -> None:
 def test_growth_is_of_images_seen(tmp_path: Path) -> None:
     shown = [[{"size": 1.0 + k + 2 * seed, "far": 0.5 * k} for k in range(4)] for seed in (0, 1)]
     runs = [adapted(tmp_path, "tent", seed, TENT[seed], gauges=shown[seed]) for seed in (0, 1)]
-    frame = adapting.growth(Record([*runs, adapted(tmp_path, "frozen", 0, FROZEN[0])]))
+    frame = table_of("internals", Record([*runs, adapted(tmp_path, "frozen", 0, FROZEN[0])]))
     size = frame[frame["gauge"] == "size"]
     assert size["time"].tolist() == [10, 20, 30, 40]
     assert size["value"].tolist() == [2.0, 3.0, 4.0, 5.0]
@@ -135,7 +135,7 @@ def test_growth_is_of_images_seen(tmp_path: Path) -> None:
 
 def test_a_long_growth_keeps_the_last_of_each_stretch(tmp_path: Path) -> None:
     run = adapted(tmp_path, "tent", 0, [0.5] * 400, gauges=[{"size": float(k)} for k in range(400)])
-    frame = adapting.growth(Record([run]))
+    frame = table_of("internals", Record([run]))
     assert len(frame) == 100
     assert frame["value"].tolist()[:2] == [3.0, 7.0]
     assert frame["time"].tolist()[-1] == 4000
@@ -147,22 +147,24 @@ def test_a_sweep_by_a_setting(tmp_path: Path) -> None:
         given = {"settings": {"every": every, "lr": 0.1, "margin": None}}
         runs.append(adapted(tmp_path, label, 0, [0.5, every / 2000], **given))
     for setting in (None, "rdumb.every"):
-        frame = adapting.sweep(Record(runs), setting=setting)
+        frame = table_of("setting-sweep", Record(runs), setting=setting)
         assert frame["setting"].unique().tolist() == ["rdumb.every"]
         assert frame["method"].unique().tolist() == ["rdumb"]
         assert frame["at"].tolist() == [10, 125, 1000]
         assert frame["value"].tolist() == pytest.approx([0.2525, 0.28125, 0.5])
     with pytest.raises(UserError, match=r"named with its method, as rdumb\.every, not 'every'"):
-        adapting.sweep(Record(runs), setting="every")
+        table_of("setting-sweep", Record(runs), setting="every")
     with pytest.raises(UserError, match=r"no methods that differ in tent\.lr"):
-        adapting.sweep(Record(runs), setting="tent.lr")
+        table_of("setting-sweep", Record(runs), setting="tent.lr")
 
 
 def test_severities_and_the_path_between_them(tmp_path: Path) -> None:
     levels = np.arange(21)
     grid = 80.0 - 3 * levels[:, None] - 2 * levels[None, :]
     write_matrices(Matrices({("fog", "snow"): grid, ("snow", "fog"): grid.T}), tmp_path / "made.safetensors")
-    frame = adapting.severities(Record([]), calibration=tmp_path / "made.safetensors", target="50", pair="fog,snow")
+    frame = table_of(
+        "severity-grid", Record([]), calibration=tmp_path / "made.safetensors", target="50", pair="fog,snow"
+    )
     cells, path = frame[frame["target"].isna()], frame[frame["target"].notna()]
     assert len(cells) == 441
     assert cells[(cells["s1"] == 0.25) & (cells["s2"] == 0.5)]["accuracy"].tolist() == [73.0]
@@ -170,12 +172,12 @@ def test_severities_and_the_path_between_them(tmp_path: Path) -> None:
     assert path["s2"].iloc[0] == 0
     assert path["s1"].iloc[-1] == 0
     assert path["place"].tolist() == list(range(len(path)))
-    swapped = adapting.severities(Record([]), calibration=tmp_path / "made.safetensors", pair="snow,fog")
+    swapped = table_of("severity-grid", Record([]), calibration=tmp_path / "made.safetensors", pair="snow,fog")
     assert swapped["accuracy"].iloc[1] == 77.0  # fog is now the second
     wrong: dict[str, Any]
     for wrong in ({"pair": "fog"}, {"pair": "hard"}, {"target": "forty"}):
         with pytest.raises(UserError, match="given as"):
-            adapting.severities(Record([]), calibration=tmp_path / "made.safetensors", **wrong)
+            table_of("severity-grid", Record([]), calibration=tmp_path / "made.safetensors", **wrong)
 
 
 def test_a_schedule_over_time(tmp_path: Path) -> None:
@@ -187,16 +189,16 @@ def test_a_schedule_over_time(tmp_path: Path) -> None:
     run = adapted(tmp_path, "frozen", 0, [0.5] * 4, schedule=told, options={"speed": 10})
     answers = {"group": [0, 0, 1, 1, 2, 3], "correct": [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]}
     add_table(run, "answers", answers)
-    frame = adapting.schedule(Record([run]), points=4)
+    frame = table_of("severity-schedule", Record([run]), points=4)
     severity = frame[frame["what"] == "severity"][["time", "name", "value", "until"]].to_numpy().tolist()
     assert severity == [
         *([0, "fog", 1.0, 10], [0, "snow", 0.0, 10], [10, "fog", 0.0, 20], [10, "snow", 2.0, 20]),
         *([20, "snow", 2.0, 30], [20, "frost", 0.25, 30], [30, "fog", 1.0, 40], [30, "snow", 0.0, 40]),  # anew
     ]
     assert frame[frame["what"] == "accuracy"]["value"].tolist() == [0.5, 1.0, 0.0, 1.0]
-    assert len(adapting.schedule(Record([run]), points=2)) == 6
+    assert len(table_of("severity-schedule", Record([run]), points=2)) == 6
     run.card["run"]["options"]["images"] = 33
-    short = adapting.schedule(Record([run]), points=4)
+    short = table_of("severity-schedule", Record([run]), points=4)
     assert short["until"].max() == 33
     assert short[short["what"] == "accuracy"]["value"].tolist() == [0.5, 1.0, 0.0]  # the last point has 3 of 10 images
 
@@ -204,19 +206,19 @@ def test_a_schedule_over_time(tmp_path: Path) -> None:
 def test_accuracy_stands_under_the_severities_it_was_reached_with(tmp_path: Path) -> None:
     run = adapted(tmp_path, "frozen", 0, [0.5] * 4, options={"speed": 15})  # of 40 images, 10 for the last point
     add_table(run, "answers", {"group": [0, 1, 2], "correct": [1.0, 0.0, 1.0]})
-    _, chart = draw("schedule", Record([run]))
+    _, chart = draw("severity-schedule", Record([run]))
     above, below = (part["encoding"] for part in chart.to_dict()["vconcat"])
     assert above["x"]["scale"]["domain"] == below["x"]["scale"]["domain"] == [0, 40]
     assert above["x2"] == below["x2"] == {"field": "until"}
 
 
-@pytest.mark.parametrize("name", ["curves", "collapse", "growth", "schedule", "sweep"])
+@pytest.mark.parametrize("name", ["curves", "collapse", "internals", "severity-schedule", "setting-sweep"])
 def test_every_figure_can_be_drawn(tmp_path: Path, name: str) -> None:
     runs = made(tmp_path / "runs")
     for every in (10, 20):
         given: dict[str, Any] = {"settings": {"every": every}, "gauges": [{"size": 1.0}, {"size": 2.0}]}
         runs.append(adapted(tmp_path / "runs", f"rdumb(every={every})", 0, [0.5, 0.6, 0.5, 0.6], **given))
-    runs += made(tmp_path / "runs", options={"order": "cin-c"}) if name != "growth" else []
+    runs += made(tmp_path / "runs", options={"order": "cin-c"}) if name != "internals" else []
     for run in runs:
         add_table(run, "answers", {"group": [0, 0], "correct": [1.0, 0.0]})
     frame, chart = draw(name, Record(runs))
@@ -233,34 +235,34 @@ def test_every_figure_can_be_drawn(tmp_path: Path, name: str) -> None:
 def test_severities_can_be_drawn(tmp_path: Path) -> None:
     grid = np.linspace(90, 10, 36).reshape(6, 6)
     write_matrices(Matrices({("fog", "snow"): grid}), tmp_path / "made.safetensors")
-    frame, chart = draw("severities", Record([]), calibration=tmp_path / "made.safetensors", target="40")
+    frame, chart = draw("severity-grid", Record([]), calibration=tmp_path / "made.safetensors", target="40")
     save(frame, chart, tmp_path / "severities.svg")
     assert "severity of snow" in (tmp_path / "severities.svg").read_text()
 
 
 def test_the_answer_names_the_best_and_the_collapsed(record: Record) -> None:
-    (table,) = result_table(record)
+    (table,) = results(record)
     assert answer(table) == (
         "With bn, the best of 3 methods, a model is right in 60.0% [60.0, 60.0] of cases along the stream, 10.0 points "
         "[10.0, 10.0] above the model that never adapts. Collapsed, below the model that never adapts: tent "
         "(-1.2 points [-48.9, 46.4]) (2 seeds, n = 64 examples; 95% intervals)."
     )
-    (table,) = result_table(Record(run for run in record.runs if run.method == "frozen"))
+    (table,) = results(Record(run for run in record.runs if run.method == "frozen"))
     assert answer(table).startswith("With frozen, the model that never adapts, a model is right in 50.0%")
-    (table,) = result_table(Record(run for run in record.runs if run.method == "tent"))
+    (table,) = results(Record(run for run in record.runs if run.method == "tent"))
     assert "Without a run of frozen it cannot be said" in answer(table)
-    (table,) = result_table(Record(run for run in record.runs if run.method != "tent"))
+    (table,) = results(Record(run for run in record.runs if run.method != "tent"))
     assert "No method collapsed" in answer(table)
-    (table,) = result_table(Record(run for run in record.runs if run.method != "bn"))
+    (table,) = results(Record(run for run in record.runs if run.method != "bn"))
     assert "and no other method does better" in answer(table)
 
 
 def test_the_page_has_the_table_and_the_growth(tmp_path: Path) -> None:
     runs = [*made(tmp_path), adapted(tmp_path, "eta", 0, FROZEN[0], gauges=[{"size": 1.0}, {"size": 2.0}])]
     text = page(Record(runs))
-    assert "Against the model that never adapts" in text
+    assert "Comparison with the frozen model" in text
     assert "<td>1 of 2</td><td>2<small>25 images</small></td><td>30.0 points [0.0, 100.0]" in text
-    assert "Inside the methods" in text
+    assert "Diagnostics" in text
     assert "images seen" in text
     assert "<figcaption>size</figcaption>" in text
-    assert "Inside the methods" not in page(Record(made(tmp_path / "more")))
+    assert "Diagnostics" not in page(Record(made(tmp_path / "more")))

@@ -8,13 +8,15 @@ import pytest
 
 from driftline.errors import UserError
 from driftline.record import Record
-from driftline.report.figures import charts, draw, matrices, save
+from driftline.report.figures.base import draw
+from driftline.report.figures.export import save
+from driftline.report.page import charts
 
-from ..conftest import adapted, add_table, write_run
+from ..conftest import adapted, add_table, table_of, write_run
 
 
 def test_accuracy_is_a_mean_over_seeds(full_record: Record) -> None:
-    frame = matrices.accuracy(full_record)
+    frame = table_of("accuracy", full_record)
     erm = frame[frame["method"] == "erm"].set_index(["time", "tau"])
     assert sorted(erm.index) == [("a", "a"), ("a", "b"), ("a", "c"), ("b", "b"), ("b", "c"), ("c", "c")]
     assert erm.loc[("a", "c"), "value"] == pytest.approx(0.41)  # 0.40 and 0.42
@@ -25,7 +27,7 @@ def test_accuracy_is_a_mean_over_seeds(full_record: Record) -> None:
 
 
 def test_transfer_comes_with_its_delta(full_record: Record) -> None:
-    frame = matrices.transfer(full_record)
+    frame = table_of("transfer", full_record)
     erm = frame[frame["method"] == "erm"].set_index(["time", "tau"])
     assert erm["value"].to_dict() == pytest.approx({("a", "a"): 1.0, ("a", "b"): 0.51, ("b", "b"): 1.0})
     assert set(frame["delta"]) == {0.9}
@@ -33,12 +35,12 @@ def test_transfer_comes_with_its_delta(full_record: Record) -> None:
 
 def test_other_benchmarks_are_left_out(full_record: Record, tmp_path: Path) -> None:
     other = adapted(tmp_path / "other", "frozen", 0, [0.5])
-    frame = matrices.accuracy(Record([*full_record.runs, other]))
+    frame = table_of("accuracy", Record([*full_record.runs, other]))
     assert frame.attrs["notes"] == ["left out (no model that is tested in later periods): test-time · cifar10 · mlp"]
     with pytest.raises(UserError, match="nothing to draw"):
-        matrices.transfer(Record([other]))
-    with pytest.raises(UserError, match="no features were kept"):
-        matrices.projection(full_record)
+        table_of("transfer", Record([other]))
+    with pytest.raises(UserError, match="no features were recorded"):
+        table_of("projection", full_record)
 
 
 @pytest.fixture
@@ -53,8 +55,8 @@ def pictured(tmp_path: Path) -> Record:
 
 
 def test_projection_keeps_distances_along_a_line(pictured: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("driftline.report.series.find_spec", lambda name: None)  # without UMAP
-    frame = matrices.projection(pictured)
+    monkeypatch.setattr("driftline.report.analysis.projection.find_spec", lambda name: None)  # without UMAP
+    frame = table_of("projection", pictured)
     assert set(frame["seed"]) == {0}
     assert set(frame["projection"]) == {"PCA"}
     assert frame["stretch"].tolist() == ["a", "a", "b", "c"]
@@ -73,13 +75,13 @@ def test_maps_are_drawn(full_record: Record, tmp_path: Path, name: str) -> None:
 
 
 def test_the_projection_is_drawn(pictured: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("driftline.report.series.find_spec", lambda name: None)
+    monkeypatch.setattr("driftline.report.analysis.projection.find_spec", lambda name: None)
     frame, chart = draw("projection", pictured)
     save(frame, chart, tmp_path / "projection.svg")
     assert "erm, seed 0, PCA of 4 held-out samples" in (tmp_path / "projection.svg").read_text()
 
 
 def test_classes_that_share_a_colour_differ_in_shape() -> None:
-    encoding = charts.scatter("data", ["a"], [str(k) for k in range(10)])["encoding"]
+    encoding = charts.projection("data", ["a"], [str(k) for k in range(10)])["encoding"]
     looks = list(zip(encoding["color"]["scale"]["range"], encoding["shape"]["scale"]["range"], strict=True))
     assert len(set(looks)) == 10
