@@ -6,7 +6,6 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperCommand
 
@@ -20,7 +19,7 @@ from driftline.errors import UserError
 class FigureCommand(TyperCommand):
     """A command whose help lists the registered figures and their options."""
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
         from driftline.report.figures.base import options, summary
 
         rows = []

@@ -136,6 +136,11 @@ def to_table(rows: list[Row], notes: list[str]) -> pd.DataFrame:
     return frame
 
 
+def records(frame: pd.DataFrame, columns: list[str]) -> list[Row]:
+    """Return some columns of a table as rows."""
+    return [dict(zip(columns, row, strict=True)) for row in frame[columns].itertuples(index=False)]
+
+
 def left_out_note(reason: str, titles: Iterable[str]) -> list[str]:
     """Return a note about what was left out for a reason, if anything was."""
     text = "; ".join(titles)
@@ -143,5 +148,5 @@ def left_out_note(reason: str, titles: Iterable[str]) -> list[str]:
 
 
 def _class(thing: Any) -> type[Figure]:
-    found: type[Figure] = thing.func if isinstance(thing, functools.partial) else thing
-    return found
+    found: Any = thing.func if isinstance(thing, functools.partial) else thing
+    return typing.cast("type[Figure]", found)

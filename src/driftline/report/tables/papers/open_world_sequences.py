@@ -52,8 +52,8 @@ def _sizes(group: Group) -> Table | None:
         rows += [TableRow(name, tuple(published(float(n)) for n in ours[name]))] if name in ours else []
         rows += _published_sizes(group, name)
     notes = (COUNTED, *([PUBLISHED_SIZES] if has_source(rows) else []))
-    counts = columns(*SIZES.values(), format=format_amount)
-    return Table(f"Table 2: sequences, {group.title}", "sequence", counts, tuple(rows), notes)
+    sizes = columns(*SIZES.values(), format=format_amount)
+    return Table(f"Table 2: sequences, {group.title}", "sequence", sizes, tuple(rows), notes)
 
 
 def _published_sizes(group: Group, name: str) -> list[TableRow]:
