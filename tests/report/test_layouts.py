@@ -17,8 +17,9 @@ from driftline.report import series
 from driftline.report.grids import Entry, Grid, render
 from driftline.report.layouts import LAYOUTS, layout
 from driftline.report.marks import Mark, marks, mean_marks
-from driftline.report.notes import answer, notes
+from driftline.report.notes import notes
 from driftline.report.page import page
+from driftline.report.summaries import answer
 from driftline.report.tables import result_table
 
 from .conftest import write_run
@@ -249,9 +250,8 @@ def test_the_page_shows_the_end_between_oracle_and_baseline(make: Make) -> None:
         run.card["protocol"] = {**revealed, **steps, "protocol": "RCL", "trials": 8, "chosen": chosen}
     (table,) = result_table(Record(runs))
     assert answer(table) == (
-        "With lp-ft, the best of 3 methods, a model is right in 60.0% [59.0, 61.0] of cases at the final step; "
-        "training on the final step alone gives 50.0% [49.0, 51.0] and training on many more of its samples gives "
-        "70.0% [69.0, 71.0] (1 seed, n = 5,000 examples; 95% intervals)."
+        "lp-ft is best: 60.0% [59.0, 61.0] final accuracy (1 seed, n = 5,000 examples; 95% intervals). For comparison: "
+        "50.0% [49.0, 51.0] with the final step alone, 70.0% [69.0, 71.0] with many more of its samples."
     )
     rows = series.at_the_end(table, table.columns[0])
     assert [row[:4] for row in rows.rows] == [

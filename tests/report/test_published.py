@@ -9,7 +9,7 @@ import pytest
 from driftline import published
 from driftline.record import Record
 from driftline.report import beside
-from driftline.report.notes import answer
+from driftline.report.summaries import answer
 from driftline.report.tables import render, result_table
 
 

@@ -16,9 +16,9 @@ import pytest
 import driftline
 from driftline.record import Record, seal
 from driftline.report.groups import groups
-from driftline.report.notes import answer
 from driftline.report.page import page
 from driftline.report.results import ResultTable, tabulate
+from driftline.report.summaries import answer
 from driftline.report.tables import render
 from driftline.report.trivial import Constant
 from driftline.rows import write_rows

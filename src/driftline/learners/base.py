@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from driftline import state
 from driftline.errors import UserError
@@ -39,6 +39,16 @@ class Learner:
 
     privileged: ClassVar[bool] = False
     """Whether it is an upper bound that is shown more samples than the others, where the benchmark has them."""
+
+    role: ClassVar[Literal["method", "baseline", "upper-bound"]] = "method"
+    """Its part in a comparison: gains are measured over a baseline, and an upper bound does not compete."""
+    quick: ClassVar[Mapping[str, str]] = {}
+    """Settings that a matrix in miniature changes, each with the key of `Benchmark.quick` that holds its value."""
+
+    @classmethod
+    def wraps(cls, settings: Mapping[str, Any]) -> str | None:
+        """Return the name of the method that it wraps, whose settings are its `options`; None if it wraps none."""
+        return None
 
     @classmethod
     def needs(cls, settings: Mapping[str, Any]) -> Reveal:

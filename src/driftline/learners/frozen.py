@@ -17,6 +17,7 @@ class Frozen(Learner):
     """Never changes."""
 
     sees: ClassVar[Reveal] = Reveal.INPUTS
+    role = "baseline"
 
     def in_turn(self, turns: Turns) -> Answers:
         """All at once: no label changes anything."""

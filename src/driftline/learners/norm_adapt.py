@@ -105,6 +105,7 @@ class Sharpened(NormAdapted):
     momentum: float = 0.9
 
     limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "momentum": MOMENTUM}
+    quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

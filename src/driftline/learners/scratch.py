@@ -47,6 +47,8 @@ def must_penalise(penalty: float) -> None:
 class FinalOnly(Staged):
     """Train on the final step alone."""
 
+    role = "baseline"
+
     def plan(self, lessons: int) -> Phase:
         last = (lessons - 1,)
         return Phase(tuple(Trial(last, last, **point) for point in self.selection.points()))
@@ -58,6 +60,7 @@ class Oracle(FinalOnly):
     """Train on many more samples of the final step than the others are shown."""
 
     privileged: ClassVar[bool] = True
+    role = "upper-bound"
 
 
 @dataclass

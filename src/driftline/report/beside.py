@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from driftline import published
+from driftline import published, registry
 
 Numbers = dict[tuple[str, str], float]
 """By metric and statistic."""
@@ -48,27 +48,5 @@ def cited(card: Mapping[str, Any], source: str) -> str:
 
 
 def full_scale(card: Mapping[str, Any]) -> bool:
-    """Whether a run has the sizes, network and grid of what was printed; a benchmark may not say what they were."""
-    run = card["run"]
-    said = {**{f"model.{key}": value for key, value in run["model"]["settings"].items()}, **run["options"]}
-    usual = dict(published.FULL_SCALE.get(run["benchmark"], {}))
-    if run["benchmark"] == "test-time":
-        usual["images"] = published.IMAGES.get(run["options"]["order"], usual["images"])
-    if run["options"].get("shifts") == "time" and not _portraits(run["options"]):
-        return False
-    said["oracle"] = None if said.get("oracle") == 20000 else said.get("oracle")
-    return all(said.get(key) == value for key, value in usual.items()) and _sizes(run["options"].get("sizes"))
-
-
-def _portraits(options: Mapping[str, Any]) -> bool:
-    """Whether time is cut as in the paper: decades from 1930, and all from 2000 on as the last."""
-    first, final = str(options["first"])[:4], str(options["final"])[:4]
-    return (options["period"], first, final) == ("decade", "1930", "2000")
-
-
-def _sizes(given: list[int] | None) -> bool:
-    if given is None:
-        return True
-    from driftline.benchmarks.seq_to_final import SIZES
-
-    return tuple(given) == SIZES.get(len(given))
+    """Return whether a run has the sizes, network and grid of what was printed."""
+    return bool(registry.get("benchmark", card["run"]["benchmark"]).is_full_scale(card))

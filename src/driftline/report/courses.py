@@ -14,6 +14,7 @@ import pandas as pd
 
 from driftline import registry
 from driftline.errors import UserError
+from driftline.metrics import title
 from driftline.record import Record
 from driftline.report import differences as pairs
 from driftline.report import series
@@ -22,7 +23,6 @@ from driftline.report.gains import gains as gained
 from driftline.report.groups import Group, groups, together
 from driftline.report.marks import FROZEN
 from driftline.report.speeds import over_speeds
-from driftline.report.words import word
 
 DYNAMICS = ("alpha", "beta", "gamma")
 
@@ -107,7 +107,7 @@ def gains(record: Record, *, where: Path | None = None, over: str = FROZEN, metr
                 what = {"panel": told or _head(group), "stream": stream, "metric": metric, "over": over}
                 rows.append({**what, "method": method, **number})
     left_out = [title for title, (_, cells) in found.items() if not cells]
-    return framed(rows, f"no final {word(metric)} of {over} and another method on the same seed", left_out)
+    return framed(rows, f"no final {title(metric)} of {over} and another method on the same seed", left_out)
 
 
 def _head(group: Group) -> str:

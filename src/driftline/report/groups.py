@@ -40,6 +40,21 @@ class Group:
         return tuple(sorted(set(self.labels.values())))
 
     @cached_property
+    def roles(self) -> dict[str, str]:
+        """`Learner.role` of each method."""
+        return {method: self.runs_of(method)[0].card.get("role", "method") for method in self.methods}
+
+    @cached_property
+    def baseline(self) -> str | None:
+        """The method that gains are measured over: of several baselines, the one that needs the fewest labels."""
+        found = [method for method, role in self.roles.items() if role == "baseline"]
+        return min(found, key=self._labels_needed, default=None)
+
+    def _labels_needed(self, method: str) -> int:
+        needs = self.runs_of(method)[0].card["protocol"].get("least_the_method_needs", "labels")
+        return ("inputs", "errors", "labels").index(needs)
+
+    @cached_property
     def scores(self) -> pd.DataFrame:
         """All rows of scores, with columns for method and seed."""
         scores = Record(self.runs).scores
@@ -49,6 +64,10 @@ class Group:
     def by_oracle(self) -> tuple[str, ...]:
         """Methods whose settings were chosen on the very streams that they are tested on."""
         return tuple(sorted({self.labels[run.key] for run in self.runs if _by_oracle(run.card)}))
+
+    def said(self) -> list[str]:
+        """Return the notes under a table of this group."""
+        return []
 
     def runs_of(self, method: str) -> tuple[Run, ...]:
         return tuple(run for run in self.runs if self.labels[run.key] == method)

@@ -8,14 +8,12 @@ from typing import Any
 
 import altair as alt
 
-from driftline.report.against_frozen import STREAM
+from driftline import registry
 from driftline.report.charts import HEIGHT, SHAPES, WIDTH, colour, styled, tooltips
 from driftline.report.marks import competes
-from driftline.report.notes import FINAL
 from driftline.report.results import Cell, Column, ResultTable
 from driftline.report.series import NUMBERS, Series, plain
 
-LEADING = ((FINAL, "mean"), (STREAM, "mean"), ("ood", "mean"))  # what a benchmark's answer is about, if not its first
 WIDE = 20  # from so many times the compute on, the axis is logarithmic
 NAMED = 14  # with more methods their names would cover each other
 NEUTRAL = "#8C8C8C"
@@ -33,11 +31,12 @@ class Price:
 
 
 def headline(table: ResultTable) -> Column | None:
-    """The number that stands for accuracy: what the benchmark's answer is about, else its first share."""
+    """Return the column of the primary metric, else of the first share."""
+    primary = registry.get("benchmark", table.group.card["run"]["benchmark"]).primary_metrics
     known = {(column.metric, column.stat): column for column in table.columns if _has_cells(table, column)}
-    for name in LEADING:
-        if name in known:
-            return known[name]
+    for pair in primary:
+        if pair in known:
+            return known[pair]
     return next((column for column in known.values() if column.share and column.better == "higher"), None)
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from driftline import registry
+from driftline.metrics import title
 from driftline.report.beside import cited, printed
 from driftline.report.groups import Group
 from driftline.report.marks import competes
 from driftline.report.spread import cut, leaders, over_seeds
 from driftline.report.trivial import NAME, trivial_scores
-from driftline.report.words import word
 
 NONE = "–"
 
@@ -39,7 +39,7 @@ class Column:
 
     @property
     def word(self) -> str:
-        return word(self.metric)
+        return title(self.metric)
 
     @property
     def name(self) -> str:

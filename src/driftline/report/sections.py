@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from driftline.metrics import title
 from driftline.report import charts, composition, differences, pareto, series
 from driftline.report.against_frozen import standings
 from driftline.report.cards import cards, data_notes, departures
@@ -12,12 +13,12 @@ from driftline.report.embedding import Figures
 from driftline.report.groups import Group
 from driftline.report.growth import growth
 from driftline.report.marks import BASELINE, ORACLE
-from driftline.report.notes import FINAL, answer, caption, formulas, notes
+from driftline.report.notes import FINAL, caption, formulas, notes
 from driftline.report.palette import shared
 from driftline.report.results import ResultTable
 from driftline.report.series import Series, plain
+from driftline.report.summaries import answer
 from driftline.report.tracks import page_track, room
-from driftline.report.words import word
 
 CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
 COURSE = ["method", "time", "value", "low", "high", "n", "seeds"]
@@ -85,7 +86,7 @@ def _lines(table: ResultTable, figures: Figures) -> list[dict[str, str]]:
     placed = []
     for metric, rows in series.over_time(group, headline).items():
         times, span = series.times(group), charts.span(rows)
-        spec = charts.lines(figures.keep(rows), times, group.methods, word(metric), span, series.unit(group))
+        spec = charts.lines(figures.keep(rows), times, group.methods, title(metric), span, series.unit(group))
         formula = next(column.formula for column in table.columns if column.metric == metric)
         placed.append(figures.add(formula, spec))
     return placed

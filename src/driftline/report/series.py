@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from driftline import registry
 from driftline.report.groups import Group
 from driftline.report.results import Column, ResultTable, bounds, is_share
 from driftline.report.spread import over_seeds, to_common_end
@@ -126,8 +127,8 @@ def times(group: Group) -> list[str]:
 
 
 def unit(group: Group) -> str:
-    """What the times of a group are, as an axis is called."""
-    return {"test-time": "images seen", "open-world": "samples seen"}.get(group.card["run"]["benchmark"], "t")
+    """Return the label of a group's time axis."""
+    return str(registry.get("benchmark", group.card["run"]["benchmark"]).time_unit)
 
 
 def over_time(group: Group, headline: tuple[tuple[str, str], ...]) -> dict[str, Series]:

@@ -95,10 +95,10 @@ def not_above(table: ResultTable) -> list[str]:
 
 
 def _primary(table: ResultTable) -> int:
-    """The place of the first column by which the benchmark chooses settings, or else of the first column."""
+    """The place of the primary metric, or else of the first column."""
     places = {(column.metric, column.stat): k for k, column in enumerate(table.columns)}
-    chosen_by = registry.get("benchmark", table.group.card["run"]["benchmark"]).options.chosen_by
-    return next((places[pair] for pair in chosen_by if pair in places), 0)
+    primary = registry.get("benchmark", table.group.card["run"]["benchmark"]).primary_metrics
+    return next((places[pair] for pair in primary if pair in places), 0)
 
 
 def _beats(cell: Cell, baseline: Cell, better: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from driftline.metrics import title
 from driftline.report import charts
 from driftline.report.figures.panels import SIZE, Chart, apart, dashes, methods, panels, rows_of, shapes
-from driftline.report.words import word
 
 SIDES = ("seen", "unseen")
 
@@ -103,7 +103,7 @@ def _line(part: pd.DataFrame, across: str, up: str, scale: alt.Scale) -> Chart:
 def pareto(frame: pd.DataFrame) -> Chart:
     """A point per method with its interval; a step line joins those that nothing beats."""
     metric = str(frame["metric"].iloc[0])
-    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=word(metric), format=".0%", tickCount=5))
+    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=title(metric), format=".0%", tickCount=5))
     x = alt.X("gmac:Q", scale=alt.Scale(type="log"), axis=alt.Axis(title="GMAC", tickCount=5, format="~s"))
     base = alt.Chart(width=1.4 * SIZE, height=1.1 * SIZE).encode(x=x)
     front = base.transform_filter("datum.unbeaten").mark_line(interpolate="step-after", color=charts.NEUTRAL)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from driftline.metrics import title
 from driftline.report import charts
 from driftline.report.differences import ANSWERS
 from driftline.report.figures.panels import SIZE, Chart, methods, panels, rows_of
 from driftline.report.series import Series
-from driftline.report.words import word
 
 ACROSS = 3
 
@@ -25,7 +25,7 @@ def curves(frame: pd.DataFrame) -> Chart:
             ends = charts.span(
                 Series(list(part.columns), part.astype(object).where(part.notna(), None).values.tolist())
             )
-            one = charts.trend(rows_of(part), times, names, word(str(metric)), ends, charts.LEGEND, unit)
+            one = charts.trend(rows_of(part), times, names, title(str(metric)), ends, charts.LEGEND, unit)
             placed.append(one.properties(width=1.2 * SIZE, height=0.7 * SIZE))
         rows.append(alt.concat(*placed, columns=ACROSS).properties(title=str(panel)))
     return rows[0] if len(rows) == 1 else alt.vconcat(*rows)
@@ -51,14 +51,14 @@ def differences(frame: pd.DataFrame) -> Chart:
     names = sorted(set(frame["method"]))
     what, kinds = str(frame["of"].iloc[0]), list(dict.fromkeys(frame["panel"]))
     signed = what != ANSWERS
-    name = f"{word(what)}, row less column" if signed else what
+    name = f"{title(what)}, row less column" if signed else what
     squares = charts.squares(alt.Undefined, names, frame["value"].tolist(), name, signed)
     return panels(squares, frame, ["panel", "span"]).properties(title=": ".join([name, *kinds[: len(kinds) == 1]]))
 
 
 def gains(frame: pd.DataFrame) -> Chart:
     """A point per method with its interval, a panel for each kind of stream; the line is what is gained over."""
-    metric, over = word(str(frame["metric"].iloc[0])), str(frame["over"].iloc[0])
+    metric, over = title(str(frame["metric"].iloc[0])), str(frame["over"].iloc[0])
     points_of = "format(100 * datum.value, '+.0f')"
     axis = alt.Axis(title=f"gain in final {metric} over {over}, points", labelExpr=points_of, tickCount=5)
     base = alt.Chart(width=SIZE, height=alt.Step(20)).encode(
