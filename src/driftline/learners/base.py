@@ -20,7 +20,7 @@ class Learner:
     A benchmark calls `prepare` once, then for each step `answer`, `learn` if labels were revealed, and `predict` for
     each probe; at the end `finish`. Everything random must come from `self.seed`. Attributes are saved at
     checkpoints and must be plain values, arrays, tensors, networks, optimisers or generators, or have `state()` and
-    `restore()`; those whose names start with an underscore are not saved, `prepare` makes them again.
+    `restore()`; those named in `transient` are not saved, `prepare` makes them again.
     """
 
     sees: ClassVar[Reveal] = Reveal.LABELS
@@ -54,6 +54,9 @@ class Learner:
     def needs(cls, settings: Mapping[str, Any]) -> Reveal:
         """The least it must be shown with these settings."""
         return cls.sees
+
+    transient: ClassVar[frozenset[str]] = frozenset({"_task"})
+    """Attributes that are not saved at checkpoints, added to those of the classes that it extends."""
 
     seed: Seed = Seed(0)
     """Where all its random numbers come from; the benchmark sets it before `prepare`."""

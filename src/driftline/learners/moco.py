@@ -53,6 +53,8 @@ class MoCoStreaming(Trained):
     networks_only: ClassVar[bool] = True
     quick: ClassVar[Mapping[str, str]] = {}
 
+    transient = frozenset({"_draws"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if task.width < 2:
             raise UserError("moco-sml answers with a class, and this task asks for a number")

@@ -44,6 +44,8 @@ class NormAdapted(Learner):
     limits: ClassVar[Mapping[str, Limit]] = {}
     """What its settings may be."""
 
+    transient = frozenset({"_least"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         must_keep(self._name, self, self.limits)
@@ -106,6 +108,8 @@ class Sharpened(NormAdapted):
 
     limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "momentum": MOMENTUM}
     quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
+
+    transient = frozenset({"_first", "_weights"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

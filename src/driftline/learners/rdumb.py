@@ -26,6 +26,8 @@ class RDumb(ETA):
 
     quick: ClassVar[Mapping[str, str]] = {**ETA.quick, "every": "reset_every"}
 
+    transient = frozenset({"_start"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         must_count("rdumb", self.every)
         super().prepare(model, task, upstream)

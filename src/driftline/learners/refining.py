@@ -70,6 +70,8 @@ class InEpochs(Trained):
     sees: ClassVar[Reveal] = Reveal.ERRORS
     quick: ClassVar[Mapping[str, str]] = {}
 
+    transient = frozenset({"_upstream"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_be_sound()
         super().prepare(model, task, upstream)
@@ -116,6 +118,8 @@ class Refine(InEpochs):
     virtual_epochs: int = 1
 
     quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
+
+    transient = frozenset({"_likeness"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

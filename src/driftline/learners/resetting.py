@@ -53,6 +53,8 @@ class Resetting(Learner):
     quick: ClassVar[Mapping[str, str]] = {"every": "reset_every"}
     min_batch: ClassVar[int] = 2  # what the most demanding method needs
 
+    transient = frozenset({"_start"})
+
     @classmethod
     def wraps(cls, settings: Mapping[str, Any]) -> str:
         return str(settings.get("method", cls.method))

@@ -33,6 +33,8 @@ class Trained(Learner):
 
     quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
 
+    transient = frozenset({"_initial"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.lessons = 0
