@@ -116,7 +116,7 @@ def capture(thing: Any) -> Any:
 
 def attributes(thing: Any) -> dict[str, Any]:
     """Return the state of an object's attributes, without transient ones and seeds, which never change."""
-    left_out = {name for cls in type(thing).__mro__ for name in vars(cls).get("transient", ())}
+    left_out = declared(type(thing), "transient")
     saved = {}
     for name, value in vars(thing).items():
         if name in left_out or isinstance(value, Seed):
@@ -126,6 +126,11 @@ def attributes(thing: Any) -> dict[str, Any]:
         except TypeError as error:
             raise TypeError(f"{type(thing).__name__}.{name}: {error}, or name the attribute in `transient`") from None
     return saved
+
+
+def declared(cls: type, attribute: str) -> set[str]:
+    """Return the names in a class attribute, together with those of the classes that it extends."""
+    return {name for one in cls.__mro__ for name in vars(one).get(attribute, ())}
 
 
 def revive(thing: Any, saved: Mapping[str, Any]) -> None:

@@ -49,6 +49,11 @@ class Options(BaseModel):
     privileged: ClassVar[tuple[str, ...]] = ()
     """Options that only privileged learners notice."""
 
+    cost_free: ClassVar[tuple[str, ...]] = ()
+    """Options that do not change the amount of work of a run."""
+    fit_cost_free: ClassVar[tuple[str, ...]] = ()
+    """Options that do not change the amount of work of a fit on a given number of samples."""
+
     decide_upstream: ClassVar[tuple[str, ...] | None] = None
     """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
 

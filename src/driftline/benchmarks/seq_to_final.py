@@ -60,6 +60,21 @@ class Options(base.Options):
     said_by_trials: ClassVar[tuple[str, ...]] = (
         *("lr", "weight_decay", "dropout", "adjacent", "fisher", "budget", "resamples"),
     )
+    fit_cost_free: ClassVar[tuple[str, ...]] = (
+        *(
+            "shifts",
+            "draws",
+            "sizes",
+            "test",
+            "oracle",
+            "lr",
+            "weight_decay",
+            "dropout",
+            "adjacent",
+            "fisher",
+            "budget",
+        ),
+    )
     privileged: ClassVar[tuple[str, ...]] = ("oracle",)
     phase_grid: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "dropout", "adjacent", "fisher")
 

@@ -42,6 +42,7 @@ PUBLISHED_IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
 class Options(base.Options):
     """The settings of a stream of corrupted images."""
 
+    cost_free: ClassVar[tuple[str, ...]] = ("difficulty", "target", "path", "first_order")
     decide_upstream: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
 
     order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards"] = "ccc"

@@ -55,6 +55,8 @@ class Learner:
         """The least it must be shown with these settings."""
         return cls.sees
 
+    cost_free: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "momentum", "dropout"})
+    """Numeric settings that do not change the amount of work, added to those of the classes that it extends."""
     transient: ClassVar[frozenset[str]] = frozenset({"_task"})
     """Attributes that are not saved at checkpoints, added to those of the classes that it extends."""
 

@@ -38,6 +38,7 @@ class LwF(StandardTraining):
     temperature: float = 2.0
 
     transient = frozenset({"_knew", "_taught"})
+    cost_free = frozenset({"temperature"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

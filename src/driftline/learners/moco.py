@@ -54,6 +54,7 @@ class MoCoStreaming(Trained):
     quick: ClassVar[Mapping[str, str]] = {}
 
     transient = frozenset({"_draws"})
+    cost_free = frozenset({"temperature"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if task.width < 2:

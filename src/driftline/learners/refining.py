@@ -120,6 +120,7 @@ class Refine(InEpochs):
     quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
 
     transient = frozenset({"_likeness"})
+    cost_free = frozenset({"decay", "strength", "virtual_lr"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -70,6 +70,8 @@ class OnAll(Staged):
     objective: Pooling = "erm"
     penalty: float = 1.0
 
+    cost_free = frozenset({"penalty"})
+
     def __post_init__(self) -> None:
         super().__post_init__()
         must_penalise(self.penalty)
