@@ -265,7 +265,7 @@ def test_the_page_shows_the_end_between_oracle_and_baseline(make: Make) -> None:
     text = page(Record(runs))
     assert "At the final step" in text
     assert "<td>8</td><td>0,1,2</td><td>erm</td><td>all</td><td>0.001</td><td>0</td><td>0</td><td>0</td>" in text
-    assert '"oneOf":["oracle","baseline"]' in text
+    assert '"oneOf":["baseline","oracle"]' in text
 
 
 def test_the_oracle_does_not_lead(make: Make) -> None:

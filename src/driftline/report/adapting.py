@@ -19,7 +19,6 @@ from driftline.report.against_frozen import leads, standings
 from driftline.report.courses import framed
 from driftline.report.groups import Group, groups
 from driftline.report.growth import growth as grown
-from driftline.report.marks import FROZEN
 from driftline.report.speeds import over_speeds
 from driftline.streams import corruption_path, orders, read_matrices
 from driftline.streams.matrices import LEVELS, severity
@@ -37,7 +36,7 @@ def collapse(record: Record, *, where: Path | None = None) -> pd.DataFrame:
         found = list(_against_frozen(group))
         rows += found
         left_out += [] if found else [group.title]
-    return framed(rows, f"no {FROZEN} and another method on a stream of corrupted images", left_out)
+    return framed(rows, "no frozen and another method on a stream of corrupted images", left_out)
 
 
 def _against_frozen(group: Group) -> Iterator[dict[str, Any]]:
@@ -138,7 +137,7 @@ def schedule(record: Record, *, where: Path | None = None, points: int = 100) ->
             left_out.append(group.title)
             continue
         run = min(group.runs, key=lambda run: run.seed)
-        frozen = [one for one in group.runs if (group.labels[one.key], one.seed) == (FROZEN, run.seed)]
+        frozen = [one for one in group.runs if (group.labels[one.key], one.seed) == (group.baseline, run.seed)]
         panel = {"panel": f"{group.title}, seed {run.seed}"}
         rows += [{**panel, **row} for row in [*_severities(run, points), *_frozen(frozen, points)]]
     return framed(rows, f"{STREAM} in an order", left_out)
@@ -163,4 +162,4 @@ def _frozen(runs: list[Run], points: int) -> Iterator[dict[str, Any]]:
         found = answers[answers["group"] < min(points, whole)].groupby("group")["correct"].agg(["mean", "size"])
         for number, right, n in zip(found.index, found["mean"], found["size"], strict=True):
             at = {"time": int(number) * speed, "until": (int(number) + 1) * speed}
-            yield {"what": "accuracy", "name": FROZEN, **at, "value": float(right), "n": int(n)}
+            yield {"what": "accuracy", "name": "frozen", **at, "value": float(right), "n": int(n)}

@@ -18,7 +18,6 @@ import pandas as pd
 from driftline.metrics.adaptation import collapse
 from driftline.metrics.intervals import seed_interval
 from driftline.report.groups import Group
-from driftline.report.marks import FROZEN
 from driftline.report.spread import DIFFERENCE, over_seeds, to_common_end
 
 STREAM = "stream-accuracy"
@@ -58,25 +57,26 @@ class Standing:
 def standings(group: Group) -> list[Standing]:
     """All methods but the frozen model; none without it."""
     curves, means = _curves(group), _means(group)
-    frozen = curves.get(FROZEN, {})
+    baseline = group.baseline
+    frozen = curves.get(baseline, {}) if baseline else {}
     found = []
     for method, by_seed in curves.items():
         seeds = [seed for seed in by_seed if seed in frozen]
-        if method != FROZEN and seeds:
+        if method != baseline and seeds:
             pairs = {seed: (by_seed[seed], frozen[seed]) for seed in seeds}
-            gains = {seed: means[method, seed] - means[FROZEN, seed] for seed in seeds}
+            gains = {seed: means[method, seed] - means[str(baseline), seed] for seed in seeds}
             found.append(_standing(method, pairs, gains))
     return found
 
 
 def leads(group: Group) -> pd.DataFrame:
     """Each method's lead over the frozen model in each window: method, time, and its mean over seeds."""
-    curves = _curves(group)
-    frozen = curves.get(FROZEN, {})
+    curves, baseline = _curves(group), group.baseline
+    frozen = curves.get(baseline, {}) if baseline else {}
     rows = [
         {"method": method, "seed": seed, "time": time, "value": value, "n": n}
         for method, by_seed in curves.items()
-        if method != FROZEN
+        if method != baseline
         for seed, curve in by_seed.items()
         if seed in frozen
         for time, value, n in _lead(curve, frozen[seed])

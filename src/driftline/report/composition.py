@@ -13,7 +13,6 @@ from driftline.data.written import released
 from driftline.errors import UserError
 from driftline.metrics import refinement
 from driftline.report.groups import Group
-from driftline.report.marks import FROZEN
 from driftline.report.series import Series
 
 COLUMNS = ["time", "part", "place", "count"]
@@ -49,13 +48,14 @@ class Composition:
 
 def of_group(group: Group) -> Composition | None:
     """The first stream of a group that has streams of queries; with its errors if the upstream model was run."""
-    run = (group.runs_of(FROZEN) or group.runs)[0]
+    upstream = group.runs_of(group.baseline) if group.baseline else ()
+    run = (upstream or group.runs)[0]
     protocol = run.card["protocol"]
     if "composition" not in protocol:
         return None
     title, times = f"stream {protocol['stream']}", [str(name) for name in protocol["periods"]]
     clusters, queries = protocol["clusters"], np.array(protocol["composition"])
-    if run not in group.runs_of(FROZEN):
+    if not upstream:
         return Composition(title, times, clusters, queries)
     steps = [frame for _, frame in run.table("answers").groupby("step")]
     groups, wrong = [s["group"] for s in steps], [s["correct"] < 1 for s in steps]

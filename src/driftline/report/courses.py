@@ -21,7 +21,6 @@ from driftline.report import series
 from driftline.report.composition import COLUMNS, Composition, of_file, of_group
 from driftline.report.gains import gains as gained
 from driftline.report.groups import Group, groups, together
-from driftline.report.marks import FROZEN
 from driftline.report.speeds import over_speeds
 
 DYNAMICS = ("alpha", "beta", "gamma")
@@ -68,7 +67,7 @@ def composition(record: Record, *, where: Path | None = None, stream: Path | Non
         rows += _counts(found, group.title)
         unknown += [] if found.errors is not None else [group.title]
     frame = framed(rows, "no stream of queries", unlike)
-    frame.attrs["notes"] += [f"errors are not known without {FROZEN}: {title}" for title in unknown]
+    frame.attrs["notes"] += [f"errors are not known without frozen: {title}" for title in unknown]
     return frame
 
 
@@ -86,7 +85,7 @@ def differences(
     return framed(rows, "no two methods in a stream of queries", left_out)
 
 
-def gains(record: Record, *, where: Path | None = None, over: str = FROZEN, metric: str = "oec") -> pd.DataFrame:
+def gains(record: Record, *, where: Path | None = None, over: str = "frozen", metric: str = "oec") -> pd.DataFrame:
     """What each method's final value gains over another method's on the same seeds, by what the stream is like."""
     free = [f"refinement.{name}" for name in DYNAMICS]
     rows: list[dict[str, Any]] = []

@@ -12,15 +12,15 @@ from driftline.errors import UserError
 from driftline.metrics.intervals import seed_interval
 from driftline.report.cells import Measured, measured
 from driftline.report.groups import Group
-from driftline.report.marks import FROZEN
 from driftline.report.spread import DIFFERENCE, cut
 
 
-def gains(group: Group, over: str = FROZEN, metric: str = "oec", stat: str = "final") -> dict[str, Measured]:
+def gains(group: Group, over: str | None = None, metric: str = "oec", stat: str = "final") -> dict[str, Measured]:
     """The gain of every other method, over the seeds that it has in common with `over`; none without such seeds.
 
-    `over` is a method as tables call it; without its settings, if that leaves no doubt.
+    `over` is a method as tables call it; without its settings, if that leaves no doubt. None: the baseline.
     """
+    over = over or group.baseline
     cells = measured(group, metric, stat)
     base = [over] if over in cells else [method for method in cells if method.partition("(")[0] == over]
     if len(base) > 1:

@@ -50,6 +50,11 @@ class Group:
         found = [method for method, role in self.roles.items() if role == "baseline"]
         return min(found, key=self._labels_needed, default=None)
 
+    @cached_property
+    def competing(self) -> frozenset[str]:
+        """The methods that know no more than the others: no upper bounds, no settings chosen on the test streams."""
+        return frozenset(m for m in self.methods if self.roles[m] != "upper-bound" and m not in self.by_oracle)
+
     def _labels_needed(self, method: str) -> int:
         needs = self.runs_of(method)[0].card["protocol"].get("least_the_method_needs", "labels")
         return ("inputs", "errors", "labels").index(needs)

@@ -20,7 +20,6 @@ from driftline.errors import Damaged, UserError
 from driftline.metrics.comparisons import Difference, average_ranks, paired
 from driftline.record import Record, Run, log
 from driftline.report.groups import Group
-from driftline.report.marks import BASELINE, FROZEN, ORACLE
 from driftline.report.pareto import headline
 from driftline.report.ranking import rank
 from driftline.report.results import Cell, Column, ResultTable, by_seed, tabulate
@@ -126,7 +125,8 @@ def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> View:
         if table:
             head = _head(head, table)
             known = by_seed(table.group.scores, head.column) if head.column else {}
-            scores[benchmark] = {method: dict(values) for method, values in known.items() if method != ORACLE}
+            competing = table.group.competing
+            scores[benchmark] = {method: dict(values) for method, values in known.items() if method in competing}
             better[benchmark] = head.column.better if head.column else "higher"
         heads.append(head)
         squares.update(_squares(head, cells, table, len(content["seeds"])))
@@ -144,7 +144,7 @@ def _table(benchmark: str, cells: Sequence[Mapping[str, Any]], runs: Mapping[str
 
 def _head(head: Head, table: ResultTable) -> Head:
     card = table.group.card["run"]
-    reference = next((name for name in (FROZEN, BASELINE) if name in table.group.methods), "")
+    reference = table.group.baseline or ""
     setting = f"{card['data']['name']}, {card['model']['name']}"
     column = headline(table) or next(iter(table.columns), None)
     return replace(head, column=column, setting=setting, reference=reference)
@@ -163,7 +163,7 @@ def _squares(
     if table is None or head.column is None:
         return found
     sign = 1 if head.column.better == "higher" else -1
-    ranks, gains = _ranks(found, head.column, seeds), _gains(table, head)
+    ranks, gains = _ranks(found, table.group, head.column, seeds), _gains(table, head)
     largest = max((abs(gain.value) for gain in gains.values() if np.isfinite(gain.value)), default=0) or 1
     return {
         place: replace(
@@ -176,12 +176,12 @@ def _squares(
     }
 
 
-def _ranks(squares: Mapping[tuple[str, str], Square], column: Column, seeds: int) -> dict[str, float]:
-    """Ranks of means; a method that lacks a seed, and the oracle, which is shown more, have none."""
+def _ranks(squares: Mapping[tuple[str, str], Square], group: Group, column: Column, seeds: int) -> dict[str, float]:
+    """Ranks of means; a method that lacks a seed, and one that does not compete, have none."""
     values = {
         method: square.cell.value
         for (method, _), square in squares.items()
-        if square.cell and square.cell.seeds == seeds and method != ORACLE
+        if square.cell and square.cell.seeds == seeds and method in group.competing
     }
     return dict(zip(values, average_ranks(list(values.values()), column.better).tolist(), strict=True))
 

@@ -10,7 +10,6 @@ from driftline.errors import unknown
 from driftline.plain import CsvText
 from driftline.record import Record
 from driftline.report import latex
-from driftline.report.marks import BASELINE, FROZEN
 from driftline.report.matrix import SHOWN, Head, Square, View, views
 from driftline.report.results import NONE, shown, shown_interval
 from driftline.report.tables import piped, plain_md
@@ -45,7 +44,7 @@ def on_page(record: Record) -> dict[str, Any]:
 def notes(view: View) -> list[str]:
     """What stands under a matrix; why squares are empty is said apart."""
     still = dict.fromkeys(head.reference for head in view.heads if head.reference)
-    said = [READING.format(still=", or where that cannot run from ".join(still) or f"{FROZEN} or {BASELINE}, if run")]
+    said = [READING.format(still=", or where that cannot run from ".join(still) or "a baseline, if run")]
     said += [_column_note(view, head) for head in view.heads if head.column]
     for head in view.heads:
         squares = [view.squares[method, head.benchmark] for method in view.methods]

@@ -8,7 +8,6 @@ from driftline.engine.contests import rule_said
 from driftline.record import Run
 from driftline.report.against_frozen import Number
 from driftline.report.beside import full_scale
-from driftline.report.marks import ORACLE
 from driftline.report.results import NONE, Column, ResultTable, shown, shown_false_alarm
 from driftline.report.trivial import trivial_notes
 
@@ -120,7 +119,8 @@ def _intervals(table: ResultTable) -> str:
 
 def _marks(table: ResultTable) -> str:
     if any(cell.leads for cell in table.cells()):
-        aside = "; the oracle, which is shown more, does not compete" if ORACLE in table.group.methods else ""
+        bounded = "upper-bound" in table.group.roles.values()
+        aside = "; the oracle, which is shown more, does not compete" if bounded else ""
         aside += "; settings that were chosen on the test do not compete" if table.group.by_oracle else ""
         return (
             "Bold: the best of a column and all that cannot be told from it (paired t test on common seeds at 5%, "

@@ -10,7 +10,6 @@ import altair as alt
 
 from driftline import registry
 from driftline.report.charts import HEIGHT, SHAPES, WIDTH, colour, styled, tooltips
-from driftline.report.marks import competes
 from driftline.report.results import Cell, Column, ResultTable
 from driftline.report.series import NUMBERS, Series, plain
 
@@ -47,9 +46,10 @@ def prices(table: ResultTable, column: Column) -> list[Price]:
         for row in table.rows
         if row.gmac is not None and (cell := table.cell(row.method, column.metric, column.stat))
     ]
-    fair = [(gmac, cell.value) for method, gmac, cell in found if competes(method)]
+    competing = table.group.competing
+    fair = [(gmac, cell.value) for method, gmac, cell in found if method in competing]
     made = [
-        Price(method, gmac, cell, competes(method) and not dominated((gmac, cell.value), fair))
+        Price(method, gmac, cell, method in competing and not dominated((gmac, cell.value), fair))
         for method, gmac, cell in found
     ]
     return sorted(made, key=lambda price: (price.gmac, price.cell.value))

@@ -17,7 +17,6 @@ from driftline.errors import UserError
 from driftline.metrics.comparisons import Ranks, average_ranks, friedman
 from driftline.record import Record
 from driftline.report.groups import Group, newest
-from driftline.report.marks import competes
 from driftline.report.results import Column, by_seed, headline
 from driftline.report.sheets import Sheet, shown_p
 from driftline.report.tables import span
@@ -88,7 +87,8 @@ def rank(scores: Mapping[str, Scores]) -> Ranking | None:
 
 def _known(group: Group, column: Column) -> Scores:
     found = by_seed(group.scores, column)
-    kept = {m: {s: v for s, v in values.items() if math.isfinite(v)} for m, values in found.items() if competes(m)}
+    fair = {method: values for method, values in found.items() if method in group.competing}
+    kept = {method: {s: v for s, v in values.items() if math.isfinite(v)} for method, values in fair.items()}
     return {method: values for method, values in kept.items() if values}
 
 

@@ -14,7 +14,6 @@ from driftline import registry
 from driftline.metrics import title
 from driftline.report.beside import cited, printed
 from driftline.report.groups import Group
-from driftline.report.marks import competes
 from driftline.report.spread import cut, leaders, over_seeds
 from driftline.report.trivial import NAME, trivial_scores
 
@@ -120,7 +119,7 @@ def tabulate(group: Group) -> ResultTable:
     """The headline metrics of the group's benchmark, by method."""
     scores, columns = group.scores[group.scores["stat"] != "each"], headline(group)
     summary: dict[Any, Any] = over_seeds(scores, ["method", "metric", "stat"]).to_dict("index")
-    fair = scores[scores["method"].map(competes)]  # what knows more than the others cannot lead them
+    fair = scores[scores["method"].isin(group.competing)]  # what knows more than the others cannot lead them
     leading = [leaders(by_seed(fair, column), column.better) for column in columns]
     rows = []
     for method in group.methods:

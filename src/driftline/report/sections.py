@@ -12,7 +12,6 @@ from driftline.report.choosing import HEADER, contests
 from driftline.report.embedding import Figures
 from driftline.report.groups import Group
 from driftline.report.growth import growth
-from driftline.report.marks import BASELINE, ORACLE
 from driftline.report.notes import FINAL, caption, formulas, notes
 from driftline.report.palette import shared
 from driftline.report.results import ResultTable
@@ -111,7 +110,8 @@ def _dots(table: ResultTable, figures: Figures) -> list[dict[str, str]]:
         rows = series.at_the_end(table, column)
         if column.metric == FINAL and rows.rows:
             order, name = rows.values("method"), column.name
-            spec = charts.dots(figures.keep(rows), table.group.methods, order, name, (ORACLE, BASELINE))
+            references = tuple(method for method, role in table.group.roles.items() if role != "method")
+            spec = charts.dots(figures.keep(rows), table.group.methods, order, name, references)
             placed.append(figures.add(column.formula, spec))
     return placed
 

@@ -18,7 +18,6 @@ import pandas as pd
 
 from driftline import registry
 from driftline.record import Run
-from driftline.report.marks import competes
 from driftline.tasks import Classification, Regression, Task, TextToText
 from driftline.texts import accepted
 
@@ -125,5 +124,5 @@ def _constants(group: Group) -> Iterator[Constant]:
     """For each seed the runs of one method: labels are the same for all."""
     for seed in dict.fromkeys(run.seed for run in group.runs):
         runs = [run for run in group.runs if run.seed == seed]
-        method = min((group.labels[run.key] for run in runs), key=lambda name: (not competes(name), name))
+        method = min((group.labels[run.key] for run in runs), key=lambda name: (name not in group.competing, name))
         yield from (Constant(run.folder) for run in runs if group.labels[run.key] == method)

@@ -17,10 +17,10 @@ from driftline.report.gains import gains
 from driftline.report.grids import Entry, Grid, Line
 from driftline.report.groups import Group, together
 from driftline.report.layouts.parts import Layout, entry, place, refuse_none, titled
-from driftline.report.marks import FROZEN, Mark
+from driftline.report.marks import Mark
 from driftline.report.spread import leaders
 
-BENCHMARK = "refinement"
+BENCHMARK, FROZEN = "refinement", "frozen"
 FIRST, SECOND = "CMR Table 1", "CMR Table 2"
 GAIN = ("oec-gain", "final")
 METHODS = (

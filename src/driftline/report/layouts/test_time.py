@@ -25,12 +25,12 @@ from driftline.report.cells import Measured, measured, over
 from driftline.report.grids import Entry, Grid, Line
 from driftline.report.groups import Group, together
 from driftline.report.layouts.parts import Layout, entry, place, refuse_none, titled
-from driftline.report.marks import FROZEN, Mark
+from driftline.report.marks import Mark
 from driftline.report.speeds import over_speeds
 from driftline.report.spread import leaders
 from driftline.report.sweeps import Swept, swept
 
-BENCHMARK = "test-time"
+BENCHMARK, FROZEN = "test-time", "frozen"
 DATA, MODEL = "imagenet-val", "resnet50"  # what the numbers were printed for
 METHODS = ("frozen", "bn", "tent", "rpl", "slr", "cpl", "cotta", "eata", "eta", "rdumb")
 STREAMS = ("cin-c", "cin-3dcc", "ccc easy", "ccc medium", "ccc hard")
