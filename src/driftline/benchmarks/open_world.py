@@ -136,13 +136,13 @@ class OpenWorldBenchmark(base.Benchmark):
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
         *("every", "epochs", "rhythm", "lr", "momentum", "weight_decay", "batch", "switch"),
     )
-    example: ClassVar[Mapping[str, Any] | None] = {
+    example: ClassVar[Mapping[str, Any]] = {
         "data": "digit-turns",
         "model": {"name": "conv-1", "width": 16},
         "methods": ["frozen", "ncm", {"name": "fine-tune", "every": 100}],
         "options": {"law": "300/(4+r)", "upstream_updates": 600, "head": 20},
     }
-    matrix_column: ClassVar[Mapping[str, Any] | None] = {
+    matrix_column: ClassVar[Mapping[str, Any]] = {
         "data": "digit-turns",
         "model": {"name": "mlp", "width": 128},  # a batch is one sample here: no batch norm
         "options": {**example["options"], "upstream_updates": 1000},

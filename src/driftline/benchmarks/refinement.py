@@ -168,13 +168,13 @@ class Refinement(base.Benchmark):
     options: ClassVar[type[base.Options]] = Options
     full_scale: ClassVar[Mapping[str, Any]] = {"episodes": 100, "size": 64}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = ("lr", "epochs", "batch", "strength", "decay")
-    example: ClassVar[Mapping[str, Any] | None] = {
+    example: ClassVar[Mapping[str, Any]] = {
         "data": "digit-clusters",
         "model": {"name": "mlp", "width": 128},
         "methods": ["frozen", "cft", "er"],
         "options": {"episodes": 20, "upstream_set": 256, "held_out": 64, "upstream_updates": 500},
     }
-    matrix_column: ClassVar[Mapping[str, Any] | None] = {
+    matrix_column: ClassVar[Mapping[str, Any]] = {
         "data": "digit-clusters",
         "model": {"name": "conv-1", "width": 16},
         "options": {**example["options"], "upstream_updates": 1000},

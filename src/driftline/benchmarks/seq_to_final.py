@@ -161,7 +161,7 @@ class SeqToFinal(base.Benchmark):
         "epochs": 100,
     }
     equivalent_settings: ClassVar[tuple[str, ...] | None] = ("decay", "ends", "reference_fisher")
-    example: ClassVar[Mapping[str, Any] | None] = {
+    example: ClassVar[Mapping[str, Any]] = {
         "data": "colour-digits",
         "model": {"name": "conv-1", "width": 8},
         "methods": ["baseline", "seq-erm", "seq-ft"],
@@ -170,7 +170,7 @@ class SeqToFinal(base.Benchmark):
             **{"lr": [1e-2, 1e-3], "weight_decay": [0.0], "dropout": [0.0]},
         },
     }
-    matrix_column: ClassVar[Mapping[str, Any] | None] = {
+    matrix_column: ClassVar[Mapping[str, Any]] = {
         "data": "colour-digits",
         "model": {"name": "conv-1", "width": 8},
         "options": {**example["options"], "oracle": 600, "adjacent": [0.1], "fisher": [1.0]},

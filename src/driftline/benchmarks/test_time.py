@@ -131,7 +131,7 @@ class TestTime(base.Benchmark):
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
         *("lr", "momentum", "batch", "margin", "strength", "fisher_from", "fisher_images", "threshold", "forget"),
     )
-    example: ClassVar[Mapping[str, Any] | None] = {
+    example: ClassVar[Mapping[str, Any]] = {
         "data": "colour-digits",
         "model": {"name": "conv-1", "width": 16},
         "methods": ["frozen", "bn", {"name": "tent", "lr": 1e-3}],
@@ -140,7 +140,7 @@ class TestTime(base.Benchmark):
             **{"images": 2304, "speed": 64, "upstream_updates": 600},
         },
     }
-    matrix_column: ClassVar[Mapping[str, Any] | None] = {
+    matrix_column: ClassVar[Mapping[str, Any]] = {
         "data": "colour-digits",
         "model": {"name": "conv-1", "width": 16},
         "options": {**example["options"], "upstream_updates": 1000},

@@ -112,17 +112,17 @@ class Timeline(base.Benchmark):
         *(("id", "mean"), ("tas", "mean"), ("sh", "mean"), ("fix-id", "mean")),
     )
     options: ClassVar[type[base.Options]] = Options
-    example: ClassVar[Mapping[str, Any] | None] = {
+    example: ClassVar[Mapping[str, Any]] = {
         "data": "digits",
         "model": "linear",
         "methods": ["erm", "erm-all", {"name": "ft", "updates": 100}],
     }
-    example_without_torch: ClassVar[Mapping[str, Any] | None] = {
+    example_without_torch: ClassVar[Mapping[str, Any]] = {
         "data": "digits",
         "model": "logistic",
         "methods": ["erm", "erm-all"],
     }
-    matrix_column: ClassVar[Mapping[str, Any] | None] = {
+    matrix_column: ClassVar[Mapping[str, Any]] = {
         "data": {"name": "digits", "periods": 6, "rotation": 45.0},
         "model": {"name": "conv-1", "width": 16},
         "options": {"upstream": 1},  # methods without labels start from a trained model, as all others do here

@@ -13,6 +13,8 @@ from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Samples, take
 
+Role = Literal["method", "baseline", "upper-bound"]
+
 
 class Learner:
     """Something that answers, and may change as time passes.
@@ -40,7 +42,7 @@ class Learner:
     privileged: ClassVar[bool] = False
     """Whether it is an upper bound that is shown more samples than the others, where the benchmark has them."""
 
-    role: ClassVar[Literal["method", "baseline", "upper-bound"]] = "method"
+    role: ClassVar[Role] = "method"
     """Its part in a comparison: gains are measured over a baseline, and an upper bound does not compete."""
     quick: ClassVar[Mapping[str, str]] = {}
     """Settings that a matrix in miniature changes, each with the key of `Benchmark.quick` that holds its value."""

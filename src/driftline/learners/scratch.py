@@ -15,6 +15,7 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from driftline.errors import UserError
+from driftline.learners.base import Role
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.training.trials import Objective, Phase, Selection, Trial
@@ -47,7 +48,7 @@ def must_penalise(penalty: float) -> None:
 class FinalOnly(Staged):
     """Train on the final step alone."""
 
-    role = "baseline"
+    role: ClassVar[Role] = "baseline"
 
     def plan(self, lessons: int) -> Phase:
         last = (lessons - 1,)
@@ -60,7 +61,7 @@ class Oracle(FinalOnly):
     """Train on many more samples of the final step than the others are shown."""
 
     privileged: ClassVar[bool] = True
-    role = "upper-bound"
+    role: ClassVar[Role] = "upper-bound"
 
 
 @dataclass
