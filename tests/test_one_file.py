@@ -1,4 +1,4 @@
-"""One file from outside the package brings a benchmark, a dataset, a metric and a method, down to the report."""
+"""One file from outside the package brings a benchmark, dataset, metric, method and figure, down to the report."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 import driftline
 from driftline import registry
 from driftline.record import Record
-from driftline.report.page import page
-from driftline.report.tables import render, result_table
+from driftline.report.figures.base import draw
+from driftline.report.page.page import page
+from driftline.report.tables.render import render
+from driftline.report.tables.result import result_tables
 
 SOURCE = Path(driftline.__file__).parent
 GENERAL = ("engine", "report", "cli", "spec", "store", "record")
@@ -31,12 +33,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 
 from driftline import Answers, Learner, Reveal, Samples
 from driftline.benchmarks.base import Benchmark, Layout, NoExams, Options, scores
 from driftline.data import Dataset
 from driftline.metrics import metric
+from driftline.report.figures.base import Figure
 from driftline.tasks import Classification
 from driftline.types import Step
 
@@ -87,6 +91,20 @@ class Days:
         if index >= len(self):
             raise IndexError(index)
         return Step(index, f"day {index}", self.samples[[index]])
+
+
+@dataclass(frozen=True)
+class Umbrellas(Figure):
+    """Right umbrellas by method."""
+
+    missing = "no weather"
+
+    def rows(self, group):
+        scores = group.scores[group.scores["stat"] == "mean"]
+        return [{"method": method, "value": value} for method, value in zip(scores["method"], scores["value"])]
+
+    def chart(self, frame):
+        return alt.Chart(frame).mark_bar().encode(x="method:N", y="mean(value):Q")
 
 
 class Weather(Benchmark):
@@ -147,7 +165,13 @@ def test_it_has_a_table_a_summary_and_a_section_on_the_page(record: Record) -> N
     assert "Does it rain tomorrow?" in text
     assert "days with the right umbrella" in text
     assert re.search(r"Persistence is best: 80\.4%[^;]* days with the right umbrella \(2 seeds", text)
-    assert "days with the right umbrella" in render(result_table(record), "md")
+    assert "days with the right umbrella" in render(result_tables(record), "md")
+
+
+def test_its_figure_is_drawn(record: Record, weather: Path) -> None:
+    frame, chart = draw(f"{weather}:Umbrellas", record)
+    assert frame.loc[frame["method"].str.endswith("Persistence"), "value"].tolist() == [pytest.approx(1 - 11 / 56)] * 2
+    assert chart.to_dict()
 
 
 def test_it_may_be_a_column_of_a_matrix(weather: Path) -> None:

@@ -33,6 +33,8 @@ TYPES = {
     "benchmark": ("driftline.benchmarks.base.Benchmark",),
     "metric": ("driftline.metrics.Metric",),
     "sink": ("driftline.exports.Sink",),
+    "figure": ("driftline.report.figures.base.Figure",),
+    "paper-table": ("collections.abc.Callable",),
     "pretraining": ("driftline.learners.trained.Trained",),
 }
 KINDS = tuple(TYPES)
@@ -160,7 +162,7 @@ def must_be(kind: str, name: str, thing: Any, own: bool) -> None:
     if kind in MADE_BY_FUNCTIONS and callable(inner) and not isinstance(inner, type):
         made = (inner,) if own else (inner, _returned(inner))
         fits = own or any(_is_a(found, one) for found in types for one in made)
-    elif kind in ("metric", "model"):
+    elif kind in ("metric", "model", "paper-table"):
         duck = own and kind == "model" and all(callable(getattr(inner, verb, None)) for verb in ("fit", "predict"))
         fits = duck or any(_is_a(found, inner) for found in types)
     else:

@@ -16,9 +16,9 @@ from driftline.engine import checkpoint
 from driftline.engine.plan import plan
 from driftline.engine.run import carry_out
 from driftline.errors import UserError
-from driftline.report.groups import groups
-from driftline.report.results import tabulate
-from driftline.report.summaries import answer
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import tabulate
+from driftline.report.analysis.summary import answer
 from driftline.seeds import Seed
 from driftline.spec import parse
 from driftline.store import Store

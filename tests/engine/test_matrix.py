@@ -15,7 +15,7 @@ from driftline.engine.engines import Engine
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
 from driftline.jobs import Choice, learner_class, settings_model
-from driftline.report.matrix import View, views
+from driftline.report.analysis.matrix import MatrixView, views
 from driftline.store import Store
 
 pytestmark = pytest.mark.xdist_group("matrix")  # what all its tests use is made once
@@ -76,12 +76,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def view(store: Store) -> View:
+def view(store: Store) -> MatrixView:
     (found,) = views(store.record())
     return found
 
 
-def test_every_method_runs_where_enough_is_revealed(view: View) -> None:
+def test_every_method_runs_where_enough_is_revealed(view: MatrixView) -> None:
     filled = {place for place, square in view.squares.items() if square.cell}
     empty = {place for place, square in view.squares.items() if square.cell is None}
     label = "resetting(method=ewc, options={'decay': 0.5})"
@@ -93,9 +93,11 @@ def test_every_method_runs_where_enough_is_revealed(view: View) -> None:
     }
     assert ("ncm", "refinement") in filled
     assert ("tent", "timeline") in filled
-    assert all(view.squares[place].reason for place in empty)
-    assert view.squares["tent", "open-world"].why.startswith("tent adapts batch, layer or group norm, and this network")
-    assert view.squares["ewc", "refinement"].why == (
+    assert all(view.cells[place].reason for place in empty)
+    assert view.cells["tent", "open-world"].short_reason.startswith(
+        "tent adapts batch, layer or group norm, and this network"
+    )
+    assert view.cells["ewc", "refinement"].short_reason == (
         "ewc needs all labels, and refinement reveals the labels of its errors"
     )
 
@@ -111,12 +113,12 @@ def test_every_method_runs_where_enough_is_revealed(view: View) -> None:
     ],
 )
 def test_a_cell_is_the_single_run(
-    benchmark: str, method: Any, metric: str, stat: str, view: View, tmp_path: Path
+    benchmark: str, method: Any, metric: str, stat: str, view: MatrixView, tmp_path: Path
 ) -> None:
     column = {key: value for key, value in TINY[benchmark].items() if key != "settings"}
     alone = run({**column, "benchmark": benchmark, "methods": [method]}, runs=tmp_path)
     scores = alone.scores[(alone.scores["metric"] == metric) & (alone.scores["stat"] == stat)]
-    square = view.squares[method if isinstance(method, str) else method["name"], benchmark]
+    square = view.cells[method if isinstance(method, str) else method["name"], benchmark]
     assert square.cell is not None
     assert square.cell.value == scores["value"].item()
     assert square.cell.n == scores["n"].item()
@@ -162,7 +164,7 @@ def test_a_failing_cell_stops_no_other(tmp_path: Path, monkeypatch: pytest.Monke
     assert {square.reason for place, square in found.squares.items() if place[0] == "tent"} == {
         "ValueError: on purpose"
     }
-    assert all(found.squares["frozen", name].cell for name in columns)
+    assert all(found.cells["frozen", name].cell for name in columns)
 
 
 def test_a_method_that_breaks_while_it_is_planned_has_a_reason_too(

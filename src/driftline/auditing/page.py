@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from driftline.auditing.words import interval, plain, points
-from driftline.report import charts
-from driftline.report.embedding import Figures, bundle, template
-from driftline.report.series import Series
+from driftline.report.analysis.curves import Series
+from driftline.report.figures.axes import share_range
+from driftline.report.page import charts
+from driftline.report.page.embed import PageCharts, PlacedChart, bundle, template
 from driftline.version import __version__
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ SHOWN = 30  # features in the table
 
 def page(audit: Audit) -> str:
     """The page as text."""
-    numbers, figures = audit.numbers, Figures()
+    numbers, figures = audit.numbers, PageCharts()
     placed = [*_course(numbers, figures), *_replay(numbers, figures), *_online(numbers, figures)]
     maps = _maps(numbers, figures)
-    text: str = template("audit.html.j2", "driftline.auditing").render(
+    text: str = template("audit.html.j2", "driftline.auditing", ".").render(
         answers=audit.answers,
         data=numbers["data"],
         lines=placed,
@@ -44,7 +45,7 @@ def page(audit: Audit) -> str:
     return text
 
 
-def _course(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
+def _course(numbers: dict[str, Any], figures: PageCharts) -> list[PlacedChart]:
     """The first model and the new ones over time, or the log's own course."""
     times, decay = numbers["data"]["periods"], numbers["decay"]
     if "matrix" in decay:
@@ -57,8 +58,8 @@ def _course(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
                 for t, m in zip(times, decay["course"], strict=True)]  # fmt: skip
         names = ["logged"]
     series = Series(COLUMNS, _rounded(rows))
-    spec = charts.lines(figures.keep(series), times, names, "quality", charts.span(series))
-    return [figures.add("quality over time", _legend(spec))]
+    spec = charts.lines(figures.add_data(series), times, names, "quality", share_range(series))
+    return [figures.add_chart("quality over time", _legend(spec))]
 
 
 def _cell(name: str, time: str, found: dict[str, Any], t: int, tau: int) -> list[Any]:
@@ -66,7 +67,7 @@ def _cell(name: str, time: str, found: dict[str, Any], t: int, tau: int) -> list
     return [name, time, *(found[key][t][tau] for key in keys), 1, "examples"]
 
 
-def _replay(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
+def _replay(numbers: dict[str, Any], figures: PageCharts) -> list[PlacedChart]:
     rows = numbers.get("policies", [])
     if not rows:
         return []
@@ -76,12 +77,12 @@ def _replay(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
              for time, *found in zip(used, *(row[key] for key in keys), strict=True)]  # fmt: skip
     series = Series(COLUMNS, _rounded(cells))
     names = [row["policy"] for row in rows]
-    spec = charts.lines(figures.keep(series), used, names, "quality", charts.span(series))
+    spec = charts.lines(figures.add_data(series), used, names, "quality", share_range(series))
     del spec["layer"][0]  # the bands of so many policies would hide the lines; points tell their intervals
-    return [figures.add("replay: quality of each policy, period by period", _legend(spec))]
+    return [figures.add_chart("replay: quality of each policy, period by period", _legend(spec))]
 
 
-def _online(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
+def _online(numbers: dict[str, Any], figures: PageCharts) -> list[PlacedChart]:
     """The estimates that the policy on the online TAS went by, at the time when they became known."""
     row = next((row for row in numbers.get("policies", []) if "online_tas" in row), None)
     if row is None:
@@ -93,8 +94,8 @@ def _online(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
     if not cells:
         return []
     series = Series(COLUMNS, _rounded(cells))
-    spec = charts.lines(figures.keep(series), used, list(found), "share of a new model", charts.span(series))
-    return [figures.add("what was known at the time about the model in use (on-online-tas)", _legend(spec))]
+    spec = charts.lines(figures.add_data(series), used, list(found), "share of a new model", share_range(series))
+    return [figures.add_chart("what was known at the time about the model in use (on-online-tas)", _legend(spec))]
 
 
 def _legend(spec: dict[str, Any]) -> dict[str, Any]:
@@ -106,7 +107,7 @@ def _legend(spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _maps(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
+def _maps(numbers: dict[str, Any], figures: PageCharts) -> list[PlacedChart]:
     found = numbers["decay"].get("matrix")
     if found is None:
         return []
@@ -120,13 +121,13 @@ def _maps(numbers: dict[str, Any], figures: Figures) -> list[dict[str, str]]:
         if not len(values):  # no new model has any skill, so there is no ratio to it
             continue
         low, high = min(values), max(max(values), min(values) + 0.01)
-        data = figures.keep(series)
+        data = figures.add_data(series)
         spec = (
             charts.accuracy_map(data, times, (low, high))
             if key == "accuracy"
             else charts.transfer_map(data, times, low, delta)
         )
-        made.append(figures.add(title, spec))
+        made.append(figures.add_chart(title, spec))
     return made
 
 

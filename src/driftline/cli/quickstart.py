@@ -18,10 +18,10 @@ from driftline.engine.engines import Engine
 from driftline.engine.plan import Plan, plan
 from driftline.engine.worker import keep_memory
 from driftline.errors import UserError
-from driftline.report.groups import groups
-from driftline.report.page import write_report
-from driftline.report.results import tabulate
-from driftline.report.summaries import answer
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import tabulate
+from driftline.report.analysis.summary import answer
+from driftline.report.page.page import write_report
 from driftline.spec import parse
 from driftline.store import Store
 

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from driftline.cli.console import Terminal
 from driftline.cli.terminal import echo
-from driftline.engine.card import sources_hash
 from driftline.engine.execute import Summary
 from driftline.engine.receipts import Receipt
 from driftline.engine.sharing import Sharing
@@ -21,7 +20,8 @@ from driftline.engine.stages import Stage
 from driftline.naming import fits, short_hash, when
 from driftline.plain import visible
 from driftline.record import Record, Run
-from driftline.report.tables import render, result_table
+from driftline.report.tables.render import render
+from driftline.report.tables.result import result_tables
 from driftline.store import Store
 
 NAMED = 5  # stages that a line names
@@ -94,7 +94,7 @@ def _compared(card: Mapping[str, Any]) -> dict[str, Any]:
 def summary(record: Record, store: Store, how: Summary) -> None:
     """The result table after a run, and what to do next."""
     if len(record):
-        _results(record, store)
+        _results(record)
     _kept(counted(how), store)
 
 
@@ -114,15 +114,15 @@ def receipt(found: Receipt, store: Store) -> None:
     """The same about a spec of which everything is there."""
     for note in found.notes:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
-    _results(store.record(found.runs), store)
+    _results(store.record(found.runs))
     spared = f", {found.spared} {SPARED}" if found.spared else ""
     _kept(f"0 stage(s) computed, {found.reused} reused, 0 failed{spared}", store)
     if found.sharing:
         console.print(found.sharing, markup=False, soft_wrap=True)
 
 
-def _results(record: Record, store: Store) -> None:
-    table = store.remembered(record, sources_hash(), lambda: render(result_table(record), "md"))
+def _results(record: Record) -> None:
+    table = render(result_tables(record), "md")
     console.print(table, markup=False, soft_wrap=True)
 
 
