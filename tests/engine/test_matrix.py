@@ -11,11 +11,10 @@ import pytest
 from driftline import registry, run
 from driftline.cli import matrix as cli
 from driftline.engine import matrix
-from driftline.engine.columns import COLUMNS
 from driftline.engine.engines import Engine
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
-from driftline.jobs import Choice
+from driftline.jobs import Choice, learner_class, settings_model
 from driftline.report.analysis.matrix import MatrixView, views
 from driftline.store import Store
 
@@ -181,21 +180,31 @@ def test_a_method_that_breaks_while_it_is_planned_has_a_reason_too(
 
 
 def test_every_benchmark_has_a_column_and_what_it_says_exists() -> None:
-    assert set(COLUMNS) == set(registry.names("benchmark"))
     made = matrix.read({"matrix": {"methods": "frozen"}})
     assert list(made.benchmarks) == registry.names("benchmark")
     assert made.seeds == (0, 1, 2)
-    for name, column in COLUMNS.items():
-        for method in column["settings"]:
-            made = matrix.read({"matrix": {"methods": [method], "benchmarks": [name]}})
-            (job, *_) = made.spec(name, made.methods[0]).jobs(default_model="mlp")
-            assert column["settings"][method].items() <= job.method.settings.items()
+    used = {}
+    for method in registry.names("method"):
+        settings = learner_class(method).quick
+        for setting in settings:
+            assert setting in settings_model("method", method).model_fields
+        used |= dict.fromkeys(settings.values(), method)
+    assert all(set(registry.get("benchmark", name).quick) <= set(used) for name in made.benchmarks)
+
+
+def test_a_miniature_makes_methods_quick_and_those_inside_others() -> None:
+    made = matrix.read({"matrix": {"methods": ["ewc", "rdumb", "resetting", "ncm"], "benchmarks": ["timeline"]}})
+    found = {method.name: made.spec("timeline", method).methods[0].settings for method in made.methods}
+    assert found["ewc"] == {"updates": 100}
+    assert found["rdumb"] == {"lr": 1e-3, "every": 2}
+    assert found["resetting"] == {"every": 2, "options": {"lr": 1e-3}}
+    assert found["ncm"] == {}
 
 
 def test_a_column_is_merged_with_its_defaults_unless_it_names_its_data() -> None:
     merged = matrix.column_of("timeline", {"timeline": {"draws": 7}})
     assert merged["timeline"] == {"upstream": 1, "draws": 7}
-    assert merged["data"] == COLUMNS["timeline"]["data"]
+    assert merged["data"] == {"name": "digits", "periods": 6, "rotation": 45.0}
     assert matrix.column_of("timeline", {"data": "digits"}) == {"data": "digits"}
 
 

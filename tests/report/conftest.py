@@ -21,12 +21,14 @@ from driftline.rows import write_rows
 
 COLUMNS = ["metric", "stat", "time", "tau", "value", "low", "high", "n", "unit"]
 PERIODS = ["a", "b", "c"]
+ROLES = {"frozen": "baseline", "baseline": "baseline", "oracle": "upper-bound"}
 
 
 def card(key: str, label: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {
         "key": key,
         "label": label,
+        "role": ROLES.get(label.partition("(")[0], "method"),
         "run": {
             "benchmark": "timeline",
             "options": {"delta": 0.9, "horizon": None},

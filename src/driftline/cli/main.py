@@ -61,13 +61,15 @@ def list_(
     runs: RunsFolder = None,
 ) -> None:
     """What can be named, or what has been run."""
-    from driftline.cli import show
-    from driftline.store import Store
-
     if kind == "runs":
+        from driftline.cli import show
+        from driftline.store import Store
+
         show.runs(Store.open(runs))
     else:
-        show.names(kind)
+        from driftline.cli.printing.names import names
+
+        names(kind)
 
 
 @app.command()

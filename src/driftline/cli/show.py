@@ -1,8 +1,7 @@
-"""What the command line prints about names, runs and results."""
+"""What the command line prints about runs and results."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import shlex
 from collections.abc import Iterable, Mapping
@@ -12,14 +11,12 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from driftline import registry
 from driftline.cli.console import Terminal
 from driftline.cli.terminal import echo
 from driftline.engine.execute import Summary
 from driftline.engine.receipts import Receipt
 from driftline.engine.sharing import Sharing
 from driftline.engine.stages import Stage
-from driftline.errors import unknown
 from driftline.naming import fits, short_hash, when
 from driftline.plain import visible
 from driftline.record import Record, Run
@@ -27,23 +24,9 @@ from driftline.report.tables.render import render
 from driftline.report.tables.result import result_tables
 from driftline.store import Store
 
-KINDS = {f"{kind}s": kind for kind in registry.ROOMS}
 NAMED = 5  # stages that a line names
 SPARED = "trial(s) spared because the choice was settled without them"
 console = Terminal(highlight=False)
-
-
-def names(kind: str) -> None:
-    """All registered things of a kind, with the first line of what they say of themselves."""
-    if kind not in KINDS:
-        raise unknown("list", kind, [*KINDS, "runs"])
-    known = registry.names(KINDS[kind])
-    width = max(map(len, known), default=0)
-    if not known:
-        console.print(f"no {kind} yet")
-    for name in known:
-        line = f"{name:<{width}}  {_first_line(registry.get(KINDS[kind], name))}"
-        console.print(line, markup=False, soft_wrap=True)
 
 
 def runs(store: Store) -> None:
@@ -194,12 +177,3 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
             k: v for key, value in tree.items() for k, v in _flat(value, f"{prefix}.{key}" if prefix else key).items()
         }
     return {prefix: tree}
-
-
-def _first_line(thing: Any) -> str:
-    if hasattr(thing, "formula"):
-        return str(thing.formula)
-    if hasattr(thing, "func"):
-        given = ", ".join(f"{key}={value}" for key, value in thing.keywords.items())
-        return f"{_first_line(thing.func)} [{given}]"
-    return (inspect.getdoc(thing) or "").split("\n")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from driftline import state
 from driftline.errors import UserError
@@ -13,6 +13,8 @@ from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Samples, take
 
+Role = Literal["method", "baseline", "upper-bound"]
+
 
 class Learner:
     """Something that answers, and may change as time passes.
@@ -20,7 +22,7 @@ class Learner:
     A benchmark calls `prepare` once, then for each step `answer`, `learn` if labels were revealed, and `predict` for
     each probe; at the end `finish`. Everything random must come from `self.seed`. Attributes are saved at
     checkpoints and must be plain values, arrays, tensors, networks, optimisers or generators, or have `state()` and
-    `restore()`; those whose names start with an underscore are not saved, `prepare` makes them again.
+    `restore()`; those named in `transient` are not saved, `prepare` makes them again.
     """
 
     sees: ClassVar[Reveal] = Reveal.LABELS
@@ -40,10 +42,25 @@ class Learner:
     privileged: ClassVar[bool] = False
     """Whether it is an upper bound that is shown more samples than the others, where the benchmark has them."""
 
+    role: ClassVar[Role] = "method"
+    """Its part in a comparison: gains are measured over a baseline, and an upper bound does not compete."""
+    quick: ClassVar[Mapping[str, str]] = {}
+    """Settings that a matrix in miniature changes, each with the key of `Benchmark.quick` that holds its value."""
+
+    @classmethod
+    def wraps(cls, settings: Mapping[str, Any]) -> str | None:
+        """Return the name of the method that it wraps, whose settings are its `options`; None if it wraps none."""
+        return None
+
     @classmethod
     def needs(cls, settings: Mapping[str, Any]) -> Reveal:
         """The least it must be shown with these settings."""
         return cls.sees
+
+    cost_free: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "momentum", "dropout"})
+    """Numeric settings that do not change the amount of work, added to those of the classes that it extends."""
+    transient: ClassVar[frozenset[str]] = frozenset({"_task"})
+    """Attributes that are not saved at checkpoints, added to those of the classes that it extends."""
 
     seed: Seed = Seed(0)
     """Where all its random numbers come from; the benchmark sets it before `prepare`."""

@@ -31,6 +31,8 @@ class CoralT(Windowed):
 
     strength: float = 0.9
 
+    cost_free = frozenset({"strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         from driftline.training.features import linear_layers
 

@@ -55,6 +55,8 @@ class CoTTA(NormAdapted):
         "momentum": (lambda value: 0 < value < 1, "more than 0 and less than 1: Nesterov's step needs one"),
     }
 
+    transient = frozenset({"_first", "_first_weights", "_weights"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._first: nn.Module = copy.deepcopy(model)

@@ -49,6 +49,9 @@ class EATA(ETA):
 
     limits: ClassVar[Mapping[str, Limit]] = {**ETA.limits, "strength": RATE}
 
+    transient = frozenset({"_start", "_strength", "_upstream"})
+    cost_free = frozenset({"strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.fisher_images < 1:
             raise UserError(f"eata.fisher_images is 1 or more, not {self.fisher_images}; without a pull it is eta")

@@ -41,6 +41,8 @@ class ETA(Sharpened):
 
     limits: ClassVar[Mapping[str, Limit]] = {**Sharpened.limits, "entropy": POSITIVE, "margin": POSITIVE}
 
+    transient = frozenset({"_margin", "_sure"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._sure = self.entropy * math.log(task.width)

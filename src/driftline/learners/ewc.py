@@ -43,6 +43,8 @@ class EWC(Trained):
 
     networks_only: ClassVar[bool] = True
 
+    cost_free = frozenset({"decay", "strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.importance: Tensor | None = None

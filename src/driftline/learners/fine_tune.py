@@ -41,6 +41,8 @@ class FineTuneLast(StandardTraining):
     lr: float = 0.1
     layers: int = 1
 
+    transient = frozenset({"_keeps_features", "_per_sample"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._keeps_features = self.layers == 1

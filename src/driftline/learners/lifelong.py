@@ -13,6 +13,7 @@ says with `rest` how many labels it will surely let pass, so that inputs can be 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -53,6 +54,7 @@ class Lifelong(Learner):
     pretraining: str | dict[str, Any] = "supervised"  # how its model was trained on upstream samples
 
     networks_only: ClassVar[bool] = True
+    quick: ClassVar[Mapping[str, str]] = {"every": "train_every"}
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

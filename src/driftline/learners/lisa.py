@@ -47,6 +47,8 @@ class LISA(Pooled):
 
     networks_only: ClassVar[bool] = True
 
+    transient = frozenset({"_pool", "_random", "_same"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.alpha <= 0:
             raise UserError(f"lisa.alpha is more than 0; this is {self.alpha}")

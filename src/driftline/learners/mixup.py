@@ -30,6 +30,8 @@ class Mixup(Pooled):
 
     networks_only: ClassVar[bool] = True
 
+    transient = frozenset({"_random"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.alpha <= 0:
             raise UserError(f"mixup.alpha is more than 0; this is {self.alpha}")

@@ -44,6 +44,8 @@ class NormAdapted(Learner):
     limits: ClassVar[Mapping[str, Limit]] = {}
     """What its settings may be."""
 
+    transient = frozenset({"_least"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         must_keep(self._name, self, self.limits)
@@ -105,6 +107,9 @@ class Sharpened(NormAdapted):
     momentum: float = 0.9
 
     limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "momentum": MOMENTUM}
+    quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
+
+    transient = frozenset({"_first", "_weights"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -32,6 +32,8 @@ class Policy(Trained):
     window: int | None = None
     most: int | None = None
 
+    transient = frozenset({"_seconds"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         for name in ("window", "most"):

@@ -36,6 +36,8 @@ class MoCoTraining(Trained):
 
     networks_only: ClassVar[bool] = True
 
+    transient = frozenset({"_draws"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_suit(model)
         refuse_texts(model)

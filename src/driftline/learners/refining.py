@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
@@ -67,6 +68,9 @@ class InEpochs(Trained):
 
     networks_only: ClassVar[bool] = True
     sees: ClassVar[Reveal] = Reveal.ERRORS
+    quick: ClassVar[Mapping[str, str]] = {}
+
+    transient = frozenset({"_upstream"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_be_sound()
@@ -112,6 +116,11 @@ class Refine(InEpochs):
     tuning: Tuning = "mixed"  # errors and replayed samples together, or the replayed ones first
     virtual_lr: float | None = None  # None: the same
     virtual_epochs: int = 1
+
+    quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
+
+    transient = frozenset({"_likeness"})
+    cost_free = frozenset({"decay", "strength", "virtual_lr"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

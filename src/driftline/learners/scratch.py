@@ -15,6 +15,7 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from driftline.errors import UserError
+from driftline.learners.base import Role
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.training.trials import Objective, Phase, Selection, Trial
@@ -47,6 +48,8 @@ def must_penalise(penalty: float) -> None:
 class FinalOnly(Staged):
     """Train on the final step alone."""
 
+    role: ClassVar[Role] = "baseline"
+
     def plan(self, lessons: int) -> Phase:
         last = (lessons - 1,)
         return Phase(tuple(Trial(last, last, **point) for point in self.selection.points()))
@@ -58,6 +61,7 @@ class Oracle(FinalOnly):
     """Train on many more samples of the final step than the others are shown."""
 
     privileged: ClassVar[bool] = True
+    role: ClassVar[Role] = "upper-bound"
 
 
 @dataclass
@@ -66,6 +70,8 @@ class OnAll(Staged):
 
     objective: Pooling = "erm"
     penalty: float = 1.0
+
+    cost_free = frozenset({"penalty"})
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -43,6 +43,8 @@ class SI(Trained):
 
     networks_only: ClassVar[bool] = True
 
+    cost_free = frozenset({"strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.damping <= 0:
             raise UserError(f"si divides by squared distance plus damping; damping is {self.damping}, give more than 0")

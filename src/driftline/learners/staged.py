@@ -35,6 +35,8 @@ class Staged(Learner):
 
     networks_only: ClassVar[bool] = True
 
+    transient = frozenset({"_initial", "_recall", "_selection"})
+
     def __post_init__(self) -> None:
         self.choose_by(Selection())
         self.look_up(lambda key, whole: None)

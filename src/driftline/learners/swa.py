@@ -36,6 +36,8 @@ class SWA(Pooled):
 
     networks_only: ClassVar[bool] = True
 
+    transient = frozenset({"_counted", "_made", "_sums"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if not 0 <= self.begin < 1 or self.every < 1:
             raise UserError(f"swa.begin is in [0, 1) and swa.every 1 or more; these are {self.begin} and {self.every}")

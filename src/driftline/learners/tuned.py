@@ -123,6 +123,8 @@ class Tuned(Tunes):
     history: Pooling = "erm"
     penalty: float = 1.0  # the weight of IRM's term
 
+    cost_free = frozenset({"penalty"})
+
     def __post_init__(self) -> None:
         super().__post_init__()
         must_penalise(self.penalty)

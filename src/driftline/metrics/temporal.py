@@ -90,6 +90,7 @@ def transfer_ratio(A: ArrayLike, clip: bool = True) -> np.ndarray:
 
 @metric(
     "tas",
+    title="relative to fresh (TAS)",
     formula="TAS(t) = min(1, mean_k A[t,t+k] / mean_k A[t+k,t+k])",
     better="higher",
     unit="share",
@@ -131,6 +132,7 @@ def adaptation_score(
 
 @metric(
     "id",
+    title="accuracy now (ID)",
     formula="ID(t) = A[t,t]",
     better="higher",
     unit="share",
@@ -149,6 +151,7 @@ def in_distribution(A: ArrayLike) -> PerStep:
 
 @metric(
     "ood",
+    title="accuracy later (OOD)",
     formula="OOD(t) = mean_k A[t,t+k]",
     better="higher",
     unit="share",

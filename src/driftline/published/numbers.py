@@ -55,43 +55,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
-FULL_SCALE: dict[str, dict[str, Any]] = {
-    "seq-to-final": {
-        "model.width": 64,
-        "test": 5000,
-        "oracle": None,  # five times the final step: 20,000
-        "lr": [1e-3, 1e-4],
-        "weight_decay": [1e-4, 1e-2],
-        "dropout": [0.0, 0.5],
-        "epochs": 100,
-    },
-    "refinement": {"episodes": 100, "size": 64},
-    "test-time": {"images": 7_500_000, "batch": 64},
-    "open-world": {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"},
-}
-"""With which settings of the model and options of the benchmark the numbers were printed."""
-IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
-"""test-time: how long streams of these orders were, in place of FULL_SCALE's."""
-
-SAME: dict[str, tuple[str, ...]] = {
-    "seq-to-final": ("decay", "ends", "reference_fisher"),
-    "refinement": ("lr", "epochs", "batch", "strength", "decay"),
-    "open-world": ("every", "epochs", "rhythm", "lr", "momentum", "weight_decay", "batch", "switch"),
-    "test-time": (
-        "lr",
-        "momentum",
-        "batch",
-        "margin",
-        "strength",
-        "fisher_from",
-        "fisher_images",
-        "threshold",
-        "forget",
-    ),
-}
-"""Settings that leave a method the one that was printed; where a benchmark is not listed, all of them do."""
+from driftline import registry
 
 ANY_FILES = frozenset({"array", "image-folders", "images", "table", "text-to-text", "webshards"})
 """Datasets that hold whatever a user's files hold."""
@@ -155,12 +120,13 @@ def published_name(benchmark: str, label: str) -> str:
     ('seq-ft(pull=l2)', 'er(every=3)')
     """
     name, _, settings = label.partition("(")
-    if benchmark not in SAME:
+    equivalent = registry.get("benchmark", benchmark).equivalent_settings
+    if equivalent is None:
         return name
     if label in _methods(benchmark) or not settings:
         return label
     inside, _, after = settings.partition(")")
-    told = [one for one in re.split(r", (?=\w+=)", inside) if one.partition("=")[0] not in SAME[benchmark]]
+    told = [one for one in re.split(r", (?=\w+=)", inside) if one.partition("=")[0] not in equivalent]
     return name + (f"({', '.join(told)})" if told else "") + after
 
 

@@ -9,7 +9,7 @@ import pytest
 from driftline.published import numbers as published
 from driftline.record import Record
 from driftline.report.analysis import published as beside
-from driftline.report.tables.captions import answer
+from driftline.report.analysis.summary import answer
 
 from ..conftest import render_results, results
 

@@ -17,9 +17,9 @@ import driftline
 from driftline.record import Record, seal
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, tabulate
+from driftline.report.analysis.summary import answer
 from driftline.report.analysis.trivial_baseline import ConstantRun
 from driftline.report.page.page import page
-from driftline.report.tables.captions import answer
 from driftline.rows import write_rows
 
 from ..conftest import render_results

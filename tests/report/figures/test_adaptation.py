@@ -17,10 +17,11 @@ from driftline.report.analysis.frozen_baseline import compare_with_frozen
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.analysis.result_table import tabulate
+from driftline.report.analysis.summary import answer
 from driftline.report.figures.base import draw
 from driftline.report.figures.export import save
 from driftline.report.page.page import page
-from driftline.report.tables.captions import answer, notes
+from driftline.report.tables.captions import notes
 from driftline.streams.matrices import Matrices, write_matrices
 
 from ..conftest import adapted, add_table, results, table_of
@@ -243,18 +244,18 @@ def test_severities_can_be_drawn(tmp_path: Path) -> None:
 def test_the_answer_names_the_best_and_the_collapsed(record: Record) -> None:
     (table,) = results(record)
     assert answer(table) == (
-        "With bn, the best of 3 methods, a model is right in 60.0% [60.0, 60.0] of cases along the stream, 10.0 points "
-        "[10.0, 10.0] above the model that never adapts. Collapsed, below the model that never adapts: tent "
-        "(-1.2 points [-48.9, 46.4]) (2 seeds, n = 64 examples; 95% intervals)."
+        "bn is best: 60.0% [60.0, 60.0] accuracy (2 seeds, n = 64 examples; 95% intervals). Best gain over the frozen "
+        "model: bn (10.0 points [10.0, 10.0]). Collapsed, below the frozen model: tent (-1.2 points [-48.9, 46.4])."
     )
     (table,) = results(Record(run for run in record.runs if run.method == "frozen"))
-    assert answer(table).startswith("With frozen, the model that never adapts, a model is right in 50.0%")
+    assert answer(table).startswith("frozen: 50.0%")
     (table,) = results(Record(run for run in record.runs if run.method == "tent"))
-    assert "Without a run of frozen it cannot be said" in answer(table)
+    assert "Gains need a run of the frozen model and of another method." in answer(table)
     (table,) = results(Record(run for run in record.runs if run.method != "tent"))
     assert "No method collapsed" in answer(table)
     (table,) = results(Record(run for run in record.runs if run.method != "bn"))
-    assert "and no other method does better" in answer(table)
+    assert answer(table).startswith("frozen is best: 50.0%")
+    assert "Best gain" not in answer(table)
 
 
 def test_the_page_has_the_table_and_the_growth(tmp_path: Path) -> None:

@@ -166,8 +166,8 @@ def test_tooltips_never_show_a_number_alone(figures: dict[str, Any]) -> None:
 
 def test_the_page_answers_and_confesses(text: str) -> None:
     assert "How long?" in text
-    assert "a model is right in 61.0% [48.3, 73.7] of cases in its own period" in text
-    assert "it keeps 90% of their accuracy" in text
+    assert "61.0% [48.3, 73.7] accuracy now (ID)" in text
+    assert "periods valid (SH)" in text
     assert "One thing is done otherwise." in text
     assert text.count('<details class="card">') == 3  # what all share, and a card for each method
     assert '<th scope="col" aria-sort="none">' in text
@@ -177,7 +177,7 @@ def test_the_page_answers_and_confesses(text: str) -> None:
 
 def test_runs_without_cells_still_make_a_page(make_record: Any) -> None:
     text = page(make_record({"erm": [0.5]}))
-    assert "By the mean of accuracy later (OOD), erm is best: 50.0% [40.0, 70.0]" in text
+    assert "erm: 50.0% [40.0, 70.0] accuracy later (OOD)" in text
     assert "tested at τ" not in text
 
 

@@ -14,7 +14,6 @@ from driftline.errors import UserError
 from driftline.metrics import refinement
 from driftline.report.analysis.curves import Series
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import FROZEN
 
 COLUMNS = ["time", "part", "place", "count"]
 QUERIES, ERRORS = "queries", "errors of the upstream model"
@@ -49,13 +48,14 @@ class Composition:
 
 def of_group(group: Group) -> Composition | None:
     """Return the composition of a group's first stream of queries, with errors if the frozen model was run."""
-    run = (group.runs_of(FROZEN) or group.runs)[0]
+    baseline = group.runs_of(group.baseline) if group.baseline else ()
+    run = (baseline or group.runs)[0]
     protocol = run.card["protocol"]
     if "composition" not in protocol:
         return None
     title, times = f"stream {protocol['stream']}", [str(name) for name in protocol["periods"]]
     clusters, queries = protocol["clusters"], np.array(protocol["composition"])
-    if run not in group.runs_of(FROZEN):
+    if not baseline:
         return Composition(title, times, clusters, queries)
     steps = [frame for _, frame in run.table("answers").groupby("step")]
     groups, wrong = [s["group"] for s in steps], [s["correct"] < 1 for s in steps]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from driftline import registry
 from driftline.report.analysis.aggregate import mean_over_seeds, to_common_end
 from driftline.report.analysis.estimates import bounds, is_share
 from driftline.report.analysis.groups import Group
@@ -113,7 +114,7 @@ def time_names(group: Group) -> list[str]:
 
 def time_unit(group: Group) -> str:
     """Return the title of a group's time axis."""
-    return {"test-time": "images seen", "open-world": "samples seen"}.get(group.benchmark, "t")
+    return str(registry.get("benchmark", group.benchmark).time_unit)
 
 
 def _test_set(protocol: dict[str, Any]) -> list[int | None]:

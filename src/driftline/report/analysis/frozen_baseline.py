@@ -18,7 +18,6 @@ from driftline.metrics.adaptation import collapse
 from driftline.report.analysis.aggregate import DIFFERENCE, SHARE, mean_over_seeds, to_common_end
 from driftline.report.analysis.estimates import Estimate, estimate_from_seeds
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import FROZEN
 
 STREAM = "stream-accuracy"
 
@@ -48,25 +47,26 @@ class BaselineComparison:
 def compare_with_frozen(group: Group) -> list[BaselineComparison]:
     """Return the comparison of each method with the frozen model; empty if that was not run."""
     curves, means = _curves(group), _means(group)
-    frozen = curves.get(FROZEN, {})
+    baseline = group.baseline
+    frozen = curves.get(baseline, {}) if baseline else {}
     compared = []
     for method, by_seed in curves.items():
         seeds = [seed for seed in by_seed if seed in frozen]
-        if method != FROZEN and seeds:
+        if method != baseline and seeds:
             pairs = {seed: (by_seed[seed], frozen[seed]) for seed in seeds}
-            gains = {seed: means[method, seed] - means[FROZEN, seed] for seed in seeds}
+            gains = {seed: means[method, seed] - means[str(baseline), seed] for seed in seeds}
             compared.append(_compare(method, pairs, gains))
     return compared
 
 
 def gap_curves(group: Group) -> pd.DataFrame:
     """Return each method's accuracy minus that of the frozen model in each window, means over seeds."""
-    curves = _curves(group)
-    frozen = curves.get(FROZEN, {})
+    curves, baseline = _curves(group), group.baseline
+    frozen = curves.get(baseline, {}) if baseline else {}
     rows = [
         {"method": method, "seed": seed, "time": time, "value": value, "n": n}
         for method, by_seed in curves.items()
-        if method != FROZEN
+        if method != baseline
         for seed, curve in by_seed.items()
         if seed in frozen
         for time, value, n in _gaps(curve, frozen[seed])

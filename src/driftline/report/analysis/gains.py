@@ -9,14 +9,14 @@ from driftline.errors import UserError
 from driftline.report.analysis.aggregate import DIFFERENCE
 from driftline.report.analysis.estimates import Estimate, estimate_from_seeds, estimates
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import FROZEN
 
 
-def gains(group: Group, baseline: str = FROZEN, metric: str = "oec", stat: str = "final") -> dict[str, Estimate]:
+def gains(group: Group, baseline: str | None = None, metric: str = "oec", stat: str = "final") -> dict[str, Estimate]:
     """Return the gain of every other method over `baseline`, on common seeds.
 
-    `baseline` is the display name of a method, without its settings if that is unambiguous.
+    `baseline` is the display name of a method, without its settings if that is unambiguous; None: the group's own.
     """
+    baseline = baseline or group.baseline
     scores = estimates(group, metric, stat)
     matches = (
         [baseline] if baseline in scores else [method for method in scores if method.partition("(")[0] == baseline]

@@ -50,6 +50,26 @@ class Group:
         return tuple(sorted(set(self.labels.values())))
 
     @cached_property
+    def roles(self) -> dict[str, str]:
+        """`Learner.role` of each method."""
+        return {method: self.runs_of(method)[0].card.get("role", "method") for method in self.methods}
+
+    @cached_property
+    def ranked(self) -> frozenset[str]:
+        """The methods that know no more than the others: no upper bounds, no settings selected on the test streams."""
+        return frozenset(m for m in self.methods if self.roles[m] != "upper-bound" and m not in self.by_oracle)
+
+    @cached_property
+    def baseline(self) -> str | None:
+        """The method that gains are measured over: of several baselines, the one that needs the fewest labels."""
+        found = [method for method, role in self.roles.items() if role == "baseline"]
+        return min(found, key=self._labels_needed, default=None)
+
+    def _labels_needed(self, method: str) -> int:
+        needs = self.runs_of(method)[0].card["protocol"].get("least_the_method_needs", "labels")
+        return ("inputs", "errors", "labels").index(needs)
+
+    @cached_property
     def scores(self) -> pd.DataFrame:
         """All scores, with columns for method and seed."""
         scores = Record(self.runs).scores

@@ -14,7 +14,7 @@ import numpy as np
 
 NEAR = 0.02
 SLACK = 1e-9  # .60 - .58 is slightly more than .02 in binary
-ORACLE, BASELINE, FROZEN = "oracle", "baseline", "frozen"
+ORACLE = "oracle"  # as the paper calls it
 BY_ORACLE = " (settings by ORACLE)"
 """Suffix of a method whose settings were selected on the test streams."""
 

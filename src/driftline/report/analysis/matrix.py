@@ -21,7 +21,6 @@ from driftline.metrics.comparisons import Difference, average_ranks, paired
 from driftline.record import Record, Run, log
 from driftline.report.analysis.aggregate import paired_differences
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import BASELINE, FROZEN, ORACLE
 from driftline.report.analysis.pareto import primary_column
 from driftline.report.analysis.ranking import rank
 from driftline.report.analysis.result_table import Column, ResultTable, Score, scores_by_seed, tabulate
@@ -125,7 +124,8 @@ def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> MatrixView:
         if table:
             column = _column(column, table)
             known = scores_by_seed(table.group.scores, column.metric) if column.metric else {}
-            scores[benchmark] = {method: dict(values) for method, values in known.items() if method != ORACLE}
+            ranked = table.group.ranked
+            scores[benchmark] = {method: dict(values) for method, values in known.items() if method in ranked}
             better[benchmark] = column.metric.better if column.metric else "higher"
         columns.append(column)
         placed.update(_cells(column, cells, table, len(content["seeds"])))
@@ -143,7 +143,7 @@ def _table(benchmark: str, cells: Iterable[Mapping[str, Any]], runs: Mapping[str
 
 def _column(column: MatrixColumn, table: ResultTable) -> MatrixColumn:
     run = table.group.card["run"]
-    baseline = next((name for name in (FROZEN, BASELINE) if name in table.group.methods), "")
+    baseline = table.group.baseline or ""
     setting = f"{run['data']['name']}, {run['model']['name']}"
     metric = primary_column(table) or next(iter(table.columns), None)
     return replace(column, metric=metric, setting=setting, baseline=baseline)
@@ -161,7 +161,7 @@ def _cells(
     if table is None or column.metric is None:
         return found
     sign = 1 if column.metric.better == "higher" else -1
-    ranks, gains = _ranks(found, column.metric, seeds), _gains(table, column.metric, column.baseline)
+    ranks, gains = _ranks(found, table.group, column.metric, seeds), _gains(table, column.metric, column.baseline)
     largest = max((abs(gain.value) for gain in gains.values() if np.isfinite(gain.value)), default=0) or 1
     return {
         place: replace(
@@ -174,12 +174,12 @@ def _cells(
     }
 
 
-def _ranks(cells: Mapping[tuple[str, str], MatrixCell], metric: Column, seeds: int) -> dict[str, float]:
+def _ranks(cells: Mapping[tuple[str, str], MatrixCell], group: Group, metric: Column, seeds: int) -> dict[str, float]:
     """Return the ranks of means; a method that lacks a seed and the oracle, which sees more labels, are not ranked."""
     values = {
         method: cell.score.value
         for (method, _), cell in cells.items()
-        if cell.score and cell.score.seeds == seeds and method != ORACLE
+        if cell.score and cell.score.seeds == seeds and method in group.ranked
     }
     return dict(zip(values, average_ranks(list(values.values()), metric.better).tolist(), strict=True))
 

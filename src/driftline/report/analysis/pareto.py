@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from driftline import registry
 from driftline.report.analysis.curves import ESTIMATE_COLUMNS, Series, json_value
-from driftline.report.analysis.estimates import FINAL
-from driftline.report.analysis.frozen_baseline import STREAM
-from driftline.report.analysis.highlights import is_ranked
 from driftline.report.analysis.result_table import Column, ResultTable, Score
-
-PRIMARY = ((FINAL, "mean"), (STREAM, "mean"), ("ood", "mean"))  # where it is not the first share
 
 
 @dataclass(frozen=True)
@@ -28,9 +24,9 @@ class CostPoint:
 def primary_column(table: ResultTable) -> Column | None:
     """Return the primary metric of the benchmark, else the first share."""
     known = {(column.metric, column.stat): column for column in table.columns if table.scores(column)}
-    for name in PRIMARY:
-        if name in known:
-            return known[name]
+    for pair in registry.get("benchmark", table.group.benchmark).primary_metrics:
+        if pair in known:
+            return known[pair]
     return next((column for column in known.values() if column.share and column.better == "higher"), None)
 
 
@@ -42,9 +38,9 @@ def cost_points(table: ResultTable, column: Column) -> list[CostPoint]:
         for row in table.rows
         if row.gmac is not None and row.method in scores
     ]
-    ranked = [(gmac, score.value) for method, gmac, score in found if is_ranked(method)]
+    ranked = [(gmac, score.value) for method, gmac, score in found if method in table.group.ranked]
     points = [
-        CostPoint(method, gmac, score, is_ranked(method) and not is_dominated((gmac, score.value), ranked))
+        CostPoint(method, gmac, score, method in table.group.ranked and not is_dominated((gmac, score.value), ranked))
         for method, gmac, score in found
     ]
     return sorted(points, key=lambda point: (point.gmac, point.score.value))

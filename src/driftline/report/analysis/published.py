@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from driftline.published.numbers import ANY_FILES, FILES, FULL_SCALE, IMAGES, Published, lookup, published_name
+from driftline import registry
+from driftline.published.numbers import ANY_FILES, FILES, Published, lookup, published_name
 
 Numbers = dict[tuple[str, str], float]
 """By metric and statistic."""
@@ -49,26 +50,4 @@ def source_note(card: Mapping[str, Any], source: str) -> str:
 
 def full_scale(card: Mapping[str, Any]) -> bool:
     """Return whether a run has the sizes, network and grid of the paper."""
-    run = card["run"]
-    settings = {**{f"model.{key}": value for key, value in run["model"]["settings"].items()}, **run["options"]}
-    usual = dict(FULL_SCALE.get(run["benchmark"], {}))
-    if run["benchmark"] == "test-time":
-        usual["images"] = IMAGES.get(run["options"]["order"], usual["images"])
-    if run["options"].get("shifts") == "time" and not _portraits(run["options"]):
-        return False
-    settings["oracle"] = None if settings.get("oracle") == 20000 else settings.get("oracle")
-    return all(settings.get(key) == value for key, value in usual.items()) and _sizes(run["options"].get("sizes"))
-
-
-def _portraits(options: Mapping[str, Any]) -> bool:
-    """Return whether periods are those of the paper: decades from 1930, and all from 2000 on as the last."""
-    first, final = str(options["first"])[:4], str(options["final"])[:4]
-    return (options["period"], first, final) == ("decade", "1930", "2000")
-
-
-def _sizes(given: list[int] | None) -> bool:
-    if given is None:
-        return True
-    from driftline.benchmarks.seq_to_final import SIZES
-
-    return tuple(given) == SIZES.get(len(given))
+    return bool(registry.get("benchmark", card["run"]["benchmark"]).is_full_scale(card))

@@ -14,7 +14,6 @@ import numpy as np
 
 from driftline.metrics.comparisons import average_ranks
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import is_ranked
 from driftline.report.analysis.result_table import Column, scores_by_seed
 
 Scores = Mapping[str, Mapping[int, float]]
@@ -56,7 +55,8 @@ def rank(scores: Mapping[str, Scores]) -> Ranking | None:
 def ranked_scores(group: Group, column: Column) -> Scores:
     """Return the finite scores of ranked methods, by method and seed."""
     scores = scores_by_seed(group.scores, column)
-    finite = {m: {s: v for s, v in values.items() if math.isfinite(v)} for m, values in scores.items() if is_ranked(m)}
+    ranked = {method: values for method, values in scores.items() if method in group.ranked}
+    finite = {method: {s: v for s, v in values.items() if math.isfinite(v)} for method, values in ranked.items()}
     return {method: values for method, values in finite.items() if values}
 
 

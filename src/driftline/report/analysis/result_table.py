@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from driftline import registry
+from driftline.metrics import title
 from driftline.report.analysis.aggregate import best_or_tied, clip_interval, mean_over_seeds
 from driftline.report.analysis.estimates import Estimate, bounds, is_share
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import is_ranked
 from driftline.report.analysis.published import published_values, source_note
 from driftline.report.analysis.trivial_baseline import NAME, trivial_scores
-from driftline.report.analysis.words import word
 from driftline.report.format import format_value
 
 
@@ -39,7 +38,7 @@ class Column:
 
     @property
     def word(self) -> str:
-        return word(self.metric)
+        return title(self.metric)
 
     @property
     def name(self) -> str:
@@ -119,7 +118,7 @@ def tabulate(group: Group) -> ResultTable:
     """Return the headline metrics of a group's benchmark, by method."""
     scores, columns = group.scores[group.scores["stat"] != "each"], headline_columns(group)
     summary: dict[Any, Any] = mean_over_seeds(scores, ["method", "metric", "stat"]).to_dict("index")
-    ranked = scores[scores["method"].map(is_ranked)]
+    ranked = scores[scores["method"].isin(group.ranked)]
     best = [best_or_tied(scores_by_seed(ranked, column), column.better) for column in columns]
     rows = []
     for method in group.methods:

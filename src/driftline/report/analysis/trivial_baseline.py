@@ -18,7 +18,6 @@ import pandas as pd
 
 from driftline import registry
 from driftline.record import Run
-from driftline.report.analysis.highlights import is_ranked
 from driftline.tasks import Classification, Regression, Task, TextToText
 from driftline.texts import accepted
 
@@ -97,8 +96,8 @@ def not_above(table: ResultTable) -> list[str]:
 def _primary(table: ResultTable) -> int:
     """Return the index of the first column that the benchmark selects settings by, else 0."""
     places = {(column.metric, column.stat): k for k, column in enumerate(table.columns)}
-    chosen_by = registry.get("benchmark", table.group.card["run"]["benchmark"]).options.chosen_by
-    return next((places[pair] for pair in chosen_by if pair in places), 0)
+    primary = registry.get("benchmark", table.group.benchmark).primary_metrics
+    return next((places[pair] for pair in primary if pair in places), 0)
 
 
 def _beats(cell: Score, baseline: Score, better: str) -> bool:
@@ -125,5 +124,5 @@ def _constants(group: Group) -> Iterator[ConstantRun]:
     """Yield for each seed the runs of one method: labels are the same for all methods."""
     for seed in dict.fromkeys(run.seed for run in group.runs):
         runs = [run for run in group.runs if run.seed == seed]
-        method = min((group.labels[run.key] for run in runs), key=lambda name: (not is_ranked(name), name))
+        method = min((group.labels[run.key] for run in runs), key=lambda name: (name not in group.ranked, name))
         yield from (ConstantRun(run.folder) for run in runs if group.labels[run.key] == method)

@@ -12,7 +12,6 @@ import pandas as pd
 
 from driftline.report.analysis.frozen_baseline import compare_with_frozen, gap_curves
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import FROZEN
 from driftline.report.figures.axes import (
     POINTS,
     SIZE,
@@ -37,7 +36,7 @@ SUMMARY = ("gain in points", "collapsed", "behind from", "deepest", "adapted by"
 class Collapse(Figure):
     """Accuracy minus that of the frozen model over time, paired by seed, and a summary of each method."""
 
-    missing = f"no {FROZEN} and another method on a stream of corrupted images"
+    missing = "no frozen and another method on a stream of corrupted images"
     average_speeds = True
 
     def rows(self, group: Group) -> Iterable[Row]:

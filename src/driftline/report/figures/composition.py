@@ -12,7 +12,6 @@ import pandas as pd
 
 from driftline.record import Record
 from driftline.report.analysis.composition import Composition, of_file, of_group
-from driftline.report.analysis.highlights import FROZEN
 from driftline.report.figures.axes import HEIGHT, WIDTH, Chart, inline_data, names, time_axis
 from driftline.report.figures.base import Figure, Row, figure, left_out_note, option, to_table
 from driftline.report.figures.palette import NEUTRAL, color
@@ -44,7 +43,7 @@ class CompositionFigure(Figure):
                 continue
             rows += _rows(composition, group.title)
             unknown += [] if composition.errors is not None else [group.title]
-        notes = [f"errors are not known without {FROZEN}: {title}" for title in unknown]
+        notes = [f"errors are not known without frozen: {title}" for title in unknown]
         return to_table(rows, [*left_out_note(self.missing, left_out), *notes])
 
     def chart(self, frame: pd.DataFrame) -> Chart:

@@ -10,10 +10,10 @@ import altair as alt
 import pandas as pd
 
 from driftline import registry
+from driftline.metrics import title
 from driftline.record import Record
 from driftline.report.analysis.curves import Series, headline_curves, time_names, time_unit
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.words import word
 from driftline.report.figures.axes import (
     COLUMNS,
     LEGEND,
@@ -53,7 +53,7 @@ class Curves(Figure):
             unit = frame.attrs.get("units", {}).get(panel["panel"].iloc[0], "t")
             times = panel.drop_duplicates("step").sort_values("step")["time"].tolist()
             placed = [
-                curves_of_shares(inline_data(part), times, methods, word(str(metric)), _range(part), LEGEND, unit)
+                curves_of_shares(inline_data(part), times, methods, title(str(metric)), _range(part), LEGEND, unit)
                 for metric, part in panel.groupby("metric", sort=False)
             ]
             return alt.concat(*(one.properties(width=1.2 * SIZE, height=0.7 * SIZE) for one in placed), columns=COLUMNS)

@@ -9,10 +9,10 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from driftline.metrics import title
 from driftline.report.analysis.curves import time_names
 from driftline.report.analysis.disagreement import ANSWERS, disagreement, parse_step_ranges
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.words import word
 from driftline.report.figures.axes import Chart, names, panels
 from driftline.report.figures.base import Figure, Row, figure, option
 from driftline.report.figures.palette import BLUE, RED, WHITE
@@ -37,10 +37,10 @@ class Disagreement(Figure):
     def chart(self, frame: pd.DataFrame) -> Chart:
         measure, kinds = str(frame["of"].iloc[0]), names(frame, "panel")
         signed = measure != ANSWERS
-        name = f"{word(measure)}, row less column" if signed else measure
+        name = f"{title(measure)}, row less column" if signed else measure
         squares = pair_matrix(alt.Undefined, sorted(set(frame["method"])), frame["value"].tolist(), name, signed)
-        title = ": ".join([name, *kinds[: len(kinds) == 1]])
-        return panels(squares, frame, ["panel", "steps"]).properties(title=title)
+        heading = ": ".join([name, *kinds[: len(kinds) == 1]])
+        return panels(squares, frame, ["panel", "steps"]).properties(title=heading)
 
 
 def pair_matrix(

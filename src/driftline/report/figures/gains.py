@@ -8,11 +8,10 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 
+from driftline.metrics import title
 from driftline.record import Record
 from driftline.report.analysis.gains import gains
 from driftline.report.analysis.groups import Group, group_ignoring
-from driftline.report.analysis.highlights import FROZEN
-from driftline.report.analysis.words import word
 from driftline.report.figures.axes import POINTS, SIZE, Chart, method_color, names, panels
 from driftline.report.figures.base import Figure, Row, figure, left_out_note, option, to_table
 from driftline.report.figures.palette import NEUTRAL
@@ -25,12 +24,12 @@ DYNAMICS = ("alpha", "beta", "gamma")
 class Gains(Figure):
     """Gain in the final value of a metric over a baseline on the same seeds, by the dynamics of the stream."""
 
-    baseline: str = option(FROZEN, "The method that gains are relative to.")
+    baseline: str = option("frozen", "The method that gains are relative to.")
     metric: str = option("oec", "The metric.")
 
     @property
     def missing(self) -> str:
-        return f"no final {word(self.metric)} of {self.baseline} and another method on the same seed"
+        return f"no final {title(self.metric)} of {self.baseline} and another method on the same seed"
 
     def table(self, record: Record, data_dir: Path | None = None) -> pd.DataFrame:
         found = {group.title: (group, gains(group, self.baseline, self.metric)) for group in self.groups(record)}
@@ -48,7 +47,7 @@ class Gains(Figure):
         return to_table(rows, left_out_note(self.missing, left_out))
 
     def chart(self, frame: pd.DataFrame) -> Chart:
-        metric, baseline = word(str(frame["metric"].iloc[0])), str(frame["baseline"].iloc[0])
+        metric, baseline = title(str(frame["metric"].iloc[0])), str(frame["baseline"].iloc[0])
         axis = alt.Axis(title=f"gain in final {metric} over {baseline}, points", labelExpr=POINTS, tickCount=5)
         base = alt.Chart(width=SIZE, height=alt.Step(20)).encode(
             y=alt.Y("method:N", sort=names(frame), axis=alt.Axis(title=None, labelLimit=220)),

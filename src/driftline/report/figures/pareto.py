@@ -9,11 +9,11 @@ import altair as alt
 import pandas as pd
 
 from driftline import registry
+from driftline.metrics import title
 from driftline.report.analysis.estimates import estimates, is_share
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.pareto import is_dominated
 from driftline.report.analysis.result_table import mean_gmac
-from driftline.report.analysis.words import word
 from driftline.report.figures.axes import SIZE, Chart, independent_scales, method_color, method_shape, panels
 from driftline.report.figures.base import Figure, Row, figure, option
 from driftline.report.figures.palette import NEUTRAL
@@ -44,7 +44,7 @@ class Pareto(Figure):
                 yield {"metric": metric, **row, "on_front": not is_dominated(point, points)}
 
     def chart(self, frame: pd.DataFrame) -> Chart:
-        axis = alt.Axis(title=word(str(frame["metric"].iloc[0])), format=".0%", tickCount=5)
+        axis = alt.Axis(title=title(str(frame["metric"].iloc[0])), format=".0%", tickCount=5)
         y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=axis)
         x = alt.X("gmac:Q", scale=alt.Scale(type="log"), axis=alt.Axis(title="GMAC", tickCount=5, format="~s"))
         base = alt.Chart(width=1.4 * SIZE, height=1.1 * SIZE).encode(x=x)

@@ -12,7 +12,6 @@ from pydantic import Field
 
 from driftline.record import Run
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import FROZEN
 from driftline.report.figures.axes import SIZE, TEXT, Chart, inline_data, method_scale, names
 from driftline.report.figures.base import Figure, Row, figure, option
 from driftline.report.figures.palette import dash
@@ -33,7 +32,7 @@ class SeveritySchedule(Figure):
 
     def rows(self, group: Group) -> Iterable[Row]:
         run = min(group.runs, key=lambda run: run.seed)
-        frozen = [one for one in group.runs if (group.labels[one.key], one.seed) == (FROZEN, run.seed)]
+        frozen = [one for one in group.runs if (group.labels[one.key], one.seed) == (group.baseline, run.seed)]
         for row in [*_severities(run, self.points), *_frozen_accuracy(frozen, self.points)]:
             yield {"panel": f"{group.title}, seed {run.seed}", **row}
 
@@ -86,4 +85,4 @@ def _frozen_accuracy(runs: list[Run], points: int) -> Iterator[Row]:
         found = answers[answers["group"] < min(points, whole)].groupby("group")["correct"].agg(["mean", "size"])
         for number, accuracy, n in zip(found.index, found["mean"], found["size"], strict=True):
             place = {"time": int(number) * speed, "until": (int(number) + 1) * speed}
-            yield {"what": "accuracy", "name": FROZEN, **place, "value": float(accuracy), "n": int(n)}
+            yield {"what": "accuracy", "name": "frozen", **place, "value": float(accuracy), "n": int(n)}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from driftline.metrics import title
 from driftline.report.analysis import curves
 from driftline.report.analysis.composition import of_group
 from driftline.report.analysis.curves import Series, json_value
@@ -13,13 +14,11 @@ from driftline.report.analysis.disagreement import disagreement, parse_step_rang
 from driftline.report.analysis.estimates import FINAL
 from driftline.report.analysis.frozen_baseline import compare_with_frozen
 from driftline.report.analysis.groups import Group
-from driftline.report.analysis.highlights import BASELINE, ORACLE
 from driftline.report.analysis.internals import diagnostic_curves
 from driftline.report.analysis.pareto import cost_points, cost_series, primary_column
 from driftline.report.analysis.projection import project_features
 from driftline.report.analysis.result_table import ResultTable
 from driftline.report.analysis.selected_settings import HEADER, from_search
-from driftline.report.analysis.words import word
 from driftline.report.figures.axes import share_range, value_range
 from driftline.report.format import format_images, format_points
 from driftline.report.page import charts
@@ -56,7 +55,8 @@ def final_step(results: ResultTable, page: PageCharts) -> Panel | None:
         if column.metric == FINAL and rows.rows:
             order = rows.values("method")
             data, methods = page.add_data(rows), results.group.methods
-            spec = charts.dots(data, methods, order, column.name, (ORACLE, BASELINE))
+            references = tuple(method for method, role in results.group.roles.items() if role != "method")
+            spec = charts.dots(data, methods, order, column.name, references)
             placed.append(page.add_chart(column.formula, spec))
     note = f"Means over seeds with 95% intervals; the dashed lines are the oracle and the baseline. {HOVER}"
     return Panel("At the final step", tuple(placed), note=note, has_methods=True) if placed else None
@@ -68,7 +68,7 @@ def over_time(results: ResultTable, page: PageCharts) -> Panel | None:
     placed = []
     for metric, rows in curves.headline_curves(group, headline).items():
         times, unit = curves.time_names(group), curves.time_unit(group)
-        spec = charts.lines(page.add_data(rows), times, group.methods, word(metric), share_range(rows), unit)
+        spec = charts.lines(page.add_data(rows), times, group.methods, title(metric), share_range(rows), unit)
         formula = next(column.formula for column in results.columns if column.metric == metric)
         placed.append(page.add_chart(formula, spec))
     data = (*_samples(group, page), *_composition(group, page))

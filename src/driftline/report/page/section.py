@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from driftline.report.analysis.cards import MethodCards, cards, data_notes, departures
 from driftline.report.analysis.result_table import ResultTable
+from driftline.report.analysis.summary import answer
 from driftline.report.figures.palette import Style, has_duplicates
 from driftline.report.page.embed import PageCharts
 from driftline.report.page.panels import Panel, panels
-from driftline.report.tables.captions import answer, caption, formulas, notes
+from driftline.report.tables.captions import caption, formulas, notes
 
 
 @dataclass(frozen=True)

@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 
 from driftline.engine.contests import rule_said
 from driftline.record import Run
-from driftline.report.analysis.estimates import FINAL
-from driftline.report.analysis.frozen_baseline import STREAM, BaselineComparison, compare_with_frozen
-from driftline.report.analysis.highlights import BASELINE, FROZEN, ORACLE
 from driftline.report.analysis.published import full_scale
-from driftline.report.analysis.result_table import Column, ResultTable, Score
-from driftline.report.analysis.trivial_baseline import not_above, trivial_notes
-from driftline.report.format import format_false_alarm, format_interval, format_points, format_value
+from driftline.report.analysis.result_table import Column, ResultTable
+from driftline.report.analysis.trivial_baseline import trivial_notes
+from driftline.report.format import format_false_alarm
 
 T_INTERVAL = "95% t-interval over seeds"
 FALSE_ALARMS = (
     "FA: false alarms, the share of models whose horizon would end within the data if nothing ever changed, with these "
     "numbers of test examples."
 )
-TOLD = {
-    "oec": (
-        "a model that is shown its errors reaches {} overall",
-        {
-            "efr": "{} of the errors are fixed at once",
-            "ukr": "{} right on what it was trained for",
-            "kg": "{} right on unseen queries of the new kinds",
-        },
-    ),
-    "overall": (
-        "{} of samples are answered right one by one",
-        {
-            "novel-head": "{} of those of new classes with many samples",
-            "novel-tail": "{} with few",
-            "pretrain-head": "{} of known classes with many",
-            "matched-auroc-mdt": "an AUROC of {} for noticing a new class, samples of the same time apart",
-        },
-    ),
-}
-"""For benchmarks whose first column says only part of it: what it is, and what others add."""
 
 
 def caption(table: ResultTable) -> str:
@@ -93,132 +69,6 @@ def formulas(table: ResultTable) -> list[tuple[str, str]]:
     return [(f"{column.name} {column.arrow}", _formula(table, column)) for column in table.columns]
 
 
-def answer(table: ResultTable) -> str:
-    """Return the answer to the benchmark's question, with a warning if methods do not beat the trivial baseline."""
-    return " ".join([_answered(table), *not_above(table)])
-
-
-def _answered(table: ResultTable) -> str:
-    """Return the answer to the benchmark's question in one sentence with numbers.
-
-    The method is the one with the best accuracy later on; a high TAS alone may come from a poor oracle.
-    """
-    ranked = sorted(table.rows, key=lambda row: _value(table, row.method, "ood"), reverse=True)
-    if not ranked or not table.cells():
-        return "These runs have no scores for the headline metrics."
-    if any(column.metric == FINAL for column in table.columns):
-        return _at_the_end(table)
-    if any(column.metric == STREAM for column in table.columns):
-        return _along_the_stream(table)
-    if table.columns[0].metric in TOLD:
-        return _in_parts(table, *TOLD[table.columns[0].metric])
-    method = ranked[0].method
-    parts = {name: table.cell(method, name, "mean") for name in ("id", "ood", "tas", "sh")}
-    found = {name: cell for name, cell in parts.items() if cell}
-    if len(found) < len(parts):
-        return _best_of_first(table)
-    text = {name: f"{_said(cell, name != 'sh')} {format_interval(cell, name != 'sh')}" for name, cell in found.items()}
-    delta = table.group.card["run"]["options"].get("delta", 0)
-    over = f"{_range([cell.n for cell in found.values()])} times and {_seeds(found['tas'].seeds)}"
-    which = f"With {method}" + (", the method that is right most often later on, " if len(table.rows) > 1 else ", ")
-    return (
-        f"{which}a model is right in {text['id']} of cases in its own period and in {text['ood']} later on, which is "
-        f"{text['tas']} of what models trained then reach; it keeps {100 * delta:g}% of their accuracy for "
-        f"{text['sh']} periods{_by_chance(found['sh'])} (means over {over}; 95% intervals)."
-    )
-
-
-def _by_chance(cell: Score) -> str:
-    """Return the false-alarm rate of a horizon as a phrase."""
-    return (
-        "" if math.isnan(cell.false_alarm) else f", where {cell.false_alarm:.0%} of models would fail by chance alone"
-    )
-
-
-def _in_parts(table: ResultTable, whole: str, parts: dict[str, str]) -> str:
-    """The best method by the first column, and what the other columns say of it."""
-    first = table.columns[0]
-    cells = {row.method: cell for row in table.rows if (cell := table.cell(row.method, first.metric, first.stat))}
-    method, best = max(cells.items(), key=lambda pair: pair[1].value)
-    stats = {column.metric: column.stat for column in table.columns}
-    found = {name: table.cell(method, name, stats[name]) for name in parts if name in stats}
-    said = [
-        parts[name].format(f"{_said(cell, True)} {format_interval(cell, True)}") for name, cell in found.items() if cell
-    ]
-    which = f"With {method}" + (f", the best of {len(cells)} methods, " if len(cells) > 1 else ", ")
-    number = f"{_said(best, True)} {format_interval(best, True)}"
-    return (
-        f"{which}{whole.format(number)}{': ' if said else ''}{', '.join(said)} "
-        f"({_seeds(best.seeds)}, n = {best.n:,} {best.unit}; 95% intervals)."
-    )
-
-
-def _at_the_end(table: ResultTable) -> str:
-    """The best method at the final step, between what the final step alone and much more of it give."""
-    cells = {row.method: cell for row in table.rows if (cell := table.cell(row.method, FINAL, "mean"))}
-    methods = {method: cell for method, cell in cells.items() if method != ORACLE} or cells
-    method, best = max(methods.items(), key=lambda pair: pair[1].value)
-    words = {BASELINE: "training on the final step alone gives", ORACLE: "training on many more of its samples gives"}
-    others = [
-        f"{words[name]} {_said(cells[name], True)} {format_interval(cells[name], True)}"
-        for name in (BASELINE, ORACLE)
-        if name in cells and name != method
-    ]
-    which = f"With {method}" + (f", the best of {len(methods)} methods," if len(methods) > 1 else ",")
-    against = f"; {' and '.join(others)}" if others else ""
-    return (
-        f"{which} a model is right in {_said(best, True)} {format_interval(best, True)} of cases at the final step"
-        f"{against} ({_seeds(best.seeds)}, n = {best.n:,} {best.unit}; 95% intervals)."
-    )
-
-
-def _along_the_stream(table: ResultTable) -> str:
-    """The best method on a stream, how far it is above the model that never adapts, and which ones are below."""
-    cells = {row.method: cell for row in table.rows if (cell := table.cell(row.method, STREAM, "mean"))}
-    method, best = max(cells.items(), key=lambda pair: pair[1].value)
-    number = f"{_said(best, True)} {format_interval(best, True)}"
-    which = f"With {method}" + (f", the best of {len(cells)} methods," if len(cells) > 1 else ",")
-    if method == FROZEN:
-        which = "With frozen, the model that never adapts," + (
-            " and no other method does better," if len(cells) > 1 else ""
-        )
-    found = {one.method: one for one in compare_with_frozen(table.group)}
-    more = f", {format_points(found[method].gain)} above the model that never adapts" if method in found else ""
-    return (
-        f"{which} a model is right in {number} of cases along the stream{more}. {_collapsed(found.values())} "
-        f"({_seeds(best.seeds)}, n = {best.n:,} {best.unit}; 95% intervals)."
-    )
-
-
-def _collapsed(found: Collection[BaselineComparison]) -> str:
-    """Which methods are below the model that never adapts."""
-    below = [f"{one.method} ({format_points(one.gain)})" for one in found if one.gain.value < 0]
-    if not found:
-        return f"Without a run of {FROZEN} it cannot be said whether a method collapses"
-    return f"Collapsed, below the model that never adapts: {', '.join(below)}" if below else "No method collapsed"
-
-
-def _best_of_first(table: ResultTable) -> str:
-    column = next(c for c in table.columns if any(table.cell(row.method, c.metric, c.stat) for row in table.rows))
-    cells = {row.method: table.cell(row.method, column.metric, column.stat) for row in table.rows}
-    sign = 1 if column.better == "higher" else -1
-    method, cell = max(((m, c) for m, c in cells.items() if c), key=lambda pair: sign * pair[1].value)
-    number = f"{_said(cell, column.share)} {format_interval(cell, column.share)}"
-    return (
-        f"By the {column.stat} of {column.word}, {method} is best: {number} (n = {cell.n:,} {cell.unit}, "
-        f"{_seeds(cell.seeds)}; 95% interval)."
-    )
-
-
-def _value(table: ResultTable, method: str, metric: str) -> float:
-    cell = table.cell(method, metric, "mean")
-    return cell.value if cell else float("-inf")
-
-
-def _said(cell: Score, share: bool) -> str:
-    return f"{format_value(cell.value, share)}{'%' if share else ''}"
-
-
 def _formula(table: ResultTable, column: Column) -> str:
     cells = [table.cell(row.method, column.metric, column.stat) for row in table.rows]
     n = _range([cell.n for cell in cells if cell])
@@ -248,7 +98,8 @@ def _intervals(table: ResultTable) -> str:
 
 def _marks(table: ResultTable) -> str:
     if any(cell.best for cell in table.cells()):
-        aside = "; the oracle, which is shown more, does not compete" if ORACLE in table.group.methods else ""
+        bounded = "upper-bound" in table.group.roles.values()
+        aside = "; the oracle, which is shown more, does not compete" if bounded else ""
         aside += "; settings that were chosen on the test do not compete" if table.group.by_oracle else ""
         return (
             "Bold: the best of a column and all that cannot be told from it (paired t test on common seeds at 5%, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from driftline.record import Record
-from driftline.report.analysis.highlights import BASELINE, FROZEN, Highlight
+from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.matrix import MatrixCell, MatrixColumn, MatrixView, require_views
 from driftline.report.format import NONE, format_decimal, format_interval, format_percent
 from driftline.report.tables.model import Record as CsvRecord
@@ -44,7 +44,7 @@ def matrix_table(view: MatrixView) -> Table:
 def notes(view: MatrixView) -> list[str]:
     """Return the notes of a matrix; the reasons for empty cells are footnotes."""
     baselines = dict.fromkeys(column.baseline for column in view.columns if column.baseline)
-    names = " or, where that cannot run, ".join(baselines) or f"{FROZEN} or {BASELINE}, if run"
+    names = " or, where that cannot run, ".join(baselines) or "a baseline, if run"
     found = [READING.format(baseline=names, bold=bold_note())]
     found += [_column_note(view, column) for column in view.columns if column.metric]
     for column in view.columns:

@@ -12,7 +12,7 @@ from driftline.report.analysis.aggregate import best_or_tied
 from driftline.report.analysis.estimates import Estimate, estimates
 from driftline.report.analysis.gains import gains
 from driftline.report.analysis.groups import Group, group_ignoring
-from driftline.report.analysis.highlights import FROZEN, Highlight
+from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.published import published_values, source_note
 from driftline.report.tables.model import Table, TableCell, TableRow, bold_note
 from driftline.report.tables.papers.base import (
@@ -26,7 +26,7 @@ from driftline.report.tables.papers.base import (
     titled,
 )
 
-BENCHMARK = "refinement"
+BENCHMARK, FROZEN = "refinement", "frozen"
 FIRST, SECOND = "CMR Table 1", "CMR Table 2"
 GAIN = ("oec-gain", "final")
 METHODS = (
