@@ -20,11 +20,11 @@ class FigureCommand(TyperCommand):
     """A command whose help lists the registered figures and their options."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        from driftline.report.figures.base import options, summary
+        from driftline.report.figures.base import options
 
         rows = []
         for name in registry.names("figure"):
-            rows.append((name, summary(name)))
+            rows.append((name, registry.summary("figure", name)))
             rows += [(f"  --{key}", _help(field)) for key, field in options(name).items()]
         with formatter.section("Figures"):
             formatter.write_dl(rows)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -93,11 +92,6 @@ def options(name: str) -> dict[str, dataclasses.Field[Any]]:
     """Return the options of a figure, by their name on the command line."""
     fields = dataclasses.fields(_class(registry.get("figure", name)))
     return {field.name.replace("_", "-"): field for field in fields if "help" in field.metadata}
-
-
-def summary(name: str) -> str:
-    """Return the first line of a figure's docstring."""
-    return (inspect.getdoc(_class(registry.get("figure", name))) or "").partition("\n")[0]
 
 
 def create(name: str, given: Mapping[str, Any]) -> Figure:
