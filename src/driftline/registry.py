@@ -35,6 +35,9 @@ ROOMS = {
     "metric": "driftline.metrics",
     "sink": "driftline.exports",
     "pretraining": "driftline.learners",
+    "objective": "driftline.training",
+    "penalty": "driftline.training",
+    "measurement": "driftline.training",
 }
 # What a thing of each kind is: a subclass or an instance of one of these, or a function that returns one.
 TYPES = {
@@ -46,6 +49,9 @@ TYPES = {
     "metric": ("driftline.metrics.Metric",),
     "sink": ("driftline.exports.Sink",),
     "pretraining": ("driftline.learners.trained.Trained",),
+    "objective": ("driftline.training.objectives.Objective",),
+    "penalty": ("driftline.training.penalties.Penalty",),
+    "measurement": ("driftline.training.measure.Measurement",),
 }
 MADE_BY_FUNCTIONS = ("dataset", "model")
 # Packages that a module may lack in a base install, and the extra that brings them.

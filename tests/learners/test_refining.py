@@ -52,8 +52,8 @@ def check_three_lessons(kind: Any, penalty: Any) -> None:
 
 
 class Halved(Refine):
-    def held(self, anchor: Tensor) -> Tensor:
-        return super().held(anchor) / 2
+    def penalty_term(self, anchor: Tensor) -> Tensor:
+        return super().penalty_term(anchor) / 2
 
 
 class AnchoredAtTheStart(Refine):
@@ -63,8 +63,8 @@ class AnchoredAtTheStart(Refine):
 
 
 class DecayTwice(Refine):
-    def held(self, anchor: Tensor) -> Tensor:
-        return self.decay * super().held(anchor)
+    def penalty_term(self, anchor: Tensor) -> Tensor:
+        return self.decay * super().penalty_term(anchor)
 
 
 class PenaltyFromTheStart(Refine):
@@ -98,7 +98,7 @@ def test_a_wrong_penalty_would_be_noticed(wrong: Any, penalty: str) -> None:
 
 def test_the_worked_l2_penalty() -> None:
     learner = prepared(Refine(penalty="l2", strength=10.0), Unit(0.1, -0.2))
-    assert learner.held(torch.zeros(2)).item() == pytest.approx(0.5)
+    assert learner.penalty_term(torch.zeros(2)).item() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("decay", "running", "half"), [(0.9, [1.4, 1.8], 0.043), (1.0, [1.5, 2.0], 0.0475)])
@@ -110,8 +110,8 @@ def test_the_worked_fisher(decay: float, running: list[float], half: float, monk
         learner.learn(np.ones((2, 2), np.float32), np.array([0, 1]))
     assert learner.importance.tolist() == pytest.approx(running)
     away = learner.anchor - torch.tensor([0.1, 0.2])
-    assert learner.held(away).item() == pytest.approx(5 * half, rel=1e-5)
-    assert learner.held(learner.anchor).item() == 0  # the anchor is where the last lesson ended
+    assert learner.penalty_term(away).item() == pytest.approx(5 * half, rel=1e-5)
+    assert learner.penalty_term(learner.anchor).item() == 0  # the anchor is where the last lesson ended
 
 
 def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:

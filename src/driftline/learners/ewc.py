@@ -27,7 +27,7 @@ from torch import Tensor
 from driftline.learners.trained import Trained
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.training.penalties import Labels, fisher, flat, pull, trainable
+from driftline.training.penalties import FisherToStart, Labels, fisher, flat, trainable
 from driftline.types import Samples
 
 
@@ -52,7 +52,8 @@ class EWC(Trained):
         loss = super().loss(x, y)
         if self.importance is None or self.anchor is None:
             return loss
-        return loss + self.strength / 2 * pull(flat(trainable(self.model)), self.anchor, self.importance)
+        penalty = FisherToStart(self.strength)
+        return loss + penalty.term(flat(trainable(self.model)), self.anchor, self.importance)
 
     def learn(self, x: Any, y: Any) -> None:
         seed = self.seed.child("fisher", self.lessons)

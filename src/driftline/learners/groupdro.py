@@ -54,8 +54,8 @@ class GroupDROT(Windowed):
         super().train(x, y)
 
     def group_loss(self, batch: Grouped) -> Tensor:
-        from driftline.training.objectives import reweigh, robust_loss
+        from driftline.training.objectives import reweigh, risks, robust_loss
 
-        losses = self.group_means(batch, self.model(batch.x))
+        losses = risks(self._task, batch.groups(self.model(batch.x)))
         self.q = reweigh(self.q, losses, batch.windows, self.eta)
         return robust_loss(self.q, losses, batch.windows)

@@ -48,12 +48,7 @@ class IRMT(Windowed):
         self.made += 1
 
     def group_loss(self, batch: Grouped) -> Tensor:
-        import torch
+        from driftline.training.objectives import IRM
 
-        from driftline.training.objectives import invariance_penalty, slopes
-
-        outputs = self.model(batch.x)
-        by_scale = batch.split(slopes(outputs, batch.y, self._task.loss))
-        penalty = torch.stack([invariance_penalty(part) for part in by_scale]).mean()
         weight = self.strength if self.made >= self.anneal else 1.0
-        return self.group_means(batch, outputs).mean() + weight * penalty
+        return IRM(weight).loss(self._task, batch.groups(self.model(batch.x)))

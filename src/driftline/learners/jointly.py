@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from driftline.learners.scratch import FinalOnly
+from driftline.learners.scratch import final_phase
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.objectives import JointOverSteps
+from driftline.training.penalties import AdjacentSteps
 from driftline.training.trials import Growth, Phase, Trial
 from driftline.types import Samples
 
@@ -44,12 +46,15 @@ class Jointly(Staged):
 
     def plan(self, lessons: int) -> Phase:
         if lessons == 1:
-            return FinalOnly.plan(self, lessons)  # type: ignore[arg-type]  # one step has no neighbour
+            return final_phase(lessons, self.selection)  # one step has no neighbour
         tied = self.selection.adjacent if self.structure == "separate" else ()
         paper = {"lr": (1e-3,), "weight_decay": (1e-4,), "dropout": (0.5,)}
         points = self.selection.points(extra=tied, **(paper if self.selection.budget == "paper" else {}))
-        said: dict[str, Any] = {"objective": "joint", "pull": "adjacent", "growth": self.growth(lessons)}
-        return Phase(tuple(Trial(tuple(range(lessons)), (lessons - 1,), **said, **point) for point in points))
+        ties = [AdjacentSteps(point.pop("strength", 0.0)) for point in points]
+        common: Any = {"objective": JointOverSteps(), "growth": self.growth(lessons)}
+        train, valid = tuple(range(lessons)), (lessons - 1,)
+        pairs = zip(ties, points, strict=True)
+        return Phase(tuple(Trial(train, valid, penalty=tie, **common, **point) for tie, point in pairs))
 
 
 register("method", "jm")(Jointly)

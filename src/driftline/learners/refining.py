@@ -46,7 +46,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import replay as memories
-from driftline.training.penalties import fisher, flat, pull, trainable
+from driftline.training.penalties import FisherToStart, L2ToStart, fisher, flat, trainable
 from driftline.training.replay import NEEDS_PRESENT, NEEDS_VIRTUAL, Likeness, Memory, Ranking, ranked
 from driftline.types import Reveal, Samples, join, take
 
@@ -156,14 +156,14 @@ class Refine(InEpochs):
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         loss = super().loss(x, y)
-        return loss if self.anchor is None else loss + self.held(self.anchor)
+        return loss if self.anchor is None else loss + self.penalty_term(self.anchor)
 
-    def held(self, anchor: Tensor) -> Tensor:
-        """The penalty on the present weights."""
-        now = flat(trainable(self.model))
+    def penalty_term(self, anchor: Tensor) -> Tensor:
+        """Return the penalty on the present weights."""
+        weights = flat(trainable(self.model))
         if self.importance is None:
-            return self.strength * pull(now, anchor, 1.0)
-        return self.strength / 2 * pull(now, anchor, self.importance)
+            return L2ToStart(self.strength).term(weights, anchor)
+        return FisherToStart(self.strength).term(weights, anchor, self.importance)
 
     def weights(self) -> Tensor:
         """A copy of the present weights, in one vector."""

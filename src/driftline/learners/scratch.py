@@ -17,23 +17,26 @@ from typing import ClassVar, Literal
 from driftline.errors import UserError
 from driftline.learners.staged import Staged
 from driftline.registry import register
-from driftline.training.trials import Objective, Phase, Selection, Trial
+from driftline.training.objectives import ERM, Objective, objective
+from driftline.training.trials import Phase, Selection, Trial
 
 Pooling = Literal["erm", "weighted", "irm", "dro"]
+"""Registered objectives that train one network on several steps."""
 
 
-def pooled_phase(
-    lessons: int, valid: tuple[int, ...], objective: Pooling, penalty: float, selection: Selection
-) -> Phase:
-    """A grid of fits from the initial weights on lessons 0 to `lessons` - 1.
+def pooled_phase(lessons: int, valid: tuple[int, ...], minimized: Objective, selection: Selection) -> Phase:
+    """Return a grid of fits from the initial weights on steps 0 to `lessons` - 1.
 
-    One lesson alone has nothing to be invariant or robust over: it is plain risk minimisation, and shared as such.
+    On one step alone every objective is plain risk minimization, and shared as such.
     """
-    train = tuple(range(lessons))
-    what: Objective = objective if lessons > 1 else "erm"
-    strength = penalty if what == "irm" else 0.0
-    points = selection.points()
-    return Phase(tuple(Trial(train, valid, objective=what, strength=strength, **point) for point in points))
+    train, minimized = tuple(range(lessons)), minimized if lessons > 1 else ERM()
+    return Phase(tuple(Trial(train, valid, objective=minimized, **point) for point in selection.points()))
+
+
+def final_phase(lessons: int, selection: Selection) -> Phase:
+    """Return a grid of fits from the initial weights on the last step alone."""
+    last = (lessons - 1,)
+    return Phase(tuple(Trial(last, last, **point) for point in selection.points()))
 
 
 def must_penalise(penalty: float) -> None:
@@ -48,8 +51,7 @@ class FinalOnly(Staged):
     """Train on the final step alone."""
 
     def plan(self, lessons: int) -> Phase:
-        last = (lessons - 1,)
-        return Phase(tuple(Trial(last, last, **point) for point in self.selection.points()))
+        return final_phase(lessons, self.selection)
 
 
 @register("method", "oracle")
@@ -62,17 +64,17 @@ class Oracle(FinalOnly):
 
 @dataclass
 class OnAll(Staged):
-    """Train on all steps at once. `penalty` is the weight of IRM's term."""
+    """Train on all steps at once."""
 
     objective: Pooling = "erm"
-    penalty: float = 1.0
+    penalty: float = 1.0  # the weight of IRM's term
 
     def __post_init__(self) -> None:
         super().__post_init__()
         must_penalise(self.penalty)
 
     def plan(self, lessons: int) -> Phase:
-        return pooled_phase(lessons, (lessons - 1,), self.objective, self.penalty, self.selection)
+        return pooled_phase(lessons, (lessons - 1,), objective(self.objective, self.penalty), self.selection)
 
 
 register("method", "seq-erm")(OnAll)

@@ -25,7 +25,7 @@ Outcome = dict[str, Any]
 Recall = Callable[[str, bool], Outcome | None]
 """From a trial's key to its outcome, the whole of it or all but its arrays, if that is known."""
 
-ARRAYS = ("weights", "importance", "anchor", "held_to")
+ARRAYS = ("weights", "importance", "anchor", "start_weights")
 BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
 
 
@@ -128,30 +128,24 @@ class Staged(Learner):
 
     def carry_out(self, trial: Trial, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
         """Do what a trial says, on the lessons it names and no others."""
-        from driftline.training.attempt import Lesson, attempt
-        from driftline.training.measure import measured
+        from driftline.training.attempt import FitRun, Lesson
 
         before = self.outcome(self.chosen(trial.start)) if trial.start else {}
         network = self.beginning(trial)
         used = sorted({*trial.train, *trial.valid})
         lessons = {t: Lesson.of(*self.lessons[t], self.selection.holdout) for t in used}
-        if not trial.trains:
-            found = measured(trial, network, before, lessons[trial.train[-1]], self._task, self.selection, self.seed)
-            return {**{name: value for name, value in before.items() if name != "held_to"}, **found}
+        if trial.measurement:
+            data, batch = lessons[trial.train[-1]], self.selection.batch
+            found = trial.measurement.measure(network, self._task, data, before, batch, self.seed)
+            return {**{name: value for name, value in before.items() if name != "start_weights"}, **found}
         self.restrict(network, trial, before)
-        carried = self.carried(trial, before)
-        before = {**before, **carried}
-        return {**carried, **attempt(trial, network, before, lessons, self._task, self.selection, self.seed, report)}
-
-    def carried(self, trial: Trial, before: Outcome) -> Outcome:
-        """What later trials must know of earlier ones: Fisher information, and what staged tuning is pulled to."""
-        if trial.pull.startswith("fisher"):
-            return {name: before[name] for name in ("importance", "anchor")}
-        if trial.pull in ("l1", "l2"):
-            assert trial.start is not None
-            goes_on = self.chosen(trial.start).train == trial.train  # the stage before, on the same lesson
-            return {"held_to": before["held_to"] if goes_on and "held_to" in before else before["weights"]}
-        return {}
+        inherited = {}
+        if trial.penalty and trial.start:
+            same_step = self.chosen(trial.start).train == trial.train
+            inherited = trial.penalty.inherited(before, same_step)
+        before = {**before, **inherited}
+        fit = FitRun(trial, network, before, lessons, self._task, self.selection, self.seed)
+        return {**inherited, **fit.run(report)}
 
     def restrict(self, network: Any, trial: Trial, before: Outcome) -> None:
         """Let only the layers move that the trial trains."""

@@ -66,10 +66,3 @@ class Windowed(Pooled):
     def group_loss(self, batch: Grouped) -> Tensor:
         """What an update makes smaller; each method says."""
         raise NotImplementedError
-
-    def group_means(self, batch: Grouped, outputs: Tensor) -> Tensor:
-        """The mean loss of each group."""
-        import torch
-
-        losses = self._task.loss(outputs, batch.y)
-        return torch.stack([part.mean() for part in batch.split(losses)])

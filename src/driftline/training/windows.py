@@ -21,6 +21,7 @@ from torch import Tensor
 from driftline.models.inputs import as_input, as_tensor
 from driftline.seeds import Seed
 from driftline.training.fit import measure_inputs, training
+from driftline.training.objectives import Group
 
 
 def sliding(lengths: Sequence[int], window: int) -> list[range]:
@@ -60,6 +61,10 @@ class Grouped:
         """Something that has one entry per row of the batch, cut into groups."""
         parts: tuple[Tensor, ...] = rows.split(self.sizes)
         return parts
+
+    def groups(self, outputs: Tensor) -> list[Group]:
+        """Return outputs and targets, one group per window."""
+        return [Group(*pair) for pair in zip(self.split(outputs), self.split(self.y), strict=True)]
 
 
 def draw(
