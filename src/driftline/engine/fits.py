@@ -11,12 +11,12 @@ from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
 from driftline.errors import Damaged, UserError
 from driftline.jobs import Job
-from driftline.learners.base import Learner
-from driftline.learners.staged import Outcome, Recall, Staged, without_arrays
+from driftline.learners.base import Learner, Outcome, Recall
+from driftline.learners.staged import without_arrays
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.store import Store
-from driftline.training.trials import Trial, needed
+from driftline.training.trials import Trial
 from driftline.types import Answers, Reveal, Stream
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def stream_for(learner: Learner, layout: Layout) -> Stream:
 def ahead(learner: Learner, job: Job, layout: Layout) -> list[Trial]:
     """The trials that can be computed before a run: all, if every label is revealed and examined only at the end."""
     revealed = registry.get("benchmark", job.benchmark).reveals
-    if not isinstance(learner, Staged) or not layout.waits or revealed is not Reveal.LABELS:
+    if not layout.waits or revealed is not Reveal.LABELS:
         return []
-    return list(needed(learner.within_budget(len(stream_for(learner, layout)) - job.reveal.delay)))
+    return learner.fit_plan(len(stream_for(learner, layout)) - job.reveal.delay)
 
 
 def lessons(learner: Learner, job: Job, dataset: Dataset, layout: Layout) -> list[tuple[Any, np.ndarray]]:

@@ -17,7 +17,6 @@ from driftline.engine.stages import Stage, dataset_of, materials, new_model, tea
 from driftline.errors import UserError
 from driftline.jobs import Job, filled, learner_class
 from driftline.learners.pooled import Pooled
-from driftline.learners.staged import Staged
 from driftline.models.estimator import Estimator
 from driftline.seeds import Seed
 from driftline.spec import Spec
@@ -112,7 +111,7 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None, proven: set[str]) ->
     trials: dict[str, list[Trial]] = {}
     given = {choice.name: choice.settings for choice in spec.methods}
     for job in jobs[:: len(spec.seeds)]:
-        if job.label in proven and not issubclass(learner_class(job.method.name), Staged):
+        if job.label in proven and not learner_class(job.method.name).plans_fits:
             trials[job.label] = []
             continue
         dataset, layout = materials(job, where)
@@ -135,7 +134,7 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None, proven: set[str]) ->
         if layout.upstream is not None:
             teacher_of(job, layout)
         learner.seed = Seed(job.seed)
-        if isinstance(learner, Staged) and layout.selection is not None:
+        if layout.selection is not None:
             learner.choose_by(layout.selection)
         learner.prepare(model, dataset.task, layout.upstream)
         trials[job.label] = fits.ahead(learner, job, layout)

@@ -27,7 +27,8 @@ from driftline.engine import fits
 from driftline.engine.stages import materials, prepared
 from driftline.errors import UserError
 from driftline.jobs import Choice, Job, filled, learner_class
-from driftline.learners.staged import Outcome, Recall, Staged
+from driftline.learners.base import Outcome, Recall
+from driftline.learners.staged import Staged
 from driftline.models.blocks import BlockNetwork, Layered, weights
 from driftline.models.inputs import as_input, as_tensor
 from driftline.models.joint import JointNetwork, LayerInTime, LowRank, Separate, Shared, Sides
@@ -129,7 +130,7 @@ def revisit(run: Run, where: Path | None = None) -> Visit:
 
 def can_revisit(run: Run) -> bool:
     """Whether a run's networks are kept: those of methods that are plans of fits, in benchmarks that plan ahead."""
-    return issubclass(learner_class(run.card["run"]["method"]["name"]), Staged) and run.card["protocol"]["trials"] > 0
+    return learner_class(run.card["run"]["method"]["name"]).plans_fits and run.card["protocol"]["trials"] > 0
 
 
 def _visit(job: Job, store: Store, where: Path | None) -> Visit:

@@ -24,7 +24,6 @@ from driftline.engine.checkpoint import Checkpoint
 from driftline.errors import Changed
 from driftline.jobs import Choice, Job, filled, learner_class
 from driftline.learners.base import Learner
-from driftline.learners.staged import Staged
 from driftline.learners.trained import Trained
 from driftline.models.estimator import Estimator
 from driftline.record import RUNTIME, Recorder, Run, seal
@@ -32,7 +31,6 @@ from driftline.reveal import Revealing
 from driftline.rows import write_rows
 from driftline.seeds import Seed
 from driftline.store import Store
-from driftline.training.trials import needed
 from driftline.types import Probe, Step
 
 if TYPE_CHECKING:
@@ -177,12 +175,9 @@ def fit(job: Job, stage: Stage, store: Store, where: Path | None, report: Report
     started = time.perf_counter()
     dataset, layout = materials(job, where)
     learner, meter, _ = prepared(job, None, store, dataset, layout)
-    assert isinstance(learner, Staged)
     assert meter is not None
     learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, None))
-    learner.lessons = fits.lessons(learner, job, dataset, layout)
-    trial = next(found for found in needed(learner.within_budget(len(learner.lessons))) if found.key == stage.trial)
-    outcome = learner.carry_out(trial, report)
+    outcome = learner.compute_fit(stage.trial, fits.lessons(learner, job, dataset, layout), report)
     cost = {"macs": (meter.forward, meter.backward), "seconds": time.perf_counter() - started}
     state.save({**outcome, **cost}, store.stage_path(stage.key))
 
@@ -195,8 +190,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     upstream = stage.needs[0] if layout.upstream is not None else None
     learner, meter, upstream_macs = prepared(job, upstream, store, dataset, layout)
     stream = fits.stream_for(learner, layout)
-    if isinstance(learner, Staged):
-        learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, meter))
+    learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, meter))
     work, final = store.work_folder(stage.key), store.work_folder(stage.key) / "final"
     recorder = Recorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
     benchmark = registry.get("benchmark", job.benchmark)()
@@ -244,7 +238,7 @@ def _describe(
     """Write what a run leaves beside its answers: features to picture and the trials behind its model; its card."""
     if not isinstance(learner.model, Estimator):
         write_rows(final / "features.parquet", features(learner.model, layout))
-    trials = learner.account() if isinstance(learner, Staged) else []
+    trials = learner.account()
     if trials:
         write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
     cut = learner.model.over_long(dataset.samples.x) if hasattr(learner.model, "over_long") else None
@@ -263,7 +257,7 @@ def prepared(
     meter = metered(model)
     learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
     learner.seed, learner.waits = Seed(job.seed).child("learner"), layout.waits
-    if isinstance(learner, Staged) and layout.selection is not None:
+    if layout.selection is not None:
         learner.choose_by(layout.selection)
     learner.prepare(model, dataset.task, layout.upstream)
     return learner, meter, macs

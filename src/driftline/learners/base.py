@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from driftline import state
 from driftline.errors import UserError
@@ -12,6 +12,14 @@ from driftline.reveal import Turns
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Samples, take
+
+if TYPE_CHECKING:
+    from driftline.training.trials import Selection, Trial
+
+Outcome = dict[str, Any]
+"""The result of a planned fit: its score, the weights it kept, and its learning curve."""
+Recall = Callable[[str, bool], Outcome | None]
+"""From a fit's key to its result, if it is known: all of it, or all but its arrays."""
 
 
 class Learner:
@@ -37,6 +45,8 @@ class Learner:
     waits: bool = False
     """Set by the benchmark: it examines only after `finish`, so a method that pools need not train before."""
 
+    plans_fits: ClassVar[bool] = False
+    """Whether it is a plan of fits (`learners.staged`), which an engine may compute ahead and share."""
     privileged: ClassVar[bool] = False
     """Whether it is an upper bound that is shown more samples than the others, where the benchmark has them."""
 
@@ -94,6 +104,24 @@ class Learner:
             if (shown := turns.tell(given[-1])) is not None:
                 self.learn(shown.x, shown.y)
         return Answers.concat(given)
+
+    def fit_plan(self, lessons: int) -> list[Trial]:
+        """Return the fits it needs once this many steps are labelled, each after those it starts from."""
+        return []
+
+    def choose_by(self, selection: Selection) -> None:
+        """Use a benchmark's way to choose hyper-parameters, for the fits it plans."""
+
+    def look_up(self, recall: Recall) -> None:
+        """Look results of planned fits up here before computing them."""
+
+    def compute_fit(self, key: str, lessons: list[tuple[Any, Any]], report: Callable[[int, int], None]) -> Outcome:
+        """Return the result of the planned fit with this key, from the labelled samples of each step."""
+        raise NotImplementedError(f"{type(self).__name__} plans no fits")
+
+    def account(self) -> list[dict[str, Any]]:
+        """Return one row per fit behind the present model: its settings, its score, whether it was picked."""
+        return []
 
     @classmethod
     def built_in(cls) -> bool:

@@ -1,9 +1,8 @@
-"""The common part of methods that train in phases and choose each phase's hyper-parameters on validation data.
+"""Base class for methods that train in phases and choose each phase's hyper-parameters on validation data.
 
-Such a method says in advance, as trials, which fits it needs for a number of lessons. It keeps the lessons as they
-are revealed, and carries the trials out when it must answer: at the end if the protocol examines only then, and
-otherwise after each lesson, as if that were the last. An engine may compute the trials ahead and hand their outcomes
-over; the result is the same.
+Such a method returns in advance, as trials, the fits it needs for a number of steps. It keeps the labelled samples of
+each step, and computes the fits when it must answer: at the end if the protocol evaluates only then, and otherwise
+after each step, as if that were the last. An engine may compute the fits ahead; the result is the same.
 """
 
 from __future__ import annotations
@@ -14,16 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from driftline.errors import UserError
-from driftline.learners.base import Learner
+from driftline.learners.base import Learner, Outcome, Recall
 from driftline.tasks import Task
 from driftline.training.budgets import within
 from driftline.training.trials import Phase, Pick, Selection, Trial, needed, ranked
 from driftline.types import Samples
-
-Outcome = dict[str, Any]
-"""What a trial came to: its score, the weights it kept, and how it went."""
-Recall = Callable[[str, bool], Outcome | None]
-"""From a trial's key to its outcome, the whole of it or all but its arrays, if that is known."""
 
 ARRAYS = ("weights", "importance", "anchor", "start_weights")
 BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
@@ -34,13 +28,13 @@ class Staged(Learner):
     """A method that is a plan of trials."""
 
     networks_only: ClassVar[bool] = True
+    plans_fits: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.choose_by(Selection())
         self.look_up(lambda key, whole: None)
 
     def choose_by(self, selection: Selection) -> None:
-        """Choose hyper-parameters in this way; a benchmark may have its own."""
         self._selection = selection
 
     @property
@@ -49,11 +43,10 @@ class Staged(Learner):
         return self._selection
 
     def look_up(self, recall: Recall) -> None:
-        """Ask here, with a trial's key, before carrying a trial out: for the whole outcome or for its score alone."""
         self._recall = recall
 
     def plan(self, lessons: int) -> Phase:
-        """The last phase of what must be done after so many lessons; the earlier ones hang on it."""
+        """Return the last phase of the plan for this number of steps; its trials lead to the earlier phases."""
         raise NotImplementedError
 
     def within_budget(self, lessons: int) -> Phase:
@@ -62,6 +55,13 @@ class Staged(Learner):
         if self.selection.budget != "method":
             return planned
         return within(planned, self.selection.size, type(self).__name__)
+
+    def fit_plan(self, lessons: int) -> list[Trial]:
+        return list(needed(self.within_budget(lessons)))
+
+    def compute_fit(self, key: str, lessons: list[tuple[Any, Any]], report: Callable[[int, int], None]) -> Outcome:
+        self.lessons = lessons
+        return self.carry_out(next(trial for trial in self.fit_plan(len(lessons)) if trial.key == key), report)
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -159,17 +159,16 @@ class Staged(Learner):
             only_train(network, layers, moving_statistics=trial.moving_statistics)
 
     def account(self) -> list[dict[str, Any]]:
-        """Every fit behind the present model: what it was, how it scored, and which were picked."""
-        picked = {self.chosen(trial.start).key for trial in self._needed() if trial.start}
-        picked |= {self.chosen(self.within_budget(self.served).best).key} if self.served else set()
+        if not self.served:
+            return []
+        trials = self.fit_plan(self.served)
+        picks = [self.within_budget(self.served).best, *(trial.start for trial in trials if trial.start)]
+        picked = {self.chosen(pick).key for pick in picks}
         return [
             {**trial.said(), **_told(self.outcomes[trial.key]), "picked": trial.key in picked}
-            for trial in self._needed()
+            for trial in trials
             if trial.trains
         ]
-
-    def _needed(self) -> list[Trial]:
-        return list(needed(self.within_budget(self.served))) if self.served else []
 
     def state(self) -> dict[str, Any]:
         saved = super().state()
