@@ -260,7 +260,7 @@ def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
         sums = []
         for trial in trials:
             network = learner.network_of(trial.start)
-            shown = Lesson.of(*learner.lessons[trial.train[0]], 0.2)
+            shown = Lesson.of(*learner.lessons[trial.train[0]])
             alone = fisher(network, TASK, shown.train_x, shown.train_y, labels="empirical", seed=learner.seed)
             sums.append(alone)
         found = learner.outcomes[trials[-1].key]["importance"]
@@ -366,7 +366,7 @@ def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: 
     learner = prepared(Jointly(), selection=selection, width=2)
     (trial,) = learner.plan(STEPS).trials
     network = learner.beginning(trial)
-    shown = {t: Lesson.of(x, y, 0.2) for t, (x, y) in enumerate(lessons())}
+    shown = {t: Lesson.of(x, y) for t, (x, y) in enumerate(lessons())}
     FitRun(trial, network, {}, shown, TASK, selection, Seed(1)).run()
     with torch.no_grad():
         pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent(step)]

@@ -31,6 +31,7 @@ from driftline.training.objectives import (
 )
 from driftline.training.penalties import AdjacentSteps, FisherToStart, L1ToStart, L2ToStart, Penalty
 from driftline.training.trials import Growth, Selection, Trial
+from driftline.types import TRAIN, VALIDATION
 
 TASK = Classification(("a", "b", "c"))
 FEW = Selection(lr=(1e-2,), weight_decay=(0.0,), dropout=(0.0,), epochs=3, batch=6)
@@ -42,7 +43,7 @@ def lesson(k: int, n: int = 15) -> Lesson:
     x = rng.integers(0, 60, (n, 16, 16, 1), dtype=np.uint8)
     for i, label in enumerate(y):
         x[i, 4 * label : 4 * label + 4] += np.uint8(120 + 10 * k)
-    return Lesson.of(x, y, 0.2)
+    return Lesson.of(x, y)
 
 
 def network() -> BlockNetwork:
@@ -51,13 +52,20 @@ def network() -> BlockNetwork:
 
 def test_of_each_class_the_first_four_fifths_train() -> None:
     y = np.array([0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0])  # nine of the one, three of the other
-    split = Lesson.of(np.arange(12)[:, None], y, 0.2)
+    split = Lesson.of(np.arange(12)[:, None], y)
     assert split.train_x[:, 0].tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9]  # floor(7.2) and floor(2.4)
     assert split.valid_x[:, 0].tolist() == [5, 10, 11]
 
 
+def test_a_given_split_is_kept_and_every_class_trains() -> None:
+    y, split = np.array([0, 0, 1, 2, 2]), np.array([VALIDATION, TRAIN, VALIDATION, VALIDATION, TRAIN])
+    found = Lesson.of(np.arange(5)[:, None], y, split)
+    assert found.train_x[:, 0].tolist() == [1, 2, 4]  # class 1 has a single sample
+    assert found.valid_x[:, 0].tolist() == [0, 3]
+
+
 def test_four_fifths_of_five_hundred_is_not_lost_to_rounding() -> None:
-    assert len(Lesson.of(np.zeros((500, 1)), np.zeros(500, int), 0.2).train_y) == 400
+    assert len(Lesson.of(np.zeros((500, 1)), np.zeros(500, int)).train_y) == 400
 
 
 def test_weight_decay_is_the_slope_of_the_sum_of_squares_and_spares_batch_norm() -> None:

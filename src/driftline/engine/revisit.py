@@ -30,7 +30,7 @@ from driftline.jobs import Choice, Job, filled, learner_class
 from driftline.learners.base import Outcome, Recall
 from driftline.learners.staged import Staged
 from driftline.models.blocks import BlockNetwork, Layered, weights
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.models.joint import JointNetwork, LayerInTime, LowRank, Separate, Shared, Sides
 from driftline.models.lowrank import Adapter, adapted_weights
 from driftline.record import Run
@@ -38,7 +38,8 @@ from driftline.seeds import Seed
 from driftline.store import Store
 from driftline.training.attempt import Lesson
 from driftline.training.epochs import shuffled
-from driftline.training.fit import evaluating, outputs
+from driftline.training.modes import evaluating
+from driftline.training.torch_model import torch_model
 from driftline.training.trials import Pick, Selection
 from driftline.types import Samples
 
@@ -100,7 +101,7 @@ class Visit:
     @property
     def lesson(self) -> Lesson:
         """What the last step showed."""
-        return Lesson.of(*self.learner.lessons[-1], self.selection.holdout)
+        return Lesson.of(*self.learner.lessons[-1])
 
     @property
     def selection(self) -> Selection:
@@ -108,7 +109,7 @@ class Visit:
 
     def answers(self, network: Any) -> np.ndarray:
         """What a network answers on the test set."""
-        return np.asarray(self.dataset.task.decode(outputs(network, self.test.x)).prediction)
+        return np.asarray(self.dataset.task.decode(torch_model(network).predict(self.test.x)).prediction)
 
     def accuracy(self, network: Any) -> float:
         """The share of the test set that a network answers correctly."""
@@ -160,9 +161,9 @@ def _known(job: Job, recall: Recall, store: Store) -> Recall:
     return known
 
 
-def _unwatched(network: nn.Module) -> nn.Module:
+def _unwatched(network: Any) -> nn.Module:
     """The network without the meter that its training was counted by."""
-    network._forward_hooks.clear()
+    network.mac_counter = None
     return network.eval()
 
 
@@ -181,7 +182,7 @@ def activations(network: Layered, x: Any, batch: int = 500) -> dict[str, np.ndar
         layer.register_forward_hook(lambda _, args, out, name=name: caught[name].append(out.flatten(1)))
         for name, layer in network.layers.items()
     ]
-    inputs = as_tensor(x, network)
+    inputs = torch_model(network).encode(x)
     try:
         with evaluating(network), torch.no_grad():
             for rows in torch.arange(len(inputs)).split(batch):
@@ -226,7 +227,7 @@ def re_estimate(network: nn.Module, norms: list[nn.BatchNorm2d], x: Any, batch: 
     """Give batch norm the statistics of these inputs: the mean over one pass of batches, each normalised by itself."""
     if not norms:
         return
-    inputs = as_tensor(x, network)
+    inputs = torch_model(network).encode(x)
     with evaluating(network), torch.no_grad():
         for norm in norms:
             norm.reset_running_stats()

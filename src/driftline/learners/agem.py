@@ -17,16 +17,17 @@ second release no longer zeroes gradients between steps. The capacity is Wild-Ti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
 from driftline.learners.trained import Trained
-from driftline.models.inputs import as_input, as_targets, as_tensor
+from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.memory import Reservoir
 from driftline.training.penalties import descend_along, gradient, trainable
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 
@@ -37,7 +38,7 @@ class AGEM(Trained):
 
     capacity: int = 1000
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -50,8 +51,8 @@ class AGEM(Trained):
         weights = trainable(self.model)
         slope = gradient(self.loss(x, y), weights)
         old_x, old_y = self.memory.draw(self.batch)
-        targets = as_targets(self._task.targets(old_y), self.model)
-        recalled = gradient(self.loss(as_input(as_tensor(old_x, self.model)), targets), weights)
+        targets = torch_model(self.model).targets(self._task.targets(old_y))
+        recalled = gradient(self.loss(as_input(torch_model(self.model).encode(old_x)), targets), weights)
         descend_along(self.descent, weights, project(slope, recalled))
 
     def learn(self, x: Any, y: Any) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from driftline import state
 from driftline.errors import UserError
-from driftline.models.estimator import Estimator
-from driftline.reveal import Turns
+from driftline.reveal import Shown, Turns
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training.model import as_model
 from driftline.types import Answers, Reveal, Samples, take
 
 if TYPE_CHECKING:
@@ -33,15 +33,13 @@ class Learner:
 
     sees: ClassVar[Reveal] = Reveal.LABELS
     """The least it must be shown to be useful."""
-    networks_only: ClassVar[bool] = False
-    """Whether it reaches into the weights of a network, so that an estimator will not do."""
+    requires: ClassVar[Literal["any", "partial-fit", "network"]] = "any"
+    """The model it needs: any; one that can learn from more data without starting again; or a network."""
     keeps_features: ClassVar[bool] = False
     """Whether it answers by a network's features and never trains them, so that random ones stay random."""
     min_batch: ClassVar[int] = 1
     """The smallest number of inputs it can answer at once."""
 
-    continues: ClassVar[bool] = False
-    """Whether it goes on training a model, which not every estimator can."""
     waits: bool = False
     """Set by the benchmark: it examines only after `finish`, so a method that pools need not train before."""
 
@@ -65,21 +63,16 @@ class Learner:
         self._task = task
 
     def must_suit(self, model: Any) -> None:
-        """Refuse, in words, a model that this method cannot work with."""
-        name = type(self).__name__
-        if isinstance(model, Estimator):
-            if self.networks_only:
-                raise UserError(f"{name} works on a network's weights, and {model} has none")
-            if self.continues and not model.can_continue:
-                raise UserError(f"{name} goes on training, and {model} can only start again: use erm")
+        """Refuse a model that this method cannot work with."""
+        name, adapter = type(self).__name__, as_model(model)
+        if self.requires == "network" and not adapter.is_network:
+            raise UserError(f"{name} works on a network's weights, and {model} has none")
+        if self.requires == "partial-fit" and not adapter.supports_partial_fit:
+            raise UserError(f"{name} goes on training, and {model} can only start again: use erm")
 
     def predict(self, x: Any) -> Answers:
         """Answer; change nothing, ever."""
-        if isinstance(self.model, Estimator):
-            return self._task.decode(self.model.outputs(x))
-        from driftline.training.fit import outputs
-
-        return self._task.decode(outputs(self.model, x))
+        return self._task.decode(as_model(self.model).predict(x))
 
     def adapt(self, x: Any) -> None:
         """Inputs arrived; their labels are unknown."""
@@ -92,6 +85,10 @@ class Learner:
 
     def learn(self, x: Any, y: Any) -> None:
         """Labels arrived, perhaps late, perhaps only some."""
+
+    def receive(self, shown: Shown) -> None:
+        """Labels arrived with what the benchmark says about them; a method that needs no more overrides `learn`."""
+        self.learn(shown.x, shown.y)
 
     def in_turn(self, turns: Turns) -> Answers:
         """Answer samples that come one by one, and learn from each label before the next answer.
@@ -115,7 +112,7 @@ class Learner:
     def look_up(self, recall: Recall) -> None:
         """Look results of planned fits up here before computing them."""
 
-    def compute_fit(self, key: str, lessons: list[tuple[Any, Any]], report: Callable[[int, int], None]) -> Outcome:
+    def compute_fit(self, key: str, lessons: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
         """Return the result of the planned fit with this key, from the labelled samples of each step."""
         raise NotImplementedError(f"{type(self).__name__} plans no fits")
 

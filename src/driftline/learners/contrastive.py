@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from torch import Generator, Tensor, nn
 
@@ -30,7 +30,7 @@ class Contrastive(Pooled):
     area: float = 0.08  # the smallest share of an image that a view shows
     start: Literal["fresh", "warm"] = "warm"
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_suit(model)

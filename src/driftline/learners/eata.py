@@ -29,10 +29,11 @@ from torch.nn.functional import cross_entropy
 from driftline.errors import UserError
 from driftline.learners.eta import ETA, by_classes
 from driftline.learners.limits import RATE, Limit
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.penalties import flat, gradient, pull
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples, take
 
 FISHER_BATCH = 64
@@ -80,7 +81,7 @@ class EATA(ETA):
         """F from upstream samples drawn without replacement."""
         wanted = -(-self.fisher_images // FISHER_BATCH) * FISHER_BATCH
         rows = self.seed.child("fisher").numpy().permutation(len(x))[:wanted]
-        inputs = as_tensor(take(x, rows), self.model)
+        inputs = torch_model(self.model).encode(take(x, rows))
         for part in inputs.tensor_split(-(-len(inputs) // FISHER_BATCH)):
             self._measure(self.model(as_input(part)))
 

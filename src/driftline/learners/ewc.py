@@ -19,7 +19,7 @@ Wild-Time's for Yearbook.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ class EWC(Trained):
     fisher_labels: Labels = "empirical"
     fisher_examples: int | None = None  # None: every sample of the lesson
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

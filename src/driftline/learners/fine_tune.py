@@ -19,7 +19,6 @@ import torch
 
 from driftline.learners.lifelong import Lifelong
 from driftline.learners.standard_training import StandardTraining
-from driftline.models.inputs import as_tensor
 from driftline.registry import register
 from driftline.reveal import Shown, Turns
 from driftline.seeds import Seed
@@ -30,6 +29,7 @@ from driftline.training.epochs import shuffled
 from driftline.training.fit import descend
 from driftline.training.freezing import last_layers, train_only
 from driftline.training.meter import meter_of
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Samples, take
 
 
@@ -53,7 +53,7 @@ class FineTuneLast(StandardTraining):
 
     def see(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """Features and raw outputs, always of equally many samples at a time: their digits depend on it."""
-        inputs, head = as_tensor(x, self.model), last_linear(self.model)
+        inputs, head = torch_model(self.model).encode(x), last_linear(self.model)
         self._per_sample = self._per_sample or cost_of_one(self.model, inputs)
         blocks = embed_in_blocks(self.model, inputs)
         with torch.no_grad():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from driftline.learners.trained import Trained
 from driftline.registry import register
@@ -14,7 +14,7 @@ from driftline.registry import register
 class FineTune(Trained):
     """Continue from the previous weights on what has just been revealed."""
 
-    continues: ClassVar[bool] = True
+    requires = "partial-fit"
 
     def learn(self, x: Any, y: Any) -> None:
         self.train(x, y)

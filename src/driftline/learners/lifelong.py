@@ -14,7 +14,7 @@ says with `rest` how many labels it will surely let pass, so that inputs can be 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,8 +26,8 @@ from driftline.learners.base import Learner
 from driftline.reveal import Turns
 from driftline.tasks import Classification, Task
 from driftline.training.encode import last_linear
-from driftline.training.fit import outputs
 from driftline.training.memory import Archive
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Samples, take
 
 Rhythm = Literal["every", "doubling", "new-classes"]
@@ -52,7 +52,7 @@ class Lifelong(Learner):
     rhythm: Rhythm = "every"
     pretraining: str | dict[str, Any] = "supervised"  # how its model was trained on upstream samples
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -65,7 +65,7 @@ class Lifelong(Learner):
         self.trained = np.zeros(task.width, bool)  # the classes that its last layer knows
         if upstream is not None:
             self.trained[np.unique(upstream.y)] = True
-        elif getattr(model, "pretrained", False):
+        elif torch_model(model).is_pretrained:
             self.trained[:] = True
         clear_rows(last_linear(model), ~self.trained)
 
@@ -113,7 +113,7 @@ class Lifelong(Learner):
 
     def raw(self, x: Any) -> np.ndarray:
         """Raw outputs for all classes, known or not."""
-        return outputs(self.model, x)
+        return torch_model(self.model).predict(x)
 
     def predict(self, x: Any) -> Answers:
         return self.decoded(self.raw(x))

@@ -10,7 +10,7 @@ draws as the class has samples. Pixels are mixed as floats.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from driftline.errors import UserError
 from driftline.learners.pooled import Pooled
 from driftline.registry import register
 from driftline.tasks import Classification, Task
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class LISA(Pooled):
 
     alpha: float = 2.0
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.alpha <= 0:
@@ -55,10 +56,9 @@ class LISA(Pooled):
         super().prepare(model, task, upstream)
 
     def train(self, x: Any, y: Any) -> None:
-        from driftline.models.inputs import as_tensor
 
         self._random = self.seed.child("lesson", self.lessons, "mixing").numpy()
-        self._pool, self._same = as_tensor(x, self.model), SameLabel(self._task.targets(y))
+        self._pool, self._same = torch_model(self.model).encode(x), SameLabel(self._task.targets(y))
         super().train(x, y)
         del self._pool, self._same
 

@@ -22,10 +22,10 @@ from torch.nn.functional import log_softmax, softmax
 
 from driftline.errors import UserError
 from driftline.learners.standard_training import StandardTraining
-from driftline.models.inputs import as_tensor
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.fit import measure_inputs
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 
@@ -48,7 +48,7 @@ class LwF(StandardTraining):
             raise UserError(f"temperature={self.temperature:g}: outputs are divided by it, give a number above 0")
 
     def lesson(self) -> None:
-        measure_inputs(self.old, as_tensor(self.memory.x, self.old))
+        measure_inputs(self.old, torch_model(self.old).encode(self.memory.x))
         seen = np.zeros_like(self._knew)
         seen[self.memory.y] = True
         self._taught = torch.from_numpy(np.flatnonzero(seen & self._knew))

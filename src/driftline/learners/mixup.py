@@ -9,7 +9,7 @@ this is mixup.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from driftline.errors import UserError
 from driftline.learners.pooled import Pooled
@@ -28,7 +28,7 @@ class Mixup(Pooled):
 
     alpha: float = 2.0
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.alpha <= 0:

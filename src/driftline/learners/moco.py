@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ class MoCoStreaming(Trained):
     area: float = 0.2  # the smallest share of an image that a view shows
     width: int = 32  # the most features that the classifier is given
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if task.width < 2:

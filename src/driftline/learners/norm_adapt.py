@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.limits import MOMENTUM, RATE, Limit, must_keep
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.tasks import Classification, Task
 from driftline.training.norms import (
     guard_group_norm,
@@ -29,6 +29,7 @@ from driftline.training.norms import (
     scales_and_shifts,
     use_batch_statistics,
 )
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Reveal, Samples
 
 
@@ -39,7 +40,7 @@ class NormAdapted(Learner):
     batch: int = 256  # more that arrive at once are taken in equal parts, one after another
 
     sees: ClassVar[Reveal] = Reveal.INPUTS
-    networks_only: ClassVar[bool] = True
+    requires = "network"
     min_batch: ClassVar[int] = 2  # one input has no batch statistics; networks without batch norm take it
     limits: ClassVar[Mapping[str, Limit]] = {}
     """What its settings may be."""
@@ -85,7 +86,7 @@ class NormAdapted(Learner):
         return type(self).__name__.lower()
 
     def _parts(self, x: Any) -> list[Tensor]:
-        inputs = as_tensor(x, self.model)
+        inputs = torch_model(self.model).encode(x)
         if len(inputs) < self._least:
             raise UserError(
                 f"{self._name} with batch norm goes by the statistics of a batch, and {len(inputs)} input has none: "

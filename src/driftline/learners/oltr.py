@@ -31,13 +31,13 @@ from torch.nn.functional import normalize, softmax
 
 from driftline.errors import UserError
 from driftline.learners.standard_training import StandardTraining
-from driftline.models.inputs import as_tensor
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.encode import embed, last_linear, only_features
-from driftline.training.fit import measure_inputs, outputs
+from driftline.training.fit import measure_inputs
 from driftline.training.meter import meter_of
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 NEAREST = 1e-6  # a sample that is its class's centroid is not infinitely reachable
@@ -78,7 +78,7 @@ class OLTR(StandardTraining):
         return self.last + (self.early_every if self.last < self.early else self.every) - self.heard
 
     def lesson(self) -> None:
-        measure_inputs(self.model, as_tensor(self.memory.x, self.model))
+        measure_inputs(self.model, torch_model(self.model).encode(self.memory.x))
         self.recall.remember(embed(self.model, self.memory.x), torch.as_tensor(self.memory.y))
         super().lesson()
 
@@ -89,7 +89,7 @@ class OLTR(StandardTraining):
 
     def raw(self, x: Any) -> np.ndarray:
         if self.lessons == 0:
-            return outputs(self.model, x)
+            return torch_model(self.model).predict(x)
         features = embed(self.model, x)
         meter_of(self.model).charge(forward=len(features) * self.recall.macs)
         with torch.no_grad():

@@ -28,7 +28,6 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from driftline.learners.lifelong import Lifelong
-from driftline.models.inputs import as_tensor
 from driftline.reveal import Shown, Turns
 from driftline.tasks import Task
 from driftline.training import pulse
@@ -36,6 +35,7 @@ from driftline.training.encode import cost_of_one, embed_in_blocks, last_linear
 from driftline.training.exemplars import BLOCK, Exemplars, take_in
 from driftline.training.fit import descend
 from driftline.training.meter import meter_of
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Samples, take
 
 Similarity = Literal["linear", "cosine", "euclidean"]
@@ -99,7 +99,7 @@ class OnFeatures(Lifelong):
 
     def features(self, x: Any) -> np.ndarray:
         """The features of samples as they are stored."""
-        inputs = as_tensor(x, self.model)
+        inputs = torch_model(self.model).encode(x)
         self._per_sample = self._per_sample or cost_of_one(self.model, inputs)
         meter_of(self.model).charge(forward=len(inputs) * self._per_sample)
         found = [torch.zeros(0, self.sums.shape[1]), *embed_in_blocks(self.model, inputs)]

@@ -16,9 +16,9 @@ import numpy as np
 from driftline.errors import UserError
 from driftline.learners.trained import Trained
 from driftline.metrics.online import online_tas, online_ttr
-from driftline.models.estimator import Estimator
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.model import as_model
 from driftline.types import Samples, join, take
 
 
@@ -169,5 +169,5 @@ class OnOnlineTas(Policy):
     def _twin(self) -> Trained:
         """Another learner of the same kind, whose training leaves this one's model alone."""
         twin = copy.copy(self)
-        twin.model = copy.copy(self.model) if isinstance(self.model, Estimator) else copy.deepcopy(self.model)
+        twin.model = as_model(self.model).clone()
         return twin

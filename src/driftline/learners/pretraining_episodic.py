@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,8 @@ from driftline.tasks import Task
 from driftline.training import pulse
 from driftline.training.encode import last_linear, only_features
 from driftline.training.episodes import Episode, cosine_logits, episodes, large_classes, squared_distance_logits
-from driftline.training.fit import descend, lesson, training
+from driftline.training.fit import descend, lesson
+from driftline.training.modes import training
 from driftline.types import Samples
 
 
@@ -41,7 +42,7 @@ class Episodic(Trained):
     shot: int = 5
     query: int = 15
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def over_episodes(self, x: Any, y: Any, n: int, update: Callable[[Tensor, Episode], None], seed: Seed) -> None:
         """Update on n episodes of as many classes as are asked for, or as there are."""

@@ -21,9 +21,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from driftline.learners.pretraining_episodic import Episodic, forget_head
 from driftline.registry import register
 from driftline.training.episodes import Episode
-from driftline.training.fit import descend, evaluating
+from driftline.training.fit import descend
 from driftline.training.inner_loop import Adapting
 from driftline.training.meter import meter_of
+from driftline.training.modes import evaluating
 
 
 @register("pretraining", "maml")

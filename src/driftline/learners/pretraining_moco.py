@@ -8,7 +8,7 @@ Such features need another learning rate there: Wallingford et al., 2020 (NED), 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -34,7 +34,7 @@ class MoCoTraining(Trained):
     temperature: float = 0.07
     area: float = 0.2  # the smallest share of an image that a view shows
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_suit(model)

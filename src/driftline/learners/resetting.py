@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from driftline import registry
 from driftline.errors import UserError
 from driftline.learners.base import Learner
+from driftline.reveal import Shown
 from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Samples
 
@@ -87,6 +88,9 @@ class Resetting(Learner):
 
     def learn(self, x: Any, y: Any) -> None:
         self.inner.learn(x, y)
+
+    def receive(self, shown: Shown) -> None:
+        self.inner.receive(shown)
 
     def gauges(self) -> Mapping[str, float]:
         return self.inner.gauges()

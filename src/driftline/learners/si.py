@@ -20,7 +20,7 @@ Yearbook.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ class SI(Trained):
     strength: float = 0.1
     damping: float = 1e-3  # keeps weights that hardly moved from seeming all-important
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.damping <= 0:

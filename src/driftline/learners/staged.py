@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from driftline.errors import UserError
 from driftline.learners.base import Learner, Outcome, Recall
+from driftline.reveal import Shown
 from driftline.tasks import Task
 from driftline.training.budgets import within
 from driftline.training.trials import Phase, Pick, Selection, Trial, needed, ranked
@@ -27,7 +28,7 @@ BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
 class Staged(Learner):
     """A method that is a plan of trials."""
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
     plans_fits: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -59,8 +60,8 @@ class Staged(Learner):
     def fit_plan(self, lessons: int) -> list[Trial]:
         return list(needed(self.within_budget(lessons)))
 
-    def compute_fit(self, key: str, lessons: list[tuple[Any, Any]], report: Callable[[int, int], None]) -> Outcome:
-        self.lessons = lessons
+    def compute_fit(self, key: str, lessons: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
+        self.lessons[:] = lessons
         return self.carry_out(next(trial for trial in self.fit_plan(len(lessons)) if trial.key == key), report)
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
@@ -68,7 +69,8 @@ class Staged(Learner):
         self._initial = copy.deepcopy(model)
         if not hasattr(model, "dropout"):  # values of dropout that change nothing are not tried
             self.choose_by(replace(self.selection, dropout=(0.0,)))
-        self.lessons: list[tuple[Any, Any]] = []
+        self.lessons: list[tuple[Any, ...]] = []
+        """Inputs, labels and split of each step; the split may be missing or None."""
         self.outcomes: dict[str, Outcome] = {}
         self.served: int = 0
         """After how many lessons the present model was made; 0 for the initial one."""
@@ -81,8 +83,14 @@ class Staged(Learner):
             raise UserError(f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}")
         return list(layers)
 
+    def receive(self, shown: Shown) -> None:
+        self._add(shown.x, shown.y, shown.split)
+
     def learn(self, x: Any, y: Any) -> None:
-        self.lessons.append((x, y))
+        self._add(x, y, None)
+
+    def _add(self, x: Any, y: Any, split: Any) -> None:
+        self.lessons.append((x, y, split))
         if not self.waits:
             self.settle()
 
@@ -133,7 +141,7 @@ class Staged(Learner):
         before = self.outcome(self.chosen(trial.start)) if trial.start else {}
         network = self.beginning(trial)
         used = sorted({*trial.train, *trial.valid})
-        lessons = {t: Lesson.of(*self.lessons[t], self.selection.holdout) for t in used}
+        lessons = {t: Lesson.of(*self.lessons[t]) for t in used}
         if trial.measurement:
             data, batch = lessons[trial.train[-1]], self.selection.batch
             found = trial.measurement.measure(network, self._task, data, before, batch, self.seed)

@@ -23,8 +23,9 @@ from driftline.tasks import Task
 from driftline.training import pulse
 from driftline.training.encode import last_linear
 from driftline.training.epochs import shuffled
-from driftline.training.fit import descend, descend_in_parts, lesson, training
+from driftline.training.fit import descend_on, lesson
 from driftline.training.freezing import rest_frozen
+from driftline.training.modes import training
 from driftline.types import Samples
 
 
@@ -53,15 +54,11 @@ class StandardTraining(Lifelong):
 
     def practise(self, inputs: Tensor, targets: Tensor, seed: Seed) -> None:
         """One epoch: each sample once, in a random order."""
-        most = getattr(self.model, "at_once", None)
         with training(self.model, seed.child("noise")):
             rest_frozen(self.model)
             for rows in pulse.each(shuffled(len(targets), self.batch, seed.child("order"))):
                 x, y = as_input(inputs[rows]), targets[rows]
-                if most:
-                    descend_in_parts(self.descent, self.objective, x, y, most)
-                else:
-                    descend(self.descent, self.objective(x, y))
+                descend_on(self.descent, self.model, self.objective, x, y)
 
     def objective(self, x: Tensor, y: Tensor) -> Tensor:
         """What a step makes smaller."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from driftline.errors import UserError
 from driftline.learners.pooled import Pooled
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class SWA(Pooled):
     begin: float = 0.75  # share of the updates before the first weights that count
     every: int = 10  # updates between weights that count
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if not 0 <= self.begin < 1 or self.every < 1:
@@ -68,10 +69,10 @@ def refresh(model: nn.Module, x: Any, seed: Seed, batch: int = 128) -> None:
     import torch
     from torch.optim.swa_utils import update_bn
 
-    from driftline.models.inputs import as_input, as_tensor
-    from driftline.training.fit import training
+    from driftline.models.inputs import as_input
+    from driftline.training.modes import training
 
-    inputs = as_tensor(x, model)
+    inputs = torch_model(model).encode(x)
     order = torch.randperm(len(inputs), generator=seed.child("order").torch())
     order = order.repeat(2) if len(order) == 1 else order  # batch norm needs two
     batches = order.tensor_split(-(-len(order) // batch))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from driftline.learners.base import Learner
-from driftline.models.estimator import Estimator
 from driftline.registry import register
-from driftline.tasks import Task, mean_loss, outputs_of
+from driftline.tasks import Task, mean_loss
+from driftline.training.model import as_model
 from driftline.types import Samples
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Trained(Learner):
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.lessons = 0
-        if not isinstance(model, Estimator):
+        if as_model(model).is_network:
             self._initial = copy.deepcopy(model.state_dict())
             self.new_optimizer()
 
@@ -45,22 +45,21 @@ class Trained(Learner):
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
         """What an update makes smaller: the mean loss on a mini-batch, and whatever a method adds to it."""
-        return mean_loss(self._task, outputs_of(self.model, x, y), y)
+        from driftline.training.torch_model import torch_model
+
+        return mean_loss(self._task, torch_model(self.model).training_outputs(x, y), y)
 
     def update(self, x: Tensor, y: Tensor) -> None:
         """One step of training on a mini-batch."""
-        from driftline.training.fit import descend, descend_in_parts
+        from driftline.training.fit import descend_on
 
-        if most := getattr(self.model, "at_once", None):
-            descend_in_parts(self.descent, self.loss, x, y, most)
-        else:
-            descend(self.descent, self.loss(x, y))
+        descend_on(self.descent, self.model, self.loss, x, y)
 
     def train(self, x: Any, y: Any) -> None:
         """Train on these samples, from the present weights and optimiser state."""
         targets = self._task.targets(y)
-        if isinstance(self.model, Estimator):
-            self.model.continue_fit(x, targets)
+        if not as_model(self.model).is_network:
+            self.model.partial_fit(x, targets)
             return
         from driftline.training.fit import fit
 
@@ -70,7 +69,7 @@ class Trained(Learner):
 
     def train_afresh(self, x: Any, y: Any) -> None:
         """Train on these samples from the initial weights, as if there had been no lesson before."""
-        if isinstance(self.model, Estimator):
+        if not as_model(self.model).is_network:
             self.model.fit(x, self._task.targets(y))
             return
         self.model.load_state_dict(self._initial)

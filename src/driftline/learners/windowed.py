@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from driftline.errors import UserError
 from driftline.learners.pooled import Pooled
@@ -27,7 +27,7 @@ class Windowed(Pooled):
     groups: int = 10  # windows in a mini-batch
     window: int = 5  # periods in a window
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if self.groups < 1 or self.window < 1:

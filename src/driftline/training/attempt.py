@@ -11,17 +11,19 @@ import torch
 from torch import Tensor, nn
 
 from driftline.models.blocks import decayed
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import pulse
 from driftline.training.augment import jiggled
 from driftline.training.epochs import climb, endless, shuffled
-from driftline.training.fit import descend, measure_inputs, outputs, training
+from driftline.training.fit import descend, measure_inputs
+from driftline.training.modes import training
 from driftline.training.objectives import Group
 from driftline.training.penalties import trainable
+from driftline.training.torch_model import torch_model
 from driftline.training.trials import Selection, Trial
-from driftline.types import join, take
+from driftline.types import TRAIN, join, take
 
 Report = Callable[[int, int], None]
 Batches = Callable[[int], Iterator[list[Group]]]
@@ -38,12 +40,18 @@ class Lesson:
     valid_y: np.ndarray
 
     @staticmethod
-    def of(x: Any, y: np.ndarray, holdout: float) -> Lesson:
-        """Of each class the first rows train, at least one, and the last `holdout` share is for choosing."""
-        trains = np.zeros(len(y), bool)
+    def of(x: Any, y: np.ndarray, split: np.ndarray | None = None) -> Lesson:
+        """Divide the samples of a step as its benchmark did.
+
+        Without a split, of each class the first four fifths train. Of each class at least one sample trains.
+        """
+        trains = np.zeros(len(y), bool) if split is None else split == TRAIN
         for label in np.unique(y):
             rows = np.flatnonzero(y == label)
-            trains[rows[: max(1, int(np.floor((1 - holdout) * len(rows) + 1e-9)))]] = True
+            if split is None:
+                trains[rows[: 4 * len(rows) // 5]] = True
+            if not trains[rows].any():
+                trains[rows[0]] = True
         train, valid = np.flatnonzero(trains), np.flatnonzero(~trains)
         valid = valid if len(valid) else train  # too few to set any aside
         return Lesson(take(x, train), y[train], take(x, valid), y[valid])
@@ -71,10 +79,10 @@ class FitRun:
         self.seed = self.seed.child("trial", *trial.train)  # part of the random stream; never rename
         network.dropout = trial.dropout  # type: ignore[assignment]  # networks without blocks do not look at it
         self.optimizer = optimizer(network, trial.lr, trial.weight_decay)
-        penalized = trial.penalty is not None and trial.penalty.weight
-        self.penalty = trial.penalty.bind(network, self.before) if penalized else lambda: torch.zeros(())
+        penalized = trial.penalty if trial.penalty and trial.penalty.weight else None
+        self.penalty = penalized.bind(network, self.before) if penalized else lambda: torch.zeros(())
         self.augmented = jiggled if self.selection.augment else lambda x: x
-        self.inputs = {t: as_tensor(lessons[t].train_x, network) for t in trial.train}
+        self.inputs = {t: torch_model(network).encode(lessons[t].train_x) for t in trial.train}
         self.targets = {t: torch.as_tensor(self.task.targets(lessons[t].train_y)) for t in trial.train}
         self.valid_x = join([lessons[t].valid_x for t in trial.valid])
         self.valid_y = np.concatenate([lessons[t].valid_y for t in trial.valid])
@@ -82,7 +90,8 @@ class FitRun:
 
     def run(self, report: Report = lambda done, of: None) -> dict[str, Any]:
         """Train; return the score, the weights kept, and the learning curve."""
-        measure_inputs(self.network, as_tensor(join([self.lessons[t].train_x for t in self.trial.train]), self.network))
+        shown = join([self.lessons[t].train_x for t in self.trial.train])
+        measure_inputs(self.network, torch_model(self.network).encode(shown))
         limits: Any = {name: getattr(self.selection, name) for name in ("epochs", "patience", "stopping")}
         found = climb(self.network, self.epoch, self.score, **limits, report=report)
         return {"score": found.score, "weights": found.weights, "epoch": found.epoch, "curve": found.curve}
@@ -123,7 +132,7 @@ class FitRun:
 
     def score(self) -> float:
         """Return the accuracy on validation samples."""
-        answers = self.task.decode(outputs(self.network, self.valid_x, batch=500))
+        answers = self.task.decode(torch_model(self.network).predict(self.valid_x, batch=500))
         return float(self.task.correct(answers.prediction, self.valid_y).mean())
 
 

@@ -11,6 +11,7 @@ does not hurt). Finn et al. learn the last layer's start too. The first step the
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +28,9 @@ class Adapting:
 
     def __init__(self, model: nn.Module, *, steps: int, lr: float) -> None:
         self.model, self.steps, self.lr = model, steps, lr
-        self.bare = copy.deepcopy(model)
-        """The same without hooks: a meter cannot look into a network whose weights are those of an inner step."""
-        self.bare._forward_hooks.clear()
+        self.bare: Any = copy.deepcopy(model)
+        """The same, not counted: a counter cannot look into a network whose weights are those of an inner step."""
+        self.bare.mac_counter = None
         self._head = {id(weight) for weight in last_linear(model).parameters()}
 
     def start(self, way: int) -> Weights:

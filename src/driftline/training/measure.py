@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import pulse
 from driftline.training.attempt import Lesson
-from driftline.training.fit import evaluating
+from driftline.training.modes import evaluating
 from driftline.training.penalties import fisher, flat, gradient, trainable
+from driftline.training.torch_model import torch_model
 
 TINY = 1e-8
 
@@ -144,7 +145,7 @@ def layer_scores(network: nn.Module, task: Task, lesson: Lesson, batch: int, kin
 
 def _slopes(network: nn.Module, task: Task, lesson: Lesson, batch: int) -> Iterator[tuple[Tensor, int]]:
     """The gradient of the mean loss of each mini-batch in turn, in evaluation mode."""
-    inputs, targets = as_tensor(lesson.train_x, network), torch.as_tensor(task.targets(lesson.train_y))
+    inputs, targets = torch_model(network).encode(lesson.train_x), torch.as_tensor(task.targets(lesson.train_y))
     with evaluating(network), torch.enable_grad():
         for x, y in pulse.each(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
             yield gradient(task.loss(network(as_input(x)), y).mean(), trainable(network)), len(y)

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from driftline.errors import UserError
 from driftline.models.blocks import decayed
-from driftline.models.inputs import as_input, as_targets, as_tensor
+from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.tasks import Classification, Task, outputs_of
+from driftline.tasks import Classification, Task
 from driftline.training import pulse
-from driftline.training.fit import evaluating
+from driftline.training.modes import evaluating
+from driftline.training.torch_model import torch_model
 
 Labels = Literal["empirical", "sampled", "predicted"]
 """Whose labels the Fisher information is about: the true ones, draws from the model, or its best guesses."""
@@ -63,14 +64,15 @@ def pull(weights: Tensor, anchor: Tensor, importance: Tensor | float) -> Tensor:
     return (importance * (weights - anchor).square()).sum()
 
 
+@dataclass(frozen=True)
 class Penalty:
     """A term that keeps weights near earlier ones. A subclass is a frozen dataclass; its fields are part of a key.
 
     A learner calls `term` on flat vectors. A fit of a plan calls `bind` once, and what it returns at each update.
     """
 
-    name: ClassVar[str]
     weight: float = 0.0
+    name: ClassVar[str]
 
     def term(self, weights: Tensor, anchor: Tensor, importance: Tensor | float = 1.0) -> Tensor:
         """Return the penalty on `weights`, from flat vectors."""
@@ -94,7 +96,6 @@ class Penalty:
 class L2ToStart(Penalty):
     """weight * sum_i (w_i - anchor_i)^2."""
 
-    weight: float = 0.0
     name: ClassVar[str] = "l2"
 
     def term(self, weights: Tensor, anchor: Tensor, importance: Tensor | float = 1.0) -> Tensor:
@@ -106,7 +107,6 @@ class L2ToStart(Penalty):
 class L1ToStart(Penalty):
     """weight * sum_i |w_i - anchor_i|."""
 
-    weight: float = 0.0
     name: ClassVar[str] = "l1"
 
     def term(self, weights: Tensor, anchor: Tensor, importance: Tensor | float = 1.0) -> Tensor:
@@ -118,7 +118,6 @@ class L1ToStart(Penalty):
 class FisherToStart(Penalty):
     """EWC's penalty: weight / 2 * sum_i F_i (w_i - anchor_i)^2, with the Fisher information F of the last step."""
 
-    weight: float = 0.0
     name: ClassVar[str] = "fisher"
     accumulates: ClassVar[bool] = False
     """Whether F is that of all steps so far."""
@@ -179,7 +178,8 @@ def fisher(
         raise UserError(f"Fisher information with {labels} labels needs classes to choose from: use 'empirical'")
     if examples is not None and examples < 1:
         raise UserError(f"Fisher information from {examples} examples: give at least 1, or none for all there are")
-    inputs, targets, weights = as_tensor(x, model), as_targets(task.targets(y), model), trainable(model)
+    adapter, weights = torch_model(model), trainable(model)
+    inputs, targets = adapter.encode(x), adapter.targets(task.targets(y))
     random = seed.torch()
     rows = torch.arange(len(targets))
     if examples is not None and examples < len(rows):
@@ -187,7 +187,7 @@ def fisher(
     total = torch.zeros(sum(weight.numel() for weight in weights))
     with evaluating(model), torch.enable_grad():
         for row in pulse.each(rows.split(1)):
-            outputs = outputs_of(model, as_input(inputs[row]), targets[row])
+            outputs = adapter.training_outputs(as_input(inputs[row]), targets[row])
             label = _label(outputs.detach(), targets[row], labels, random)
             slope = gradient(task.loss(outputs, label).sum(), weights)
             total.addcmul_(slope, slope)

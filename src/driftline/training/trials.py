@@ -39,8 +39,6 @@ class Selection:
     """A fit ends after more than so many epochs in a row without a rise in validation accuracy."""
     stopping: Literal["previous", "best"] = "previous"
     """What an epoch must exceed to count as a rise: the epoch before it, as in the paper's code, or the best so far."""
-    holdout: float = 0.2
-    """The share of each class of a lesson that chooses and does not train."""
     augment: bool = False
     """Whether training images are flipped, turned and pushed a little."""
     fisher_examples: int | None = 1000

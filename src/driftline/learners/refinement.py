@@ -65,7 +65,7 @@ class InEpochs(Trained):
     epochs: int = 10
     clip: float | None = None  # the longest gradient; None: any length
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
     sees: ClassVar[Reveal] = Reveal.ERRORS
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
