@@ -66,7 +66,7 @@ def test_late_labels_come_whole_and_in_order_and_the_last_never() -> None:
     shown = [late(step(k), ZEROS) for k in range(4)]
     assert shown[:2] == [None, None]
     assert [s.x[0, 0] for s in shown[2:]] == [0, 10]
-    assert [k for k, _, _ in late.state()["waiting"]] == [2, 3]
+    assert [k for k, *_ in late.state()["waiting"]] == [2, 3]
 
 
 def test_late_errors_are_those_of_the_time_of_the_answer() -> None:

@@ -91,8 +91,8 @@ class Revealing:
         due = self._due(step.index)
         if not due:
             return None
-        splits = [split for *_, split in due]
-        known = None if any(split is None for split in splits) else np.concatenate(splits)
+        splits = [split for *_, split in due if split is not None]
+        known = np.concatenate(splits) if len(splits) == len(due) else None
         return Shown(join([x for _, x, _, _ in due]), np.concatenate([y for _, _, y, _ in due]), split=known)
 
     def turns(self, step: Step) -> Turns:

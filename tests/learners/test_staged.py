@@ -392,11 +392,11 @@ def test_settings_that_mean_nothing_together_are_refused() -> None:
     with pytest.raises(UserError, match="structure=side-1"):
         Tuned(structure="side-1", layers="fc")
     with pytest.raises(UserError, match="beam"):
-        InTurn(beam=0)
+        prepared(InTurn(beam=0))
     with pytest.raises(UserError, match="afresh"):
         Tuned(afresh=True)
-    with pytest.raises(UserError, match="reward"):
-        Tuned(penalty=-1.0)
+    with pytest.raises(UserError, match=r"penalty=-1\.0: should be greater than or equal to 0"):
+        prepared(Tuned(penalty=-1.0))
     with pytest.raises(UserError, match="use sft"):
         prepared(Tuned(layers="fc:all:all")).plan(STEPS)
 

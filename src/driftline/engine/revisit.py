@@ -38,6 +38,7 @@ from driftline.seeds import Seed
 from driftline.store import Store
 from driftline.training.attempt import Lesson
 from driftline.training.epochs import shuffled
+from driftline.training.meter import uncounted
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
 from driftline.training.trials import Pick, Selection
@@ -78,7 +79,7 @@ class Visit:
             step = max(trial.train)
             if trial.trains and step not in found:  # of several fits on one step the last counts
                 key = self.job.trial_key(self.dataset.fingerprint, trial.key, self.learner.privileged)
-                found[step] = Snapshot(step, key, _unwatched(self.learner.network_of(pick)))
+                found[step] = Snapshot(step, key, uncounted(self.learner.network_of(pick)).eval())
             pick = trial.start
         models = [found[step] for step in sorted(found)]
         whole = models[-1]
@@ -159,12 +160,6 @@ def _known(job: Job, recall: Recall, store: Store) -> Recall:
         return outcome
 
     return known
-
-
-def _unwatched(network: Any) -> nn.Module:
-    """The network without the meter that its training was counted by."""
-    network.mac_counter = None
-    return network.eval()
 
 
 def up_to(network: JointNetwork, step: int) -> JointNetwork:

@@ -6,7 +6,7 @@ gradient on a batch of the same size from memory, step along
     g                              if <g, m> >= 0
     g - <g, m> / <m, m> * m        otherwise: what would raise the loss on the memory, to first order, is taken out
 
-The memory is a reservoir: a uniform draw from all samples of earlier lessons. In the first lesson it is empty.
+The memory is a reservoir: a uniform draw from all samples of earlier training rounds. In the first one it is empty.
 The paper divides the memory among tasks; without task boundaries a reservoir is the usual choice, and Wild-Time's.
 The batch from memory passes in training mode like any other, so batch-norm statistics follow both.
 
@@ -34,7 +34,7 @@ from driftline.types import Samples
 @register("method", "a-gem")
 @dataclass
 class AGEM(Trained):
-    """Fine-tune, but never along a direction that raises the loss on remembered samples."""
+    """A-GEM: fine-tuning along the gradient projected so that the loss on a replay buffer does not rise."""
 
     capacity: int = 1000
 
@@ -49,10 +49,10 @@ class AGEM(Trained):
             super().update(x, y)
             return
         weights = trainable(self.model)
-        slope = gradient(self.loss(x, y), weights)
+        slope = gradient(self.batch_loss(x, y), weights)
         old_x, old_y = self.memory.draw(self.batch)
         targets = torch_model(self.model).targets(self._task.targets(old_y))
-        recalled = gradient(self.loss(as_input(torch_model(self.model).encode(old_x)), targets), weights)
+        recalled = gradient(self.batch_loss(as_input(torch_model(self.model).encode(old_x)), targets), weights)
         descend_along(self.descent, weights, project(slope, recalled))
 
     def learn(self, x: Any, y: Any) -> None:
@@ -61,7 +61,7 @@ class AGEM(Trained):
 
 
 def project(slope: Tensor, recalled: Tensor) -> Tensor:
-    """The slope without its part against `recalled`, if it goes against it.
+    """Return the gradient `slope`, projected if it conflicts with the gradient `recalled` of the buffer.
 
     >>> import torch
     >>> project(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 1.0]))

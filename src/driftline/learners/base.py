@@ -1,4 +1,4 @@
-"""What a method is: a dataclass whose fields are its hyper-parameters, and at most seven verbs."""
+"""Base class of all methods: a dataclass whose fields are its hyper-parameters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from driftline import state
 from driftline.errors import UserError
+from driftline.learners.settings import check_settings
 from driftline.reveal import Shown, Turns
 from driftline.seeds import Seed
 from driftline.tasks import Task
@@ -23,41 +24,43 @@ Recall = Callable[[str, bool], Outcome | None]
 
 
 class Learner:
-    """Something that answers, and may change as time passes.
+    """A method: it predicts, and may adapt to inputs and learn from labels.
 
     A benchmark calls `prepare` once, then for each step `answer`, `learn` if labels were revealed, and `predict` for
     each probe; at the end `finish`. Everything random must come from `self.seed`. Attributes are saved at
-    checkpoints and must be plain values, arrays, tensors, networks, optimisers or generators, or have `state()` and
+    checkpoints and must be plain values, arrays, tensors, networks, optimizers or generators, or have `state()` and
     `restore()`; those whose names start with an underscore are not saved, `prepare` makes them again.
     """
 
     sees: ClassVar[Reveal] = Reveal.LABELS
-    """The least it must be shown to be useful."""
+    """The least that must be revealed to it."""
     requires: ClassVar[Literal["any", "partial-fit", "network"]] = "any"
     """The model it needs: any; one that can learn from more data without starting again; or a network."""
     keeps_features: ClassVar[bool] = False
-    """Whether it answers by a network's features and never trains them, so that random ones stay random."""
+    """True if the method uses the network as a fixed feature extractor. Such a method needs a pretrained network."""
     min_batch: ClassVar[int] = 1
-    """The smallest number of inputs it can answer at once."""
+    """The smallest batch it can predict."""
 
     waits: bool = False
-    """Set by the benchmark: it examines only after `finish`, so a method that pools need not train before."""
+    """Set by the benchmark. If True, the learner is evaluated only after `finish()`, so cumulative methods can
+    train once at the end."""
 
     plans_fits: ClassVar[bool] = False
     """Whether it is a plan of fits (`learners.staged`), which an engine may compute ahead and share."""
     privileged: ClassVar[bool] = False
-    """Whether it is an upper bound that is shown more samples than the others, where the benchmark has them."""
+    """True for an upper bound that is shown more samples than other methods, where the benchmark has them."""
 
     @classmethod
     def needs(cls, settings: Mapping[str, Any]) -> Reveal:
-        """The least it must be shown with these settings."""
+        """Return the least that must be revealed to it with these settings."""
         return cls.sees
 
     seed: Seed = Seed(0)
-    """Where all its random numbers come from; the benchmark sets it before `prepare`."""
+    """The source of all its random numbers; set before `prepare`."""
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        """Before deployment: take the model (trained on `upstream`, if there is any) and get ready."""
+        """Take the model, which was trained on `upstream` if there are such samples, before the first step."""
+        check_settings(self)
         self.must_suit(model)
         self.model = model
         self._task = task
@@ -71,29 +74,29 @@ class Learner:
             raise UserError(f"{name} goes on training, and {model} can only start again: use erm")
 
     def predict(self, x: Any) -> Answers:
-        """Answer; change nothing, ever."""
+        """Return predictions. This must not change the learner."""
         return self._task.decode(as_model(self.model).predict(x))
 
     def adapt(self, x: Any) -> None:
-        """Inputs arrived; their labels are unknown."""
+        """Adapt to inputs whose labels are unknown."""
 
     def answer(self, x: Any) -> Answers:
-        """Predict, then adapt. A method that shares one forward pass between the two overrides this."""
+        """Predict, then adapt. Override this to share one forward pass."""
         answers = self.predict(x)
         self.adapt(x)
         return answers
 
     def learn(self, x: Any, y: Any) -> None:
-        """Labels arrived, perhaps late, perhaps only some."""
+        """Learn from labels, which may come late or only for some samples."""
 
     def receive(self, shown: Shown) -> None:
-        """Labels arrived with what the benchmark says about them; a method that needs no more overrides `learn`."""
+        """Take revealed labels together with their split. By default, call `learn`."""
         self.learn(shown.x, shown.y)
 
     def in_turn(self, turns: Turns) -> Answers:
-        """Answer samples that come one by one, and learn from each label before the next answer.
+        """Answer samples one by one, and learn from each label before the next answer.
 
-        A method that can answer several of them at once without using more than it knew overrides this.
+        Override this to answer several at once, as long as no answer uses a later label.
         """
         given = []
         for k in range(len(turns)):
@@ -122,20 +125,20 @@ class Learner:
 
     @classmethod
     def built_in(cls) -> bool:
-        """Whether it is one of this package's own methods, not a user's or one derived from ours."""
+        """Return whether this package defines the method, and not a user."""
         return cls.__module__.startswith("driftline.")
 
     def gauges(self) -> Mapping[str, float]:
-        """Numbers about its inside that are worth a curve, by name; asked for after each step."""
+        """Return named numbers about its internal state, recorded after each step."""
         return {}
 
     def finish(self) -> None:
-        """The stream is over: a last chance to train."""
+        """Train a last time, at the end of the stream."""
 
     def state(self) -> dict[str, Any]:
-        """Everything that must survive a crash."""
+        """Return everything a checkpoint needs."""
         return state.attributes(self)
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Become what was saved; called on a learner that was prepared the same way."""
+        """Restore a checkpoint, on a learner that was prepared in the same way."""
         state.revive(self, saved)

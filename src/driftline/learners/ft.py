@@ -1,4 +1,4 @@
-"""Fine-tuning: go on training the same model on the latest labels; optimiser state is carried over, as in Wild-Time."""
+"""Fine-tuning: continue training on the latest labels, with the same optimizer state, as in Wild-Time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftline.registry import register
 @register("method", "ft")
 @dataclass
 class FineTune(Trained):
-    """Continue from the previous weights on what has just been revealed."""
+    """Fine-tuning on the latest labels, from the previous weights."""
 
     requires = "partial-fit"
 

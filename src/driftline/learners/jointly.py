@@ -1,4 +1,4 @@
-"""One network with layers of its own for every step, all trained at once and tied to their neighbours in time.
+"""Joint models of Seq-to-Final: one network with layers for every step, trained together.
 
 Seq-to-Final (Ji, Alaa, Sontag). The objective, as the reference code has it (the paper omits the first factor):
 
@@ -20,6 +20,7 @@ from driftline.learners.scratch import final_phase
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.growth import grown
 from driftline.training.objectives import JointOverSteps
 from driftline.training.penalties import AdjacentSteps
 from driftline.training.trials import Growth, Phase, Trial
@@ -28,7 +29,7 @@ from driftline.types import Samples
 
 @dataclass
 class Jointly(Staged):
-    """Train a network of all steps."""
+    """Joint model: one network per time step, with shared or tied layers."""
 
     structure: Literal["separate", "side-1", "side-block", "low-rank-add", "low-rank-multiply"] = "separate"
     shared: tuple[str, ...] = ()
@@ -36,7 +37,6 @@ class Jointly(Staged):
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        from driftline.training.growth import grown
 
         grown(self._initial, self.growth(2), self.seed)
 

@@ -1,4 +1,4 @@
-"""One model trained from its initial weights: on the final lesson alone, or on all lessons together.
+"""Training from scratch on the final step or on all steps: the baselines of Seq-to-Final.
 
 The baselines of Seq-to-Final (Ji, Alaa, Sontag): `baseline` and `oracle` see the final step only, the oracle a much
 larger one; `seq-erm`, `seq-irm` and `seq-dro` pool all steps. All are chosen by the final step's validation part.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-from driftline.errors import UserError
+from driftline.learners.settings import NonNegative
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.training.objectives import ERM, Objective, objective
@@ -39,16 +39,10 @@ def final_phase(lessons: int, selection: Selection) -> Phase:
     return Phase(tuple(Trial(last, last, **point) for point in selection.points()))
 
 
-def must_penalise(penalty: float) -> None:
-    """Refuse a penalty that would be a reward."""
-    if penalty < 0:
-        raise UserError(f"a penalty of {penalty} would reward what it is to prevent: give 0 or more")
-
-
 @register("method", "baseline")
 @dataclass
 class FinalOnly(Staged):
-    """Train on the final step alone."""
+    """Training on the final step alone."""
 
     def plan(self, lessons: int) -> Phase:
         return final_phase(lessons, self.selection)
@@ -57,21 +51,17 @@ class FinalOnly(Staged):
 @register("method", "oracle")
 @dataclass
 class Oracle(FinalOnly):
-    """Train on many more samples of the final step than the others are shown."""
+    """Training on many more samples of the final step than other methods get."""
 
     privileged: ClassVar[bool] = True
 
 
 @dataclass
 class OnAll(Staged):
-    """Train on all steps at once."""
+    """Training on all steps together, by ERM, IRM or DRO."""
 
     objective: Pooling = "erm"
-    penalty: float = 1.0  # the weight of IRM's term
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        must_penalise(self.penalty)
+    penalty: NonNegative = 1.0  # the weight of IRM's term
 
     def plan(self, lessons: int) -> Phase:
         return pooled_phase(lessons, (lessons - 1,), objective(self.objective, self.penalty), self.selection)

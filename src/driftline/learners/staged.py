@@ -26,7 +26,7 @@ BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
 
 @dataclass
 class Staged(Learner):
-    """A method that is a plan of trials."""
+    """A learner defined by a plan of fits."""
 
     requires = "network"
     plans_fits: ClassVar[bool] = True
@@ -40,7 +40,7 @@ class Staged(Learner):
 
     @property
     def selection(self) -> Selection:
-        """How hyper-parameters are chosen."""
+        """The search space."""
         return self._selection
 
     def look_up(self, recall: Recall) -> None:
@@ -77,7 +77,7 @@ class Staged(Learner):
 
     @property
     def layer_names(self) -> list[str]:
-        """The named layers of the network, from the stem to the head."""
+        """The named layers of the network, from stem to head."""
         layers = getattr(self._initial, "layers", None)
         if layers is None:
             raise UserError(f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}")
@@ -99,19 +99,19 @@ class Staged(Learner):
             self.settle()
 
     def settle(self) -> None:
-        """Answer from now on with the best that these lessons give."""
+        """Deploy the best network of the plan for the steps so far."""
         self.served = len(self.lessons)
         self.model = self.network_of(self.within_budget(self.served).best)
 
     def outcome(self, trial: Trial, whole: bool = True) -> Outcome:
-        """What a trial came to, carried out if that is not known; its score is enough unless the `whole` is needed."""
+        """Return the result of a trial, computed if it is unknown; without its arrays unless `whole`."""
         known = self.outcomes.get(trial.key)
         if known is None or (whole and "weights" not in known):  # weights were let go, or never looked at
             self.outcomes[trial.key] = self._recall(trial.key, whole) or self.carry_out(trial)
         return self.outcomes[trial.key]
 
     def chosen(self, pick: Pick) -> Trial:
-        """The trial at this rank of a phase; the weights of those that no one can pick any more are let go."""
+        """Return the trial at this rank of a phase; weights of trials that cannot be picked any more are dropped."""
         trials = pick.phase.trials
         order = ranked([self.outcome(trial, whole=False)["score"] for trial in trials])
         for loser in order[pick.phase.keep :]:
@@ -119,7 +119,7 @@ class Staged(Learner):
         return trials[order[pick.rank]]
 
     def network_of(self, pick: Pick) -> Any:
-        """The network that came out at this rank of a phase."""
+        """Return the network at this rank of a phase."""
         trial = self.chosen(pick)
         network = self.beginning(trial)
         network.load_state_dict(self.outcome(trial)["weights"])
@@ -127,7 +127,7 @@ class Staged(Learner):
         return network
 
     def beginning(self, trial: Trial) -> Any:
-        """The network that a trial starts with."""
+        """Return the network that a trial starts with."""
         from driftline.training.growth import grown
 
         plain = trial.start is None or trial.afresh
@@ -135,7 +135,7 @@ class Staged(Learner):
         return grown(network, trial.growth, self.seed.child("growth")) if trial.growth else network
 
     def carry_out(self, trial: Trial, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
-        """Do what a trial says, on the lessons it names and no others."""
+        """Return the result of a trial, computed on the steps it names."""
         from driftline.training.attempt import FitRun, Lesson
 
         before = self.outcome(self.chosen(trial.start)) if trial.start else {}
@@ -156,7 +156,7 @@ class Staged(Learner):
         return {**inherited, **fit.run(report)}
 
     def restrict(self, network: Any, trial: Trial, before: Outcome) -> None:
-        """Let only the layers move that the trial trains."""
+        """Freeze the layers that the trial does not train."""
         from driftline.models.blocks import only_train
 
         if trial.growth:
@@ -189,7 +189,7 @@ class Staged(Learner):
 
 
 def without_arrays(outcome: Outcome) -> Outcome:
-    """An outcome without what takes memory."""
+    """Return a result without its arrays."""
     return {name: value for name, value in outcome.items() if name not in ARRAYS}
 
 

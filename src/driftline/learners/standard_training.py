@@ -1,4 +1,4 @@
-"""Standard training: all weights, on all that was told, now and then.
+"""Standard training: the whole network at intervals, on all labels so far.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). Departs from the authors' code
 as `lifelong` says, and in that inputs are not cropped and flipped at random.
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from driftline.learners.lifelong import Lifelong
+from driftline.learners.settings import NonNegative
 from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -32,9 +33,9 @@ from driftline.types import Samples
 @register("method", "standard-training")
 @dataclass
 class StandardTraining(Lifelong):
-    """Train the whole network, for some epochs, on every sample told so far; the optimiser's state is kept."""
+    """Standard training of the whole network on all labels so far; the optimizer state is kept."""
 
-    lr: float = 0.01
+    lr: NonNegative = 0.01
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -44,7 +45,7 @@ class StandardTraining(Lifelong):
         )
 
     def to_train(self) -> list[Any]:
-        """The weights that lessons move, or groups of them with learning rates of their own."""
+        """Return the parameters to train, or groups of them with their own learning rates."""
         return list(self.model.parameters())
 
     def lesson(self) -> None:
@@ -53,7 +54,7 @@ class StandardTraining(Lifelong):
             self.practise(inputs, targets, self.seed.child("lesson", self.lessons, epoch))
 
     def practise(self, inputs: Tensor, targets: Tensor, seed: Seed) -> None:
-        """One epoch: each sample once, in a random order."""
+        """Train for one epoch."""
         with training(self.model, seed.child("noise")):
             rest_frozen(self.model)
             for rows in pulse.each(shuffled(len(targets), self.batch, seed.child("order"))):
@@ -61,11 +62,11 @@ class StandardTraining(Lifelong):
                 descend_on(self.descent, self.model, self.objective, x, y)
 
     def objective(self, x: Tensor, y: Tensor) -> Tensor:
-        """What a step makes smaller."""
+        """Return the loss of a mini-batch."""
         return self.loss(self.model(x), y)
 
 
 def taught_rows(layer: nn.Linear) -> np.ndarray:
-    """Which rows of a last layer say something; pretraining that does not use it leaves zeros, which know no class."""
+    """Return which rows of a last layer are not zero; pretraining that does not use it leaves zeros."""
     taught: np.ndarray = layer.weight.detach().ne(0).any(dim=1).numpy()
     return taught

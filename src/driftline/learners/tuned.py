@@ -1,4 +1,4 @@
-"""Train on history, then tune on the final step: a historical mode, a final mode and a structure.
+"""Training on history, then tuning on the final step: LP-FT, I-FT, D-FT, ST of Seq-to-Final.
 
 Seq-to-Final (Ji, Alaa, Sontag). History: all earlier lessons pooled, by ERM, IRM or DRO. Final mode: which layers are
 tuned in which order (`training.layers`), and what pulls them back. Structure: the same network; side modules beside
@@ -19,10 +19,12 @@ from typing import Any, Literal
 
 from driftline import registry
 from driftline.errors import UserError
-from driftline.learners.scratch import Pooling, final_phase, must_penalise, pooled_phase
+from driftline.learners.scratch import Pooling, final_phase, pooled_phase
+from driftline.learners.settings import NonNegative
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.growth import grown
 from driftline.training.layers import MEASURED, stages
 from driftline.training.measure import Fisher, Measurement, ReferenceFisher
 from driftline.training.objectives import objective
@@ -35,7 +37,7 @@ Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-mu
 
 @dataclass
 class Tunes(Staged):
-    """The final mode and the structure: how one model becomes the next."""
+    """Base class for tuning one network into the next: final mode and structure."""
 
     layers: str = "all"
     structure: Structure = "same"
@@ -58,8 +60,6 @@ class Tunes(Staged):
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if self.structure != "same":  # what cannot be built is refused before anything is trained
-            from driftline.training.growth import grown
-
             grown(self._initial, self.growth(2), self.seed)
         for rule in self.layers.split(":"):
             if rule not in ("all", *MEASURED):
@@ -73,7 +73,7 @@ class Tunes(Staged):
     def tuned(
         self, starts: Phase, lesson: int, *, layers: str = "all", steps: int = 2, lr: float | None = None
     ) -> Phase:
-        """The phases that tune the best of `starts` on a lesson; a chain of them if layers are tuned in stages."""
+        """Return the last phase that tunes the best of `starts` on a step; a chain if layers are tuned in stages."""
         points = self._points(lr)
         if self.structure != "same":
             return self._phase(starts, lesson, points, growth=self.growth(steps))
@@ -107,7 +107,7 @@ class Tunes(Staged):
         return kind if kind and issubclass(kind, FisherToStart) else None
 
     def _points(self, lr: float | None) -> list[dict[str, Any]]:
-        """The grid; a pull of all weights takes the place of weight decay, that of a stem and a head comes on top."""
+        """Return the grid; a penalty on all weights replaces weight decay, one on stem and head is added to it."""
         rates = {} if lr is None else {"lr": (lr,)}
         if self.structure not in ("same", "separate"):
             tied = self.tied and self.ends != "additive"  # what is summed has no weights to be tied to
@@ -142,14 +142,10 @@ def _picks(starts: Phase) -> list[Pick]:
 
 @dataclass
 class Tuned(Tunes):
-    """Learn history as a whole, then tune on the final step."""
+    """Training on all earlier steps together, then tuning on the final step."""
 
     history: Pooling = "erm"
-    penalty: float = 1.0  # the weight of IRM's term
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        must_penalise(self.penalty)
+    penalty: NonNegative = 1.0  # the weight of IRM's term
 
     def plan(self, lessons: int) -> Phase:
         if lessons == 1:

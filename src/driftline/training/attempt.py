@@ -32,7 +32,7 @@ Batches = Callable[[int], Iterator[list[Group]]]
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What one step showed: a part to train on and a part to choose by."""
+    """The labelled samples of one step: for training and for validation."""
 
     train_x: Any
     train_y: np.ndarray
@@ -128,7 +128,9 @@ class FitRun:
 
     def _group(self, t: int, rows: Tensor, step: int) -> Group:
         x = self.augmented(as_input(self.inputs[t][rows]))
-        return Group(self.trial.objective.forward(self.network, x, step), self.targets[t][rows])
+        group = Group(self.trial.objective.forward(self.network, x, step), self.targets[t][rows])
+        group.risk(self.task)  # now: the order in which a graph is made decides the last digits of gradients
+        return group
 
     def score(self) -> float:
         """Return the accuracy on validation samples."""

@@ -95,6 +95,13 @@ def _count_pass(network: Any, args: Any, kwargs: Any, output: Any) -> None:
         network.mac_counter.passed(network, args, kwargs, output)
 
 
+def uncounted(network: Any) -> nn.Module:
+    """Take a network's counter away, which its copies keep, and return the network."""
+    network.mac_counter = None
+    bare: nn.Module = network
+    return bare
+
+
 def meter_of(model: nn.Module) -> Meter:
     """Return the counter attached to a network, or one that nobody reads."""
     found: Meter = getattr(model, "mac_counter", None) or Meter()
@@ -103,8 +110,7 @@ def meter_of(model: nn.Module) -> Meter:
 
 def count(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], backward: bool) -> tuple[int, int]:
     """Multiply-accumulates of one forward and, if asked for, one backward pass; the network is left alone."""
-    twin: Any = copy.deepcopy(model)
-    twin.mac_counter = None
+    twin = uncounted(copy.deepcopy(model))
     args, kwargs = (_blank(args), _blank(kwargs))
     with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(backward):
         with FlopCounterMode(display=False) as counted:

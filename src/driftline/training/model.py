@@ -20,7 +20,7 @@ class Model(Protocol):
 
     is_network: ClassVar[bool]
     """Whether it is trained by gradient steps. `fit` and `partial_fit` train the others."""
-    generates_text: bool
+    generates_text: ClassVar[bool]
     """Whether `predict` returns texts."""
 
     @property

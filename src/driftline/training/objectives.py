@@ -19,7 +19,7 @@ from driftline.tasks import Task
 FINAL_STEP_WEIGHT = 3.0  # of the last step in the joint objective, as in the Seq-to-Final paper
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Group:
     """Outputs and targets of one group of a mini-batch."""
 
@@ -27,11 +27,14 @@ class Group:
     y: Tensor
     weights: Tensor | None = None
     """One per sample; None if all weigh the same."""
+    _risk: Tensor | None = None
 
     def risk(self, task: Task) -> Tensor:
-        """Return the mean loss."""
-        losses = task.loss(self.outputs, self.y)
-        return losses.mean() if self.weights is None else (self.weights * losses).mean()
+        """Return the mean loss, which is computed once."""
+        if self._risk is None:
+            losses = task.loss(self.outputs, self.y)
+            self._risk = losses.mean() if self.weights is None else (self.weights * losses).mean()
+        return self._risk
 
 
 class Objective:
