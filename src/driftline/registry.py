@@ -36,6 +36,9 @@ TYPES = {
     "figure": ("driftline.report.figures.base.Figure",),
     "paper-table": ("collections.abc.Callable",),
     "pretraining": ("driftline.learners.trained.Trained",),
+    "objective": ("driftline.training.objectives.Objective",),
+    "penalty": ("driftline.training.penalties.Penalty",),
+    "measurement": ("driftline.training.measure.Measurement",),
 }
 KINDS = tuple(TYPES)
 MADE_BY_FUNCTIONS = ("dataset", "model")
@@ -192,7 +195,7 @@ def types_of(name: str, thing: Any) -> dict[str, Any]:
     """The types that a thing is annotated with: of its parameters, or its fields, and what it returns."""
     inner = inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing)
     try:
-        return typing.get_type_hints(inner)
+        return typing.get_type_hints(inner, include_extras=True)
     except (NameError, AttributeError, TypeError) as error:
         raise UserError(f"{name}: cannot read its type annotations: {error}") from error
 

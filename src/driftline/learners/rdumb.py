@@ -1,4 +1,4 @@
-"""RDumb: ETA that starts again every 1,000 steps.
+"""RDumb: ETA with periodic reset.
 
 Press et al., "RDumb: A simple approach that questions our progress in continual test-time adaptation", NeurIPS 2023.
 Before the answers of steps 0, N, 2N, ... weights, momentum and the mean answer are as they were at the start.
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from driftline.learners.eta import ETA
-from driftline.learners.resetting import Start, must_count
+from driftline.learners.resetting import Start
+from driftline.learners.settings import Count
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Answers, Samples
@@ -20,16 +21,15 @@ from driftline.types import Answers, Samples
 @register("method", "rdumb")
 @dataclass
 class RDumb(ETA):
-    """ETA, reset every so many steps."""
+    """RDumb: ETA, reset every `every` steps."""
 
-    every: int = 1000  # steps between resets
+    every: Count = 1000  # steps between resets
 
     quick: ClassVar[Mapping[str, str]] = {**ETA.quick, "every": "reset_every"}
 
     transient = frozenset({"_start"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        must_count("rdumb", self.every)
         super().prepare(model, task, upstream)
         self.steps = 0
         self._start: Start | None = None  # it is among what a reset leaves alone

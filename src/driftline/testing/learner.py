@@ -250,7 +250,7 @@ def _models(learner: Learner) -> Iterator[MakeModel]:
 
         plain = [make for make in (small_network, linear) if _accepts(learner, make)]
         yield from plain or [small_blocks]
-    if not type(learner).networks_only:
+    if type(learner).requires != "network":
         yield naive_bayes
         yield logistic
 

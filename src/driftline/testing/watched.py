@@ -10,6 +10,7 @@ import numpy as np
 
 from driftline.learners.base import Learner
 from driftline.learners.unchanged import changed, picture
+from driftline.reveal import Shown
 from driftline.state import digest
 from driftline.testing.answers import check_answers
 from driftline.testing.looking import leads_to, watched_randomness
@@ -33,6 +34,9 @@ class Watched:
         moved = changed(before, picture_of(self.learner))
         assert not moved, f"{self.name}: predict must change nothing, but it changed {', '.join(moved)}"
         return answers
+
+    def receive(self, shown: Shown) -> None:
+        self.learn(shown.x, shown.y)
 
     def learn(self, x: Any, y: Any) -> None:
         self._hand(y, "learn")

@@ -6,7 +6,7 @@ from driftline import registry
 from driftline.cli.terminal import echo
 from driftline.errors import unknown
 
-KINDS = {f"{kind}s": kind for kind in registry.KINDS}
+KINDS = {"penalties" if kind == "penalty" else f"{kind}s": kind for kind in registry.KINDS}
 
 
 def names(kinds: str) -> None:
