@@ -1,7 +1,7 @@
 """How methods of `test-time` stand to the model that never adapts, on the same stream.
 
 Leads are paired: the same seed has the same images. A method has collapsed if its mean accuracy is below that of the
-frozen model (Press et al. 2023, RDumb); `metrics.adaptation.collapse` says since when, how deep, and how soon it had
+frozen model (Press et al. 2023, RDumb); `metrics.collapse.collapsed` says since when, how deep, and how soon it had
 adapted, window by window.
 """
 
@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from driftline.metrics.adaptation import collapse
+from driftline.metrics.collapse import collapsed
 from driftline.metrics.intervals import seed_interval
 from driftline.report.groups import Group
 from driftline.report.marks import FROZEN
@@ -114,7 +114,7 @@ def _lead(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[int, float
 def _standing(
     method: str, pairs: Mapping[int, tuple[pd.DataFrame, pd.DataFrame]], gains: Mapping[int, float]
 ) -> Standing:
-    found = {seed: collapse(ours["value"], theirs["value"]) for seed, (ours, theirs) in pairs.items()}
+    found = {seed: collapsed(ours["value"], theirs["value"]) for seed, (ours, theirs) in pairs.items()}
     ends = {seed: ours["time"].tolist() for seed, (ours, _) in pairs.items()}
     since = [_begin(ends[seed], one.since) for seed, one in found.items() if one.since is not None]
     adapted = [ends[seed][one.adapted] for seed, one in found.items() if one.adapted is not None]
