@@ -75,7 +75,7 @@ def test_the_gate_is_an_exit_code(driftline: Callable[..., tuple[int, str, str]]
     assert code == 1
     found = json.loads((tmp_path / "a.json").read_text())["headline"]
     ends = f"[{found['tas_low']:.4g}, {found['tas_high']:.4g}]"
-    assert err.strip() == f"gate failed: tas<0.99 holds, for tas = {found['tas']:.6g} {ends}"
+    assert err.strip() == f"gate failed: tas<0.99 (tas = {found['tas']:.6g} {ends})"
     assert out.startswith("How fast does quality decay")
     assert "Recommended" in (tmp_path / "a.html").read_text()
     assert found["tas"] < 0.99
@@ -91,7 +91,7 @@ def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str
     assert "--column colour=ignore" in numbers["provenance"]["command"]
     assert "page with charts: audit.html" in out
     assert "all numbers: audit.json" in out
-    assert "gate passed: tas<0.01 does not hold, for tas = 0." in out
+    assert "gate passed: not tas<0.01 (tas = 0." in out
     assert json.loads(Path("audit.json").read_text(encoding="utf-8"))["headline"]["periods"] > 1
     assert "retraining policy replayed: never" in err
     lines = err.strip().splitlines()

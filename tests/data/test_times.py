@@ -66,7 +66,7 @@ def test_an_audit_of_whole_number_dates_is_cut_by_the_calendar() -> None:
         driftline.audit(frame.assign(when=given), time="when", target="y", model="logistic")
         for given in (when.normalize(), whole)
     ]
-    assert audits[0].numbers["data"]["period"] in ("each", "day", "week", "month")
+    assert audits[0].data.period in ("each", "day", "week", "month")
     assert audits[0].headline == audits[1].headline
 
 
