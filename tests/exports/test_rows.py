@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import driftline
 from driftline.exports import rows
-from driftline.exports.rows import COLUMNS, _stretched, is_final, rows_of, settings_of
+from driftline.exports.rows import COLUMNS, _averaged, is_final, rows_of, settings_of
 from driftline.record import Run
 
 
@@ -61,11 +61,11 @@ def test_a_model_of_one_time_is_followed_over_the_others(make_run: Callable[...,
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=60), st.integers(1, 12))
-def test_long_curves_are_averaged_over_stretches_of_steps(sizes: list[int], points: int) -> None:
+def test_long_curves_are_averaged_over_ranges_of_steps(sizes: list[int], points: int) -> None:
     answers = [(3 * k, float((7 * k + i) % 5 < 2)) for k, size in enumerate(sizes) for i in range(size)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "POINTS", points)
-        frame = _stretched(pd.DataFrame(answers, columns=["step", "value"]).assign(time="t"))
+        patch.setattr(rows, "MAX_POINTS", points)
+        frame = _averaged(pd.DataFrame(answers, columns=["step", "value"]).assign(time="t"))
     assert len(frame) <= points
     length = -(-len(sizes) // points)
     for k, row in enumerate(frame.itertuples()):
