@@ -83,8 +83,8 @@ def decay_answer(decay: Decay | LogDecay, baseline: Baseline, metric: str) -> An
         text = f"The model of the first period {quality}. {CAUSES[decay.cause]} {_staleness(decay)}"
     else:
         text = (
-            f"The logged model {quality}. Without new models to compare with, a stale model cannot be told from harder "
-            "data."
+            f"The logged model {quality}. Without new models to compare with, a stale model cannot be distinguished "
+            "from harder data."
         )
     question = "How fast does quality decay, and is it the model or the data?"
     return Answer(question, f"{text} {_baseline(baseline, metric)}")

@@ -161,7 +161,7 @@ def measure_decay(table: AuditTable, probes: pd.DataFrame, delta: float) -> Deca
     dh, dh_minimum = _horizon(drift, A, errors, limit)
     loss, loss_draws = _loss_by_age(raw), _loss_by_age(raw_draws)
     answers, models, estimate = int(np.triu(n, 1).sum()), len(A), Estimate.from_draws
-    diagonals = np.diag(raw), np.diagonal(raw_draws, 0, 1, 2)
+    diagonal, diagonal_draws = np.diag(raw), np.diagonal(raw_draws, 0, 1, 2)
     return Decay(
         tas=tas,
         tas_minimum=tas_minimum,
@@ -169,9 +169,9 @@ def measure_decay(table: AuditTable, probes: pd.DataFrame, delta: float) -> Deca
         sh_minimum=sh_minimum,
         dh=dh,
         dh_minimum=dh_minimum,
-        fresh=estimate(*map(finite_mean, diagonals), models, "models"),
+        fresh=estimate(finite_mean(diagonal), finite_mean(diagonal_draws), models, "models"),
         staleness=estimate(_mean_by_model(loss), _mean_by_model(loss_draws), answers, "answers"),
-        harder=estimate(*map(_loss_of_new, diagonals), int(np.diag(n).sum()), "answers"),
+        harder=estimate(_loss_of_new(diagonal), _loss_of_new(diagonal_draws), np.diag(n).sum(), "answers"),
         first_own=estimate(raw[0, 0], raw_draws[:, 0, 0], n[0, 0], "answers"),
         first_later=estimate(finite_mean(raw[0, 1:]), finite_mean(raw_draws[:, 0, 1:]), n[0, 1:].sum(), "answers"),
         loss_by_age=tuple(

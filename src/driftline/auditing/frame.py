@@ -111,9 +111,9 @@ def read_frame(
     labels = _labels(truth, y, kind)
     inputs, described = prepare(table[used], kinds, rows[: earliest(len(rows), JUDGED)])
     logged = None if prediction is None else _class_indices(table[prediction].iloc[rows], labels)
-    missing = len(table) - len(labeled)
-    notes = [f"{missing:,} rows have no '{target}' yet and are left out"] if missing else []
-    notes += [*time_notes, *notes_of(described)]
+    notes = [*time_notes, *notes_of(described)]
+    if missing := len(table) - len(labeled):
+        notes.insert(0, f"{missing:,} rows have no '{target}' yet and are left out")
     samples = Samples(x=rows, y=y, id=rows, time=when[order])
     return Frame(name, time, target, prediction, table, inputs, described, samples, kind, labels, logged, tuple(notes))
 

@@ -16,7 +16,7 @@ from driftline import parallel
 from driftline.auditing.baseline import measure_baseline
 from driftline.auditing.data import summarize
 from driftline.auditing.decay import Decay, evaluate_models, logged_answers, measure_decay, measure_log_decay
-from driftline.auditing.detectors import log_alarms, score_detectors
+from driftline.auditing.detectors import DetectorResult, log_alarms, score_detectors
 from driftline.auditing.feature_shift import feature_shifts
 from driftline.auditing.frame import read_frame
 from driftline.auditing.policies import Policies, compare_policies, policies, recommend_policy, replay
@@ -143,7 +143,8 @@ def _compute(table: AuditTable, jobs: int, on_progress: OnProgress) -> Computed:
 def _result(table: AuditTable, computed: Computed, delta: float, provenance: Provenance) -> AuditResult:
     probes = logged_answers(table) if table.is_log else computed[Part.MODELS][""]
     decay = measure_log_decay(table, probes) if table.is_log else measure_decay(table, probes, delta)
-    replayed, detectors = None, ()
+    replayed: Policies | None = None
+    detectors: tuple[DetectorResult, ...] = ()
     if isinstance(decay, Decay):
         results = compare_policies(table, computed[Part.POLICY])
         replayed = Policies(results, recommend_policy(results))

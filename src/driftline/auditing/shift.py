@@ -144,8 +144,8 @@ def decompose_loss(
     for name, classifier in classifiers.items():
         known = own.index.intersection(classifier.weights.index)
         gap = performance_gap(own[known], classifier.weights[known], correct[name], DRAWS, random)
-        total, covariate, conditional = (Estimate(*map(float, part)) for part in gap[:3])
-        counts = (len(correct[name]), len(known), float(gap.effective))
+        total, covariate, conditional = (Estimate(*part) for part in (gap.total, gap.covariate, gap.conditional))
+        counts = (len(correct[name]), len(known), gap.effective)
         losses[name] = PeriodLoss(total, covariate, conditional, *counts, classifier.overlap, classifier.auc)
     return losses
 

@@ -22,7 +22,7 @@ MIN_PERIODS, MAX_PERIODS = 4, 36  # "auto" takes the finest calendar cut with th
 MIN_ROWS = 10  # of a period, on average
 ROW_PERIODS = 20  # periods with equal numbers of rows, where no calendar cut is suitable
 HOLDOUT = 0.2
-MIN_TIMES = 10  # distinct times per period, on average, from which on the last rows are held out
+MIN_TIMES = 10  # with this many distinct times per period on average, the last rows are held out
 UNITS = {"day": "days", "week": "weeks", "month": "months", "quarter": "quarters", "year": "years", "decade": "decades"}
 
 
@@ -48,6 +48,7 @@ class AuditTable:
     model: Any
     delay: int
     seed: Seed
+    """The names of its children are part of the random stream; never rename them."""
     limits: Limits
     rows_before_limits: tuple[int, ...]
     """Rows of each period in the table."""

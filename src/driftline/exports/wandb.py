@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pandas as pd
 
@@ -32,7 +32,7 @@ class WandB:
             raise MissingExtra("exporting to Weights & Biases", "wandb") from error
         self._wandb = wandb
         self._folder = folder
-        self._mode = "online" if online else "offline"
+        self._mode: Literal["online", "offline"] = "online" if online else "offline"
 
     def begin(self, run: Run) -> bool:
         with disk_errors(self._folder):
