@@ -50,7 +50,7 @@ def map(
             return function(items[index])
 
     results: dict[int, R] = {}
-    if jobs == 1 or len(items) == 1 or (stop is None and sys.platform != "linux"):
+    if jobs == 1 or len(items) <= 1 or (stop is None and sys.platform != "linux"):
         for index, item in enumerate(items):
             results[index] = call(index)
             on_done(item, len(results))
