@@ -24,7 +24,7 @@ from driftline.seeds import Seed
 from driftline.streams import periods
 from driftline.testing import check_learner, check_metric, check_stream, digest
 from driftline.testing.fixtures import small_network
-from driftline.testing.generators import own_generators
+from driftline.testing.generators import seeded_generators
 from driftline.testing.inspect import can_reach
 from driftline.training.trials import Selection
 from driftline.types import Answers, Samples, Step
@@ -136,7 +136,7 @@ def test_a_model_may_fix_its_own_random_numbers() -> None:
 
 def test_generators_made_before_are_still_of_their_class_while_seeds_are_watched() -> None:
     old = np.random.RandomState(0), torch.Generator(), random.Random(0)
-    with own_generators([], except_in=forest.__code__) as seeded:
+    with seeded_generators([], except_in=forest.__code__) as seeded:
         assert all(map(isinstance, old, (np.random.RandomState, torch.Generator, random.Random)))
         assert not isinstance(0, np.random.RandomState)
         assert type(np.random.RandomState(3)) is type(old[0])

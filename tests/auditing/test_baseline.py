@@ -64,7 +64,7 @@ def test_the_baseline_is_never_recommended(coin: AuditResult) -> None:
     *others, last = coin.policies.results
     best = replace(last, quality=Estimate(1.0, 1.0, 1.0), behind=Estimate(-1.0, -1.0, -1.0))
     assert recommend_policy([*others, best]).policy != "trivial"
-    assert "trivial" not in coin.policies.recommendation.candidates
+    assert "trivial" not in coin.policies.recommendation.shortlist
 
 
 @pytest.mark.parametrize("log", [True, False])

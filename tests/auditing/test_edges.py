@@ -20,7 +20,7 @@ QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "m
 def test_a_target_that_nobody_can_answer_leaves_ratios_unknown() -> None:
     frame = table(rows=600).assign(y=[f"c{k}" for k in range(600)])
     found = driftline.audit(frame, **QUICK)
-    assert found.headline["tas"] is None
+    assert found.gate_values["tas"] is None
     assert "How long a model is valid (SH) is not known" in found.answers[1].text
     assert found.policies is not None
     row = found.policies["on-online-tas"]

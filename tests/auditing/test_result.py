@@ -38,8 +38,8 @@ def test_the_layout_is_that_of_the_result(result: AuditResult, tmp_path: Path) -
     result.write(json=tmp_path / "audit.json")
     layout = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
     assert layout["format"] == 1
-    assert layout["headline"] == result.headline
-    assert layout["decay"]["first_own"]["value"] == result.decay.first_own.value == result.headline["first_own"]
+    assert layout["gate_values"] == result.gate_values
+    assert layout["decay"]["first_own"]["value"] == result.decay.first_own.value == result.gate_values["first_own"]
     assert (layout["policies"] is None) == (result.policies is None) == (layout["data"]["prediction"] == "logged")
 
 

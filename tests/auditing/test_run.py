@@ -51,7 +51,7 @@ def test_known_drift_gets_its_name(drift: Any, cause: str, kind: str) -> None:
     if drift == "concept":
         assert found.policies.recommendation.policy != "never"
     if drift in ("none", "noise"):
-        assert found.headline["tas"] > 0.97  # type: ignore[operator]
+        assert found.gate_values["tas"] > 0.97  # type: ignore[operator]
 
 
 def test_jobs_and_repetition_do_not_matter(small: AuditResult) -> None:
@@ -107,7 +107,7 @@ def test_every_form_of_a_table_gives_the_same(form: str, tmp_path: Path) -> None
         given = pa.Table.from_pandas(frame)
     else:
         frame.to_csv(path, index=False)
-    found, expected = (driftline.audit(x, **{**QUICK, "period": "100 rows"}).headline for x in (given, frame))
+    found, expected = (driftline.audit(x, **{**QUICK, "period": "100 rows"}).gate_values for x in (given, frame))
     assert found == pytest.approx(expected, nan_ok=True)
     assert expected["rows"] == 400
 
@@ -116,7 +116,7 @@ def test_polars(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     frame = table("none", rows=400)
     found = driftline.audit(polars.from_pandas(frame), **{**QUICK, "period": "100 rows"})
-    assert found.headline == driftline.audit(frame, **{**QUICK, "period": "100 rows"}).headline
+    assert found.gate_values == driftline.audit(frame, **{**QUICK, "period": "100 rows"}).gate_values
 
 
 class Majority:
@@ -134,7 +134,7 @@ class Majority:
 
 def test_any_object_with_fit_and_predict() -> None:
     found = driftline.audit(table(rows=600), **{**QUICK, "model": Majority(), "period": "100 rows"})
-    assert 0.4 < found.headline["never"] < 0.6  # type: ignore[operator]
+    assert 0.4 < found.gate_values["never"] < 0.6  # type: ignore[operator]
 
 
 def test_estimators_and_pipelines_of_scikit_learn() -> None:
@@ -147,7 +147,7 @@ def test_estimators_and_pipelines_of_scikit_learn() -> None:
     tree = DecisionTreeClassifier(max_depth=4)
     for model in (tree, make_pipeline(encode, tree)):
         found = driftline.audit(table(rows=600), **{**QUICK, "model": model, "period": "100 rows"})
-        assert found.headline["never"] > 0.8  # type: ignore[operator]
+        assert found.gate_values["never"] > 0.8  # type: ignore[operator]
 
 
 def test_gaps_texts_dates_and_numbers_to_predict() -> None:
@@ -164,7 +164,7 @@ def test_gaps_texts_dates_and_numbers_to_predict() -> None:
         assert found.data.task == "number"
         assert found.policies is not None
         assert found.policies.results[0].mae is not None
-        assert found.headline["never"] > 0.8  # type: ignore[operator]
+        assert found.gate_values["never"] > 0.8  # type: ignore[operator]
         assert found.policies.results[0].mae < 0.5
     assert "1 rows have no 'y' yet" in found.data.notes[0]
 
@@ -173,9 +173,9 @@ def test_a_log_of_predictions() -> None:
     frame = table("concept", rows=1200)
     frame["said"] = np.where((frame["b"] > 0) == (frame["a"] < 1), "yes", "no")
     found = driftline.audit(frame, time="when", target="y", prediction="said", period="200 rows")
-    assert found.headline["first_own"] > 0.9  # type: ignore[operator]
-    assert found.headline["first_later"] < 0.5  # type: ignore[operator]
-    assert "tas" not in found.headline
+    assert found.gate_values["first_own"] > 0.9  # type: ignore[operator]
+    assert found.gate_values["first_later"] < 0.5  # type: ignore[operator]
+    assert "tas" not in found.gate_values
     assert "no model to retrain" in found.answers[3].text
     assert "Without new models to compare with" in found.answers[0].text
     assert found.shift is not None

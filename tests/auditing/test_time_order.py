@@ -42,7 +42,7 @@ def history(done: Replay, delay: int) -> list[Any]:
     known = POISONED - delay
     return [
         [answers for answers in done.answers[:POISONED]],
-        [k for k in done.log.retrained if k < known],
+        [k for k in done.log.retrained_at if k < known],
         [k for k in done.log.alarms if k < known],
         done.log.online_tas[: known - 1],
     ]

@@ -119,7 +119,7 @@ def test_kinds_that_cannot_be(tmp_path: Path) -> None:
         prepare(frame, {"shop": "numeric"})
     with pytest.raises(UserError, match=r"no feature column 'shp'\. Did you mean 'shop'"):
         prepare(frame, {"shp": "number"})
-    with pytest.raises(UserError, match=r"'y' is no feature.*--task"):
+    with pytest.raises(UserError, match=r"'y' is not a feature.*--task"):
         audit(stored("float64", tmp_path / "t.parquet"), columns={"y": "category"})
 
 
@@ -137,7 +137,7 @@ def test_a_decimal_target_is_a_number_and_so_are_its_logged_predictions(tmp_path
     pq.write_table(pa.table({"t": np.arange(ROWS), "x": NUMBERS, "y": y, "said": y}), path)
     found = audit(path, prediction="said")
     assert found.data.task == "number"
-    assert found.headline["first_own"] == 1.0
+    assert found.gate_values["first_own"] == 1.0
     assert table([], path=str(path), time="t", target="y").samples.y[:3].tolist() == NUMBERS[:3].tolist()
 
 

@@ -16,7 +16,7 @@ import pytest
 from driftline import registry
 from driftline.errors import UserError
 from driftline.exports import create, export
-from driftline.exports.rows import rows_of
+from driftline.exports.rows import run_rows
 from driftline.record import Run
 
 Make = Callable[..., Run]
@@ -42,7 +42,7 @@ def test_files_hold_the_rows_and_are_the_same_the_second_time(make_run: Make, tm
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     read = pd.read_csv if name == "csv" else pd.read_parquet
     frame = read(tmp_path / "out" / f"00aa.{name}")
-    assert frame["value"].tolist() == pytest.approx(rows_of(runs[0])["value"].tolist(), abs=0, rel=1e-15)
+    assert frame["value"].tolist() == pytest.approx(run_rows(runs[0])["value"].tolist(), abs=0, rel=1e-15)
     about = frame[["run", "benchmark", "data", "model", "method", "seed"]].drop_duplicates()
     assert about.astype(str).to_numpy().tolist() == [["00aa", "timeline", "digits", "linear", "ft(lr=0.1)", "3"]]
 

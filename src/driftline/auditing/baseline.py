@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from driftline.auditing.decay import measure_decay, measure_log_decay, scored
+from driftline.auditing.decay import measure_decay, measure_log_decay, with_scores
 from driftline.auditing.estimate import DRAWS, Estimate
 from driftline.auditing.table import AuditTable
 from driftline.metrics.intervals import resample_mean
@@ -69,7 +69,7 @@ def measure_baseline(table: AuditTable, probes: pd.DataFrame, delta: float) -> B
 
 def _above(table: AuditTable, probes: pd.DataFrame, trivial: pd.DataFrame) -> Estimate:
     """Return the mean over periods of how much better a model is than the baseline, paired by row."""
-    more = scored(table, probes)["correct"] - scored(table, trivial)["correct"]
+    more = with_scores(table, probes)["correct"] - with_scores(table, trivial)["correct"]
     own_period = probes["step"].map(dict(enumerate(table.names)))
     own = np.full(len(probes), True) if table.is_log else probes["probe"] == own_period
     parts = [part.to_numpy() for _, part in more[own].groupby(probes["probe"][own]) if np.isfinite(part).all()]

@@ -141,14 +141,14 @@ def logged_answers(table: AuditTable) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def scored(table: AuditTable, probes: pd.DataFrame) -> pd.DataFrame:
+def with_scores(table: AuditTable, probes: pd.DataFrame) -> pd.DataFrame:
     """Return probes whose `correct` averages to accuracy, or to R^2 for numbers."""
     return probes if table.is_classification else with_r2(probes)
 
 
 def measure_decay(table: AuditTable, probes: pd.DataFrame, delta: float) -> Decay:
     """Return the decay of models from their answers."""
-    columns = period_answers(scored(table, probes), table.names)
+    columns = period_answers(with_scores(table, probes), table.names)
     A, n = accuracy_matrix(columns)
     draws = resample(columns, DRAWS, table.seed.child("bootstrap").numpy())
     raw, raw_draws = A, draws  # cut at 0, the small held-out parts of the diagonal would look too good
@@ -240,7 +240,7 @@ def finite_mean(values: np.ndarray) -> np.ndarray:
 
 def measure_log_decay(table: AuditTable, probes: pd.DataFrame) -> LogDecay:
     """Return the decay of logged predictions: quality by period and drift horizon."""
-    by_period = scored(table, probes).groupby("probe", sort=False)["correct"]
+    by_period = with_scores(table, probes).groupby("probe", sort=False)["correct"]
     values = [by_period.get_group(name).to_numpy() for name in table.names]
     random = table.seed.child("bootstrap").numpy()
     means = np.maximum([part.mean() for part in values], 0)

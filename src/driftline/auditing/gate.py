@@ -1,4 +1,4 @@
-"""Conditions for `--fail-if`, such as "tas<0.9": comparisons of headline numbers. Nothing is evaluated as code."""
+"""Conditions for `--fail-if`, such as "tas<0.9": comparisons of numbers. Nothing is evaluated as code."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ class Recommendation:
 
     policy: str
     best: str
-    candidates: tuple[str, ...]
+    shortlist: tuple[str, ...]
+    """Policies that are not certainly worse than the best."""
     tolerance: float
     rule: str
 
@@ -127,7 +128,7 @@ def compare_policies(table: AuditTable, replays: Mapping[str, Replay]) -> tuple[
     replays = {**replays, TRIVIAL: Replay(constant_answers(table), PolicyLog((0,), 0, 0.0))}
     scores = {name: _scores_by_period(table, done.answers) for name, done in replays.items()}
     quality, draws, n = _resample(table, scores)
-    order = sorted(quality, key=lambda name: (name == TRIVIAL, -quality[name], replays[name].log.rows, name))
+    order = sorted(quality, key=lambda name: (name == TRIVIAL, -quality[name], replays[name].log.n_train_rows, name))
     curves = _curves(table, scores)
 
     def difference(a: str, b: str) -> Estimate:
@@ -140,9 +141,9 @@ def compare_policies(table: AuditTable, replays: Mapping[str, Replay]) -> tuple[
             behind=difference(order[0], name),
             gained=difference(name, NEVER),
             above_trivial=difference(name, TRIVIAL),
-            retrainings=len(replays[name].log.retrained) - 1,
-            retrained_after=tuple(table.names[k + table.delay] for k in replays[name].log.retrained),
-            rows=replays[name].log.rows,
+            retrainings=len(replays[name].log.retrained_at) - 1,
+            retrained_after=tuple(table.names[k + table.delay] for k in replays[name].log.retrained_at),
+            rows=replays[name].log.n_train_rows,
             seconds=round(replays[name].log.seconds, 3),
             mae=None if table.is_classification else _mean_absolute_error(table, replays[name].answers),
             online_tas=replays[name].log.online_tas,
@@ -218,7 +219,7 @@ def recommend_policy(results: Sequence[PolicyResult], tolerance: float = TOLERAN
     return Recommendation(
         policy=chosen.policy,
         best=results[0].policy,
-        candidates=tuple(result.policy for result in candidates),
+        shortlist=tuple(result.policy for result in candidates),
         tolerance=tolerance,
         rule="fewest rows trained on, among the policies whose loss to the best (paired 95% block-bootstrap interval) "
         f"is not certainly above {100 * tolerance:g} points",

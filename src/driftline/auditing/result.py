@@ -67,7 +67,7 @@ class AuditResult:
         )
 
     @property
-    def headline(self) -> dict[str, float | None]:
+    def gate_values(self) -> dict[str, float | None]:
         """The numbers that a gate can name; `_low` and `_high` are the ends of a 95 % interval. None: not known."""
         values: dict[str, float] = {"rows": self.data.rows, "periods": len(self.data.periods)}
         estimates = {f.name: getattr(self.decay, f.name) for f in fields(self.decay)}
@@ -87,16 +87,16 @@ class AuditResult:
 
     def fails(self, condition: str) -> bool:
         """Return whether a condition such as "tas<0.9" holds."""
-        return gate.fails(condition, self.headline)
+        return gate.fails(condition, self.gate_values)
 
     def describe(self, condition: str) -> str:
         """Return the numbers that a condition compares."""
-        return gate.describe(condition, self.headline)
+        return gate.describe(condition, self.gate_values)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers as audit.json has them."""
         parts = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-        return {"format": FORMAT, "headline": self.headline, **parts}
+        return {"format": FORMAT, "gate_values": self.gate_values, **parts}
 
     def html(self) -> str:
         """Return the report as one self-contained page."""
@@ -112,7 +112,7 @@ class AuditResult:
             write_json(Path(json), self.to_dict())
 
     def _card(self) -> dict[str, Any]:
-        return {"provenance": _plain(self.provenance), "data": _plain(self.data), "headline": self.headline}
+        return {"provenance": _plain(self.provenance), "data": _plain(self.data), "gate_values": self.gate_values}
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Finished runs in the formats of other tools, one file per sink.
+"""Finished runs in the formats of other tools, one file per exporter.
 
-A sink is registered as `@register("sink", NAME)`; to add one, add its file to this package.
+An exporter is registered as `@register("sink", NAME)`; to add one, add its file to this package.
 """
 
-from driftline.exports.base import Sink, create, export
+from driftline.exports.base import Exporter, create, export
 
-__all__ = ["Sink", "create", "export"]
+__all__ = ["Exporter", "create", "export"]

@@ -1,4 +1,4 @@
-"""Export of finished runs: every sink receives the same rows."""
+"""Export of finished runs: every exporter receives the same rows."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pandas as pd
 
 from driftline import registry
 from driftline.errors import UserError
-from driftline.exports.rows import rows_of
+from driftline.exports.rows import run_rows
 from driftline.record import Run
 
 
-class Sink(Protocol):
+class Exporter(Protocol):
     """A tool or file format to which runs are exported, one after another."""
 
     has_server: ClassVar[bool]
-    """Whether runs can be sent to a server; other sinks only write files."""
+    """Whether runs can be sent to a server; other exporters only write files."""
     view_command: ClassVar[str]
     """The command that shows what was written; {folder} is replaced by the output folder."""
 
@@ -32,23 +32,23 @@ class Sink(Protocol):
         """Finish the current run."""
 
 
-def create(name: str, folder: Path, online: bool = False) -> Sink:
-    """Return the sink with this name. It sends data to a server only if `online`."""
+def create(name: str, folder: Path, online: bool = False) -> Exporter:
+    """Return the exporter with this name. It sends data to a server only if `online`."""
     kind = registry.get("sink", name)
     if online and not kind.has_server:
         raise UserError(f"{name} has no server, it only writes files: omit --online")
-    sink: Sink = kind(folder, online)
-    return sink
+    exporter: Exporter = kind(folder, online)
+    return exporter
 
 
-def export(runs: Iterable[Run], sink: Sink) -> tuple[int, int]:
+def export(runs: Iterable[Run], exporter: Exporter) -> tuple[int, int]:
     """Export runs; return how many were written and how many were exported before."""
     written = existing = 0
     for run in {run.key: run for run in runs}.values():
-        if not sink.begin(run):
+        if not exporter.begin(run):
             existing += 1
             continue
-        sink.log(rows_of(run))
-        sink.end()
+        exporter.log(run_rows(run))
+        exporter.end()
         written += 1
     return written, existing

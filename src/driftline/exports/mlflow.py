@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from driftline.errors import MissingExtra, UserError
-from driftline.exports.rows import settings_of, title_of
+from driftline.exports.rows import flat_settings, run_title
 from driftline.record import Run
 from driftline.registry import register
 
@@ -48,7 +48,7 @@ class MLflow:
                 return False
             self._client.delete_run(existing.info.run_id)
         tags = {KEY: run.key, "method": run.method}
-        self._id = self._client.create_run(experiment, run_name=title_of(run), tags=tags).info.run_id
+        self._id = self._client.create_run(experiment, run_name=run_title(run), tags=tags).info.run_id
         self._describe(run)
         return True
 
@@ -76,7 +76,7 @@ class MLflow:
         from mlflow.entities import Param
 
         settings: list[Any] = [
-            Param(_valid_name(key), value[:MAX_PARAM_LENGTH]) for key, value in settings_of(run).items()
+            Param(_valid_name(key), value[:MAX_PARAM_LENGTH]) for key, value in flat_settings(run).items()
         ]
         for start in range(0, len(settings), PARAMS_PER_REQUEST):
             self._client.log_batch(self._id, params=settings[start : start + PARAMS_PER_REQUEST])

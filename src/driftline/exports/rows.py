@@ -1,4 +1,4 @@
-"""A run as rows, for all sinks.
+"""A run as rows, for all exporters.
 
     answers/correct           mean correctness of the answers of each step
     scores/METRIC             a metric at each time
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from driftline.record import Run
 
-KINDS: dict[str, Any] = {
+DTYPES: dict[str, Any] = {
     "name": "str",
     "step": "int64",
     "time": "str",
@@ -32,33 +32,33 @@ KINDS: dict[str, Any] = {
     "high": "float64",
     "n": "Int64",
 }
-COLUMNS = list(KINDS)
+COLUMNS = list(DTYPES)
 MAX_POINTS = 1000  # of a curve; longer ones are averaged over as many ranges of steps
-FINAL = ("final/", "compute/")
+FINAL_PREFIXES = ("final/", "compute/")
 """Prefixes of rows with one value per run, at step 0."""
 
 
-def rows_of(run: Run) -> pd.DataFrame:
+def run_rows(run: Run) -> pd.DataFrame:
     """Return all rows of a run, with the columns of `COLUMNS`."""
     parts = [_answers(run), *_scores(run), *_gauges(run), _compute(run)]
     frame = pd.concat([part.reindex(columns=COLUMNS) for part in parts if len(part)], ignore_index=True)
     frame = frame[np.isfinite(frame["value"].astype(float))].reset_index(drop=True)
-    return frame.astype(KINDS)
+    return frame.astype(DTYPES)
 
 
 def is_final(rows: pd.DataFrame) -> pd.Series:
     """Return which rows have one value per run."""
-    return rows["name"].str.startswith(FINAL)
+    return rows["name"].str.startswith(FINAL_PREFIXES)
 
 
-def settings_of(run: Run) -> dict[str, str]:
+def flat_settings(run: Run) -> dict[str, str]:
     """Return the settings of a run as flat texts such as `method.settings.lr`, with data fingerprint and version."""
     card = run.card
     identity = {"key": run.key, "label": run.method, "data.fingerprint": card["data"]["fingerprint"]}
     return {**_flat(card["run"]), **identity, "driftline": card["code"]["driftline"]}
 
 
-def title_of(run: Run) -> str:
+def run_title(run: Run) -> str:
     """Return the display name of a run."""
     return f"{run.method} seed {run.seed}"
 
@@ -97,10 +97,10 @@ def _scores(run: Run) -> Iterator[pd.DataFrame]:
     at = along["tau"].where(cells, along["time"]).astype(str)
     start = (" from " + along["time"].astype(str)).str.replace(" ", "/", n=1)
     name = "scores/" + along["metric"] + start.where(cells, "")
-    yield along.assign(name=name, step=_steps(at, _order(run)), time=at)
+    yield along.assign(name=name, step=_steps(at, _time_order(run)), time=at)
 
 
-def _order(run: Run) -> list[str]:
+def _time_order(run: Run) -> list[str]:
     """Return the times in order, if the card has them."""
     protocol = run.card["protocol"]
     times = protocol.get("periods") or protocol.get("steps") or []

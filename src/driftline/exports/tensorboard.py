@@ -14,7 +14,7 @@ import pandas as pd
 
 from driftline.atomic import disk_errors
 from driftline.errors import MissingExtra
-from driftline.exports.rows import settings_of, title_of
+from driftline.exports.rows import flat_settings, run_title
 from driftline.record import Run
 from driftline.registry import register
 
@@ -35,13 +35,13 @@ class TensorBoard:
         self._folder = folder
 
     def begin(self, run: Run) -> bool:
-        folder = self._folder / run.card["run"]["benchmark"] / _file_name(f"{title_of(run)} {run.key}")
+        folder = self._folder / run.card["run"]["benchmark"] / _file_name(f"{run_title(run)} {run.key}")
         with disk_errors(folder):
             for old in folder.glob("events.out.tfevents.*"):
                 old.unlink()
             self._writer = self._new_writer(str(folder))
         self._timestamp = (run.folder / "card.json").stat().st_mtime
-        self._add_text("settings", "\n".join(f"    {name}: {value}" for name, value in settings_of(run).items()))
+        self._add_text("settings", "\n".join(f"    {name}: {value}" for name, value in flat_settings(run).items()))
         self._add_text("card", "\n".join(f"    {line}" for line in json.dumps(run.card, indent=1).splitlines()))
         return True
 

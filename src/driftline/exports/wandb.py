@@ -13,7 +13,7 @@ import pandas as pd
 
 from driftline.atomic import disk_errors
 from driftline.errors import MissingExtra
-from driftline.exports.rows import is_final, settings_of, title_of
+from driftline.exports.rows import flat_settings, is_final, run_title
 from driftline.record import Run
 from driftline.registry import register
 
@@ -46,9 +46,9 @@ class WandB:
         self._wandb_run = self._wandb.init(
             project="driftline",
             id=run.key,
-            name=title_of(run),
+            name=run_title(run),
             group=run.card["run"]["benchmark"],
-            config=settings_of(run),
+            config=flat_settings(run),
             mode=self._mode,
             dir=str(self._folder),
             settings=settings,

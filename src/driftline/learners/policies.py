@@ -26,9 +26,9 @@ from driftline.types import Samples, join, take
 class PolicyLog:
     """What a policy did, and the signals by which it decided."""
 
-    retrained: tuple[int, ...]
+    retrained_at: tuple[int, ...]
     """The deliveries of labels, from 0, after which it trained a new model."""
-    rows: int
+    n_train_rows: int
     seconds: float
     alarms: tuple[int, ...] = ()
     """The deliveries of labels at which its detector fired."""

@@ -27,7 +27,7 @@ Note = Callable[..., None]
 
 
 @contextmanager
-def own_generators(modules: Iterable[str], except_in: CodeType) -> Iterator[set[str]]:
+def seeded_generators(modules: Iterable[str], except_in: CodeType) -> Iterator[set[str]]:
     """Collect the generators seeded in this context, except by a `Seed`, by a model, or in calls from `except_in`.
 
     `modules` are patched too, as they may have imported a generator by name.

@@ -22,7 +22,7 @@ def columns(samples: Samples) -> list[Any]:
     return [getattr(samples, column.name) for column in fields(samples)]
 
 
-def name_of(make: Any) -> str:
+def display_name(make: Any) -> str:
     """Return the name of a class, a function or a preset."""
     make = getattr(make, "func", make)
     return str(getattr(make, "__name__", make))

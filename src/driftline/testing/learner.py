@@ -20,9 +20,9 @@ from driftline.seeds import Seed
 from driftline.state import digest
 from driftline.testing.answers import check_answers
 from driftline.testing.fixtures import SHAPE, STEPS, TASK, samples, small_blocks, small_network
-from driftline.testing.generators import own_generators
-from driftline.testing.inspect import columns, global_seed, name_of, no_global_randomness
-from driftline.testing.online import check_in_turn
+from driftline.testing.generators import seeded_generators
+from driftline.testing.inspect import columns, display_name, global_seed, no_global_randomness
+from driftline.testing.online import check_one_by_one
 from driftline.testing.watched import AnswerLog, SameProbe, WatchedLearner, state_digests
 from driftline.types import Reveal, Step
 
@@ -57,10 +57,10 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
     standardizes its inputs or, if the method refuses both, one of named blocks; and, unless the method is for networks
     only, two scikit-learn estimators. A model that `prepare` refuses with a UserError is skipped.
     """
-    name = name_of(make)
+    name = display_name(make)
     accepted, refused = 0, []
     for make_model in _models(make()) if models is None else models:
-        check = ContractCheck(make, make_model, f"{name} with {name_of(make_model)}")
+        check = ContractCheck(make, make_model, f"{name} with {display_name(make_model)}")
         try:
             check.learner()
         except UserError as error:
@@ -104,7 +104,7 @@ class ContractCheck:
         self._answer_is_predict()
         self._draws_from_its_seed()  # before the other runs: it watches the run that they are compared with
         self._probes_do_not_matter()
-        check_in_turn(self.learner, self.steps[0].samples, self.name)
+        check_one_by_one(self.learner, self.steps[0].samples, self.name)
         for schedule in LABEL_SCHEDULES:
             self._same_each_time(schedule)
         for schedule in ("all labels at once", "labels two steps late"):
@@ -167,11 +167,11 @@ class ContractCheck:
         """Check that two seeds give different generators, if it creates any."""
         schedule, modules = "all labels at once", [base.__module__ for base in type(self.make()).__mro__]
         model = type(self).model.__code__
-        with own_generators(modules, except_in=model) as created:
+        with seeded_generators(modules, except_in=model) as created:
             self.expected(schedule)
         if not created:  # as almost always: no second run is needed
             return
-        with own_generators(modules, except_in=model) as other_created:
+        with seeded_generators(modules, except_in=model) as other_created:
             self.run(schedule, seed=5)
         fixed = ", ".join(sorted(created & other_created))
         assert not fixed, (

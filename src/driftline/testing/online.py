@@ -17,7 +17,7 @@ SCHEDULES: tuple[dict[str, float], ...] = ({}, {"delay": 3}, {"missing": 0.5})
 TOLERANCE = 1e-3  # the last digits of a network's scores depend on the batch size
 
 
-def check_in_turn(make: Callable[[], Learner], samples: Samples, name: str) -> None:
+def check_one_by_one(make: Callable[[], Learner], samples: Samples, name: str) -> None:
     """Check that an overridden `in_turn` answers as the base class does, which predicts one sample at a time."""
     if type(make()).in_turn is Learner.in_turn:
         return
