@@ -44,7 +44,7 @@ TYPES = {
     "model": ("torch.nn.Module", "sklearn.base.BaseEstimator", "driftline.models.estimator.Estimator"),
     "benchmark": ("driftline.benchmarks.base.Benchmark",),
     "metric": ("driftline.metrics.Metric",),
-    "sink": ("driftline.exports.Sink",),
+    "sink": ("driftline.exports.base.Exporter",),
     "pretraining": ("driftline.learners.trained.Trained",),
 }
 MADE_BY_FUNCTIONS = ("dataset", "model")

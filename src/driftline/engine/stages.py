@@ -27,7 +27,7 @@ from driftline.learners.base import Learner
 from driftline.learners.staged import Staged
 from driftline.learners.trained import Trained
 from driftline.models.estimator import Estimator
-from driftline.record import RUNTIME, Recorder, Run, seal
+from driftline.record import RUNTIME, FileRecorder, Run, seal
 from driftline.reveal import Revealing
 from driftline.rows import write_rows
 from driftline.seeds import Seed
@@ -198,7 +198,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     if isinstance(learner, Staged):
         learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, meter))
     work, final = store.work_folder(stage.key), store.work_folder(stage.key) / "final"
-    recorder = Recorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
+    recorder = FileRecorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
     benchmark = registry.get("benchmark", job.benchmark)()
     reveal = Revealing(dataset.task, benchmark.reveals, Seed(job.seed), **job.reveal.model_dump())
     parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}

@@ -14,9 +14,9 @@ which uses the steps there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial as fix
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from driftline.errors import UserError
 from driftline.metrics import metric
 from driftline.metrics.horizons import drift_horizon, stability_horizon
+from driftline.metrics.intervals import Column
 from driftline.metrics.steps import (
     PAPER,
     TOLERANCE,
@@ -37,6 +38,9 @@ from driftline.metrics.steps import (
     transfer_ratio,
     window,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "EvalFix",
@@ -185,6 +189,30 @@ def eval_fix(A: ArrayLike, split: int) -> EvalFix:
     if not 0 <= split < periods - 1:
         raise UserError(f"split {split} leaves no later period among {periods}: give 0 to {periods - 2}")
     return EvalFix(out_of_distribution(A)[..., split], worst_future(A)[..., split])
+
+
+def with_r2(probes: pd.DataFrame) -> pd.DataFrame:
+    """Return probes of a regression with `correct` replaced by values that average to the R^2 of their period.
+
+    R^2 of a period is 1 - mean(error^2) / variance, so each example counts 1 - error^2 / variance of its period.
+    """
+    variance = probes.drop_duplicates(["probe", "id"]).groupby("probe")["truth"].var(ddof=0).replace(0, np.nan)
+    squares = (probes["prediction"] - probes["truth"]) ** 2
+    return probes.assign(correct=1 - squares / probes["probe"].map(variance))
+
+
+def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[Column]:
+    """Return the correctness by model and example for each period, from probes with one row per answer."""
+    position = {name: k for k, name in enumerate(names)}
+    tau_of = probes["probe"].map(position).to_numpy()
+    columns = []
+    for tau in range(len(names)):
+        rows = probes[tau_of == tau]
+        ids, example = np.unique(rows["id"].to_numpy(), return_inverse=True)
+        grid = np.full((tau + 1, len(ids)), np.nan)
+        grid[rows["step"].to_numpy(), example] = rows["correct"].to_numpy()
+        columns.append(Column(later=grid[:tau], own=grid[tau]))
+    return columns
 
 
 def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:
