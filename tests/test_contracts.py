@@ -325,7 +325,7 @@ def test_a_method_for_networks_only_meets_no_estimator() -> None:
     met = []
 
     class OnlyNetworks(Learner):
-        networks_only: ClassVar[bool] = True
+        requires = "network"
 
         def prepare(self, model: Any, *args: Any) -> None:
             met.append(model)

@@ -32,8 +32,8 @@ class Diary:
         self.pages.append(("predict", int(x[0, 0])))
         return Answers(np.zeros(len(x), int))
 
-    def learn(self, x: Any, y: Any) -> None:
-        self.pages.append(("learn", int(x[0, 0])))
+    def receive(self, shown: Any) -> None:
+        self.pages.append(("learn", int(shown.x[0, 0])))
 
     def gauges(self) -> dict[str, float]:
         return {"size": 0.5}

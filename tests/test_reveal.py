@@ -37,6 +37,18 @@ def test_all_labels_at_once() -> None:
     assert shown.y.tolist() == [0, 1, 0, 1, 0, 1]
 
 
+def test_a_split_is_revealed_with_the_labels() -> None:
+    samples = Samples(np.arange(6.0)[:, None], np.arange(6) % 2, split=np.array([0, 0, 1, 0, 1, 1], np.int8))
+    shown = rule(budget=4, delay=1)
+    assert shown(Step(0, "0", samples), ZEROS) is None
+    late = shown(Step(1, "1", samples), ZEROS)
+    assert late is not None
+    assert late.split is not None
+    assert late.split.tolist() == samples.split[late.x[:, 0].astype(int)].tolist()
+    assert len(late) == 4
+    assert rule()(step(0), ZEROS).split is None
+
+
 def test_errors_only() -> None:
     shown = rule(Reveal.ERRORS)(step(0), ZEROS)
     assert (shown.x.ravel().tolist(), shown.y.tolist()) == ([1, 3, 5], [1, 1, 1])
@@ -54,7 +66,7 @@ def test_late_labels_come_whole_and_in_order_and_the_last_never() -> None:
     shown = [late(step(k), ZEROS) for k in range(4)]
     assert shown[:2] == [None, None]
     assert [s.x[0, 0] for s in shown[2:]] == [0, 10]
-    assert [k for k, _, _ in late.state()["waiting"]] == [2, 3]
+    assert [k for k, *_ in late.state()["waiting"]] == [2, 3]
 
 
 def test_late_errors_are_those_of_the_time_of_the_answer() -> None:

@@ -117,7 +117,10 @@ def test_settings_that_must_be_given_are_named_with_the_way_to_give_them() -> No
         given.jobs(default_model="logistic")
 
 
-@pytest.mark.parametrize(("setting", "said"), [("lr=-1", "ft.lr is 0 or more, not -1"), ("batch=0", "ft.batch is 1")])
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("lr=-1", "ft: 'lr' input should be greater than or equal to 0; got -1"), ("batch=0", "ft: 'batch'")],
+)
 def test_settings_out_of_range_are_refused_before_an_optimiser_sees_them(setting: str, said: str) -> None:
     content = {"benchmark": "timeline", "data": "digits", "methods": "ft"}
     given = spec.parse(spec.with_settings(content, [f"ft.{setting}"]))

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from driftline import state
-from driftline.models.inputs import as_targets
 from driftline.record import FileRecorder
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
-from driftline.tasks import NO_TOKEN, Classification, TextToText, mean_loss, outputs_of
+from driftline.tasks import NO_TOKEN, Classification, TextToText, mean_loss
 from driftline.texts import one_of
-from driftline.training.fit import descend, descend_in_parts, outputs
+from driftline.training.fit import descend, descend_in_parts
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Reveal, Samples, Step
 
 TASK = TextToText()
@@ -94,13 +94,15 @@ class Echo(nn.Module):
 
 def test_a_model_that_writes_is_led_and_asked_through_the_same_functions_as_any_other():
     echo, plain = Echo().train(), nn.Linear(2, 3)
-    assert TASK.decode(outputs(echo, ["a ", "b"])).prediction.tolist() == ["A", "B"]
+    assert TASK.decode(torch_model(echo).predict(["a ", "b"])).prediction.tolist() == ["A", "B"]
     assert echo.training
-    y = as_targets(np.array(["ab", "a"], dtype=object), echo)
-    np.testing.assert_allclose(TASK.loss(outputs_of(echo, torch.zeros(2, 1), y), y), [0.0002, 9.0002], atol=1e-4)
-    x, labels = torch.ones(2, 2), as_targets(np.array([1, 2]), plain)
+    y = torch_model(echo).targets(np.array(["ab", "a"], dtype=object))
+    np.testing.assert_allclose(
+        TASK.loss(torch_model(echo).training_outputs(torch.zeros(2, 1), y), y), [0.0002, 9.0002], atol=1e-4
+    )
+    x, labels = torch.ones(2, 2), torch_model(plain).targets(np.array([1, 2]))
     assert labels.tolist() == [1, 2]
-    assert torch.equal(outputs_of(plain, x, labels), plain(x))
+    assert torch.equal(torch_model(plain).training_outputs(x, labels), plain(x))
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 7, 100])

@@ -11,7 +11,6 @@ import inspect
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
@@ -20,7 +19,6 @@ from driftline import handed, models, registry
 from driftline.data import weights_file
 from driftline.errors import UserError, unknown
 from driftline.learners.base import Learner
-from driftline.learners.limits import USUAL, must_keep
 from driftline.types import Reveal
 from driftline.version import __version__
 
@@ -261,9 +259,6 @@ def filled(kind: str, choice: Choice) -> Choice:
         ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
         raise UserError(f"{kind} '{choice.name}' needs {', '.join(lacking)}: {ways}")
     settings = validated(schema, choice.settings, choice.name).model_dump(mode="json")
-    if kind in ("method", "pretraining"):
-        usual = {name: limit for name, limit in USUAL.items() if name in settings}
-        must_keep(choice.name, SimpleNamespace(**settings), usual)
     return Choice(name=choice.name, settings=settings)
 
 

@@ -56,7 +56,7 @@ def run(
             answers = learner.answer(step.samples.x)
             record.answered(step, answers)
             if (shown := reveal(step, answers)) is not None:
-                learner.learn(shown.x, shown.y)
+                learner.receive(shown)
         record.gauged(step, learner.gauges())
         for probe in probes.due(step):
             record.probed(step, probe, predict(probe.samples.x))

@@ -35,6 +35,9 @@ ROOMS = {
     "metric": "driftline.metrics",
     "sink": "driftline.exports",
     "pretraining": "driftline.learners",
+    "objective": "driftline.training",
+    "penalty": "driftline.training",
+    "measurement": "driftline.training",
 }
 # What a thing of each kind is: a subclass or an instance of one of these, or a function that returns one.
 TYPES = {
@@ -46,6 +49,9 @@ TYPES = {
     "metric": ("driftline.metrics.Metric",),
     "sink": ("driftline.exports.base.Exporter",),
     "pretraining": ("driftline.learners.trained.Trained",),
+    "objective": ("driftline.training.objectives.Objective",),
+    "penalty": ("driftline.training.penalties.Penalty",),
+    "measurement": ("driftline.training.measure.Measurement",),
 }
 MADE_BY_FUNCTIONS = ("dataset", "model")
 # Packages that a module may lack in a base install, and the extra that brings them.
@@ -187,7 +193,7 @@ def types_of(name: str, thing: Any) -> dict[str, Any]:
     """The types that a thing is annotated with: of its parameters, or its fields, and what it returns."""
     inner = inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing)
     try:
-        return typing.get_type_hints(inner)
+        return typing.get_type_hints(inner, include_extras=True)
     except (NameError, AttributeError, TypeError) as error:
         raise UserError(f"{name}: cannot read its type annotations: {error}") from error
 

@@ -17,6 +17,9 @@ from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Step, join, take
 
+Waiting = tuple[int, Any, np.ndarray, np.ndarray | None]
+"""Labels on their way: since which step, inputs, labels, and the split if there is one."""
+
 
 @dataclass
 class Shown:
@@ -26,6 +29,8 @@ class Shown:
     y: np.ndarray
     turns: Sequence[int] = ()
     """Of samples that come one by one: which they were, counted from the start of the stream."""
+    split: np.ndarray | None = None
+    """Which samples are for training and which for validation (`Samples.split`), where the benchmark decides it."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -68,7 +73,7 @@ class Revealing:
     delay: int = 0
     budget: int | None = None
     missing: float = 0.0
-    waiting: list[tuple[int, Any, np.ndarray]] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
     taken: int = 0
     """How many samples have come so far."""
     _given: list[Any] = field(default_factory=list, init=False, repr=False)
@@ -81,9 +86,14 @@ class Revealing:
         rows = self._rows(step, answers)
         self.taken += len(step.samples)
         if len(rows):
-            self.waiting.append((step.index, take(step.samples.x, rows), np.array(step.samples.y[rows])))
+            split = None if step.samples.split is None else step.samples.split[rows]
+            self.waiting.append((step.index, take(step.samples.x, rows), np.array(step.samples.y[rows]), split))
         due = self._due(step.index)
-        return Shown(join([x for _, x, _ in due]), np.concatenate([y for _, _, y in due])) if due else None
+        if not due:
+            return None
+        splits = [split for *_, split in due if split is not None]
+        known = np.concatenate(splits) if len(splits) == len(due) else None
+        return Shown(join([x for _, x, _, _ in due]), np.concatenate([y for _, _, y, _ in due]), split=known)
 
     def turns(self, step: Step) -> Turns:
         """The samples of a step one by one; a label is told only after its sample has been answered."""
@@ -105,10 +115,11 @@ class Revealing:
                 return Shown(take(x, slice(k, k + 1)), y[k : k + 1].copy(), (turn,)) if arriving[k] else None
             truth = y[k : k + 1].copy()
             if arriving[k] and (always or self._counts(prediction, truth)):
-                self.waiting.append((turn, take(x, np.array([k])), truth))
+                self.waiting.append((turn, take(x, np.array([k])), truth, None))
             if not self.waiting or not (due := self._due(turn)):
                 return None
-            return Shown(join([x for _, x, _ in due]), join([y for _, _, y in due]), [turn for turn, _, _ in due])
+            turns, inputs, labels, _ = zip(*due, strict=True)
+            return Shown(join(inputs), join(labels), list(turns))
 
         def tell_many(outputs: np.ndarray, hear: Any, held: tuple[Any, ...]) -> None:
             from driftline.compiled import in_order  # only now: a compiler takes long to import
@@ -153,7 +164,7 @@ class Revealing:
             return bool(self.task.correct(np.array([prediction]), y)[0] < 1)
         return self.level is Reveal.LABELS
 
-    def _due(self, now: int) -> list[tuple[int, Any, np.ndarray]]:
+    def _due(self, now: int) -> list[Waiting]:
         """What has waited long enough; it waits no more."""
         due = [entry for entry in self.waiting if entry[0] <= now - self.delay]
         self.waiting = self.waiting[len(due) :]

@@ -18,7 +18,6 @@ from pydantic import ConfigDict, Field, model_validator
 
 from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Contest, Strict, filled, learner_class, settings_model, validated
-from driftline.learners.staged import Staged
 from driftline.seeds import Seed, first_seeds
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -157,7 +156,7 @@ class Search(Strict):
 
     def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> dict[str, Any]:
         """The benchmark's options that final-valid sets: the values that methods which train in phases try."""
-        if not known or not any(issubclass(learner_class(method.name), Staged) for method in methods):
+        if not known or not any(learner_class(method.name).plans_fits for method in methods):
             who = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
             raise UserError(f"final-valid chooses between the fits of a phase, and {who}: use another rule")
         for name in ("trials", "seeds"):

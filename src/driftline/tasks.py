@@ -153,7 +153,7 @@ class Writer(Protocol):
     """What a network must offer, beside being one, to answer with texts of its own.
 
     Such a network needs the right answer to compute its loss, and writes token by token to give an answer. The rest of
-    the library sees neither: `outputs_of`, `models.inputs.as_tensor` and `as_targets`, and `training.fit` ask for it.
+    the library sees neither: `training.torch_model.TextGenerator` calls these.
     """
 
     def read(self, x: Any, y: Any) -> None:
@@ -170,12 +170,6 @@ class Writer(Protocol):
 
     def write(self, x: Any) -> np.ndarray:
         """An answer of its own for each text, as strings."""
-
-
-def outputs_of(model: Any, x: Tensor, y: Tensor) -> Tensor:
-    """Raw outputs to hold against targets: a model that writes is led along them, others never see them."""
-    outputs: Tensor = model.led(x, y) if hasattr(model, "led") else model(x)
-    return outputs
 
 
 def mean_loss(task: Task, outputs: Tensor, y: Tensor) -> Tensor:

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+TRAIN, VALIDATION = 0, 1
+"""The values of `Samples.split`."""
+
 
 class Reveal(enum.IntEnum):
     """How much of a step a learner is shown after it has answered, from least to most."""
@@ -51,9 +54,10 @@ def join(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs with their answers and, per sample, an id, a time and a group where these are known.
+    """Inputs with their answers and, per sample, an id, a time, a group and a split where these are known.
 
-    `x` is an array, a tensor, a list of strings or a table; `y` holds class indices, numbers or texts.
+    `x` is an array, a tensor, a list of strings or a table; `y` holds class indices, numbers or texts. `split` is TRAIN
+    or VALIDATION for samples that a benchmark divides itself; it is revealed with the labels.
 
     >>> few = Samples(x=np.array([[1.0], [2.0], [3.0]]), y=np.array([0, 1, 0]))[[0, 2]]
     >>> len(few), few.y.tolist(), few.id.tolist()
@@ -65,6 +69,7 @@ class Samples:
     id: np.ndarray = None  # type: ignore[assignment]  # filled in below: a sample always has one
     time: np.ndarray | None = None
     group: np.ndarray | None = None
+    split: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.id is None:

@@ -36,7 +36,7 @@ def test_numbers_equal_a_direct_computation(tmp_path: Path) -> None:
     model.fit(np.concatenate([p.x for p in timeline.shown[:3]]), np.concatenate([p.y for p in timeline.shown[:3]]))
 
     def right(samples: driftline.types.Samples) -> np.ndarray:
-        return model.outputs(samples.x).argmax(axis=1) == samples.y
+        return model.predict(samples.x).argmax(axis=1) == samples.y
 
     later = [right(timeline.everything(tau)).mean() for tau in range(3, 6)]
     found = scores(SPEC, tmp_path)

@@ -53,7 +53,7 @@ def reached(path: Path) -> float:
     frame = read_frame(path, time="t", target="y")
     model = on_rows(frame.inputs, "boosting", frame.task, frame.labels, Seed(0), as_given=frame.as_given)
     model.fit(frame.samples.x[:400], frame.samples.y[:400])
-    answers = frame.task.decode(model.outputs(frame.samples.x[400:]))
+    answers = frame.task.decode(model.predict(frame.samples.x[400:]))
     return float(frame.task.correct(answers.prediction, frame.samples.y[400:]).mean())
 
 

@@ -28,7 +28,7 @@ from driftline.models.blocks import weights
 from driftline.models.inputs import as_input, as_tensor
 from driftline.models.joint import JointNetwork
 from driftline.record import Record, Run
-from driftline.training.fit import outputs
+from driftline.training.torch_model import torch_model
 
 pytestmark = pytest.mark.xdist_group("revisit")  # what all its tests use is made once
 
@@ -115,13 +115,17 @@ def test_a_path_ends_in_the_very_networks(record: Record, method: str) -> None:
     visit = revisit(run_of(record, method))
     before, after = ends(visit)
     x = visit.test.x
-    assert not np.allclose(outputs(before, x), outputs(after, x), atol=1e-3)  # else this shows nothing
+    assert not np.allclose(
+        torch_model(before).predict(x), torch_model(after).predict(x), atol=1e-3
+    )  # else this shows nothing
     for s, network in ((0.0, before), (1.0, after)):
         found, _ = between(before, after, s)
         if method == LOW_RANK:  # the weights are the same, their place in memory is not
-            np.testing.assert_allclose(outputs(found, x), outputs(network, x), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                torch_model(found).predict(x), torch_model(network).predict(x), rtol=1e-4, atol=1e-5
+            )
         else:
-            np.testing.assert_array_equal(outputs(found, x), outputs(network, x))
+            np.testing.assert_array_equal(torch_model(found).predict(x), torch_model(network).predict(x))
 
 
 @pytest.mark.parametrize("method", ["seq-ft", "sft", "seq-ewc"])
@@ -144,7 +148,7 @@ def test_keeping_the_first_networks_batch_norm_would_show(record: Record) -> Non
     norms = {n for n, part in before.named_modules() if isinstance(part, nn.BatchNorm2d)}
     kept = {k: v for k, v in before.state_dict().items() if k.rpartition(".")[0] in norms}
     wrong.load_state_dict({**after.state_dict(), **kept})
-    assert np.abs(outputs(wrong, visit.test.x) - outputs(after, visit.test.x)).max() > 1e-3
+    assert np.abs(torch_model(wrong).predict(visit.test.x) - torch_model(after).predict(visit.test.x)).max() > 1e-3
 
 
 def test_scaling_a_side_modules_weights_would_not_remove_it(record: Record) -> None:
@@ -155,7 +159,7 @@ def test_scaling_a_side_modules_weights_would_not_remove_it(record: Record) -> N
         for layer in wrong.layers.values():
             for weight in weights(layer.steps[-1]).values():
                 weight.mul_(0)
-    assert np.abs(outputs(wrong, visit.test.x) - outputs(before, visit.test.x)).max() > 1e-3
+    assert np.abs(torch_model(wrong).predict(visit.test.x) - torch_model(before).predict(visit.test.x)).max() > 1e-3
 
 
 def test_half_of_a_side_module(record: Record) -> None:
@@ -167,7 +171,7 @@ def test_half_of_a_side_module(record: Record) -> None:
         h = found.standardise(x).expand(-1, 3, -1, -1)
         for layer in after.layers.values():
             h = layer.steps[0](h) + layer.steps[1](h) + 0.5 * layer.steps[2](h)
-    np.testing.assert_allclose(outputs(found, visit.test.x), h, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(torch_model(found).predict(visit.test.x), h, rtol=1e-4, atol=1e-5)
 
 
 def test_statistics_are_those_of_the_samples_given(record: Record) -> None:
@@ -215,7 +219,7 @@ def test_weights_and_activations_by_layer(record: Record) -> None:
     assert {name: len(w) for name, w in flat.items()} == {"conv1": 3 * 2 * 49, "layer1": 2 * 16 * 9, "fc": 17 * 3}
     assert layer_weights(revisit(run_of(record, "sst-1")).final) is None
     acts = activations(network, visit.test.x, batch=7)
-    np.testing.assert_allclose(acts["fc"], outputs(network, visit.test.x), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(acts["fc"], torch_model(network).predict(visit.test.x), rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         block = network.layers["layer1"](torch.as_tensor(acts["conv1"]).view(60, 2, 4, 4))
     np.testing.assert_allclose(acts["layer1"], block.flatten(1), rtol=1e-4, atol=1e-5)

@@ -85,11 +85,13 @@ class NoZeroGrad(AGEM):
     """Wild-Time's second release: gradients pile up over the steps."""
 
     def update(self, x: Tensor, y: Tensor) -> None:
-        self._piled = getattr(self, "_piled", 0) + gradient(self.loss(x, y), trainable(self.model))
+        self._piled = getattr(self, "_piled", 0) + gradient(self.batch_loss(x, y), trainable(self.model))
         recalled = self._piled
         if len(self.memory):
             old_x, old_y = self.memory.draw(self.batch)
-            recalled = gradient(self.loss(torch.from_numpy(old_x), torch.from_numpy(old_y)), trainable(self.model))
+            recalled = gradient(
+                self.batch_loss(torch.from_numpy(old_x), torch.from_numpy(old_y)), trainable(self.model)
+            )
         agem.descend_along(self.descent, trainable(self.model), project(self._piled, recalled))
 
 

@@ -116,7 +116,7 @@ def test_a_network_without_features_is_refused_before_it_runs() -> None:
 
 @pytest.mark.parametrize("bad", [{"groups": 0}, {"window": 0}])
 def test_senseless_settings_are_refused(bad: dict[str, int]) -> None:
-    with pytest.raises(UserError, match="1 or more"):
+    with pytest.raises(UserError, match="should be greater than or equal to 1"):
         taught(CoralT(**bad), [])
 
 

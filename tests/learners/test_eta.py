@@ -118,7 +118,7 @@ def test_the_defaults_are_those_of_the_study_and_depend_on_the_number_of_classes
         learner = EATA()
         learner.prepare(tiny(), Classification(tuple(str(k) for k in range(classes))))
         assert (learner._margin, learner._strength) == (margin, strength)
-        assert learner._sure == pytest.approx(0.4 * math.log(classes))
+        assert learner._entropy_threshold == pytest.approx(0.4 * math.log(classes))
     assert 0.4 * math.log(1000) == pytest.approx(2.763, abs=5e-4)
 
 
@@ -202,7 +202,7 @@ def test_with_strength_0_eata_is_eta() -> None:
 
 
 def test_fisher_needs_an_image() -> None:
-    with pytest.raises(UserError, match="without a pull it is eta"):
+    with pytest.raises(UserError, match="fisher_images=0"):
         ready(EATA(fisher_images=0))
 
 

@@ -62,8 +62,8 @@ class StaleAnchor(EWC):
 
 
 class NoHalf(EWC):
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        return 2 * super().loss(x, y) - FineTune.loss(self, x, y)  # type: ignore[arg-type]
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        return 2 * super().loss(outputs, y) - FineTune.loss(self, outputs, y)  # type: ignore[arg-type]
 
 
 class NoDecay(EWC):

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 from driftline import registry
 from driftline.errors import UserError
-from driftline.learners import refining
-from driftline.learners.refining import Offline, Refine
+from driftline.learners import refinement
+from driftline.learners.mir import MIR
+from driftline.learners.offline import Offline
+from driftline.learners.refinement import Refinement
 from driftline.seeds import Seed
 from driftline.tasks import Regression
 from driftline.testing import check_learner
@@ -51,23 +53,23 @@ def check_three_lessons(kind: Any, penalty: Any) -> None:
     assert learner.model.w.item() == pytest.approx(expected(penalty), rel=1e-5)
 
 
-class Halved(Refine):
-    def held(self, anchor: Tensor) -> Tensor:
-        return super().held(anchor) / 2
+class Halved(Refinement):
+    def penalty_term(self, anchor: Tensor) -> Tensor:
+        return super().penalty_term(anchor) / 2
 
 
-class AnchoredAtTheStart(Refine):
+class AnchoredAtTheStart(Refinement):
     def weights(self) -> Tensor:
         self._first = getattr(self, "_first", super().weights())
         return self._first
 
 
-class DecayTwice(Refine):
-    def held(self, anchor: Tensor) -> Tensor:
-        return self.decay * super().held(anchor)
+class DecayTwice(Refinement):
+    def penalty_term(self, anchor: Tensor) -> Tensor:
+        return self.decay * super().penalty_term(anchor)
 
 
-class PenaltyFromTheStart(Refine):
+class PenaltyFromTheStart(Refinement):
     """The upstream weights count as if every one were important."""
 
     def prepare(self, *args: Any) -> None:
@@ -77,7 +79,7 @@ class PenaltyFromTheStart(Refine):
 
 @pytest.mark.parametrize("penalty", ["none", "l2", "ewc"])
 def test_three_lessons_by_hand(penalty: str) -> None:
-    check_three_lessons(Refine, penalty)
+    check_three_lessons(Refinement, penalty)
 
 
 @pytest.mark.parametrize(
@@ -97,21 +99,21 @@ def test_a_wrong_penalty_would_be_noticed(wrong: Any, penalty: str) -> None:
 
 
 def test_the_worked_l2_penalty() -> None:
-    learner = prepared(Refine(penalty="l2", strength=10.0), Unit(0.1, -0.2))
-    assert learner.held(torch.zeros(2)).item() == pytest.approx(0.5)
+    learner = prepared(Refinement(penalty="l2", strength=10.0), Unit(0.1, -0.2))
+    assert learner.penalty_term(torch.zeros(2)).item() == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(("decay", "running", "half"), [(0.9, [1.4, 1.8], 0.043), (1.0, [1.5, 2.0], 0.0475)])
 def test_the_worked_fisher(decay: float, running: list[float], half: float, monkeypatch: pytest.MonkeyPatch) -> None:
     found = iter([torch.tensor([1.0, 2.0]), torch.tensor([0.5, 0.0])])
-    monkeypatch.setattr(refining, "fisher", lambda *args, **how: next(found))
-    learner = prepared(Refine(penalty="ewc", strength=5.0, decay=decay), Unit(0.0, 0.0))
+    monkeypatch.setattr(refinement, "fisher", lambda *args, **how: next(found))
+    learner = prepared(Refinement(penalty="ewc", strength=5.0, decay=decay), Unit(0.0, 0.0))
     for _ in range(2):
         learner.learn(np.ones((2, 2), np.float32), np.array([0, 1]))
     assert learner.importance.tolist() == pytest.approx(running)
     away = learner.anchor - torch.tensor([0.1, 0.2])
-    assert learner.held(away).item() == pytest.approx(5 * half, rel=1e-5)
-    assert learner.held(learner.anchor).item() == 0  # the anchor is where the last lesson ended
+    assert learner.penalty_term(away).item() == pytest.approx(5 * half, rel=1e-5)
+    assert learner.penalty_term(learner.anchor).item() == 0  # the anchor is where the last lesson ended
 
 
 def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
@@ -124,7 +126,7 @@ def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in ("cft", "offline", "online-l2")])
 def test_the_first_lesson_is_fine_tuning_and_the_second_is_not(name: str) -> None:
     make = partial(registry.get("method", name), epochs=1, **({"strength": 0.0} if "l2" in name else {}))
-    one, two = (taught(Refine(epochs=1), n, samples(9)) for n in (1, 2))
+    one, two = (taught(Refinement(epochs=1), n, samples(9)) for n in (1, 2))
     assert weights(taught(make(), 1, samples(9))) == weights(one)
     assert weights(taught(make(), 2, samples(9))) != weights(two)
     if name == "online-ewc":
@@ -132,18 +134,18 @@ def test_the_first_lesson_is_fine_tuning_and_the_second_is_not(name: str) -> Non
 
 
 def test_one_optimiser_serves_the_stream() -> None:
-    learner = taught(Refine(epochs=2), 3)
+    learner = taught(Refinement(epochs=2), 3)
     steps = {entry["step"].item() for entry in learner.descent.state.values()}
     assert steps == {3 * 2 * 3.0}  # 18 samples are three batches: 8, 8 and 2
 
 
 def test_gradients_are_cut_to_length() -> None:
     for clip, most in ((0.01, 0.01), (None, math.inf)):
-        learner = prepared(Refine(clip=clip, epochs=1, lr=1.0, optimizer="sgd"), Unit(0.0, 0.0))
+        learner = prepared(Refinement(clip=clip, epochs=1, lr=1.0, optimizer="sgd"), Unit(0.0, 0.0))
         learner.learn(np.full((2, 2), 5, np.float32), np.ones(2, int))
         moved = flat(trainable(learner.model)).norm().item()
         assert moved == pytest.approx(min(most, 2.5 * math.sqrt(2)), rel=1e-3)
-    learner = prepared(Refine(clip=0.01, epochs=1), Unit(0.0))
+    learner = prepared(Refinement(clip=0.01, epochs=1), Unit(0.0))
     learner.learn(np.zeros((2, 1), np.float32), np.ones(2, int))  # no gradient at all
     assert learner.model.w.item() == 0
 
@@ -152,7 +154,7 @@ def test_numbers_are_refined_too() -> None:
     line = nn.Linear(1, 1)
     for weight in line.parameters():
         nn.init.zeros_(weight)
-    learner = prepared(Refine(replay="mir", penalty="ewc", strength=0.01, lr=0.1), line, task=Regression())
+    learner = prepared(MIR(penalty="ewc", strength=0.01, lr=0.1), line, task=Regression())
     for _ in range(6):
         learner.learn(column([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
     assert learner.predict(column([2.0])).prediction.item() == pytest.approx(4.0, abs=0.5)
@@ -185,21 +187,21 @@ def test_every_preset_is_registered_and_refuses_estimators(name: str) -> None:
 
 @pytest.mark.parametrize("how", [{"tuning": "two-stage", "every": 2, "clip": 0.5}, {"neighbours": 2}])
 def test_what_no_preset_tries_keeps_the_contract(how: dict[str, Any]) -> None:
-    check_learner(partial(Refine, replay="mir", penalty="ewc", updates=2, **how), models=[small_network])
+    check_learner(partial(MIR, penalty="ewc", updates=2, **how), models=[small_network])
 
 
 @pytest.mark.parametrize(
     ("how", "sentence"),
     [
-        ({"replay": "mri"}, "no replay 'mri'. Did you mean 'mir'"),
-        ({"penalty": "l3"}, "no penalty 'l3'"),
-        ({"every": 0}, "every=0: replay needs 1 or more"),
-        ({"epochs": 0}, "epochs=0: refining needs 1 or more"),
-        ({"upstream_share": 1.5}, "a share lies between 0 and 1"),
-        ({"strength": -1.0}, "neither can be negative"),
+        ({"ranking": "mri"}, "ranking=mri: should be 'mir', 'maxloss'"),
+        ({"penalty": "l3"}, "penalty=l3: should be 'none', 'l2' or 'ewc'"),
+        ({"every": 0}, "every=0: should be greater than or equal to 1"),
+        ({"epochs": 0}, "epochs=0: should be greater than or equal to 1"),
+        ({"upstream_share": 1.5}, "upstream_share=1.5: should be less than or equal to 1"),
+        ({"strength": -1.0}, "strength=-1.0: should be greater than or equal to 0"),
         ({"clip": 0.0}, "clip=0.0"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(how: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        Refine(**how).prepare(Unit(0.1), TWO)
+        MIR(**how).prepare(Unit(0.1), TWO)

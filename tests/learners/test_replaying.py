@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from torch import nn
 
 from driftline import models, state
-from driftline.learners.refining import Refine
+from driftline.learners.er import ER
+from driftline.learners.mir import MIR
+from driftline.learners.refinement import Refinement
 from driftline.seeds import Seed
 from driftline.tasks import TextToText
 from driftline.testing import digest
@@ -24,15 +27,23 @@ from .unit import Unit, column, prepared, slopes, weights
 LR = 0.3
 
 
-class Noted(Refine):
-    """Notes what it is trained on, and is not."""
+class Notes:
+    """Notes what it would be trained on."""
 
     def prepare(self, *args: Any) -> None:
-        super().prepare(*args)
+        super().prepare(*args)  # type: ignore[misc]
         self._noted: list[np.ndarray] = []
 
     def refine(self, x: Any, y: Any, seed: Seed) -> None:
         self._noted.append(np.asarray(x)[:, 0].astype(int))
+
+
+class Noted(Notes, MIR):
+    pass
+
+
+class NotedER(Notes, ER):
+    pass
 
 
 UPSTREAM = Samples(-column([*range(1, 41)]), np.zeros(40, int))  # upstream inputs are negative, errors positive
@@ -40,7 +51,7 @@ UPSTREAM = Samples(-column([*range(1, 41)]), np.zeros(40, int))  # upstream inpu
 
 def replayed(lessons: int, upstream: Samples | None = UPSTREAM, **how: Any) -> list[tuple[int, int, int]]:
     """How many errors, upstream samples and old errors each lesson trains on; lessons of five errors."""
-    learner = prepared(Noted(**{"replay": "er", **how}), Unit(0.1), upstream)
+    learner = prepared((Noted if "ranking" in how else NotedER)(**how), Unit(0.1), upstream)
     for k in range(lessons):
         learner.learn(column([*range(100 * k + 1, 100 * k + 6)]), np.ones(5, int))
     found = []
@@ -59,24 +70,23 @@ def test_the_schedule_and_the_quotas() -> None:
     assert replayed(3, upstream_share=1.0)[-1] == (5, 32, 0)
     assert replayed(3, size=8, upstream_share=0.25)[-1] == (5, 2, 6)
     assert replayed(3, upstream=UPSTREAM[:3])[-1] == (5, 3, 10)
-    assert replayed(3, replay="none") == [(5, 0, 0)] * 3
 
 
-@pytest.mark.parametrize("replay", ["mir", "maxloss", "reverse", "before-loss"])
-def test_rankings_choose_among_candidates(replay: str) -> None:
-    assert replayed(5, replay=replay)[-2:] == [(5, 16, 15), (5, 16, 16)]
-    assert replayed(5, replay=replay, candidates=7)[-1] == (5, 7, 7)
+@pytest.mark.parametrize("ranking", ["mir", "maxloss", "reverse", "before-loss"])
+def test_rankings_choose_among_candidates(ranking: str) -> None:
+    assert replayed(5, ranking=ranking)[-2:] == [(5, 16, 15), (5, 16, 16)]
+    assert replayed(5, ranking=ranking, candidates=7)[-1] == (5, 7, 7)
 
 
 def test_every_replay_draws_anew() -> None:
-    learner = prepared(Noted(replay="er", size=6, upstream_share=1.0), Unit(0.1), UPSTREAM)
+    learner = prepared(NotedER(size=6, upstream_share=1.0), Unit(0.1), UPSTREAM)
     for k in range(3):
         learner.learn(column([k + 1.0]), np.ones(1, int))
     assert set(learner._noted[1]) != set(learner._noted[2])
 
 
 def test_an_error_that_comes_again_is_remembered_once() -> None:
-    learner = prepared(Noted(replay="er"), Unit(0.1))
+    learner = prepared(NotedER(), Unit(0.1))
     for y in (0, 1):
         learner.learn(column([3.0, 4.0]), np.array([y, y]))
     assert learner.memory.x[:, 0].tolist() == [3, 4]
@@ -85,7 +95,7 @@ def test_an_error_that_comes_again_is_remembered_once() -> None:
 
 def test_two_stages_repeat_first_and_mixed_tuning_repeats_at_once() -> None:
     def order(tuning: Any) -> list[list[int]]:
-        learner = prepared(Noted(replay="er", upstream_share=0.0, tuning=tuning), Unit(0.1))
+        learner = prepared(NotedER(upstream_share=0.0, tuning=tuning), Unit(0.1))
         learner.learn(column([1.0]), np.ones(1, int))
         learner.learn(column([2.0]), np.ones(1, int))
         return [x.tolist() for x in learner._noted]
@@ -95,7 +105,7 @@ def test_two_stages_repeat_first_and_mixed_tuning_repeats_at_once() -> None:
 
 
 def test_two_stages_by_hand() -> None:
-    learner = prepared(Refine(replay="er", tuning="two-stage", lr=LR, epochs=1, optimizer="sgd"), Unit(0.2))
+    learner = prepared(ER(tuning="two-stage", lr=LR, epochs=1, optimizer="sgd"), Unit(0.2))
     w = 0.2
     for x, y in ((1.5, 1), (2.0, 0)):
         learner.learn(column([x]), np.array([y]))
@@ -111,38 +121,36 @@ SECOND = np.array([[2, 0]], np.float32), np.array([0])
 
 
 def check_interference(kind: Any) -> None:
-    learner = prepared(
-        kind(replay="mir", lr=0.1, epochs=1, optimizer="sgd", size=1, upstream_share=0.0), Unit(0.3, 0.3)
-    )
+    learner = prepared(kind(lr=0.1, epochs=1, optimizer="sgd", size=1, upstream_share=0.0), Unit(0.3, 0.3))
     learner.learn(*FIRST)
     before = weights(learner)
-    ((x, _),) = learner.recall(*SECOND, Seed(0))
+    ((x, _),) = learner.replayed(*SECOND, Seed(0))
     assert weights(learner) == before
     assert x.tolist() == [[1, 0]]
 
 
-class Lagged(Refine):
+class Lagged(MIR):
     """As the reference code: the virtual model is trained on the lesson before."""
 
     def virtual(self, x: Any, y: Any, seed: Seed) -> nn.Module:
         return super().virtual(*FIRST, seed)
 
 
-class Upside(Refine):
+class Upside(MIR):
     def first(self, *args: Any) -> np.ndarray:
-        self.replay = "reverse"
+        self.ranking = "reverse"
         return super().first(*args)
 
 
 def test_mir_repeats_what_the_present_errors_would_harm() -> None:
-    check_interference(Refine)
+    check_interference(MIR)
     for wrong in (Lagged, Upside):
         with pytest.raises(AssertionError):
             check_interference(wrong)
 
 
 def test_the_virtual_model_by_hand() -> None:
-    learner = prepared(Refine(replay="mir", lr=0.1, optimizer="sgd", virtual_epochs=2), Unit(0.3))
+    learner = prepared(MIR(lr=0.1, optimizer="sgd", virtual_epochs=2), Unit(0.3))
     x, y = np.array([1.5, -0.5]), np.array([0, 1])
     for lr in (None, 0.4):
         learner.virtual_lr, w = lr, 0.3
@@ -154,16 +162,16 @@ def test_the_virtual_model_by_hand() -> None:
 
 
 def test_the_present_loss_needs_no_virtual_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Refine, "virtual", lambda *args: pytest.fail("not needed"))
-    for replay in ("before-loss", "er"):
-        learner = prepared(Refine(replay=replay, epochs=1), small_network((8, 8, 1), 3, Seed(5)), task=TASK)
+    monkeypatch.setattr(MIR, "virtual", lambda *args: pytest.fail("not needed"))
+    for make in (ER, partial(MIR, ranking="before-loss")):
+        learner = prepared(make(epochs=1), small_network((8, 8, 1), 3, Seed(5)), task=TASK)
         for k in range(2):
             learner.learn(samples(k).x, samples(k).y)
 
 
 def test_all_compute_is_counted() -> None:
     upstream = Samples(np.ones((20, 4), np.float32), np.zeros(20, int))
-    learner = Refine(replay="mir", epochs=2, virtual_epochs=1, size=16, candidates=10)
+    learner = MIR(epochs=2, virtual_epochs=1, size=16, candidates=10)
     network, meter = nn.Linear(4, 3, bias=False), Meter()
     meter.attach(network)
     prepared(learner, network, upstream)
@@ -190,17 +198,17 @@ TEXTS = [
 PLACES = np.array([one_of([text.split()[-2], f"in {text.split()[-2]}"]) for text in TEXTS], dtype=object)
 
 
-def writer(**how: Any) -> Any:
+def writer(make: Any = Refinement, **how: Any) -> Any:
     model = models.build("small-bart", (), 0, Seed(0), width=32, layers=1, pieces=300)
     upstream = Samples(TEXTS[:2], PLACES[:2])
     model.read(upstream.x, TextToText().targets(upstream.y))
-    return prepared(Refine(**{"lr": 3e-3, "epochs": 2, **how}), model, upstream, TextToText())
+    return prepared(make(**{"lr": 3e-3, "epochs": 2, **how}), model, upstream, TextToText())
 
 
 def test_texts_are_refined_and_survive_a_checkpoint(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    how: dict[str, Any] = {"replay": "mir", "penalty": "ewc", "neighbours": 1}
-    whole, resumed = writer(**how), writer(**how)
+    how: dict[str, Any] = {"penalty": "ewc", "neighbours": 1}
+    whole, resumed = writer(MIR, **how), writer(MIR, **how)
     whole.learn(TEXTS[2:4], PLACES[2:4])
     state.save(whole.state(), tmp_path / "state")
     resumed.restore(state.load(tmp_path / "state"))

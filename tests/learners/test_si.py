@@ -81,7 +81,7 @@ class EndPoints(SI):
 
     def update(self, x: Tensor, y: Tensor) -> None:
         self.path.zero_()
-        slope = gradient(self.loss(x, y), trainable(self.model))
+        slope = gradient(self.batch_loss(x, y), trainable(self.model))
         super().update(x, y)
         self.path = -slope * (self._theta() - self.anchor)
 
@@ -89,7 +89,7 @@ class EndPoints(SI):
 class PenaltyInTheGradient(SI):
     def update(self, x: Tensor, y: Tensor) -> None:
         weights, before = trainable(self.model), self._theta()
-        slope = gradient(self.loss(x, y), weights) + 2 * self.strength * self.omega * (before - self.anchor)
+        slope = gradient(self.batch_loss(x, y), weights) + 2 * self.strength * self.omega * (before - self.anchor)
         descend_along(self.descent, weights, slope)
         self.path -= slope * (self._theta() - before)
 
@@ -164,5 +164,5 @@ def test_without_strength_it_is_fine_tuning() -> None:
 
 
 def test_no_damping_is_refused() -> None:
-    with pytest.raises(UserError, match="damping is 0"):
+    with pytest.raises(UserError, match="damping=0"):
         taught(SI(damping=0.0), [])

@@ -23,7 +23,7 @@ from driftline.models.inputs import initialised
 from driftline.models.res import ResFamily
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.training.attempt import Lesson, attempt
+from driftline.training.attempt import FitRun, Lesson
 from driftline.training.layers import stages
 from driftline.training.penalties import fisher
 from driftline.training.trials import Selection, Trial, needed
@@ -68,7 +68,9 @@ def planned(name: str, selection: Selection | None = None) -> list[Trial]:
 
 
 def phases(name: str, budget: Any) -> Counter[tuple[tuple[int, ...], str]]:
-    return Counter((trial.train, trial.objective) for trial in planned(name, Selection(budget=budget)))
+    return Counter(
+        (trial.train, (trial.measurement or trial.objective).name) for trial in planned(name, Selection(budget=budget))
+    )
 
 
 PAST, ALL = (0, 1, 2), (0, 1, 2, 3)
@@ -130,8 +132,8 @@ def test_pooled_methods_are_chosen_at_the_final_step_alone() -> None:
 def test_ewc_has_its_penalty_in_place_of_weight_decay() -> None:
     trials = [trial for trial in planned("seq-ewc") if trial.trains and trial.train != (0,)]
     assert {trial.weight_decay for trial in trials} == {0.0}
-    assert {trial.strength for trial in trials} == set(Selection.fisher)
-    assert {trial.pull for trial in trials} == {"fisher-all"}
+    assert {trial.penalty.weight for trial in trials} == set(Selection.fisher)
+    assert {trial.penalty.name for trial in trials} == {"fisher-all"}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def test_search_tries_every_set_of_layers() -> None:
 def test_surgical_tuning_orders_layers_by_what_it_measured() -> None:
     learner = taught(Tuned(layers="rgn"))
     trials = list(needed(learner.plan(STEPS)))
-    measured = next(trial for trial in trials if trial.objective == "rgn")
+    measured = next(trial for trial in trials if trial.measurement and trial.measurement.name == "rgn")
     outcome = learner.outcomes[measured.key]
     scores = outcome["layer_scores"]
     assert outcome["order"] == sorted(scores, key=scores.__getitem__, reverse=True)
@@ -215,7 +217,7 @@ def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() ->
     assert not same_answers(fine, taught(Tuned(), selection=selection))
     anchored = taught(Tuned(pull="l2", afresh=True), selection=selection)
     tuned = [trial for trial in needed(anchored.plan(STEPS)) if trial.train == (3,)]
-    assert {(trial.weight_decay, trial.strength) for trial in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
+    assert {(trial.weight_decay, trial.penalty.weight) for trial in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
 
 
 def test_staged_tuning_is_pulled_to_the_model_before_the_lesson() -> None:
@@ -225,7 +227,7 @@ def test_staged_tuning_is_pulled_to_the_model_before_the_lesson() -> None:
     assert winner.start is not None
     probe = learner.chosen(winner.start)
     past = learner.outcome(learner.chosen(probe.start))  # type: ignore[arg-type]
-    held_to = learner.outcome(winner)["held_to"]
+    held_to = learner.outcome(winner)["start_weights"]
     assert all(torch.equal(held_to[name], past["weights"][name]) for name in past["weights"])
 
 
@@ -233,14 +235,14 @@ def test_measured_layers_are_pulled_to_the_step_before_and_not_to_the_first() ->
     learner = taught(InTurn(layers="rgn", pull="l2"))
     winner = learner.chosen(learner.plan(STEPS).best)
     before = learner.outcome(learner.chosen(winner.start))  # type: ignore[arg-type]
-    held_to = learner.outcome(winner)["held_to"]
+    held_to = learner.outcome(winner)["start_weights"]
     assert all(torch.equal(held_to[name], before["weights"][name]) for name in held_to)
 
 
 def test_the_same_budget_is_never_exceeded_by_a_grid() -> None:
     small = Selection(lr=(1e-3, 3e-4), weight_decay=(1e-4,), dropout=(0.0,))
     for name in ("seq-ewc", "st-1", "sst-1", "jm", "jst-1", "sft", "lp-ft"):
-        counts = Counter((t.train, t.layers, t.objective) for t in planned(name, small) if t.trains)
+        counts = Counter((t.train, t.layers, t.objective.name) for t in planned(name, small) if t.trains)
         assert set(counts.values()) == {2}, name
 
 
@@ -253,12 +255,12 @@ def test_schedules_hold_for_side_modules_too() -> None:
 def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
     for pull, kept in (("fisher-all", 3), ("fisher", 1)):
         learner = taught(InTurn(pull=pull))
-        trials = [trial for trial in needed(learner.plan(STEPS)) if trial.objective == "fisher"]
+        trials = [trial for trial in needed(learner.plan(STEPS)) if trial.measurement]
         assert [trial.train for trial in trials] == [(0,), (1,), (2,)]
         sums = []
         for trial in trials:
             network = learner.network_of(trial.start)
-            shown = Lesson.of(*learner.lessons[trial.train[0]], 0.2)
+            shown = Lesson.of(*learner.lessons[trial.train[0]])
             alone = fisher(network, TASK, shown.train_x, shown.train_y, labels="empirical", seed=learner.seed)
             sums.append(alone)
         found = learner.outcomes[trials[-1].key]["importance"]
@@ -364,8 +366,8 @@ def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: 
     learner = prepared(Jointly(), selection=selection, width=2)
     (trial,) = learner.plan(STEPS).trials
     network = learner.beginning(trial)
-    shown = {t: Lesson.of(x, y, 0.2) for t, (x, y) in enumerate(lessons())}
-    attempt(trial, network, {}, shown, TASK, selection, Seed(1))
+    shown = {t: Lesson.of(x, y) for t, (x, y) in enumerate(lessons())}
+    FitRun(trial, network, {}, shown, TASK, selection, Seed(1)).run()
     with torch.no_grad():
         pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent(step)]
         apart = sum((a - b).square().sum() for a, b in pairs) / sum(a.square().sum() for a, _ in pairs)
@@ -390,11 +392,11 @@ def test_settings_that_mean_nothing_together_are_refused() -> None:
     with pytest.raises(UserError, match="structure=side-1"):
         Tuned(structure="side-1", layers="fc")
     with pytest.raises(UserError, match="beam"):
-        InTurn(beam=0)
+        prepared(InTurn(beam=0))
     with pytest.raises(UserError, match="afresh"):
         Tuned(afresh=True)
-    with pytest.raises(UserError, match="reward"):
-        Tuned(penalty=-1.0)
+    with pytest.raises(UserError, match=r"penalty=-1\.0: should be greater than or equal to 0"):
+        prepared(Tuned(penalty=-1.0))
     with pytest.raises(UserError, match="use sft"):
         prepared(Tuned(layers="fc:all:all")).plan(STEPS)
 

@@ -300,7 +300,7 @@ def test_rhythms(rhythm: Any, expected: list[int]) -> None:
 
 
 def test_numbers_are_refused() -> None:
-    with pytest.raises(UserError, match="one of several classes"):
+    with pytest.raises(UserError, match="needs a classification task"):
         ready(StandardTraining(), task=Regression())
 
 

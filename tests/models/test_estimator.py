@@ -17,7 +17,7 @@ TASK = Classification(("a", "b", "c"))
 
 
 def scores(model: object, x: np.ndarray = X) -> np.ndarray:
-    return TASK.decode(model.outputs(x)).scores
+    return TASK.decode(model.predict(x)).scores
 
 
 @pytest.mark.parametrize("name", ["logistic", "forest", "boosting", "naive-bayes", "sklearn.svm.LinearSVC"])
@@ -39,7 +39,7 @@ def test_one_class_alone_can_be_learnt(name: str) -> None:
 def test_going_on_is_partial_fit() -> None:
     model, plain = models.build("naive-bayes", (4,), 3), GaussianNB()
     for part in (slice(0, 20), slice(20, 60)):
-        model.continue_fit(X[part], Y[part])
+        model.partial_fit(X[part], Y[part])
         plain.partial_fit(X[part], Y[part], classes=[0, 1, 2])
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(scores(model), plain.predict_proba(X), atol=1e-12)
@@ -49,16 +49,16 @@ def test_going_on_is_partial_fit() -> None:
 def test_going_on_after_a_fit_on_some_of_the_classes(first: np.ndarray) -> None:
     model, plain = models.build("naive-bayes", (4,), 3), models.build("naive-bayes", (4,), 3)
     model.fit(X[:20], first)
-    plain.continue_fit(X[:20], first)
+    plain.partial_fit(X[:20], first)
     for one in (model, plain):
-        one.continue_fit(X[20:], np.arange(40) % 3)
+        one.partial_fit(X[20:], np.arange(40) % 3)
     np.testing.assert_allclose(scores(model), scores(plain))
     assert (scores(model)[:, 1] > 0).any()
 
 
 def test_too_little_to_have_an_opinion_is_no_opinion() -> None:
     model = models.build("naive-bayes", (4,), 3)
-    model.continue_fit(X[:1], Y[:1])
+    model.partial_fit(X[:1], Y[:1])
     assert np.isfinite(scores(model)).all()
 
 
@@ -66,17 +66,17 @@ def test_too_little_to_have_an_opinion_is_no_opinion() -> None:
 def test_restoring_repeats_the_lessons(name: str) -> None:
     model, fresh = (models.build(name, (4,), 3, Seed(3)) for _ in range(2))
     model.fit(X, np.arange(60) % 3)
-    if model.can_continue:
-        model.continue_fit(X[:9], Y[:9])
+    if model.supports_partial_fit:
+        model.partial_fit(X[:9], Y[:9])
     fresh.restore(model.state())
-    assert np.array_equal(model.outputs(X), fresh.outputs(X))
+    assert np.array_equal(model.predict(X), fresh.predict(X))
 
 
 def test_the_seed_is_the_random_state() -> None:
     def made(seed: int) -> np.ndarray:
         model = models.build("forest", (4,), 3, Seed(seed), trees=5)
         model.fit(X, np.arange(60) % 3)
-        return model.outputs(X + 0.3)
+        return model.predict(X + 0.3)
 
     assert np.array_equal(made(0), made(0))
     assert not np.array_equal(made(0), made(1))
@@ -87,10 +87,10 @@ def test_pictures_are_flattened_to_fractions_and_sparse_tables_are_taken() -> No
     one, other = (models.build("naive-bayes", (4,), 3) for _ in range(2))
     one.fit(images, Y)
     other.fit(images.reshape(60, 4) / np.float32(255), Y)
-    assert np.array_equal(one.outputs(images), other.outputs(images.reshape(60, 4) / np.float32(255)))
+    assert np.array_equal(one.predict(images), other.predict(images.reshape(60, 4) / np.float32(255)))
     sparse = models.build("sklearn.naive_bayes.BernoulliNB", (4,), 3)
     sparse.fit(scipy.sparse.csr_matrix(X), Y)
-    assert sparse.outputs(scipy.sparse.csr_matrix(X)).shape == (60, 3)
+    assert sparse.predict(scipy.sparse.csr_matrix(X)).shape == (60, 3)
 
 
 def test_wrong_names_and_options_are_sentences() -> None:

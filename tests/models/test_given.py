@@ -108,7 +108,7 @@ def test_what_has_fit_and_predict_is_an_estimator(own: str, name: str) -> None:
     model = models.build(f"{own}:{name}", (4,), 3)
     assert isinstance(model, Estimator)
     model.fit(X, Y)
-    assert model.outputs(X).shape == (60, 3)
+    assert model.predict(X).shape == (60, 3)
 
 
 def test_functions_without_seed_and_unannotated_options(own: str) -> None:

@@ -13,7 +13,8 @@ from driftline.learners.ft import FineTune
 from driftline.models import words
 from driftline.models.inputs import as_input
 from driftline.seeds import Seed
-from driftline.tasks import TextToText, outputs_of
+from driftline.tasks import TextToText
+from driftline.training.torch_model import torch_model
 
 transformers = pytest.importorskip("transformers")
 
@@ -36,7 +37,7 @@ def taught(model, updates=60):
 def losses(model):
     inputs, targets = as_input(model.encode(X)), model.targets(Y)
     with torch.no_grad():
-        return TASK.loss(outputs_of(model, inputs, targets), targets).numpy()
+        return TASK.loss(torch_model(model).training_outputs(inputs, targets), targets).numpy()
 
 
 def saved(folder, kind="bart"):

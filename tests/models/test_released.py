@@ -20,15 +20,15 @@ SAID = (["one ?", "two ?"], ["1", "two"])
 
 def test_it_says_what_was_said_whatever_it_is_taught() -> None:
     model = models.build("released", (), 0, said=SAID)
-    assert model.outputs(["two ?", "one ?", "two ?"]).tolist() == ["two", "1", "two"]
+    assert model.predict(["two ?", "one ?", "two ?"]).tolist() == ["two", "1", "two"]
     model.fit(["one ?"], np.array(["one"], dtype=object))
     model.restore(model.state())
-    assert model.outputs(["one ?"]).tolist() == ["1"]
+    assert model.predict(["one ?"]).tolist() == ["1"]
 
 
 def test_what_it_was_never_asked_it_does_not_know() -> None:
     with pytest.raises(UserError, match=r"says of 'three \?' is not known: the model 'released' has answers to"):
-        models.build("released", (), 0, said=SAID).outputs(["one ?", "three ?"])
+        models.build("released", (), 0, said=SAID).predict(["one ?", "three ?"])
 
 
 def test_what_it_cannot_be_made_of() -> None:
@@ -95,7 +95,7 @@ def test_the_released_files_hold_the_printed_numbers_of_the_frozen_model(real_da
     assert data.said is not None
     assert data.samples.group is not None
     model = models.build("released", (), 0, said=(data.samples.x, data.said))
-    right = exact_match(model.outputs(data.samples.x), data.samples.y)
+    right = exact_match(model.predict(data.samples.x), data.samples.y)
     upstream = data.samples.group == 0
     assert (right[upstream].sum(), upstream.sum()) == (411, 512)
     assert (right[~upstream].sum(), (~upstream).sum()) == (400, 1280)

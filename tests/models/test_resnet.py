@@ -27,7 +27,7 @@ from driftline.models.resnet import Basic, Bottleneck, NewChannels, OriginalBott
 from driftline.seeds import Seed
 from driftline.spec import parse
 from driftline.store import Store
-from driftline.training.fit import outputs
+from driftline.training.torch_model import torch_model
 
 SMALL = {"shape": (32, 32, 3), "outputs": 4}
 
@@ -89,7 +89,7 @@ def test_shortcuts_without_weights_add_zero_channels_on_both_sides() -> None:
 def test_they_answer_and_learn_at_small_widths(name: str, channels: int) -> None:
     model = models.build(name, (32, 32, channels), 4, Seed(0), width=4)
     x = np.random.default_rng(0).integers(0, 256, (3, 32, 32, channels), dtype=np.uint8)
-    assert outputs(model, x).shape == (3, 4)
+    assert torch_model(model).predict(x).shape == (3, 4)
     model.train()(torch.rand(3, channels, 32, 32).contiguous(memory_format=torch.channels_last)).sum().backward()
     assert all(weight.grad is not None for weight in model.parameters())
 
@@ -235,4 +235,4 @@ def test_the_published_resnet20_knows_cifar10() -> None:
         pytest.skip("cifar-10-batches-py or weights/resnet20-12fca82f.th is not in $DRIFTLINE_DATA or the cache folder")
     test = load("cifar10", {}, [batch.parent.parent]).samples[-10_000:-9400]
     model = models.build("resnet20", (32, 32, 3), 10, weights=file.name)
-    assert (outputs(model, test.x).argmax(axis=1) == test.y).mean() == pytest.approx(0.917, abs=0.02)
+    assert (torch_model(model).predict(test.x).argmax(axis=1) == test.y).mean() == pytest.approx(0.917, abs=0.02)

@@ -17,11 +17,13 @@ from driftline.learners.ft import FineTune
 from driftline.models import words
 from driftline.models.inputs import as_input
 from driftline.seeds import Seed
-from driftline.tasks import NO_TOKEN, TextToText, outputs_of
+from driftline.tasks import NO_TOKEN, TextToText
 from driftline.texts import one_of
-from driftline.training.fit import evaluating, lesson
+from driftline.training.fit import lesson
 from driftline.training.meter import Meter
+from driftline.training.modes import evaluating
 from driftline.training.penalties import fisher, trainable
+from driftline.training.torch_model import torch_model
 
 pytest.importorskip("transformers")
 
@@ -54,7 +56,7 @@ def learner(kind=FineTune, model=None, **settings):
 def losses(model, x, y):
     inputs, targets = as_input(model.encode(x)), model.targets(TASK.targets(y))
     with torch.no_grad():
-        return TASK.loss(outputs_of(model, inputs, targets), targets).numpy()
+        return TASK.loss(torch_model(model).training_outputs(inputs, targets), targets).numpy()
 
 
 def weights(model):
@@ -211,7 +213,7 @@ def test_the_work_of_a_pass_is_counted():
     inputs, targets = lesson(model, X[:1] * 2, np.array(["Ann", "Ann"], dtype=object))
     length, steps = inputs.shape[1], targets.shape[1]
     assert (steps, length < 32) == (3, True)
-    loss = TASK.loss(outputs_of(model, as_input(inputs), targets), targets).mean()
+    loss = TASK.loss(torch_model(model).training_outputs(as_input(inputs), targets), targets).mean()
     assert meter.forward == 2 * macs(length, steps)[0]
     assert meter.backward == 0
     loss.backward()

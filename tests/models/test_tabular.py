@@ -78,7 +78,7 @@ def test_a_number_is_taught_in_its_own_units() -> None:
     task = Regression(centre=100.0, scale=10.0)
     model = on_rows(pd.DataFrame({"a": [1.0, 2.0]}), Keeps(), task, None, Seed(0))
     model.fit(np.array([0, 1]), task.targets(np.array([90.0, 130.0])))
-    assert task.decode(model.outputs(np.array([0]))).prediction == pytest.approx([110.0])
+    assert task.decode(model.predict(np.array([0]))).prediction == pytest.approx([110.0])
 
 
 def test_an_answer_that_is_no_label_is_named() -> None:

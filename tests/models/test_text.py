@@ -12,7 +12,8 @@ from driftline import models
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.training.fit import descend, fit, outputs
+from driftline.training.fit import descend, fit
+from driftline.training.torch_model import torch_model
 
 X = [f"{word} {k}" for k in range(20) for word in ("stars and planets", "goals and players", "votes and laws")]
 Y = np.tile([0, 1, 2], 20)
@@ -29,11 +30,11 @@ def trained(updates=60, **options):
 
 def test_tfidf_learns_words_and_only_those_it_was_shown():
     model = models.build("tfidf", (), 3)
-    assert model.outputs(X).tolist() == [[0, 0, 0]] * 60
+    assert model.predict(X).tolist() == [[0, 0, 0]] * 60
     model.fit(X, Y)
-    assert (model.outputs(["new planets", "players", "the laws"]).argmax(1) == [0, 1, 2]).all()
+    assert (model.predict(["new planets", "players", "the laws"]).argmax(1) == [0, 1, 2]).all()
     assert set(model._fitted[0].vocabulary_) == {w for text in X for w in text.split()}
-    unknown = np.exp(model.outputs(["comet", ""]))
+    unknown = np.exp(model.predict(["comet", ""]))
     np.testing.assert_allclose(unknown[0], unknown[1])  # a word never shown says as much as none
     model.fit(X[:3], Y[:3])
     assert len(model._fitted[0].vocabulary_) == 8
@@ -42,12 +43,12 @@ def test_tfidf_learns_words_and_only_those_it_was_shown():
 def test_tfidf_survives_what_streams_bring():
     model, fresh = models.build("tfidf", (), 3), models.build("tfidf", (), 3)
     model.fit(["", "?"], np.array([0, 1]))
-    np.testing.assert_allclose(np.exp(model.outputs(["", "word"]))[:, :2], 0.5, atol=1e-6)
+    np.testing.assert_allclose(np.exp(model.predict(["", "word"]))[:, :2], 0.5, atol=1e-6)
     model.fit(["a"], np.array([2]))
-    assert np.exp(model.outputs(["b", "c"])).tolist() == [[0, 0, 1]] * 2
+    assert np.exp(model.predict(["b", "c"])).tolist() == [[0, 0, 1]] * 2
     model.fit(X, Y)
     fresh.restore(model.state())
-    assert np.array_equal(model.outputs(X), fresh.outputs(X))
+    assert np.array_equal(model.predict(X), fresh.predict(X))
 
 
 def test_the_rows_of_a_text_are_hashes_of_its_words_and_pairs():
@@ -83,14 +84,14 @@ def test_the_network_is_a_scaled_sum_of_rows_and_a_perceptron():
 
 def test_padding_changes_nothing():
     model = trained(5)
-    alone = outputs(model, model.encode(["votes"]))
-    beside = outputs(model, model.encode(["votes", "many more words than that one has"]))
+    alone = torch_model(model).predict(model.encode(["votes"]))
+    beside = torch_model(model).predict(model.encode(["votes", "many more words than that one has"]))
     np.testing.assert_allclose(alone[0], beside[0], atol=1e-6)
 
 
 def test_the_network_learns_and_its_padding_stays_zero():
     model = trained()
-    assert (outputs(model, model.encode(["planets", "players", "laws"])).argmax(1) == [0, 1, 2]).all()
+    assert (torch_model(model).predict(model.encode(["planets", "players", "laws"])).argmax(1) == [0, 1, 2]).all()
     assert model.table.weight[0].abs().max() == 0
 
 

@@ -18,7 +18,7 @@ from driftline.metrics.representation import svcca
 from driftline.record import Record
 from driftline.report import landscape
 from driftline.shifts import apply
-from driftline.training.fit import outputs
+from driftline.training.torch_model import torch_model
 
 pytestmark = pytest.mark.xdist_group("landscape")  # what all its tests use is made once
 
@@ -148,7 +148,7 @@ def test_similarity_to_the_oracle(record: Record) -> None:
     opened = visits(record)
     x = opened["oracle"].test.x
     for method in ("baseline", "st-1"):
-        logits = outputs(opened[method].final, x), outputs(opened["oracle"].final, x)
+        logits = torch_model(opened[method].final).predict(x), torch_model(opened["oracle"].final).predict(x)
         found = frame.loc[(method, 2, "fc")]
         assert found["half"] == pytest.approx(svcca(*logits, 0.5), abs=1e-5)
         assert found["most"] == pytest.approx(svcca(*logits, 0.9), abs=1e-5)

@@ -16,11 +16,22 @@ from driftline.models.inputs import initialised
 from driftline.models.joint import JointNetwork
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.training.attempt import Held, Lesson, _Fit, attempt, optimizer, recency
+from driftline.training.attempt import FitRun, Lesson, optimizer
+from driftline.training.epochs import endless
 from driftline.training.measure import accumulated, batch_fisher, layer_scores
 from driftline.training.meter import Meter
-from driftline.training.objectives import invariance_penalty, slopes
+from driftline.training.objectives import (
+    IRM,
+    JointOverSteps,
+    Objective,
+    WorstStepDRO,
+    invariance_penalty,
+    recency,
+    slopes,
+)
+from driftline.training.penalties import AdjacentSteps, FisherToStart, L1ToStart, L2ToStart, Penalty
 from driftline.training.trials import Growth, Selection, Trial
+from driftline.types import TRAIN, VALIDATION
 
 TASK = Classification(("a", "b", "c"))
 FEW = Selection(lr=(1e-2,), weight_decay=(0.0,), dropout=(0.0,), epochs=3, batch=6)
@@ -32,7 +43,7 @@ def lesson(k: int, n: int = 15) -> Lesson:
     x = rng.integers(0, 60, (n, 16, 16, 1), dtype=np.uint8)
     for i, label in enumerate(y):
         x[i, 4 * label : 4 * label + 4] += np.uint8(120 + 10 * k)
-    return Lesson.of(x, y, 0.2)
+    return Lesson.of(x, y)
 
 
 def network() -> BlockNetwork:
@@ -41,13 +52,20 @@ def network() -> BlockNetwork:
 
 def test_of_each_class_the_first_four_fifths_train() -> None:
     y = np.array([0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0])  # nine of the one, three of the other
-    split = Lesson.of(np.arange(12)[:, None], y, 0.2)
+    split = Lesson.of(np.arange(12)[:, None], y)
     assert split.train_x[:, 0].tolist() == [0, 1, 2, 3, 4, 6, 7, 8, 9]  # floor(7.2) and floor(2.4)
     assert split.valid_x[:, 0].tolist() == [5, 10, 11]
 
 
+def test_a_given_split_is_kept_and_every_class_trains() -> None:
+    y, split = np.array([0, 0, 1, 2, 2]), np.array([VALIDATION, TRAIN, VALIDATION, VALIDATION, TRAIN])
+    found = Lesson.of(np.arange(5)[:, None], y, split)
+    assert found.train_x[:, 0].tolist() == [1, 2, 4]  # class 1 has a single sample
+    assert found.valid_x[:, 0].tolist() == [0, 3]
+
+
 def test_four_fifths_of_five_hundred_is_not_lost_to_rounding() -> None:
-    assert len(Lesson.of(np.zeros((500, 1)), np.zeros(500, int), 0.2).train_y) == 400
+    assert len(Lesson.of(np.zeros((500, 1)), np.zeros(500, int)).train_y) == 400
 
 
 def test_weight_decay_is_the_slope_of_the_sum_of_squares_and_spares_batch_norm() -> None:
@@ -66,27 +84,29 @@ def test_weight_decay_is_the_slope_of_the_sum_of_squares_and_spares_batch_norm()
         assert moved == (id(weight) not in still and bool(before.abs().sum() > 0))
 
 
-def fit(objective: Any, net: nn.Module, lessons: dict[int, Lesson], **said: Any) -> _Fit:
-    trial = Trial(tuple(lessons), (max(lessons),), objective=objective, **said)
-    return _Fit(trial, net, {}, lessons, TASK, FEW, Seed(2))
+def fit(objective: Objective, net: nn.Module, lessons: dict[int, Lesson]) -> FitRun:
+    return FitRun(Trial(tuple(lessons), (max(lessons),), objective=objective), net, {}, lessons, TASK, FEW, Seed(2))
 
 
-def by_lesson(made: _Fit, net: nn.Module, step: bool = False) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Outputs and targets of the first batch of each lesson, drawn again from the same seeds."""
-    again = fit(made.trial.objective, net, {t: lesson(t) for t in made.trial.train}, strength=made.trial.strength)
+def first_loss(made: FitRun) -> torch.Tensor:
+    return made.trial.objective.loss(TASK, next(made.batches(1)))
+
+
+def by_lesson(made: FitRun, net: nn.Module, step: bool = False) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Outputs and targets of the first batch of each step, drawn again from the same seeds."""
     pairs = []
-    for k, (t, batches) in enumerate(again.streams.items()):
-        rows = next(batches)
-        x = again.inputs[t][rows].permute(0, 3, 1, 2).float() / 255
-        pairs.append((net(x, step=k) if step else net(x), again.targets[t][rows]))
+    for k, t in enumerate(made.trial.train):
+        rows = next(endless(len(made.targets[t]), FEW.batch, made.seed.child("lesson", t)))
+        x = made.inputs[t][rows].permute(0, 3, 1, 2).float() / 255
+        pairs.append((net(x, step=k) if step else net(x), made.targets[t][rows]))
     return pairs
 
 
 def test_dro_descends_on_the_worst_lesson_only() -> None:
     net, lessons = network(), {0: lesson(0), 1: lesson(1), 2: lesson(2)}
-    made = fit("dro", net, lessons)
+    made = fit(WorstStepDRO(), net, lessons)
     risks = [TASK.loss(out, y).mean().item() for out, y in by_lesson(made, net)]
-    assert made.loss_by_lesson().item() == pytest.approx(max(risks), abs=1e-6)
+    assert first_loss(made).item() == pytest.approx(max(risks), abs=1e-6)
     assert len({round(risk, 4) for risk in risks}) == 3
 
 
@@ -95,8 +115,8 @@ def test_dro_goes_back_through_the_worst_lesson_only() -> None:
     for lessons in ({0: lesson(0)}, {0: lesson(0), 1: lesson(1), 2: lesson(2)}):
         net, meter = network(), Meter()
         meter.attach(net)
-        made = fit("dro", net, lessons)
-        made.loss_by_lesson().backward()
+        made = fit(WorstStepDRO(), net, lessons)
+        first_loss(made).backward()
         spent.append((meter.forward, meter.backward))
     assert spent[1][0] == 3 * spent[0][0]
     assert spent[1][1] == spent[0][1] > 0
@@ -104,45 +124,45 @@ def test_dro_goes_back_through_the_worst_lesson_only() -> None:
 
 def test_irm_adds_the_mean_penalty_of_the_lessons() -> None:
     net, lessons = network(), {0: lesson(0), 1: lesson(1)}
-    made = fit("irm", net, lessons, strength=7.0)
+    made = fit(IRM(7.0), net, lessons)
     pairs = by_lesson(made, net)
     risk = np.mean([TASK.loss(out, y).mean().item() for out, y in pairs])
     penalty = np.mean([invariance_penalty(slopes(out, y, TASK.loss)).item() for out, y in pairs])
-    assert made.loss_by_lesson().item() == pytest.approx(risk + 7.0 * penalty, abs=1e-5)
+    assert first_loss(made).item() == pytest.approx(risk + 7.0 * penalty, abs=1e-5)
     assert abs(penalty) > 1e-4
 
 
 def test_the_joint_objective_is_the_mean_over_steps_with_the_last_threefold() -> None:
     net = JointNetwork(network(), dict.fromkeys(["conv1", "layer1", "fc"], "separate"))
     net.grow(Seed(9))
-    made = fit("joint", net, {0: lesson(0), 1: lesson(1)})
+    made = fit(JointOverSteps(), net, {0: lesson(0), 1: lesson(1)})
     first, last = (TASK.loss(out, y).mean().item() for out, y in by_lesson(made, net, step=True))
-    assert made.loss_by_lesson().item() == pytest.approx((first + 3 * last) / 2, abs=1e-5)
+    assert first_loss(made).item() == pytest.approx((first + 3 * last) / 2, abs=1e-5)
 
 
 def test_an_epoch_by_lesson_passes_once_over_the_largest() -> None:
-    made = fit("irm", network(), {0: lesson(0, 30), 1: lesson(1, 15)})  # 24 and 12 to train on, in sixes
-    assert made.updates == 4
+    made = fit(IRM(), network(), {0: lesson(0, 30), 1: lesson(1, 15)})  # 24 and 12 to train on, in sixes
+    assert len(list(made.batches(1))) == 4
 
 
 def test_recent_lessons_weigh_more() -> None:
     assert recency([2, 1, 1]).tolist() == pytest.approx(np.array([1 / 3, 1 / 3, 1 / 2, 1]) * 4 / (13 / 6))
 
 
-def held(pull: Any, net: nn.Module, anchor: dict[str, Any], strength: float = 2.0) -> float:
-    return Held(Trial((0,), (0,), pull=pull, strength=strength), net, anchor).penalty().item()
+def held(penalty: Penalty, net: nn.Module, anchor: dict[str, Any]) -> float:
+    return penalty.bind(net, anchor)().item()
 
 
 def test_pulls_to_the_start_are_zero_there_and_known_sums_elsewhere() -> None:
     net = network()
-    anchor = {"held_to": {name: value.clone() for name, value in net.state_dict().items()}}
-    assert held("l2", net, anchor) == held("l1", net, anchor) == 0
+    anchor = {"start_weights": {name: value.clone() for name, value in net.state_dict().items()}}
+    assert held(L2ToStart(2.0), net, anchor) == held(L1ToStart(2.0), net, anchor) == 0
     with torch.no_grad():
         for parameter in net.parameters():  # batch norm moves too, and must not count
             parameter += 0.5
     counted = sum(p.numel() for name, p in net.named_parameters() if p.ndim > 1 or name == "layers.fc.2.bias")
-    assert held("l2", net, anchor) == pytest.approx(2.0 * 0.25 * counted, rel=1e-5)
-    assert held("l1", net, anchor) == pytest.approx(2.0 * 0.5 * counted, rel=1e-5)
+    assert held(L2ToStart(2.0), net, anchor) == pytest.approx(2.0 * 0.25 * counted, rel=1e-5)
+    assert held(L1ToStart(2.0), net, anchor) == pytest.approx(2.0 * 0.5 * counted, rel=1e-5)
 
 
 def test_the_fisher_pull_has_a_half_and_an_importance() -> None:
@@ -150,18 +170,18 @@ def test_the_fisher_pull_has_a_half_and_an_importance() -> None:
     n = sum(p.numel() for p in net.parameters())
     flat = torch.cat([p.detach().reshape(-1) for p in net.parameters()])
     anchor = {"anchor": flat - 2.0, "importance": torch.arange(n, dtype=torch.float)}
-    assert held("fisher", net, anchor, strength=3.0) == pytest.approx(3.0 / 2 * 4 * n * (n - 1) / 2, rel=1e-4)
+    assert held(FisherToStart(3.0), net, anchor) == pytest.approx(3.0 / 2 * 4 * n * (n - 1) / 2, rel=1e-4)
 
 
 def test_neighbours_in_time_are_tied_without_batch_norm() -> None:
     net = JointNetwork(network(), dict.fromkeys(["conv1", "layer1", "fc"], "separate"))
     net.grow(Seed(9), copy_previous=True)
-    assert held("adjacent", net, {}) == 0
+    assert held(AdjacentSteps(2.0), net, {}) == 0
     with torch.no_grad():
         for parameter in net.parameters_of(1):
             parameter += 1.0
     counted = sum(now.numel() for now, _ in net.adjacent(1))
-    assert held("adjacent", net, {}) == pytest.approx(2.0 * counted, rel=1e-4)
+    assert held(AdjacentSteps(2.0), net, {}) == pytest.approx(2.0 * counted, rel=1e-4)
 
 
 def test_two_fisher_pulls_become_one_with_the_same_slope() -> None:
@@ -214,8 +234,8 @@ def test_a_fit_scores_what_it_keeps_and_trials_meet_the_same_batches() -> None:
     lessons = {0: lesson(0, 60)}
     trial = Trial((0,), (0,), lr=1e-2)
     net = network()
-    first = attempt(trial, net, {}, lessons, TASK, FEW, Seed(4))
-    again = attempt(trial, network(), {}, lessons, TASK, FEW, Seed(4))
+    first = FitRun(trial, net, {}, lessons, TASK, FEW, Seed(4)).run()
+    again = FitRun(trial, network(), {}, lessons, TASK, FEW, Seed(4)).run()
     assert first["curve"] == again["curve"]
     assert all(torch.equal(first["weights"][name], again["weights"][name]) for name in first["weights"])
     assert first["score"] == max(first["curve"])
@@ -233,8 +253,8 @@ def test_only_what_a_growth_leaves_free_moves() -> None:
     net.grow(Seed(9), copy_previous=True)
     net.freeze(before=1)
     before = {name: value.clone() for name, value in net.state_dict().items()}
-    trial = Trial((0,), (0,), lr=1e-2, growth=Growth("side-1", "separate", 2), pull="adjacent", strength=0.1)
-    found = attempt(trial, net, {}, {0: lesson(0, 60)}, TASK, replace(FEW, epochs=2), Seed(4))
+    trial = Trial((0,), (0,), lr=1e-2, growth=Growth("side-1", "separate", 2), penalty=AdjacentSteps(0.1))
+    found = FitRun(trial, net, {}, {0: lesson(0, 60)}, TASK, replace(FEW, epochs=2), Seed(4)).run()
     moved = {name for name, value in net.state_dict().items() if not torch.equal(value, before[name])}
     assert moved
     assert all(".steps.1." in name or name.startswith("standardise") for name in moved), moved

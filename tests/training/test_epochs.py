@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
 from driftline.seeds import Seed
 from driftline.training.epochs import Climb, climb, endless, shuffled
-from driftline.training.trials import Selection
 
 
-def follow(scores: list[float], **settings: object) -> tuple[Climb, int]:
+def follow(scores: list[float], **settings: Any) -> tuple[Climb, int]:
     """A fit whose validation accuracy goes as given; the weight is the number of epochs made."""
     network = nn.Linear(1, 1, bias=False)
     epochs = 0
@@ -22,7 +23,7 @@ def follow(scores: list[float], **settings: object) -> tuple[Climb, int]:
         nn.init.constant_(network.weight, number)
 
     nn.init.constant_(network.weight, 0)
-    return climb(network, train, lambda: scores[epochs], Selection(**settings)), epochs  # type: ignore[arg-type]
+    return climb(network, train, lambda: scores[epochs], **{"epochs": 100, "patience": 5, **settings}), epochs
 
 
 def test_zigzag_never_stops_against_the_previous_epoch_and_stops_at_seven_against_the_best() -> None:

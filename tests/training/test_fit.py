@@ -12,7 +12,8 @@ from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
 from driftline.training import fit as fitting
-from driftline.training.fit import Update, descend, fit, new_optimizer, outputs
+from driftline.training.fit import Update, descend, fit, new_optimizer
+from driftline.training.torch_model import torch_model
 
 TASK = Classification(("a", "b"))
 RNG = np.random.default_rng(0)
@@ -87,17 +88,17 @@ def test_asking_changes_nothing_and_does_not_depend_on_the_batch() -> None:
     model = network()
     model[1].train()
     before = copy.deepcopy(model.state_dict())
-    whole, parts = outputs(model, X), outputs(model, X, batch=7)
+    whole, parts = torch_model(model).predict(X), torch_model(model).predict(X, batch=7)
     np.testing.assert_allclose(whole, parts, atol=1e-6)
     assert digest(dict(before)) == digest(dict(model.state_dict()))
     assert [module.training for module in model] == [False, True, False, False]
-    assert outputs(model, X[:0]).shape == (0, 2)
+    assert torch_model(model).predict(X[:0]).shape == (0, 2)
 
 
 def test_inputs_are_standardised_by_the_first_lesson_alone() -> None:
     model = models.build("linear", (6,), 2)
     layer = model[0]
-    assert outputs(model, X).shape == (30, 2)
+    assert torch_model(model).predict(X).shape == (30, 2)
     assert not layer.ready
     train(model)
     np.testing.assert_allclose(layer.mean, X.mean(0), atol=1e-6)

@@ -12,8 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from driftline import models
 from driftline.seeds import Seed
 from driftline.testing import digest
-from driftline.training.fit import Update, descend, fit, outputs
+from driftline.training.fit import Update, descend, fit
 from driftline.training.meter import Meter, meter_of
+from driftline.training.torch_model import torch_model
 
 # Per image of 32 x 32: output pixels x 9 weights x channels in x channels out, for each of four convolutions; a head.
 CONV = [32 * 32 * 9 * 3 * 32, 16 * 16 * 9 * 32 * 32, 8 * 8 * 9 * 32 * 32, 4 * 4 * 9 * 32 * 32]
@@ -69,7 +70,7 @@ def test_a_convolution_that_sees_the_inputs_makes_no_input_gradient() -> None:
 def test_the_yearbook_network() -> None:
     model = models.build("yearbook-cnn", (32, 32, 1), 2)
     meter = metered(model)
-    outputs(model, np.zeros((5, 32, 32, 1), np.uint8))
+    torch_model(model).predict(np.zeros((5, 32, 32, 1), np.uint8))
     forward = sum(CONV) + HEAD
     assert forward == 3_981_376
     assert counts(meter) == (5 * forward, 0)
@@ -92,7 +93,7 @@ def test_it_agrees_with_torchs_counter_around_the_same_training() -> None:
         optimizer = torch.optim.Adam(network.parameters())
         with FlopCounterMode(display=False) as counter:
             fit(network, x, y, plain(network, optimizer), updates=3, batch=8, seed=Seed(0))
-            outputs(network, x)
+            torch_model(network).predict(x)
         total = counter.get_total_flops()
     assert sum(counts(meter)) * 2 == total
     assert digest(dict(model.state_dict())) == digest(dict(twin.state_dict()))  # and counting moved nothing

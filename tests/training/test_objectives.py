@@ -11,9 +11,22 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from driftline import registry
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
-from driftline.training.objectives import coral, covariance, invariance_penalty, mixed, reweigh, robust_loss, slopes
+from driftline.training.objectives import (
+    ERM,
+    IRM,
+    Group,
+    coral,
+    covariance,
+    invariance_penalty,
+    mixed,
+    objective,
+    reweigh,
+    robust_loss,
+    slopes,
+)
 
 LOSS = Classification(("a", "b", "c")).loss
 
@@ -153,3 +166,17 @@ def test_mixing_by_hand() -> None:
     assert mixed(a, b, 0.25).flatten().tolist() == [2.0] * 8
     assert mixed(a, b, torch.tensor([0.5, 1.0])).flatten(1).tolist() == [[4.0] * 4, [8.0] * 4]
     assert mixed(a, b, torch.tensor([0.5, 1.0], dtype=torch.float64)).dtype == torch.float32
+
+
+def test_objectives_penalties_and_measurements_are_registered_by_name() -> None:
+    assert registry.names("objective") == ["dro", "erm", "irm", "joint", "weighted"]
+    assert registry.names("penalty") == ["adjacent", "fisher", "fisher-all", "l1", "l2"]
+    assert registry.names("measurement") == ["fisher", "reference-fisher", "rgn", "snr"]
+    for kind in ("objective", "penalty", "measurement"):
+        assert all(registry.get(kind, name).name == name for name in registry.names(kind))
+    assert (objective("irm", 2.0), objective("erm", 2.0)) == (IRM(2.0), ERM())
+
+
+def test_weights_of_samples_enter_the_risk() -> None:
+    group = Group(torch.tensor([[1.0], [3.0]]), torch.tensor([0.0, 0.0]), torch.tensor([0.5, 1.5]))
+    assert ERM().loss(Regression(), [group]).item() == (0.5 * 1 + 1.5 * 9) / 2

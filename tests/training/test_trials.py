@@ -8,6 +8,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from driftline.training.measure import Fisher
+from driftline.training.objectives import IRM
+from driftline.training.penalties import L2ToStart
 from driftline.training.trials import Growth, Phase, Pick, Selection, Trial, needed, ranked
 
 
@@ -55,11 +58,11 @@ def test_everything_that_a_trial_says_moves_its_key() -> None:
         "lr": 1e-2,
         "weight_decay": 1.0,
         "dropout": 0.5,
-        "strength": 1.0,
         "start": Pick(phase, 1),
         "afresh": True,
-        "objective": "irm",
-        "pull": "l2",
+        "objective": IRM(2.0),
+        "penalty": L2ToStart(0.1),
+        "measurement": Fisher(5),
         "layers": ("fc",),
         "top": 2,
         "growth": Growth("side-1", "separate", 3),

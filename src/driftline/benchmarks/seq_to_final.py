@@ -103,7 +103,7 @@ class Options(base.Options):
     """Bootstrap resamples of the test examples behind the interval."""
 
     def selection(self) -> Selection:
-        return Selection(**{name: getattr(self, name) for name in Selection.__dataclass_fields__ if name != "holdout"})
+        return Selection(**{name: getattr(self, name) for name in Selection.__dataclass_fields__})
 
 
 @dataclass(frozen=True)

@@ -101,13 +101,13 @@ def _trained(parts: dict[str, dict[str, Any]], dataset: Dataset, samples: Sample
     from driftline import models, registry
     from driftline.errors import UserError
     from driftline.jobs import Choice, filled
-    from driftline.models.estimator import Estimator
+    from driftline.training.model import as_model
 
     said = {**parts["model"], "name": parts["model"]["name"] or dataset.model}
     choice = filled("model", Choice.model_validate(said))
     shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
     network = models.build(choice.name, shape, dataset.task.width, seed.child("init"), **choice.settings)
-    if isinstance(network, Estimator):
+    if not as_model(network).is_network:
         raise UserError(f"episodes need the features of a network, and {choice.name} is none: try --model mlp")
     how = filled("pretraining", Choice.model_validate(parts["pretraining"]))
     teacher = registry.get("pretraining", how.name)(**how.settings)

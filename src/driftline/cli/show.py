@@ -27,7 +27,7 @@ from driftline.record import Record, Run
 from driftline.report.tables import render, result_table
 from driftline.store import Store
 
-KINDS = {f"{kind}s": kind for kind in registry.ROOMS}
+KINDS = {"penalties" if kind == "penalty" else f"{kind}s": kind for kind in registry.ROOMS}
 NAMED = 5  # stages that a line names
 SPARED = "trial(s) spared because the choice was settled without them"
 console = Terminal(highlight=False)

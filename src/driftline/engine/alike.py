@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +71,8 @@ class Alike:
 
     def _work(self, stage: Stage) -> dict[str, Any]:
         trial = self._trials[stage.trial]
-        names = ("objective", "pull", "layers", "top", "moving_statistics", "afresh")
         return {
-            **{name: getattr(trial, name) for name in names},
-            "growth": asdict(trial.growth) if trial.growth else None,
-            "starts": trial.start is not None,
+            **trial.cost_key(),
             "train": self._lengths(stage, trial.train),
             "valid": self._lengths(stage, trial.valid),
         }

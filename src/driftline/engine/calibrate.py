@@ -27,13 +27,13 @@ from driftline.engine.stages import Report, Stage, materials, new_model, perform
 from driftline.errors import UserError
 from driftline.jobs import Job, hash_of
 from driftline.learners.frozen import Frozen
-from driftline.models.estimator import Estimator
 from driftline.seeds import Seed
 from driftline.shifts import crops
 from driftline.shifts.corruptions import frost_source
 from driftline.store import Store
 from driftline.streams.corrupted import Corrupt, keys, own_corruptions, pool
 from driftline.streams.matrices import LEVELS, Matrices, Pair, read_matrices, severity, write_matrices
+from driftline.training.model import as_model
 from driftline.types import Samples
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -209,8 +209,8 @@ def starting_model(job: Job, store: Store, where: Path | None) -> tuple[Any, Dat
         stage = Stage(job.upstream_key(dataset.fingerprint), "upstream", job.model_dump(mode="json"))
         perform(stage, store, where)
         trained = state.load(store.stage_path(stage.key))["model"]
-        model.restore(trained) if isinstance(model, Estimator) else model.load_state_dict(trained)
-        if isinstance(model, Estimator):
+        as_model(model).restore(trained)
+        if not as_model(model).is_network:
             return model, dataset, stage.key
     return model, dataset, _hash(model.state_dict().items())
 

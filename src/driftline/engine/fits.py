@@ -11,18 +11,18 @@ from driftline.benchmarks.base import Layout
 from driftline.data import Dataset
 from driftline.errors import Damaged, UserError
 from driftline.jobs import Job
-from driftline.learners.base import Learner
-from driftline.learners.staged import Outcome, Recall, Staged, without_arrays
+from driftline.learners.base import Learner, Outcome, Recall
+from driftline.learners.staged import without_arrays
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.store import Store
-from driftline.training.trials import Trial, needed
+from driftline.training.trials import Trial
 from driftline.types import Answers, Reveal, Stream
 
 if TYPE_CHECKING:
     from driftline.training.meter import Meter
 
-_shown: dict[str, list[tuple[Any, np.ndarray]]] = {}
+_shown: dict[str, list[tuple[Any, ...]]] = {}
 
 
 def stream_for(learner: Learner, layout: Layout) -> Stream:
@@ -37,12 +37,12 @@ def stream_for(learner: Learner, layout: Layout) -> Stream:
 def ahead(learner: Learner, job: Job, layout: Layout) -> list[Trial]:
     """The trials that can be computed before a run: all, if every label is revealed and examined only at the end."""
     revealed = registry.get("benchmark", job.benchmark).reveals
-    if not isinstance(learner, Staged) or not layout.waits or revealed is not Reveal.LABELS:
+    if not layout.waits or revealed is not Reveal.LABELS:
         return []
-    return list(needed(learner.within_budget(len(stream_for(learner, layout)) - job.reveal.delay)))
+    return learner.fit_plan(len(stream_for(learner, layout)) - job.reveal.delay)
 
 
-def lessons(learner: Learner, job: Job, dataset: Dataset, layout: Layout) -> list[tuple[Any, np.ndarray]]:
+def lessons(learner: Learner, job: Job, dataset: Dataset, layout: Layout) -> list[tuple[Any, ...]]:
     """What a learner is shown along the stream of a job; the last few are kept, since many fits need the same."""
     key = job.trial_key(dataset.fingerprint, "", learner.privileged)
     if key not in _shown:
@@ -52,11 +52,11 @@ def lessons(learner: Learner, job: Job, dataset: Dataset, layout: Layout) -> lis
     return list(_shown[key])
 
 
-def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[tuple[Any, np.ndarray]]:
+def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[tuple[Any, ...]]:
     reveal = Revealing(dataset.task, Reveal.LABELS, Seed(job.seed), **job.reveal.model_dump())
     unseen = Answers(np.empty(0))  # where all labels are revealed, the answers do not matter
     shown = [reveal(stream[t], unseen) for t in range(len(stream))]
-    return [(each.x, each.y) for each in shown if each is not None]
+    return [(each.x, each.y, each.split) for each in shown if each is not None]
 
 
 def recall(job: Job, fingerprint: str, store: Store, privileged: bool, meter: Meter | None) -> Recall:

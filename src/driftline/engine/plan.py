@@ -17,11 +17,10 @@ from driftline.engine.stages import Stage, dataset_of, materials, new_model, tea
 from driftline.errors import UserError
 from driftline.jobs import Job, filled, learner_class
 from driftline.learners.pooled import Pooled
-from driftline.learners.staged import Staged
-from driftline.models.estimator import Estimator
 from driftline.seeds import Seed
 from driftline.spec import Spec
 from driftline.tasks import TextToText
+from driftline.training.model import as_model
 from driftline.training.trials import Trial
 from driftline.types import Reveal, Stream
 
@@ -112,12 +111,12 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None, proven: set[str]) ->
     trials: dict[str, list[Trial]] = {}
     given = {choice.name: choice.settings for choice in spec.methods}
     for job in jobs[:: len(spec.seeds)]:
-        if job.label in proven and not issubclass(learner_class(job.method.name), Staged):
+        if job.label in proven and not learner_class(job.method.name).plans_fits:
             trials[job.label] = []
             continue
         dataset, layout = materials(job, where)
         model = new_model(job, dataset)
-        if isinstance(dataset.task, TextToText) and not hasattr(model, "write"):
+        if isinstance(dataset.task, TextToText) and not as_model(model).generates_text:
             raise UserError(
                 f"{job.model.name} chooses among classes, and answers in '{dataset.name}' are texts: use small-bart or "
                 "seq2seq, or, where the data allow it, answers that are classes"
@@ -125,7 +124,7 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None, proven: set[str]) ->
         learner = registry.get("method", job.method.name)(**job.method.settings)
         stream = fits.stream_for(learner, layout)
         _must_come(job.reveal.delay, stream)
-        if isinstance(model, Estimator):
+        if not as_model(model).is_network:
             idle = sorted(set(given[job.method.name]) & set(Pooled.__dataclass_fields__))
             if idle:
                 raise UserError(
@@ -135,7 +134,7 @@ def _check(jobs: list[Job], spec: Spec, where: Path | None, proven: set[str]) ->
         if layout.upstream is not None:
             teacher_of(job, layout)
         learner.seed = Seed(job.seed)
-        if isinstance(learner, Staged) and layout.selection is not None:
+        if layout.selection is not None:
             learner.choose_by(layout.selection)
         learner.prepare(model, dataset.task, layout.upstream)
         trials[job.label] = fits.ahead(learner, job, layout)
@@ -157,9 +156,10 @@ def _must_be_trained(job: Job, model: Any, layout: Layout) -> None:
     unlabelled = method.needs(job.method.settings) is Reveal.INPUTS
     if not (unlabelled or (method.keeps_features and _has_hidden_weights(model))):
         return
-    fitted = isinstance(model, Estimator)
-    untaught = job.options.get("upstream_updates") == 0 and not fitted  # which says that the network comes trained
-    if getattr(model, "pretrained", untaught) or (layout.upstream is not None and not untaught):
+    adapter = as_model(model)
+    untaught = job.options.get("upstream_updates") == 0 and adapter.is_network  # which says that it comes trained
+    pretrained = untaught if adapter.is_pretrained is None else adapter.is_pretrained
+    if pretrained or (layout.upstream is not None and not untaught):
         return
     why = "is never shown a label" if unlabelled else "answers by a network's features and never trains them"
     way = _way_to_train(job.benchmark, job.options)
@@ -168,7 +168,7 @@ def _must_be_trained(job: Job, model: Any, layout: Layout) -> None:
 
 def _has_hidden_weights(model: Any) -> bool:
     """Whether a network has weights before its last layer; the features of one without are the inputs themselves."""
-    if isinstance(model, Estimator):
+    if not as_model(model).is_network:
         return False
     from driftline.training.features import linear_layers
 

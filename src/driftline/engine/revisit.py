@@ -27,9 +27,10 @@ from driftline.engine import fits
 from driftline.engine.stages import materials, prepared
 from driftline.errors import UserError
 from driftline.jobs import Choice, Job, filled, learner_class
-from driftline.learners.staged import Outcome, Recall, Staged
+from driftline.learners.base import Outcome, Recall
+from driftline.learners.staged import Staged
 from driftline.models.blocks import BlockNetwork, Layered, weights
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.models.joint import JointNetwork, LayerInTime, LowRank, Separate, Shared, Sides
 from driftline.models.lowrank import Adapter, adapted_weights
 from driftline.record import Run
@@ -37,7 +38,9 @@ from driftline.seeds import Seed
 from driftline.store import Store
 from driftline.training.attempt import Lesson
 from driftline.training.epochs import shuffled
-from driftline.training.fit import evaluating, outputs
+from driftline.training.meter import uncounted
+from driftline.training.modes import evaluating
+from driftline.training.torch_model import torch_model
 from driftline.training.trials import Pick, Selection
 from driftline.types import Samples
 
@@ -76,7 +79,7 @@ class Visit:
             step = max(trial.train)
             if trial.trains and step not in found:  # of several fits on one step the last counts
                 key = self.job.trial_key(self.dataset.fingerprint, trial.key, self.learner.privileged)
-                found[step] = Snapshot(step, key, _unwatched(self.learner.network_of(pick)))
+                found[step] = Snapshot(step, key, uncounted(self.learner.network_of(pick)).eval())
             pick = trial.start
         models = [found[step] for step in sorted(found)]
         whole = models[-1]
@@ -99,7 +102,7 @@ class Visit:
     @property
     def lesson(self) -> Lesson:
         """What the last step showed."""
-        return Lesson.of(*self.learner.lessons[-1], self.selection.holdout)
+        return Lesson.of(*self.learner.lessons[-1])
 
     @property
     def selection(self) -> Selection:
@@ -107,7 +110,7 @@ class Visit:
 
     def answers(self, network: Any) -> np.ndarray:
         """What a network answers on the test set."""
-        return np.asarray(self.dataset.task.decode(outputs(network, self.test.x)).prediction)
+        return np.asarray(self.dataset.task.decode(torch_model(network).predict(self.test.x)).prediction)
 
     def accuracy(self, network: Any) -> float:
         """The share of the test set that a network answers correctly."""
@@ -129,7 +132,7 @@ def revisit(run: Run, where: Path | None = None) -> Visit:
 
 def can_revisit(run: Run) -> bool:
     """Whether a run's networks are kept: those of methods that are plans of fits, in benchmarks that plan ahead."""
-    return issubclass(learner_class(run.card["run"]["method"]["name"]), Staged) and run.card["protocol"]["trials"] > 0
+    return learner_class(run.card["run"]["method"]["name"]).plans_fits and run.card["protocol"]["trials"] > 0
 
 
 def _visit(job: Job, store: Store, where: Path | None) -> Visit:
@@ -159,12 +162,6 @@ def _known(job: Job, recall: Recall, store: Store) -> Recall:
     return known
 
 
-def _unwatched(network: nn.Module) -> nn.Module:
-    """The network without the meter that its training was counted by."""
-    network._forward_hooks.clear()
-    return network.eval()
-
-
 def up_to(network: JointNetwork, step: int) -> JointNetwork:
     """A copy of a network in time as it is at a step, without what came later."""
     network = copy.deepcopy(network)
@@ -180,7 +177,7 @@ def activations(network: Layered, x: Any, batch: int = 500) -> dict[str, np.ndar
         layer.register_forward_hook(lambda _, args, out, name=name: caught[name].append(out.flatten(1)))
         for name, layer in network.layers.items()
     ]
-    inputs = as_tensor(x, network)
+    inputs = torch_model(network).encode(x)
     try:
         with evaluating(network), torch.no_grad():
             for rows in torch.arange(len(inputs)).split(batch):
@@ -225,7 +222,7 @@ def re_estimate(network: nn.Module, norms: list[nn.BatchNorm2d], x: Any, batch: 
     """Give batch norm the statistics of these inputs: the mean over one pass of batches, each normalised by itself."""
     if not norms:
         return
-    inputs = as_tensor(x, network)
+    inputs = torch_model(network).encode(x)
     with evaluating(network), torch.no_grad():
         for norm in norms:
             norm.reset_running_stats()

@@ -24,15 +24,13 @@ from driftline.engine.checkpoint import Checkpoint
 from driftline.errors import Changed
 from driftline.jobs import Choice, Job, filled, learner_class
 from driftline.learners.base import Learner
-from driftline.learners.staged import Staged
 from driftline.learners.trained import Trained
-from driftline.models.estimator import Estimator
 from driftline.record import RUNTIME, FileRecorder, Run, seal
 from driftline.reveal import Revealing
 from driftline.rows import write_rows
 from driftline.seeds import Seed
 from driftline.store import Store
-from driftline.training.trials import needed
+from driftline.training.model import as_model
 from driftline.types import Probe, Step
 
 if TYPE_CHECKING:
@@ -153,7 +151,7 @@ def train_upstream(job: Job, stage: Stage, store: Store, where: Path | None, rep
     model = new_model(job, dataset)
     meter = metered(model)
     assert layout.upstream is not None
-    if isinstance(model, Estimator):
+    if not as_model(model).is_network:
         model.fit(layout.upstream.x, dataset.task.targets(layout.upstream.y))
     else:
         teacher = teacher_of(job, layout)
@@ -177,12 +175,9 @@ def fit(job: Job, stage: Stage, store: Store, where: Path | None, report: Report
     started = time.perf_counter()
     dataset, layout = materials(job, where)
     learner, meter, _ = prepared(job, None, store, dataset, layout)
-    assert isinstance(learner, Staged)
     assert meter is not None
     learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, None))
-    learner.lessons = fits.lessons(learner, job, dataset, layout)
-    trial = next(found for found in needed(learner.within_budget(len(learner.lessons))) if found.key == stage.trial)
-    outcome = learner.carry_out(trial, report)
+    outcome = learner.compute_fit(stage.trial, fits.lessons(learner, job, dataset, layout), report)
     cost = {"macs": (meter.forward, meter.backward), "seconds": time.perf_counter() - started}
     state.save({**outcome, **cost}, store.stage_path(stage.key))
 
@@ -195,8 +190,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     upstream = stage.needs[0] if layout.upstream is not None else None
     learner, meter, upstream_macs = prepared(job, upstream, store, dataset, layout)
     stream = fits.stream_for(learner, layout)
-    if isinstance(learner, Staged):
-        learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, meter))
+    learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, meter))
     work, final = store.work_folder(stage.key), store.work_folder(stage.key) / "final"
     recorder = FileRecorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
     benchmark = registry.get("benchmark", job.benchmark)()
@@ -242,12 +236,11 @@ def _describe(
     verdict: contests.Verdict | None,
 ) -> dict[str, Any]:
     """Write what a run leaves beside its answers: features to picture and the trials behind its model; its card."""
-    if not isinstance(learner.model, Estimator):
-        write_rows(final / "features.parquet", features(learner.model, layout))
-    trials = learner.account() if isinstance(learner, Staged) else []
+    write_rows(final / "features.parquet", features(learner.model, layout))
+    trials = learner.account()
     if trials:
         write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
-    cut = learner.model.over_long(dataset.samples.x) if hasattr(learner.model, "over_long") else None
+    cut = as_model(learner.model).truncated(dataset.samples.x)
     return card.make(job, stage.key, dataset, layout, compute, trials, verdict, cut)
 
 
@@ -259,11 +252,11 @@ def prepared(
     if upstream_key is not None:
         upstream = state.load(store.stage_path(upstream_key))
         macs = upstream["macs"]
-        model.restore(upstream["model"]) if isinstance(model, Estimator) else model.load_state_dict(upstream["model"])
+        as_model(model).restore(upstream["model"])
     meter = metered(model)
     learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
     learner.seed, learner.waits = Seed(job.seed).child("learner"), layout.waits
-    if isinstance(learner, Staged) and layout.selection is not None:
+    if layout.selection is not None:
         learner.choose_by(layout.selection)
     learner.prepare(model, dataset.task, layout.upstream)
     return learner, meter, macs
@@ -271,7 +264,7 @@ def prepared(
 
 def metered(model: Any) -> Meter | None:
     """A meter on a network; an estimator has no passes to count."""
-    if isinstance(model, Estimator):
+    if not as_model(model).is_network:
         return None
     from driftline.training.meter import Meter
 
@@ -301,17 +294,10 @@ class Unmetered:
 
 def features(model: Any, layout: Layout) -> Iterator[pa.Table]:
     """How the finished network sees the samples that are to be pictured."""
-    import torch
-
-    from driftline.models.inputs import as_input, as_tensor
-    from driftline.training.features import linear_layers, with_features
-    from driftline.training.fit import evaluating
-
-    if not linear_layers(model):
-        return
-    with evaluating(model), torch.no_grad():
-        for time_, samples in layout.pictured.items():
-            _, seen = with_features(model, as_input(as_tensor(samples.x, model)))
-            n = len(samples)
-            columns = {"time": pa.repeat(time_, n), "id": pa.array(samples.id), "truth": pa.array(samples.y)}
-            yield pa.table({**columns, "features": pa.array(list(seen.numpy()))})
+    for time_, samples in layout.pictured.items():
+        seen = as_model(model).features(samples.x)
+        if seen is None:
+            return
+        n = len(samples)
+        columns = {"time": pa.repeat(time_, n), "id": pa.array(samples.id), "truth": pa.array(samples.y)}
+        yield pa.table({**columns, "features": pa.array(list(seen))})

@@ -6,7 +6,7 @@ gradient on a batch of the same size from memory, step along
     g                              if <g, m> >= 0
     g - <g, m> / <m, m> * m        otherwise: what would raise the loss on the memory, to first order, is taken out
 
-The memory is a reservoir: a uniform draw from all samples of earlier lessons. In the first lesson it is empty.
+The memory is a reservoir: a uniform draw from all samples of earlier training rounds. In the first one it is empty.
 The paper divides the memory among tasks; without task boundaries a reservoir is the usual choice, and Wild-Time's.
 The batch from memory passes in training mode like any other, so batch-norm statistics follow both.
 
@@ -17,27 +17,28 @@ second release no longer zeroes gradients between steps. The capacity is Wild-Ti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
 from driftline.learners.trained import Trained
-from driftline.models.inputs import as_input, as_targets, as_tensor
+from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.memory import Reservoir
 from driftline.training.penalties import descend_along, gradient, trainable
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 
 @register("method", "a-gem")
 @dataclass
 class AGEM(Trained):
-    """Fine-tune, but never along a direction that raises the loss on remembered samples."""
+    """A-GEM: fine-tuning along the gradient projected so that the loss on a replay buffer does not rise."""
 
     capacity: int = 1000
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -48,10 +49,10 @@ class AGEM(Trained):
             super().update(x, y)
             return
         weights = trainable(self.model)
-        slope = gradient(self.loss(x, y), weights)
+        slope = gradient(self.batch_loss(x, y), weights)
         old_x, old_y = self.memory.draw(self.batch)
-        targets = as_targets(self._task.targets(old_y), self.model)
-        recalled = gradient(self.loss(as_input(as_tensor(old_x, self.model)), targets), weights)
+        targets = torch_model(self.model).targets(self._task.targets(old_y))
+        recalled = gradient(self.batch_loss(as_input(torch_model(self.model).encode(old_x)), targets), weights)
         descend_along(self.descent, weights, project(slope, recalled))
 
     def learn(self, x: Any, y: Any) -> None:
@@ -60,7 +61,7 @@ class AGEM(Trained):
 
 
 def project(slope: Tensor, recalled: Tensor) -> Tensor:
-    """The slope without its part against `recalled`, if it goes against it.
+    """Return the gradient `slope`, projected if it conflicts with the gradient `recalled` of the buffer.
 
     >>> import torch
     >>> project(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 1.0]))

@@ -1,4 +1,4 @@
-"""BN: the statistics of each batch in place of those from training; nothing is trained.
+"""BN: batch normalization with the statistics of each test batch; nothing is trained.
 
 Schneider et al., "Improving robustness against common corruptions by covariate shift adaptation", NeurIPS 2020, and
 Nado et al. 2020, without a prior from training and without a memory of earlier batches, as in the RDumb study.
@@ -19,7 +19,7 @@ from driftline.types import Samples
 @register("method", "bn")
 @dataclass
 class BN(NormAdapted):
-    """Normalise by the batch at hand; weights stay."""
+    """BN: batch normalization with the statistics of the test batch."""
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

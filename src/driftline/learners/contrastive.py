@@ -1,11 +1,11 @@
-"""The common part of methods that first learn features without labels, then everything with them."""
+"""Base class for contrastive learners: features are trained without labels first, then the network with labels."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from torch import Generator, Tensor, nn
 
@@ -20,7 +20,7 @@ from driftline.types import Samples
 
 @dataclass
 class Contrastive(Pooled):
-    """A share of each lesson's updates compares views of its inputs, the rest trains the whole network on labels.
+    """A learner that spends a share of its updates on a contrastive loss, and the rest on labels.
 
     Where a protocol examines during the stream, a lesson is the latest period alone; where it waits, all of them.
     One optimiser serves both stages and the head, as in Wild-Time.
@@ -30,7 +30,7 @@ class Contrastive(Pooled):
     area: float = 0.08  # the smallest share of an image that a view shows
     start: Literal["fresh", "warm"] = "warm"
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_suit(model)
@@ -43,7 +43,7 @@ class Contrastive(Pooled):
         refuse_texts(model)
 
     def new_head(self, features: int) -> nn.Module:
-        """What turns features into vectors to compare; it is not used to answer."""
+        """Return the projection head, which predictions do not use."""
         return projection(features, self.seed.child("head"))
 
     def new_optimizer(self) -> None:
@@ -51,11 +51,11 @@ class Contrastive(Pooled):
         self.descent.add_param_group({"params": list(self.head.parameters())})
 
     def contrast(self, a: Tensor, b: Tensor) -> Tensor:
-        """The loss on the features of two views."""
+        """Return the contrastive loss of the features of two views."""
         raise NotImplementedError
 
     def compare(self, draws: Generator, x: Tensor, y: Tensor) -> None:
-        """One update without labels: the features move, the layer that answers does not."""
+        """Make one contrastive update; the classifier layer is not trained."""
         a, b = Views(area=self.area).pair(x, draws)
         descend(self.descent, self.contrast(only_features(self.model, a), only_features(self.model, b)))
 

@@ -1,4 +1,4 @@
-"""CORAL-T: features whose mean and covariance do not change from one window of time to the next.
+"""CORAL-T: correlation alignment of features across windows of time.
 
 Sun and Saenko, "Deep CORAL: Correlation Alignment for Deep Domain Adaptation", ECCV 2016; as a method over windows of
 time: Yao et al., "Wild-Time", NeurIPS 2022.
@@ -11,35 +11,30 @@ layer has no features to shape: on it this is ERM.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import Tensor
 
 from driftline.learners.windowed import Windowed
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.features import linear_layers, with_features
+from driftline.training.objectives import coral
+from driftline.training.windows import Grouped
 from driftline.types import Samples
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from driftline.training.windows import Grouped
 
 
 @register("method", "coral-t")
 @dataclass
 class CoralT(Windowed):
-    """Mean loss + strength * how far the features of windows differ in mean and covariance."""
+    """CORAL-T: mean loss + strength * distance between the windows' feature means and covariances."""
 
     strength: float = 0.9
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        from driftline.training.features import linear_layers
-
         linear_layers(model)  # refuses a network that has none
         super().prepare(model, task, upstream)
 
     def group_loss(self, batch: Grouped) -> Tensor:
-        from driftline.training.features import with_features
-        from driftline.training.objectives import coral
-
         outputs, features = with_features(self.model, batch.x)
         return self._task.loss(outputs, batch.y).mean() + self.strength * coral(batch.split(features))

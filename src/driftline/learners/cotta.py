@@ -1,7 +1,7 @@
-"""CoTTA: a student follows the mean answer of a slow teacher, and forgets a little of what it learnt at each step.
+"""CoTTA: mean-teacher pseudo-labels with augmentation averaging and stochastic weight restore.
 
 Wang et al., "Continual Test-Time Domain Adaptation", CVPR 2022. Per batch: the student answers; the teacher answers, as
-the mean of its logits for `copies` disturbed copies (`training.disturbed`) if the first network is unsure of the batch
+the mean of its logits for `copies` disturbed copies (`training.disturbed`) if the source network is unsure of the batch
 (mean largest probability below `threshold`), else once; the student takes a step down the mean of
 
     1/2 CE(student, teacher) + 1/2 CE(teacher, student),   CE(a, b) = -sum_c softmax(b)_c log softmax(a)_c
@@ -21,14 +21,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from driftline.errors import UserError
-from driftline.learners.limits import COUNT, RATE, SHARE, Limit
 from driftline.learners.norm_adapt import NormAdapted
+from driftline.learners.settings import Count, Fraction, Inside, NonNegative
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
@@ -40,20 +40,15 @@ from driftline.types import Samples
 @register("method", "cotta")
 @dataclass
 class CoTTA(NormAdapted):
-    """Follow a slowly moving average of oneself, asked about disturbed copies; now and then forget."""
+    """CoTTA: mean-teacher pseudo-labels with augmentation averaging and stochastic weight restore."""
 
-    lr: float = 0.01
-    momentum: float = 0.9
+    lr: NonNegative = 0.01
+    momentum: Inside = 0.9
     trained: Literal["norm", "all"] = "norm"
-    threshold: float = 0.1  # how sure the first network must be of a batch to spare the copies
-    copies: int = 32
-    keep: float = 0.999  # how much of the teacher is kept at each step
-    forget: float = 0.001  # how probable it is that a weight goes back to its first value
-
-    limits: ClassVar[Mapping[str, Limit]] = {
-        **{"lr": RATE, "threshold": RATE, "copies": COUNT, "keep": SHARE, "forget": SHARE},
-        "momentum": (lambda value: 0 < value < 1, "more than 0 and less than 1: Nesterov's step needs one"),
-    }
+    threshold: NonNegative = 0.1  # confidence of the source network above which no augmentations are averaged
+    copies: Count = 32
+    keep: Fraction = 0.999  # momentum of the teacher
+    forget: Fraction = 0.001  # probability that a weight is restored to its source value
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -66,11 +61,11 @@ class CoTTA(NormAdapted):
         self.steps = 0
 
     def outputs(self, x: Tensor, ahead: int) -> Tensor:
-        """The teacher's."""
+        """Return the teacher's outputs."""
         if x.ndim != 4:
             raise UserError("cotta disturbs images by colour and place, and these inputs are none")
-        sure = self._first(x).softmax(dim=1).amax(dim=1).mean()
-        if sure >= self.threshold:
+        confidence = self._first(x).softmax(dim=1).amax(dim=1).mean()
+        if confidence >= self.threshold:
             answer: Tensor = self.teacher(x)
             return answer
         random = self._seed(ahead).child("copies").torch()
@@ -90,7 +85,7 @@ class CoTTA(NormAdapted):
         return lead
 
     def gauges(self) -> Mapping[str, float]:
-        """How large the student's scales are, block by block."""
+        """Return the mean size of the student's norm scales, by block."""
         return {f"scales of {block}": size for block, size in scale_sizes(self.model).items()}
 
     @torch.no_grad()
@@ -103,12 +98,12 @@ class CoTTA(NormAdapted):
             weight.copy_(torch.where(back, first, weight))
 
     def _seed(self, ahead: int) -> Seed:
-        """Of the batch that is `ahead` batches from now."""
+        """Return the seed of the batch `ahead` batches from now."""
         return self.seed.child("step", self.steps + ahead)
 
 
 def symmetric_cross_entropy(student: Tensor, teacher: Tensor) -> Tensor:
-    """1/2 CE(student, teacher) + 1/2 CE(teacher, student) of each sample, from logits."""
+    """Return 1/2 CE(student, teacher) + 1/2 CE(teacher, student) of each sample, from logits."""
     ours, theirs = student.log_softmax(dim=1), teacher.log_softmax(dim=1)
     return -0.5 * (theirs.exp() * ours + ours.exp() * theirs).sum(dim=1)
 

@@ -13,26 +13,22 @@ answers from after the update.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
-from driftline.learners.limits import RATE, Limit
 from driftline.learners.norm_adapt import Sharpened
+from driftline.learners.settings import NonNegative
 from driftline.registry import register
 
 
 @register("method", "cpl")
 @dataclass
 class CPL(Sharpened):
-    """Pseudo-labels that belong to PolyLoss."""
+    """CPL: conjugate pseudo-labels for PolyLoss."""
 
-    lr: float = 1e-3
-    eps: float = 8.0  # of PolyLoss; 0 is cross-entropy, and this method then tent
-
-    limits: ClassVar[Mapping[str, Limit]] = {**Sharpened.limits, "eps": RATE}
+    lr: NonNegative = 1e-3
+    eps: NonNegative = 8.0  # of PolyLoss; 0 is cross-entropy, and this method then tent
 
     def loss(self, outputs: Tensor) -> Tensor:
         p, y = outputs.softmax(dim=1), conjugate(outputs, self.eps)
@@ -41,7 +37,7 @@ class CPL(Sharpened):
 
 
 def conjugate(outputs: Tensor, eps: float) -> Tensor:
-    """The pseudo-labels y of each sample."""
+    """Return the pseudo-labels y of each sample."""
     p = outputs.softmax(dim=1)
     y = p / (1 + eps * p)
     return y / y.sum(dim=1, keepdim=True)

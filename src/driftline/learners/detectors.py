@@ -14,6 +14,7 @@ import numpy as np
 from river import drift
 
 from driftline.learners.policies import Policy, PolicyLog
+from driftline.learners.settings import Count
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Samples, take
@@ -22,14 +23,14 @@ DETECTORS = ("adwin", "page-hinkley", "kswin", "ddm")
 
 
 def new_detector(name: str, seed: int = 0) -> Any:
-    """A detector of river's that has seen nothing."""
+    """Return a new river detector."""
     if name == "kswin":
         return drift.KSWIN(seed=seed)
     return {"adwin": drift.ADWIN, "page-hinkley": _rising, "ddm": drift.binary.DDM}[name]()
 
 
 def alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
-    """The places in a row of errors (0 to 1) at which a detector fires.
+    """Return the positions in a sequence of errors (0 to 1) at which a detector fires.
 
     >>> alarms("adwin", np.repeat([0.0, 1.0], 200))[0] >= 200
     True
@@ -41,13 +42,13 @@ def alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
 @register("method", "on-detector")
 @dataclass
 class OnDetector(Policy):
-    """Retrain on the latest lessons when a detector fires; the new model gets a new detector.
+    """Retraining when a drift detector fires; the new model gets a new detector.
 
     The detector is told the error of each newly labelled sample in order, or of `signals` of them evenly spread.
     """
 
     detector: Literal["adwin", "page-hinkley", "kswin", "ddm"] = "adwin"
-    window: int | None = 3
+    window: Count | None = 3
     signals: int = 500
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
@@ -76,7 +77,7 @@ class OnDetector(Policy):
         self._detector = self._fresh()
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """A detector is what it was told: tell it again."""
+        """Restore the detector by feeding it the same errors again."""
         super().restore(saved)
         self._detector = self._fresh()
         for error in self.told:

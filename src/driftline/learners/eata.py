@@ -1,4 +1,4 @@
-"""EATA: ETA, held back from the weights it started from where they matter.
+"""EATA: ETA with a Fisher penalty towards the source weights.
 
 Niu et al., "Efficient Test-Time Model Adaptation without Forgetting", ICML 2022:
 
@@ -18,21 +18,20 @@ batch as they come, and adaptation begins after that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from driftline.errors import UserError
 from driftline.learners.eta import ETA, by_classes
-from driftline.learners.limits import RATE, Limit
-from driftline.models.inputs import as_input, as_tensor
+from driftline.learners.settings import Count, NonNegative
+from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.penalties import flat, gradient, pull
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples, take
 
 FISHER_BATCH = 64
@@ -41,17 +40,13 @@ FISHER_BATCH = 64
 @register("method", "eata")
 @dataclass
 class EATA(ETA):
-    """ETA with a pull to the first weights, weight by weight as strong as answers depend on it."""
+    """EATA: ETA with a Fisher penalty towards the source weights."""
 
-    strength: float | None = None  # of the pull; None: 2,000 for about 1,000 classes, 1 for fewer
+    strength: NonNegative | None = None  # of the penalty; None: 2,000 for about 1,000 classes, 1 for fewer
     fisher_from: Literal["upstream", "stream"] = "upstream"
-    fisher_images: int = 2000
-
-    limits: ClassVar[Mapping[str, Limit]] = {**ETA.limits, "strength": RATE}
+    fisher_images: Count = 2000
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        if self.fisher_images < 1:
-            raise UserError(f"eata.fisher_images is 1 or more, not {self.fisher_images}; without a pull it is eta")
         super().prepare(model, task, upstream)
         self._strength = by_classes(task.width, 1.0, 1.0, 2000.0) if self.strength is None else self.strength
         self._start = flat(self._weights).detach()
@@ -77,10 +72,10 @@ class EATA(ETA):
         return loss + self._strength * pull(flat(self._weights), self._start, fisher)
 
     def _measure_upstream(self, x: Any) -> None:
-        """F from upstream samples drawn without replacement."""
+        """Measure F on upstream samples drawn without replacement."""
         wanted = -(-self.fisher_images // FISHER_BATCH) * FISHER_BATCH
         rows = self.seed.child("fisher").numpy().permutation(len(x))[:wanted]
-        inputs = as_tensor(take(x, rows), self.model)
+        inputs = torch_model(self.model).encode(take(x, rows))
         for part in inputs.tensor_split(-(-len(inputs) // FISHER_BATCH)):
             self._measure(self.model(as_input(part)))
 

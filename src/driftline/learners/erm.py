@@ -1,4 +1,4 @@
-"""Empirical risk minimisation: train afresh each time labels arrive.
+"""Empirical risk minimization (ERM): train from scratch each time labels arrive.
 
 `erm` uses the latest period alone, as the temporal-metrics paper describes it; `erm-all` uses everything so far.
 Departs from Wild-Time's Eval-Stream code, whose ERM accumulates history *and* starts from the previous weights:
@@ -18,7 +18,7 @@ from driftline.registry import register
 @register("method", "erm")
 @dataclass
 class ERM(Trained):
-    """Train a new model on the latest labels alone."""
+    """ERM on the latest labels alone."""
 
     def learn(self, x: Any, y: Any) -> None:
         self.train_afresh(x, y)
@@ -27,4 +27,4 @@ class ERM(Trained):
 @register("method", "erm-all")
 @dataclass
 class ERMAll(Pooled):
-    """Train a new model on all labels so far."""
+    """ERM on all labels so far."""

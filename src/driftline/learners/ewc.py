@@ -4,10 +4,10 @@ Kirkpatrick et al., "Overcoming catastrophic forgetting in neural networks", PNA
 et al., "Progress & Compress", ICML 2018, after Huszár, "Note on the quadratic penalties in EWC", PNAS 2018:
 
     loss(theta) + strength / 2 * sum_i F_i (theta_i - anchor_i)^2
-    after each lesson:  F <- F_new + decay * F,  anchor <- theta
+    after each round:   F <- F_new + decay * F,  anchor <- theta
 
-F_new is the diagonal Fisher information on the lesson's samples (`driftline.training.penalties.fisher`). There is no
-penalty in the first lesson: nothing is known of the data an upstream model was trained on.
+F_new is the diagonal Fisher information on the round's samples (`driftline.training.penalties.fisher`). There is no
+penalty in the first training round: nothing is known of the data an upstream model was trained on.
 
 Departs from Schwarz et al. and Wild-Time in that `decay` does not also multiply the penalty; a factor of `strength`
 says the same, and at the default decay of 1 there is no difference. Departs from Wild-Time's code, which estimates
@@ -19,40 +19,42 @@ Wild-Time's for Yearbook.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from driftline.learners.settings import Count
 from driftline.learners.trained import Trained
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.training.penalties import Labels, fisher, flat, pull, trainable
+from driftline.training.penalties import FisherToStart, Labels, fisher, flat, trainable
 from driftline.types import Samples
 
 
 @register("method", "ewc")
 @dataclass
 class EWC(Trained):
-    """Fine-tune, held back from the latest weights in proportion to how much earlier answers depend on each."""
+    """EWC: fine-tuning with a Fisher-weighted quadratic penalty towards the latest weights."""
 
     strength: float = 0.5
-    decay: float = 1.0  # how much of the Fisher information of earlier lessons is kept
+    decay: float = 1.0  # of the Fisher information of earlier training rounds
     fisher_labels: Labels = "empirical"
-    fisher_examples: int | None = None  # None: every sample of the lesson
+    fisher_examples: Count | None = None  # None: every sample of the training round
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.importance: Tensor | None = None
         self.anchor: Tensor | None = None
 
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        loss = super().loss(x, y)
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        loss = super().loss(outputs, y)
         if self.importance is None or self.anchor is None:
             return loss
-        return loss + self.strength / 2 * pull(flat(trainable(self.model)), self.anchor, self.importance)
+        penalty = FisherToStart(self.strength)
+        return loss + penalty.term(flat(trainable(self.model)), self.anchor, self.importance)
 
     def learn(self, x: Any, y: Any) -> None:
         seed = self.seed.child("fisher", self.lessons)

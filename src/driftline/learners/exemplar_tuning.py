@@ -1,4 +1,4 @@
-"""Exemplar tuning: a class is the mean of its features at length one, plus a residual that lessons train.
+"""Exemplar tuning: class means of normalized features plus trained residuals.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED):
 
@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from driftline.errors import UserError
 from driftline.learners.on_features import OnFeatures, Similarity, cosines, unit
+from driftline.learners.settings import Positive
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Samples
@@ -31,21 +31,16 @@ from driftline.types import Samples
 @register("method", "exemplar-tuning")
 @dataclass
 class ExemplarTuning(OnFeatures):
-    """Class means that follow every label, with residuals trained now and then."""
+    """Exemplar tuning: class means updated with every label, with residuals trained at intervals."""
 
     similarity: Similarity = "linear"
-    scale: float = 4.0  # of cosines, before the first lesson
+    scale: Positive = 4.0  # of cosines, before the first lesson
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         residual = {"residual": torch.zeros(self.sums.shape)}
         scale = {"scale": torch.tensor(self.scale)} if self.similarity == "cosine" else {}
         self.train_in_lessons({**residual, **scale})
-
-    def must_make_sense(self, task: Task) -> None:
-        super().must_make_sense(task)
-        if self.scale <= 0:
-            raise UserError(f"scale={self.scale:g}: cosines are multiplied by it, give a number above 0")
 
     @property
     def apart(self) -> bool:

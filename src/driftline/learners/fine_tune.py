@@ -1,4 +1,4 @@
-"""Fine-tuning: only the last layers are trained, now and then, on all that was told.
+"""Fine-tuning of the last layers at intervals, on all labels so far.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED), its Table 3 for more than one
 layer. Departs from the authors' code, which counts tensors and not layers, so that its "1" and "2" are the same; and
@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from driftline.learners.lifelong import Lifelong
+from driftline.learners.settings import Count, NonNegative
 from driftline.learners.standard_training import StandardTraining
-from driftline.models.inputs import as_tensor
 from driftline.registry import register
 from driftline.reveal import Shown, Turns
 from driftline.seeds import Seed
@@ -30,16 +30,17 @@ from driftline.training.epochs import shuffled
 from driftline.training.fit import descend
 from driftline.training.freezing import last_layers, train_only
 from driftline.training.meter import meter_of
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Samples, take
 
 
 @register("method", "fine-tune")
 @dataclass
 class FineTuneLast(StandardTraining):
-    """Train the last `layers` layers that have weights; 1 is the last linear layer, on features that are kept."""
+    """Fine-tuning of the last `layers` layers with weights; 1 is the last linear layer, on cached features."""
 
-    lr: float = 0.1
-    layers: int = 1
+    lr: NonNegative = 0.1
+    layers: Count = 1
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -52,8 +53,8 @@ class FineTuneLast(StandardTraining):
         return train_only(self.model, last_layers(self.model, self.layers))
 
     def see(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Features and raw outputs, always of equally many samples at a time: their digits depend on it."""
-        inputs, head = as_tensor(x, self.model), last_linear(self.model)
+        """Return features and raw outputs, always computed in batches of one size: the last digits depend on it."""
+        inputs, head = torch_model(self.model).encode(x), last_linear(self.model)
         self._per_sample = self._per_sample or cost_of_one(self.model, inputs)
         blocks = embed_in_blocks(self.model, inputs)
         with torch.no_grad():
@@ -70,7 +71,7 @@ class FineTuneLast(StandardTraining):
         super().learn(self.see(x)[0] if self._keeps_features else x, y)
 
     def in_turn(self, turns: Turns) -> Answers:
-        """As `Lifelong` does it; the features of an answer are kept until its label is told."""
+        """Answer as the base class does; features are kept until their label is revealed."""
         if not self._keeps_features:
             return super().in_turn(turns)
         # Labels come in the order of their samples: those left out so far never come.
@@ -89,7 +90,7 @@ class FineTuneLast(StandardTraining):
         return Answers.concat(given)
 
     def recognise(self, shown: Shown) -> None:
-        """Learn labels of samples that were answered before, from the features they had then."""
+        """Learn revealed labels from the features their samples had when they were answered."""
         rows = np.stack([self.pending.pop(turn) for turn in shown.turns])
         self.latest = shown.turns[-1]
         Lifelong.learn(self, rows, shown.y)
@@ -102,7 +103,7 @@ class FineTuneLast(StandardTraining):
             self.practise_head(features, targets, self.seed.child("lesson", self.lessons, epoch))
 
     def practise_head(self, features: torch.Tensor, targets: torch.Tensor, seed: Seed) -> None:
-        """One epoch of the last layer by itself."""
+        """Train the last layer for one epoch."""
         head, meter = last_linear(self.model), meter_of(self.model)
         for rows in pulse.each(shuffled(len(targets), self.batch, seed.child("order"))):
             descend(self.descent, self.loss(head(features[rows]), targets[rows]))

@@ -1,4 +1,4 @@
-"""The model as it was at deployment: the line that every method must stay above."""
+"""Frozen model: the baseline that is never updated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from driftline.types import Answers, Reveal
 @register("method", "frozen")
 @dataclass
 class Frozen(Learner):
-    """Never changes."""
+    """The model as it was before the first step."""
 
     sees: ClassVar[Reveal] = Reveal.INPUTS
 
     def in_turn(self, turns: Turns) -> Answers:
-        """All at once: no label changes anything."""
+        """Answer all samples at once: no label changes anything."""
         answers = self.predict(turns.x)
         for row in answers.rows():
             turns.tell(row)

@@ -1,9 +1,9 @@
-"""Fine-tuning: go on training the same model on the latest labels; optimiser state is carried over, as in Wild-Time."""
+"""Fine-tuning: continue training on the latest labels, with the same optimizer state, as in Wild-Time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from driftline.learners.trained import Trained
 from driftline.registry import register
@@ -12,9 +12,9 @@ from driftline.registry import register
 @register("method", "ft")
 @dataclass
 class FineTune(Trained):
-    """Continue from the previous weights on what has just been revealed."""
+    """Fine-tuning on the latest labels, from the previous weights."""
 
-    continues: ClassVar[bool] = True
+    requires = "partial-fit"
 
     def learn(self, x: Any, y: Any) -> None:
         self.train(x, y)

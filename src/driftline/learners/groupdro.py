@@ -1,4 +1,4 @@
-"""GroupDRO-T: minimise the loss of the worst window of time.
+"""GroupDRO-T: group distributionally robust optimization over windows of time.
 
 Sagawa et al., "Distributionally Robust Neural Networks for Group Shifts", ICLR 2020, algorithm 1; as a method over
 windows of time: Yao et al., "Wild-Time", NeurIPS 2022.
@@ -16,23 +16,23 @@ all later windows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from driftline.learners.windowed import Windowed
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.objectives import reweigh, risks, robust_loss
+from driftline.training.windows import Grouped
 from driftline.types import Samples
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from driftline.training.windows import Grouped
 
 
 @register("method", "groupdro-t")
 @dataclass
 class GroupDROT(Windowed):
-    """Sum of q_g * loss_g, where q_g grows as exp(eta * loss_g).
+    """GroupDRO-T: sum of q_g * loss_g, where q_g grows as exp(eta * loss_g).
 
     A fresh start begins with equal weights. A warm start keeps them: a new window enters with the mean weight.
     """
@@ -40,22 +40,16 @@ class GroupDROT(Windowed):
     eta: float = 0.01  # step size of the weights
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        import torch
-
         super().prepare(model, task, upstream)
         self.q = torch.zeros(0, dtype=torch.float64)
 
     def train(self, x: Any, y: Any) -> None:
-        import torch
-
         n = len(self.windows())
         known = self.q if self.lessons else self.q[:0]
         self.q = torch.cat([known * (len(known) / n), torch.full((n - len(known),), 1 / n, dtype=torch.float64)])
         super().train(x, y)
 
     def group_loss(self, batch: Grouped) -> Tensor:
-        from driftline.training.objectives import reweigh, robust_loss
-
-        losses = self.group_means(batch, self.model(batch.x))
+        losses = risks(self._task, batch.groups(self.model(batch.x)))
         self.q = reweigh(self.q, losses, batch.windows, self.eta)
         return robust_loss(self.q, losses, batch.windows)

@@ -1,4 +1,4 @@
-"""Train on the first step, then tune on each later one in turn.
+"""Step-by-step fine-tuning: SFT, EWC and SST of Seq-to-Final.
 
 Seq-to-Final (Ji, Alaa, Sontag): SFT tunes the same network, EWC holds it near all earlier ones by Fisher information,
 SST adds side modules at each step and freezes what was there. Every step is chosen by its own validation part.
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from driftline.errors import UserError
+from driftline.learners.settings import Count
 from driftline.learners.tuned import Tunes
 from driftline.registry import register
 from driftline.training.layers import per_step
@@ -30,7 +30,7 @@ EXPONENTIAL = ((2e-3, 0.5), (2e-4, 0.5), (2e-4, 0.75))  # the first step's rate,
 
 
 def rates(decay: str, lessons: int) -> list[list[float | None]]:
-    """The learning rate of each step, along each schedule of a family; None where it is chosen.
+    """Return the learning rate of each step for each schedule of a family; None where it is searched.
 
     >>> rates("exponential", 3)[0]
     [0.002, 0.001, 0.0005]
@@ -44,15 +44,10 @@ def rates(decay: str, lessons: int) -> list[list[float | None]]:
 
 @dataclass
 class InTurn(Tunes):
-    """Tune on one step after another."""
+    """Training on the first step, then tuning on each later one."""
 
     decay: Literal["none", "linear", "exponential", "chosen"] = "none"
-    beam: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.beam < 1:
-            raise UserError(f"a beam of {self.beam} keeps no model: give at least 1")
+    beam: Count = 1
 
     def plan(self, lessons: int) -> Phase:
         families = ("none", "linear", "exponential") if self.decay == "chosen" else (self.decay,)
@@ -60,7 +55,7 @@ class InTurn(Tunes):
         return Phase(tuple(trial for phase in last for trial in phase.trials), self.beam)
 
     def _along(self, schedule: list[float | None]) -> Phase:
-        """The last phase of a walk through the steps with these learning rates."""
+        """Return the last phase of a plan with these learning rates."""
         first = self.selection.points(**({"lr": (schedule[0],)} if schedule[0] else {}))
         phase = Phase(tuple(Trial((0,), (0,), **point) for point in first), self.beam)
         for lesson, rule in enumerate(per_step(self.layers, len(schedule) - 1), start=1):

@@ -1,4 +1,4 @@
-"""IRM-T: features on which one and the same classifier is optimal in every window of time.
+"""IRM-T: invariant risk minimization over windows of time.
 
 Arjovsky et al., "Invariant Risk Minimization", 2019 (IRMv1); as a method over windows of time: Yao et al.,
 "Wild-Time", NeurIPS 2022.
@@ -11,23 +11,22 @@ code has this option but never advances its counter. The count starts again with
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import Tensor
 
 from driftline.learners.windowed import Windowed
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.objectives import IRM
+from driftline.training.windows import Grouped
 from driftline.types import Samples
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from driftline.training.windows import Grouped
 
 
 @register("method", "irm-t")
 @dataclass
 class IRMT(Windowed):
-    """Mean over windows of loss + strength * squared derivative of the loss by a scale on the outputs."""
+    """IRM-T: mean over windows of risk + strength * IRMv1's gradient penalty."""
 
     strength: float = 1.0
     anneal: int = 0  # updates before the penalty has its full strength
@@ -48,12 +47,5 @@ class IRMT(Windowed):
         self.made += 1
 
     def group_loss(self, batch: Grouped) -> Tensor:
-        import torch
-
-        from driftline.training.objectives import invariance_penalty, slopes
-
-        outputs = self.model(batch.x)
-        by_scale = batch.split(slopes(outputs, batch.y, self._task.loss))
-        penalty = torch.stack([invariance_penalty(part) for part in by_scale]).mean()
         weight = self.strength if self.made >= self.anneal else 1.0
-        return self.group_means(batch, outputs).mean() + weight * penalty
+        return IRM(weight).loss(self._task, batch.groups(self.model(batch.x)))

@@ -1,4 +1,4 @@
-"""One network with layers of its own for every step, all trained at once and tied to their neighbours in time.
+"""Joint models of Seq-to-Final: one network with layers for every step, trained together.
 
 Seq-to-Final (Ji, Alaa, Sontag). The objective, as the reference code has it (the paper omits the first factor):
 
@@ -16,17 +16,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from driftline.learners.scratch import FinalOnly
+from driftline.learners.scratch import final_phase
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.growth import grown
+from driftline.training.objectives import JointOverSteps
+from driftline.training.penalties import AdjacentSteps
 from driftline.training.trials import Growth, Phase, Trial
 from driftline.types import Samples
 
 
 @dataclass
 class Jointly(Staged):
-    """Train a network of all steps."""
+    """Joint model: one network per time step, with shared or tied layers."""
 
     structure: Literal["separate", "side-1", "side-block", "low-rank-add", "low-rank-multiply"] = "separate"
     shared: tuple[str, ...] = ()
@@ -34,7 +37,6 @@ class Jointly(Staged):
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        from driftline.training.growth import grown
 
         grown(self._initial, self.growth(2), self.seed)
 
@@ -44,12 +46,15 @@ class Jointly(Staged):
 
     def plan(self, lessons: int) -> Phase:
         if lessons == 1:
-            return FinalOnly.plan(self, lessons)  # type: ignore[arg-type]  # one step has no neighbour
+            return final_phase(lessons, self.selection)  # one step has no neighbour
         tied = self.selection.adjacent if self.structure == "separate" else ()
         paper = {"lr": (1e-3,), "weight_decay": (1e-4,), "dropout": (0.5,)}
         points = self.selection.points(extra=tied, **(paper if self.selection.budget == "paper" else {}))
-        said: dict[str, Any] = {"objective": "joint", "pull": "adjacent", "growth": self.growth(lessons)}
-        return Phase(tuple(Trial(tuple(range(lessons)), (lessons - 1,), **said, **point) for point in points))
+        ties = [AdjacentSteps(point.pop("strength", 0.0)) for point in points]
+        common: Any = {"objective": JointOverSteps(), "growth": self.growth(lessons)}
+        train, valid = tuple(range(lessons)), (lessons - 1,)
+        pairs = zip(ties, points, strict=True)
+        return Phase(tuple(Trial(train, valid, penalty=tie, **common, **point) for tie, point in pairs))
 
 
 register("method", "jm")(Jointly)

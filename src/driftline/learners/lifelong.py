@@ -1,4 +1,4 @@
-"""The common part of methods that are told one label after another, keep all of them, and train now and then.
+"""Base class for online learners: labels arrive one at a time, all are stored, and training happens at intervals.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): every 5,000 labels the network is
 trained for 4 epochs on all that were told so far, by SGD with momentum, whose state is kept from lesson to lesson. A
@@ -14,7 +14,7 @@ says with `rest` how many labels it will surely let pass, so that inputs can be 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,11 +23,12 @@ from torch.nn.functional import cross_entropy
 
 from driftline.errors import UserError
 from driftline.learners.base import Learner
+from driftline.learners.settings import BelowOne, Count, CountOrZero, NonNegative
 from driftline.reveal import Turns
 from driftline.tasks import Classification, Task
 from driftline.training.encode import last_linear
-from driftline.training.fit import outputs
 from driftline.training.memory import Archive
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Samples, take
 
 Rhythm = Literal["every", "doubling", "new-classes"]
@@ -35,7 +36,7 @@ Rhythm = Literal["every", "doubling", "new-classes"]
 
 @dataclass
 class Lifelong(Learner):
-    """Told labels one by one; trains on all of them when it wants to.
+    """A learner that stores every labelled sample and trains on all of them at intervals.
 
     The defaults are NED's for fine-tuning, but for `every`: its 5,000 are for streams of 90,000 samples.
 
@@ -43,47 +44,39 @@ class Lifelong(Learner):
     labels of classes have come that it has never been trained on. With every=0 it never trains, and keeps nothing.
     """
 
-    every: int = 250
-    epochs: int = 4
-    lr: float = 0.1
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    batch: int = 256
+    every: CountOrZero = 250
+    epochs: Count = 4
+    lr: NonNegative = 0.1
+    momentum: BelowOne = 0.9
+    weight_decay: NonNegative = 1e-4
+    batch: Count = 256
     rhythm: Rhythm = "every"
     pretraining: str | dict[str, Any] = "supervised"  # how its model was trained on upstream samples
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self.must_make_sense(task)
+        if not isinstance(task, Classification):
+            raise UserError(f"{type(self).__name__} needs a classification task")
         self.memory = Archive()
         self.heard = 0  # labels so far
-        self.last = 0  # labels at the latest lesson
-        self.strangers = 0  # labels since then of classes that were never trained on
+        self.last = 0  # labels at the latest training
+        self.strangers = 0  # labels since then of classes it was never trained on
         self.lessons = 0
         self.trained = np.zeros(task.width, bool)  # the classes that its last layer knows
         if upstream is not None:
             self.trained[np.unique(upstream.y)] = True
-        elif getattr(model, "pretrained", False):
+        elif torch_model(model).is_pretrained:
             self.trained[:] = True
         clear_rows(last_linear(model), ~self.trained)
 
-    def must_make_sense(self, task: Task) -> None:
-        """Refuse, in words, a task or settings that it can do nothing with."""
-        name = type(self).__name__
-        if not isinstance(task, Classification):
-            raise UserError(f"{name} answers with one of several classes, and this task does not ask for one")
-        for field, least in (("every", 0), ("epochs", 1), ("batch", 1)):
-            if getattr(self, field) < least:
-                raise UserError(f"{field}={getattr(self, field)}: {name} needs {least} or more")
-
     def wants_lesson(self) -> bool:
-        """Whether it is time to train on all that was told."""
+        """Return whether training is due."""
         return self.every > 0 and self.rest() <= 0
 
     def rest(self) -> int:
-        """For how many more labels it will surely not train; 1 if it can never tell."""
+        """Return a lower bound on the number of labels until the next training; 1 if unknown."""
         if self.every == 0:
             return 1 << 62
         if self.rhythm == "new-classes":
@@ -95,7 +88,7 @@ class Lifelong(Learner):
             self.hear(take(x, slice(k, k + 1)), y[k : k + 1])
 
     def hear(self, x: Any, y: np.ndarray) -> None:
-        """Keep one sample with its label; train if it is time."""
+        """Store one labelled sample; train if it is due."""
         self.heard += 1
         if self.every == 0:
             return
@@ -108,23 +101,23 @@ class Lifelong(Learner):
             self.last, self.strangers = self.heard, 0
 
     def lesson(self) -> None:
-        """Train on the memory."""
+        """Train on the stored samples."""
         raise NotImplementedError
 
     def raw(self, x: Any) -> np.ndarray:
-        """Raw outputs for all classes, known or not."""
-        return outputs(self.model, x)
+        """Return raw outputs for all classes, known or not."""
+        return torch_model(self.model).predict(x)
 
     def predict(self, x: Any) -> Answers:
         return self.decoded(self.raw(x))
 
     def decoded(self, logits: np.ndarray) -> Answers:
-        """Raw outputs to answers among the classes that it knows; while there is none, infinitely far from all."""
+        """Return answers among the known classes; without any, the distance is infinite."""
         answers = self._task.decode(known_only(logits, self.trained))
         return answers if self.trained.any() else replace(answers, distance=np.full(len(answers), np.inf))
 
     def in_turn(self, turns: Turns) -> Answers:
-        """As many answers at once as there are until the next lesson: nothing that it is told changes them before."""
+        """Answer in blocks that end before the next training: no label changes answers until then."""
         given: list[Answers] = []
         at = 0
         while at < len(turns):
@@ -137,13 +130,13 @@ class Lifelong(Learner):
         return Answers.concat(given)
 
     def loss(self, logits: Tensor, y: Tensor) -> Tensor:
-        """The mean cross-entropy over the classes that it knows."""
+        """Return the mean cross-entropy over the known classes."""
         unknown = torch.from_numpy(~self.trained)
         return cross_entropy(logits.masked_fill(unknown, -torch.inf), y.long())
 
 
 def known_only(logits: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Raw outputs in which classes that are not known cannot win; all alike while none is.
+    """Return raw outputs with minus infinity for unknown classes; zeros while none is known.
 
     >>> known_only(np.array([[1.0, 2.0]]), np.array([True, False])).tolist()
     [[1.0, -inf]]

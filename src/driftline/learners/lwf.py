@@ -1,4 +1,4 @@
-"""Learning without Forgetting: standard training that also keeps saying what the network said before the stream.
+"""LwF: learning without forgetting, standard training with distillation from the upstream network.
 
 Li and Hoiem, "Learning without Forgetting", TPAMI 2017, in the form of Wallingford et al., 2020 (NED): a frozen copy of
 the pretrained network teaches, with outputs divided by a temperature of 2, and only about classes that were seen in
@@ -20,35 +20,30 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, softmax
 
-from driftline.errors import UserError
+from driftline.learners.settings import Positive
 from driftline.learners.standard_training import StandardTraining
-from driftline.models.inputs import as_tensor
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.fit import measure_inputs
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 
 @register("method", "lwf")
 @dataclass
 class LwF(StandardTraining):
-    """Cross-entropy, and distillation from the network as it was before the stream."""
+    """LwF: cross-entropy plus distillation from the network as it was before the stream."""
 
     weight: float = 1.0  # of distillation; cross-entropy has 1
-    temperature: float = 2.0
+    temperature: Positive = 2.0
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.old = copy.deepcopy(model).requires_grad_(False)
         self._knew = self.trained.copy()
 
-    def must_make_sense(self, task: Task) -> None:
-        super().must_make_sense(task)
-        if self.temperature <= 0:
-            raise UserError(f"temperature={self.temperature:g}: outputs are divided by it, give a number above 0")
-
     def lesson(self) -> None:
-        measure_inputs(self.old, as_tensor(self.memory.x, self.old))
+        measure_inputs(self.old, torch_model(self.old).encode(self.memory.x))
         seen = np.zeros_like(self._knew)
         seen[self.memory.y] = True
         self._taught = torch.from_numpy(np.flatnonzero(seen & self._knew))
@@ -63,7 +58,7 @@ class LwF(StandardTraining):
 
 
 def distillation(new: Tensor, old: Tensor, temperature: float) -> Tensor:
-    """The mean cross-entropy of two sets of outputs at a temperature; with fewer than two classes there is none.
+    """Return the mean cross-entropy of two sets of outputs at a temperature; 0 with fewer than two classes.
 
     >>> outputs = torch.tensor([[0.0, 2.0]])
     >>> round(float(distillation(outputs, outputs, temperature=2.0)), 4)  # the entropy of (1, e) / (1 + e)

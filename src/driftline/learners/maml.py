@@ -1,4 +1,4 @@
-"""MAML in a stream: a network that was meta-trained to be fine-tuned, then fine-tuned.
+"""MAML: fine-tuning of a network that was meta-trained for it.
 
 Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017; in a stream: Wallingford
 et al., 2020 (NED), whose bill for it (the cached and uncached cells of its Table 1) is that of fine-tuning the last
@@ -17,6 +17,6 @@ from driftline.registry import register
 @register("method", "maml")
 @dataclass
 class MAML(FineTuneLast):
-    """Fine-tune the last layers of a network that was meta-trained for it."""
+    """MAML: fine-tuning of the last layers of a meta-trained network."""
 
     pretraining: str | dict[str, Any] = "maml"

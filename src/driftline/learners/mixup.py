@@ -1,4 +1,4 @@
-"""Mixup: train on lines between pairs of examples, with the loss mixed as the inputs are.
+"""Mixup: training on convex combinations of pairs of examples.
 
 Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR 2018.
 
@@ -9,41 +9,31 @@ this is mixup.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
-from driftline.errors import UserError
+import torch
+from torch import Tensor
+
 from driftline.learners.pooled import Pooled
+from driftline.learners.settings import Positive
 from driftline.registry import register
-from driftline.tasks import Task
-from driftline.types import Samples
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from driftline.training.objectives import mixed
 
 
 @register("method", "mixup")
 @dataclass
 class Mixup(Pooled):
-    """w * loss(y_a) + (1 - w) * loss(y_b) on w * x_a + (1 - w) * x_b, where w ~ Beta(alpha, alpha)."""
+    """Mixup: w * loss(y_a) + (1 - w) * loss(y_b) on w * x_a + (1 - w) * x_b, where w ~ Beta(alpha, alpha)."""
 
-    alpha: float = 2.0
+    alpha: Positive = 2.0
 
-    networks_only: ClassVar[bool] = True
-
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        if self.alpha <= 0:
-            raise UserError(f"mixup.alpha is more than 0; this is {self.alpha}")
-        super().prepare(model, task, upstream)
+    requires = "network"
 
     def train(self, x: Any, y: Any) -> None:
         self._random = self.seed.child("lesson", self.lessons, "mixing").numpy()
         super().train(x, y)
 
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        import torch
-
-        from driftline.training.objectives import mixed
-
+    def batch_loss(self, x: Tensor, y: Tensor) -> Tensor:
         weight = self._random.beta(self.alpha, self.alpha)
         other = torch.from_numpy(self._random.permutation(len(y)))
         outputs = self.model(mixed(x, x[other], weight))

@@ -1,4 +1,4 @@
-"""MoCo + SML: features by momentum contrast, answers by a streaming classifier on top of them.
+"""MoCo features with a streaming classifier (SML) on top.
 
 He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020; in front of a streaming
 classifier: Iovine et al., "Towards streaming land use classification of images with temporal distribution shifts",
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ from driftline.types import Answers, Samples
 @register("method", "moco-sml")
 @dataclass
 class MoCoStreaming(Trained):
-    """Learn features from the first lesson by momentum contrast; teach a streaming classifier one by one."""
+    """MoCo features from the first training round, and a river classifier that learns one sample at a time."""
 
     head: Kind = "hat"  # Hoeffding adaptive tree, adaptive random forest or incremental naive Bayes
     feature_lessons: int = 1  # how many lessons train the features; -1: every one
@@ -49,7 +49,7 @@ class MoCoStreaming(Trained):
     area: float = 0.2  # the smallest share of an image that a view shows
     width: int = 32  # the most features that the classifier is given
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if task.width < 2:
@@ -71,7 +71,7 @@ class MoCoStreaming(Trained):
         self.descent.add_param_group({"params": list(self.contrast.projector.parameters())})
 
     def update(self, x: Tensor, y: Tensor) -> None:
-        """One step of momentum contrast; labels are not used."""
+        """Make one step of momentum contrast; labels are not used."""
         a, b = Views(area=self.area).pair(x, self._draws)
         descend(self.descent, self.contrast.loss(a, b))
 
@@ -85,7 +85,7 @@ class MoCoStreaming(Trained):
         self.classifier.learn(self.rows(x), self._task.targets(y))
 
     def rows(self, x: Any) -> np.ndarray:
-        """The features that the classifier is given."""
+        """Return the classifier's input features."""
         found = embed(self.model, x)
         if found.shape[1] > self.width:
             found = found @ torch.randn(found.shape[1], self.width, generator=self.seed.child("fewer").torch())

@@ -1,4 +1,4 @@
-"""Nearest class mean, and the two methods that are nearest class mean on other features.
+"""NCM: nearest class mean, also on features of other pretrainings.
 
 As in Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): the answer is the class
 with the nearest mean, right after every label. Raw outputs are minus squared Euclidean distances, and so the recorded
@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from driftline.errors import UserError
 from driftline.learners.on_features import OnFeatures
 from driftline.registry import register
 from driftline.reveal import Turns
@@ -28,16 +27,11 @@ from driftline.types import Reveal, Samples
 @register("method", "ncm")
 @dataclass
 class NearestClassMean(OnFeatures):
-    """The class whose mean is nearest. It never trains, so the settings of lessons mean nothing to it."""
+    """NCM: the class with the nearest mean feature. It never trains a network."""
 
-    every: int = 0
+    every: Literal[0] = 0
 
     sees: ClassVar[Reveal] = Reveal.ERRORS  # each label sets one mean right, whichever labels come
-
-    def must_make_sense(self, task: Task) -> None:
-        super().must_make_sense(task)
-        if self.every:
-            raise UserError(f"every={self.every}: nearest class mean has nothing to train, leave it at 0")
 
     @property
     def apart(self) -> bool:
@@ -51,8 +45,8 @@ class NearestClassMean(OnFeatures):
         self._exemplars.put_mean(label, x[0], self.sums, self.counts)
 
     def answer_up_to_lesson(self, outputs: np.ndarray, turns: Turns, at: int, latest: int) -> tuple[int, int]:
-        """There is no lesson: where no label comes late, a block is gone through by compiled code alone."""
-        if turns.tell_many is None or type(self) is not NearestClassMean:  # one derived from it may learn otherwise
+        """Answer a block in compiled code where no label comes late."""
+        if turns.tell_many is None or not self.built_in():  # a user's subclass may learn otherwise
             return super().answer_up_to_lesson(outputs, turns, at, latest)
         done, first = len(outputs), turns.first + at
         rows = self.untold[first - self.oldest :][:done]

@@ -1,26 +1,26 @@
-"""The common part of methods that adapt to inputs alone through the normalisation layers of a network.
+"""Base classes for test-time adaptation of a network's normalization layers, from inputs alone.
 
-As set up for the RDumb study (Press et al., "RDumb", NeurIPS 2023): batch norm goes by the statistics of the batch at
-hand, always, also where nothing but an answer is wanted; its running statistics are removed. What is trained are the
-scales and shifts of batch, layer and group norm. Answers are those from before the update, and one forward pass serves
-both. Departs from the study's code in that the network is in evaluation mode, so that dropout and stochastic depth are
-off, and in that layer and group norm are adapted too: the code collects batch norm alone, which leaves nothing to
-adapt in a transformer.
+As set up for the RDumb study (Press et al., "RDumb", NeurIPS 2023): batch norm always uses the statistics of the
+present batch, also in `predict`; its running statistics are removed. The scales and shifts of batch, layer and group
+norm are trained. Answers are those from before the update, and one forward pass serves both. Departs from the study's
+code in that the network is in evaluation mode, so that dropout and stochastic depth are off, and in that layer and
+group norm are adapted too: the code collects batch norm alone, which leaves nothing to adapt in a transformer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.learners.limits import MOMENTUM, RATE, Limit, must_keep
-from driftline.models.inputs import as_input, as_tensor
+from driftline.learners.settings import BelowOne, NonNegative
+from driftline.models.inputs import as_input
 from driftline.tasks import Classification, Task
 from driftline.training.norms import (
     guard_group_norm,
@@ -29,32 +29,28 @@ from driftline.training.norms import (
     scales_and_shifts,
     use_batch_statistics,
 )
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Reveal, Samples
 
 
 @dataclass
 class NormAdapted(Learner):
-    """Answers by the statistics of the batch at hand. What arrives at once is one batch, up to `batch` inputs."""
+    """A learner whose batch norm uses the statistics of the present batch, of up to `batch` inputs."""
 
-    batch: int = 256  # more that arrive at once are taken in equal parts, one after another
+    batch: Annotated[int, Field(ge=2)] = 256  # larger batches are split evenly
 
     sees: ClassVar[Reveal] = Reveal.INPUTS
-    networks_only: ClassVar[bool] = True
+    requires = "network"
     min_batch: ClassVar[int] = 2  # one input has no batch statistics; networks without batch norm take it
-    limits: ClassVar[Mapping[str, Limit]] = {}
-    """What its settings may be."""
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        must_keep(self._name, self, self.limits)
         if not isinstance(task, Classification):
-            raise UserError(f"{self._name} goes by the probabilities of classes: it needs a classification task")
-        if self.batch < 2:
-            raise UserError(f"{self._name}.batch is 2 or more, not {self.batch}: one input has no batch statistics")
+            raise UserError(f"{self._name} needs a classification task")
         if not norm_layers(model):
             raise UserError(
-                f"{self._name} adapts batch, layer or group norm, and this network has none: use one that has, such as "
-                "conv-1, resnet20 or resnet50"
+                f"{self._name} adapts batch, layer or group normalization, and this network has none: use one that "
+                "has, such as conv-1, resnet20 or resnet50"
             )
         model.eval().requires_grad_(False)
         guard_group_norm(model)
@@ -71,12 +67,12 @@ class NormAdapted(Learner):
         self.answer(x)
 
     def outputs(self, x: Tensor, ahead: int) -> Tensor:
-        """Raw outputs for a batch that is `ahead` batches from now."""
+        """Return raw outputs for a batch that is `ahead` batches from now."""
         outputs: Tensor = self.model(x)
         return outputs
 
     def adapted(self, x: Tensor) -> Tensor:
-        """The raw outputs for a batch, and adapt to it. Here: only answer."""
+        """Return the raw outputs for a batch, and adapt to it. This class only answers."""
         with torch.no_grad():
             return self.outputs(x, 0)
 
@@ -85,11 +81,12 @@ class NormAdapted(Learner):
         return type(self).__name__.lower()
 
     def _parts(self, x: Any) -> list[Tensor]:
-        inputs = as_tensor(x, self.model)
+        inputs = torch_model(self.model).encode(x)
         if len(inputs) < self._least:
             raise UserError(
-                f"{self._name} with batch norm goes by the statistics of a batch, and {len(inputs)} input has none: "
-                "let 2 or more arrive at once, also in the last step, or use a network with layer or group norm"
+                f"{self._name} needs at least 2 inputs per batch, because this network has batch normalization; got "
+                f"{len(inputs)}. Increase the batch size (check the last, smaller batch too), or use a network with "
+                "layer or group normalization"
             )
         return [as_input(part) for part in inputs.tensor_split(max(1, -(-len(inputs) // self.batch)))]
 
@@ -99,33 +96,31 @@ class NormAdapted(Learner):
 
 @dataclass
 class Sharpened(NormAdapted):
-    """Moves scales and shifts down the gradient of a loss that needs no labels, once per batch."""
+    """A learner that makes one gradient step per batch on norm scales and shifts, with a loss that needs no labels."""
 
-    lr: float = 2.5e-4
-    momentum: float = 0.9
-
-    limits: ClassVar[Mapping[str, Limit]] = {"lr": RATE, "momentum": MOMENTUM}
+    lr: NonNegative = 2.5e-4
+    momentum: BelowOne = 0.9
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._weights = scales_and_shifts(self.trained_layers(norm_layers(model)))
         if not self._weights:
-            raise UserError(f"{self._name} trains scales and shifts, and this network's normalisation has none")
+            raise UserError(f"{self._name} trains norm scales and shifts, and this network has none")
         for weight in self._weights:
             weight.requires_grad_()
         self._first = [weight.detach().clone() for weight in self._weights]
         self.descent = self.new_optimizer()
 
     def trained_layers(self, layers: dict[str, nn.Module]) -> list[nn.Module]:
-        """Those of the normalisation layers whose scales and shifts are trained: all."""
+        """Return the normalization layers to train: all of them."""
         return list(layers.values())
 
     def new_optimizer(self) -> torch.optim.Optimizer:
-        """What moves the weights."""
+        """Return the optimizer."""
         return torch.optim.SGD(self._weights, lr=self.lr, momentum=self.momentum)
 
     def loss(self, outputs: Tensor) -> Tensor | None:
-        """What an update makes smaller; None if this batch is better left alone."""
+        """Return the loss of a batch; None to skip the update."""
         raise NotImplementedError
 
     def adapted(self, x: Tensor) -> Tensor:
@@ -138,7 +133,7 @@ class Sharpened(NormAdapted):
         return outputs.detach()
 
     def gauges(self) -> Mapping[str, float]:
-        """How large the scales are, block by block (they grow as a network collapses), and how far weights came."""
+        """Return the mean norm scale of each block, which grows as a network collapses, and the distance moved."""
         moved = [weight.detach() - first for weight, first in zip(self._weights, self._first, strict=True)]
         distance = torch.linalg.vector_norm(torch.cat([part.flatten() for part in moved]))
         sizes = {f"scales of {block}": size for block, size in scale_sizes(self.model).items()}
@@ -146,7 +141,7 @@ class Sharpened(NormAdapted):
 
 
 def entropy(outputs: Tensor) -> Tensor:
-    """The entropy of each sample's probabilities, in nats.
+    """Return the entropy of each sample's probabilities, in nats.
 
     >>> entropy(torch.tensor([[1.0, 1.0]])).item() == torch.log(torch.tensor(2.0)).item()
     True

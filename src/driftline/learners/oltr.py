@@ -29,15 +29,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, softmax
 
-from driftline.errors import UserError
+from driftline.learners.settings import Count, NonNegative, Positive, check_settings
 from driftline.learners.standard_training import StandardTraining
-from driftline.models.inputs import as_tensor
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.encode import embed, last_linear, only_features
-from driftline.training.fit import measure_inputs, outputs
+from driftline.training.fit import measure_inputs
 from driftline.training.meter import meter_of
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 NEAREST = 1e-6  # a sample that is its class's centroid is not infinitely reachable
@@ -46,27 +46,20 @@ NEAREST = 1e-6  # a sample that is its class's centroid is not infinitely reacha
 @register("method", "oltr")
 @dataclass
 class OLTR(StandardTraining):
-    """Recall what is like a sample from a memory of classes, then compare directions."""
+    """OLTR: features enriched by a memory of class centroids, with a cosine classifier."""
 
-    lr: float = 0.1  # of the classifier and of what recalls
-    feature_lr: float = 0.01
+    lr: NonNegative = 0.1  # of the classifier and of what recalls
+    feature_lr: NonNegative = 0.01
     early: int = 500  # so many labels in the beginning; NED: 10,000 of 90,000
-    early_every: int = 50  # have a lesson every so many; NED: 200
-    scale: float = 16.0
+    early_every: Count = 50  # have a lesson every so many; NED: 200
+    scale: Positive = 16.0
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_suit(model)
-        self.must_make_sense(task)
+        check_settings(self)
         self.recall = Recall(last_linear(model), self.scale, self.seed.child("recall"))
         super().prepare(model, task, upstream)
         self.recall.draw_rows(~self.trained, self.seed.child("rows"))
-
-    def must_make_sense(self, task: Task) -> None:
-        super().must_make_sense(task)
-        if self.early_every < 1:
-            raise UserError(f"early_every={self.early_every}: give 1 or more, or early=0 for no lessons of this kind")
-        if self.scale <= 0:
-            raise UserError(f"scale={self.scale:g}: cosines are multiplied by it, give a number above 0")
 
     def to_train(self) -> list[Any]:
         features = {"params": list(self.model.parameters()), "lr": self.feature_lr}
@@ -78,7 +71,7 @@ class OLTR(StandardTraining):
         return self.last + (self.early_every if self.last < self.early else self.every) - self.heard
 
     def lesson(self) -> None:
-        measure_inputs(self.model, as_tensor(self.memory.x, self.model))
+        measure_inputs(self.model, torch_model(self.model).encode(self.memory.x))
         self.recall.remember(embed(self.model, self.memory.x), torch.as_tensor(self.memory.y))
         super().lesson()
 
@@ -89,7 +82,7 @@ class OLTR(StandardTraining):
 
     def raw(self, x: Any) -> np.ndarray:
         if self.lessons == 0:
-            return outputs(self.model, x)
+            return torch_model(self.model).predict(x)
         features = embed(self.model, x)
         meter_of(self.model).charge(forward=len(features) * self.recall.macs)
         with torch.no_grad():
@@ -98,7 +91,7 @@ class OLTR(StandardTraining):
 
 
 class Recall(nn.Module):
-    """From features to logits by way of a memory of centroids."""
+    """A memory of class centroids and a cosine classifier: features to logits."""
 
     centroids: Tensor
     held: Tensor
@@ -117,20 +110,20 @@ class Recall(nn.Module):
 
     @property
     def macs(self) -> int:
-        """Of one sample's way forward: recall, selector, centroids, distances and rows."""
+        """Multiply-accumulates of one sample: attention, selector, centroids, distances and rows."""
         classes, features = self.rows.shape
         return features * (4 * classes + features)
 
     @torch.no_grad()
     def draw_rows(self, which: np.ndarray, seed: Seed) -> None:
-        """Rows at random for these classes: a direction cannot start at zero."""
+        """Draw random rows for these classes: a direction cannot start at zero."""
         reach = self.rows.shape[1] ** -0.5
         drawn = (2 * torch.rand(self.rows.shape, generator=seed.torch()) - 1) * reach
         self.rows[torch.from_numpy(which)] = drawn[torch.from_numpy(which)]
 
     @torch.no_grad()
     def remember(self, features: Tensor, y: Tensor) -> None:
-        """The mean features of each class that there are samples of."""
+        """Store the mean features of each class with samples."""
         counts = torch.bincount(y, minlength=len(self.centroids))
         sums = torch.zeros_like(self.centroids).index_add_(0, y, features)
         self.centroids.copy_(sums / counts.clamp(min=1)[:, None])

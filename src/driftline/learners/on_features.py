@@ -1,4 +1,4 @@
-"""The common part of methods on frozen features: one vector per class, set right after every single label.
+"""Base class for prototype learners: frozen features, and one vector per class that is updated with every label.
 
 Features are the input of the network's last linear layer, in evaluation mode and without augmentation, so that they may
 be kept: the memory holds features, not inputs. The classes of the pretraining have no vector before their first label
@@ -28,7 +28,6 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from driftline.learners.lifelong import Lifelong
-from driftline.models.inputs import as_tensor
 from driftline.reveal import Shown, Turns
 from driftline.tasks import Task
 from driftline.training import pulse
@@ -36,6 +35,7 @@ from driftline.training.encode import cost_of_one, embed_in_blocks, last_linear
 from driftline.training.exemplars import BLOCK, Exemplars, take_in
 from driftline.training.fit import descend
 from driftline.training.meter import meter_of
+from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Samples, take
 
 Similarity = Literal["linear", "cosine", "euclidean"]
@@ -43,7 +43,7 @@ Similarity = Literal["linear", "cosine", "euclidean"]
 
 @dataclass
 class OnFeatures(Lifelong):
-    """Classes are the means of their features, and what a method makes of these."""
+    """A learner with one vector per class on frozen features."""
 
     keeps_features: ClassVar[bool] = True
 
@@ -61,45 +61,45 @@ class OnFeatures(Lifelong):
 
     @property
     def apart(self) -> bool:
-        """Whether raw outputs are minus squared distances; otherwise they are dot products."""
+        """True if raw outputs are minus squared distances; otherwise they are dot products."""
         raise NotImplementedError
 
     def kept(self, features: np.ndarray) -> np.ndarray:
-        """Features as they enter the mean of their class."""
+        """Return features as they enter the mean of their class."""
         return features
 
     def asked(self, features: np.ndarray) -> np.ndarray:
-        """Features as they are compared with the vectors of classes."""
+        """Return features as they are compared with class vectors."""
         return features
 
     def vectors(self, which: slice) -> np.ndarray:
-        """The vectors of these classes, as samples are compared with them."""
+        """Return the vectors of these classes."""
         return self.means(which)
 
     def compared(self, features: Tensor) -> Tensor:
-        """Raw outputs for all classes, as a function of what lessons train."""
+        """Return raw outputs for all classes, as a function of trained parameters."""
         raise NotImplementedError
 
     def means(self, which: slice) -> np.ndarray:
-        """The mean of each of these classes; zero for one without data."""
+        """Return the mean of each of these classes; zero without data."""
         found: np.ndarray = self._means_now[which]
         return found
 
     def train_in_lessons(self, weights: dict[str, Tensor]) -> None:
-        """Let lessons train these, by SGD whose momentum is kept from lesson to lesson."""
+        """Register parameters to train, by SGD whose momentum is kept between trainings."""
         self.head = nn.ParameterDict({name: nn.Parameter(start) for name, start in weights.items()})
         self.descent = torch.optim.SGD(
             self.head.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
         )
 
     def lessons_made(self, name: str, which: slice) -> np.ndarray:
-        """What lessons have made of the rows of these classes."""
+        """Return the trained rows of these classes."""
         rows: np.ndarray = self.head[name].detach().numpy()[which]
         return rows
 
     def features(self, x: Any) -> np.ndarray:
-        """The features of samples as they are stored."""
-        inputs = as_tensor(x, self.model)
+        """Return the features of samples."""
+        inputs = torch_model(self.model).encode(x)
         self._per_sample = self._per_sample or cost_of_one(self.model, inputs)
         meter_of(self.model).charge(forward=len(inputs) * self._per_sample)
         found = [torch.zeros(0, self.sums.shape[1]), *embed_in_blocks(self.model, inputs)]
@@ -110,7 +110,7 @@ class OnFeatures(Lifelong):
         return self.decoded(self._exemplars.outputs(self.asked(self.features(x))))
 
     def decoded(self, outputs: np.ndarray) -> Answers:
-        """Raw outputs, which are used up, to answers."""
+        """Return answers from raw outputs, which are overwritten."""
         stranded = np.isneginf(outputs.max(axis=1))  # no class was known
         outputs[stranded] = 0
         answers = self._task.decode(outputs)
@@ -122,17 +122,17 @@ class OnFeatures(Lifelong):
         super().learn(self.features(x), y)
 
     def hear(self, x: np.ndarray, y: np.ndarray) -> None:
-        """Take in the features of one sample with its label; train if it is time."""
+        """Store the features of one labelled sample; train if it is due."""
         self.absorb(x, int(y[0]))
         super().hear(x, y)
 
     def absorb(self, x: np.ndarray, label: int) -> None:
-        """Set one class right."""
+        """Update the vector of one class."""
         take_in(self.kept(x)[0], label, self.sums, self.counts, self._means_now)
         self._exemplars.put(label, self.vectors(slice(label, label + 1))[0])
 
     def in_turn(self, turns: Turns) -> Answers:
-        """Block by block; a lesson ends a block, because it changes all classes."""
+        """Answer in blocks; training ends a block, because it changes all classes."""
         fresh = self.features(turns.x)
         self.untold = np.concatenate([self.untold, fresh]) if len(self.untold) else fresh
         given = [self.decoded(np.empty((0, self._task.width), np.float32))]
@@ -147,7 +147,7 @@ class OnFeatures(Lifelong):
         return Answers.concat(given)
 
     def answer_up_to_lesson(self, outputs: np.ndarray, turns: Turns, at: int, latest: int) -> tuple[int, int]:
-        """One sample of a block after another, the first of which is the one `at` of these turns.
+        """Answer the samples of a block one by one, from position `at` on.
 
         Returns how many were answered, and the turn after the latest with a label.
         """
@@ -162,7 +162,7 @@ class OnFeatures(Lifelong):
         return done, latest
 
     def hear_late(self, shown: Shown) -> int:
-        """Labels of samples that were answered now or long ago, whose features are still there; the turn after them."""
+        """Learn revealed labels from stored features; return the position after the last of them."""
         for k, turn in enumerate(shown.turns):
             place = turn - self.oldest
             out_of_order = place < 0
@@ -171,7 +171,7 @@ class OnFeatures(Lifelong):
         return shown.turns[-1] + 1
 
     def lesson(self) -> None:
-        """Some epochs over the whole memory, each in another order."""
+        """Train for some epochs over all stored samples."""
         x, y = torch.from_numpy(self.memory.x), torch.from_numpy(self.memory.y).long()
         for epoch in pulse.each(range(self.epochs)):
             draws = self.seed.child("lesson", self.lessons, epoch).torch()
@@ -183,7 +183,7 @@ class OnFeatures(Lifelong):
         self.set_right()
 
     def set_right(self) -> None:
-        """Make the vectors of all classes again."""
+        """Recompute the vectors of all classes."""
         self._exemplars.put_all(self.vectors(slice(None)), self.counts > 0)
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -193,7 +193,7 @@ class OnFeatures(Lifelong):
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    """Each row at length one; a row of zeros stays.
+    """Return rows normalized to length one; a row of zeros stays.
 
     >>> unit(np.float32([[0, 3], [0, 0]])).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
@@ -204,5 +204,5 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 def cosines(x: Tensor, vectors: Tensor, scale: Tensor) -> Tensor:
-    """The cosine of each row with each vector, times a scale, as part of the graph."""
+    """Return the cosine of each row with each vector, times a scale."""
     return scale * (normalize(x, dim=1) @ normalize(vectors, dim=1).T)

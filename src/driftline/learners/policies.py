@@ -1,4 +1,4 @@
-"""Retraining policies as learners: when to train a new model, and on what.
+"""Retraining policies: when to train a new model, and on which labels.
 
 Each waits for labels, decides, and if it is time trains afresh; the first labels always train the first model. `rows`
 counts all samples it trained on, challengers included, and `retrained` the lessons (from 0) after which it did.
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from driftline.errors import UserError
+from driftline.learners.settings import Count, Inside
 from driftline.learners.trained import Trained
 from driftline.metrics.online import online_tas, online_ttr
-from driftline.models.estimator import Estimator
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.model import as_model
 from driftline.types import Samples, join, take
 
 
@@ -38,20 +38,16 @@ class PolicyLog:
 
 @dataclass
 class Policy(Trained):
-    """Something that decides when to retrain. `window`: on how many of the latest lessons; none means on all.
+    """Base class for retraining policies. `window`: the number of latest label deliveries to train on; None for all.
 
-    `most`: with more samples than this, a uniform draw of so many is trained on.
+    `most`: the largest number of training samples, drawn uniformly from more.
     """
 
-    window: int | None = None
-    most: int | None = None
+    window: Count | None = None
+    most: Count | None = None
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        for name in ("window", "most"):
-            given = getattr(self, name)
-            if given is not None and given < 1:
-                raise UserError(f"{name} of a policy is at least 1, or none for no limit, not {given}")
         self.seen: list[tuple[Any, np.ndarray]] = []
         self.heard = 0
         self.rows = 0
@@ -64,7 +60,7 @@ class Policy(Trained):
         return PolicyLog(tuple(self.retrained), self.rows, self._seconds)
 
     def due(self, x: Any, y: np.ndarray) -> bool:
-        """Whether these labels, of samples the model has never trained on, are a reason to retrain."""
+        """Return whether to retrain, given labels of samples the model was not trained on."""
         raise NotImplementedError
 
     def learn(self, x: Any, y: Any) -> None:
@@ -77,14 +73,14 @@ class Policy(Trained):
         self.heard += 1
 
     def retrain(self) -> None:
-        """Train a new model on what the policy keeps, and deploy it."""
+        """Train a new model on the stored labels, and deploy it."""
         x, y = join([x for x, _ in self.seen]), np.concatenate([y for _, y in self.seen])
         self.fit_counted(self, x, y)
         self.retrained.append(self.heard)
         self.deployed = True
 
     def fit_counted(self, learner: Trained, x: Any, y: np.ndarray) -> None:
-        """Train a learner afresh, on no more than `most` samples, and count it."""
+        """Train a learner from scratch on at most `most` samples, and count them."""
         if self.most is not None and len(y) > self.most:
             random = self.seed.child("rows", self.heard).numpy()
             chosen = np.sort(random.choice(len(y), self.most, replace=False))
@@ -95,14 +91,14 @@ class Policy(Trained):
         self.rows += len(y)
 
     def quality(self, learner: Trained, x: Any, y: np.ndarray) -> float:
-        """Mean correctness: accuracy, or for numbers 1 - (error / scale)^2 cut at 0."""
+        """Return the accuracy, or for numbers the mean of max(0, 1 - (error / scale)^2)."""
         return float(np.mean(self._task.correct(learner.predict(x).prediction, y)))
 
 
 @register("method", "never")
 @dataclass
 class Never(Policy):
-    """Train on the first labels, then never again."""
+    """No retraining after the first labels."""
 
     def due(self, x: Any, y: np.ndarray) -> bool:
         return False
@@ -111,14 +107,9 @@ class Never(Policy):
 @register("method", "every-k")
 @dataclass
 class EveryK(Policy):
-    """Retrain each time labels have come `k` times, on all of them unless `window` says otherwise."""
+    """Retraining at every k-th delivery of labels, on all of them unless `window` is set."""
 
-    k: int = 4
-
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        super().prepare(model, task, upstream)
-        if self.k < 1:
-            raise UserError(f"every-k retrains each k-th time, and k is at least 1, not {self.k}")
+    k: Count = 4
 
     def due(self, x: Any, y: np.ndarray) -> bool:
         return self.heard % self.k == 0
@@ -127,9 +118,9 @@ class EveryK(Policy):
 @register("method", "window")
 @dataclass
 class Window(Policy):
-    """Retrain each time labels come, on the latest few lessons."""
+    """Retraining at every delivery of labels, on the latest ones."""
 
-    window: int | None = 3
+    window: Count | None = 3
 
     def due(self, x: Any, y: np.ndarray) -> bool:
         return True
@@ -138,7 +129,7 @@ class Window(Policy):
 @register("method", "all-history")
 @dataclass
 class AllHistory(Policy):
-    """Retrain each time labels come, on everything so far."""
+    """Retraining at every delivery of labels, on all so far."""
 
     def due(self, x: Any, y: np.ndarray) -> bool:
         return True
@@ -147,20 +138,18 @@ class AllHistory(Policy):
 @register("method", "on-online-tas")
 @dataclass
 class OnOnlineTas(Policy):
-    """Retrain when the online TAS of the deployed model (see `metrics.online`) falls below a threshold.
+    """Retraining when the online TAS of the deployed model (`metrics.online`) falls below a threshold.
 
     Each time labels come, a share is held out, a challenger is trained on the rest of them, and both are examined on
     the held-out share. The challengers are counted as training.
     """
 
-    window: int | None = 3
+    window: Count | None = 3
     threshold: float = 0.95
-    holdout: float = 0.2
+    holdout: Inside = 0.2
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        if not 0 < self.holdout < 1:
-            raise UserError(f"holdout is a share between 0 and 1, not {self.holdout}")
         self.old: list[float] = []
         self.fresh: list[float] = []
         self.estimates: list[float] = []
@@ -188,7 +177,7 @@ class OnOnlineTas(Policy):
         self.old, self.fresh = [], []
 
     def _twin(self) -> Trained:
-        """Another learner of the same kind, whose training leaves this one's model alone."""
+        """Return a challenger: a learner of the same kind with its own copy of the model."""
         twin = copy.copy(self)
-        twin.model = copy.copy(self.model) if isinstance(self.model, Estimator) else copy.deepcopy(self.model)
+        twin.model = as_model(self.model).clone()
         return twin

@@ -1,4 +1,4 @@
-"""The common part of methods that train on everything revealed so far."""
+"""Base class for cumulative learners: they train on all labels so far."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftline.types import Samples, join
 
 @dataclass
 class Pooled(Trained):
-    """Keeps each lesson, and trains on all of them whenever one arrives; once, at the end, if the protocol waits.
+    """A learner that trains on all labels so far at each delivery; once, at the end, if it is evaluated only then.
 
     `start`: from the initial weights each time ("fresh"), or from the previous ones ("warm", as Wild-Time's
     Eval-Stream does).
@@ -36,7 +36,7 @@ class Pooled(Trained):
             self.train_on_all()
 
     def train_on_all(self) -> None:
-        """Train on the pool; a method that treats periods differently overrides this."""
+        """Train on all labels so far."""
         x, y = join([x for x, _ in self.seen]), np.concatenate([y for _, y in self.seen])
         if self.start == "warm" and len(self.seen) > 1:
             self.train(x, y)

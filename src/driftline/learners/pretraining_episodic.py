@@ -1,4 +1,4 @@
-"""Pretraining by episodes: features in which the mean of a few samples stands for their class.
+"""Episodic pretraining: prototypical networks and Meta-Baseline.
 
     prototypes      Snell et al., "Prototypical Networks for Few-shot Learning", NeurIPS 2017
     meta-baseline   Chen et al., "Meta-Baseline: Exploring Simple Meta-Learning for Few-Shot Learning", ICCV 2021
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,22 +29,23 @@ from driftline.tasks import Task
 from driftline.training import pulse
 from driftline.training.encode import last_linear, only_features
 from driftline.training.episodes import Episode, cosine_logits, episodes, large_classes, squared_distance_logits
-from driftline.training.fit import descend, lesson, training
+from driftline.training.fit import descend, lesson
+from driftline.training.modes import training
 from driftline.types import Samples
 
 
 @dataclass
 class Episodic(Trained):
-    """What pretraining by episodes has in common: how they are drawn, and how the learning rate falls."""
+    """Base class for episodic pretraining: the episodes and the learning-rate schedule."""
 
     way: int = 30
     shot: int = 5
     query: int = 15
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def over_episodes(self, x: Any, y: Any, n: int, update: Callable[[Tensor, Episode], None], seed: Seed) -> None:
-        """Update on n episodes of as many classes as are asked for, or as there are."""
+        """Update on n episodes, of `way` classes or as many as there are."""
         inputs, _ = lesson(self.model, x, y)
         samples = Samples(inputs, y)
         way = min(self.way, max(len(large_classes(y, self.shot + self.query)), 2))
@@ -59,7 +60,7 @@ class Episodic(Trained):
 
 
 def halved(k: int, n: int) -> float:
-    """What is left of the learning rate at update k of n.
+    """Return the factor of the learning rate at update k of n.
 
     >>> [halved(k, 5) for k in range(5)]
     [1.0, 1.0, 0.5, 0.5, 0.25]
@@ -68,7 +69,7 @@ def halved(k: int, n: int) -> float:
 
 
 def forget_head(model: nn.Module) -> None:
-    """Set the last layer to zero, if training gave it no meaning: the network then answers all classes alike."""
+    """Set an untrained last layer to zero, so that all classes get the same output."""
     head = last_linear(model)
     clear_rows(head, torch.ones(head.out_features, dtype=torch.bool).numpy())
 
@@ -76,7 +77,7 @@ def forget_head(model: nn.Module) -> None:
 @register("pretraining", "prototypes")
 @dataclass
 class Prototypes(Episodic):
-    """Soft nearest-mean classification by squared distance; the last layer is not trained and ends as zero."""
+    """Prototypical networks: softmax over squared distances to class means; the last layer ends as zero."""
 
     def train(self, x: Any, y: Any) -> None:
         self.over_episodes(x, y, self.updates, self.compare, self.seed.child("lesson", self.lessons))
@@ -85,11 +86,11 @@ class Prototypes(Episodic):
         self.lessons += 1
 
     def compare(self, x: Tensor, episode: Episode) -> None:
-        """One step down the cross-entropy of the queries, means and queries coming from the same pass."""
+        """Make one step on the cross-entropy of the queries; means and queries come from the same pass."""
         descend(self.descent, self.episode_loss(only_features(self.model, x), episode))
 
     def episode_loss(self, features: Tensor, episode: Episode) -> Tensor:
-        """-log softmax(-|f - mean_c|^2) at the true class, averaged over the queries."""
+        """Return -log softmax(-|f - mean_c|^2) at the true class, averaged over the queries."""
         support, query = features.split([episode.support.size, episode.query.size])
         return cross_entropy(squared_distance_logits(support, query, len(episode.classes)), episode.truth)
 
@@ -97,7 +98,7 @@ class Prototypes(Episodic):
 @register("pretraining", "meta-baseline")
 @dataclass
 class MetaBaseline(Prototypes):
-    """Supervised training, then episodes with the cosine to the class means, times a scale that is learnt.
+    """Meta-Baseline: supervised training, then episodes with scaled cosines to class means.
 
     The scale starts at 10 as in Chen et al. and is not part of the network; the last layer stays as supervised
     training left it.

@@ -1,4 +1,4 @@
-"""Meta-training by MAML: weights from which a few steps of gradient descent learn new classes.
+"""MAML meta-training: initial weights that adapt to new classes in a few gradient steps.
 
 Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017: the loss on an episode's
 queries after `steps` steps on its support, differentiated by the weights before them, second order included. Episodes
@@ -21,15 +21,16 @@ from torch.utils.flop_counter import FlopCounterMode
 from driftline.learners.pretraining_episodic import Episodic, forget_head
 from driftline.registry import register
 from driftline.training.episodes import Episode
-from driftline.training.fit import descend, evaluating
+from driftline.training.fit import descend
 from driftline.training.inner_loop import Adapting
 from driftline.training.meter import meter_of
+from driftline.training.modes import evaluating
 
 
 @register("pretraining", "maml")
 @dataclass
 class MAMLTraining(Episodic):
-    """Make a network easy to fine-tune."""
+    """MAML meta-training."""
 
     way: int = 5
     steps: int = 5
@@ -45,7 +46,7 @@ class MAMLTraining(Episodic):
         self.lessons += 1
 
     def look_ahead(self, x: Tensor, episode: Episode) -> None:
-        """One step of the outer loop. It is counted once; every episode costs the same."""
+        """Make one step of the outer loop. Its cost is counted once; every episode costs the same."""
         if self._cost is None:
             with FlopCounterMode(display=False) as counted:
                 descend(self.descent, self.outer_loss(x, episode))
@@ -56,13 +57,13 @@ class MAMLTraining(Episodic):
         meter_of(self.model).charge(forward=forward, backward=backward)
 
     def outer_loss(self, x: Tensor, episode: Episode) -> Tensor:
-        """The mean cross-entropy of the queries once the network has adapted to the support."""
+        """Return the mean cross-entropy of the queries after adaptation to the support samples."""
         support, query = x.split([episode.support.size, episode.query.size])
         weights = self._adapting.adapted(support, episode.told, len(episode.classes), for_outer=True)
         return cross_entropy(self._adapting.outputs(weights, query), episode.truth)
 
     def _bill(self, x: Tensor, episode: Episode, total: int) -> tuple[int, int]:
-        """Forward passes, and all that gradients and their gradients took."""
+        """Return the multiply-accumulates of forward passes and of first- and second-order gradients."""
         weights = self._adapting.start(len(episode.classes))
         passes = []
         with evaluating(self._adapting.bare), torch.no_grad():  # so that running statistics do not notice

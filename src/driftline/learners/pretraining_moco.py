@@ -1,4 +1,4 @@
-"""Pretraining by momentum contrast: features from inputs alone.
+"""MoCo pretraining: momentum contrast on inputs alone.
 
 He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020, as far as `learners.moco`
 follows it. The last layer is not trained and ends as zero, so the first lesson of a stream teaches it everything.
@@ -8,12 +8,13 @@ Such features need another learning rate there: Wallingford et al., 2020 (NED), 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
+from pydantic import Field
 from torch import Tensor
 
-from driftline.errors import UserError
 from driftline.learners.pretraining_episodic import forget_head
+from driftline.learners.settings import Count, Positive
 from driftline.learners.trained import Trained
 from driftline.models.inputs import as_tensor
 from driftline.registry import register
@@ -27,23 +28,18 @@ from driftline.types import Samples
 @register("pretraining", "moco")
 @dataclass
 class MoCoTraining(Trained):
-    """Two views of an upstream input should look alike, and unlike earlier ones; labels are not used."""
+    """MoCo pretraining on upstream inputs; labels are not used."""
 
     momentum: float = 0.999
-    queue_size: int = 1024
-    temperature: float = 0.07
-    area: float = 0.2  # the smallest share of an image that a view shows
+    queue_size: Count = 1024
+    temperature: Positive = 0.07
+    area: Annotated[float, Field(gt=0, le=1)] = 0.2  # the smallest share of an image that a view shows
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_suit(model)
         refuse_texts(model)
-        if self.temperature <= 0 or self.queue_size < 1 or not 0 < self.area <= 1:
-            raise UserError(
-                f"moco with temperature={self.temperature:g}, queue_size={self.queue_size} and area={self.area:g}: "
-                "give a temperature above 0, a queue of 1 or more, and an area above 0 and at most 1"
-            )
         projector = self.seed.child("projector")
         given = {"momentum": self.momentum, "temperature": self.temperature}
         self.contrast = Momentum(model, projector, size=self.queue_size, **given)
@@ -54,7 +50,7 @@ class MoCoTraining(Trained):
         self.descent.add_param_group({"params": list(self.contrast.projector.parameters())})
 
     def update(self, x: Tensor, y: Tensor) -> None:
-        """One step of momentum contrast."""
+        """Make one step of momentum contrast."""
         a, b = Views(area=self.area).pair(x, self._draws)
         descend(self.descent, self.contrast.loss(a, b))
 

@@ -1,4 +1,4 @@
-"""RDumb: ETA that starts again every 1,000 steps.
+"""RDumb: ETA with periodic reset.
 
 Press et al., "RDumb: A simple approach that questions our progress in continual test-time adaptation", NeurIPS 2023.
 Before the answers of steps 0, N, 2N, ... weights, momentum and the mean answer are as they were at the start.
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftline.learners.eta import ETA
-from driftline.learners.resetting import Start, must_count
+from driftline.learners.resetting import Start
+from driftline.learners.settings import Count
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Answers, Samples
@@ -19,12 +20,11 @@ from driftline.types import Answers, Samples
 @register("method", "rdumb")
 @dataclass
 class RDumb(ETA):
-    """ETA, reset every so many steps."""
+    """RDumb: ETA, reset every `every` steps."""
 
-    every: int = 1000  # steps between resets
+    every: Count = 1000  # steps between resets
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        must_count("rdumb", self.every)
         super().prepare(model, task, upstream)
         self.steps = 0
         self._start: Start | None = None  # it is among what a reset leaves alone

@@ -1,4 +1,4 @@
-"""Resets as a policy around any method: every so many steps it is again what it was before the first.
+"""Periodic reset of any method to its state before the first step.
 
 `{name: resetting, method: tent, every: 1000}`. Before the answers of steps 0, N, 2N, ... everything that the method
 holds is put back as `prepare` left it: weights, the state of its optimiser, running means, counters, and with them
@@ -16,37 +16,33 @@ from typing import Any, ClassVar
 from driftline import registry
 from driftline.errors import UserError
 from driftline.learners.base import Learner
+from driftline.learners.settings import Count, check_settings
+from driftline.reveal import Shown
 from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Samples
 
 
 class Start:
-    """What a learner is now, to become again later."""
+    """A snapshot of a learner's state."""
 
     def __init__(self, learner: Learner) -> None:
         self._names = set(vars(learner))
         self._saved = copy.deepcopy(learner.state())
 
     def again(self, learner: Learner) -> None:
-        """Put the learner back; what it has come to hold since is forgotten."""
+        """Restore the learner to the snapshot."""
         for name in set(vars(learner)) - self._names:
             delattr(learner, name)
         learner.restore(copy.deepcopy(self._saved))
 
 
-def must_count(name: str, every: int) -> None:
-    """Refuse an interval between resets that is none."""
-    if every < 1:
-        raise UserError(f"{name}.every counts steps between resets: 1 or more, not {every}")
-
-
 @registry.register("method", "resetting")
 @dataclass
 class Resetting(Learner):
-    """Another method, reset every so many steps."""
+    """Another method, reset every `every` steps."""
 
     method: str = "tent"
-    every: int = 1000  # steps between resets
+    every: Count = 1000  # steps between resets
     options: dict[str, Any] | None = None  # settings of the method; None: its defaults
 
     sees: ClassVar[Reveal] = Reveal.INPUTS
@@ -54,13 +50,13 @@ class Resetting(Learner):
 
     @classmethod
     def needs(cls, settings: Mapping[str, Any]) -> Reveal:
-        """The least that must be shown to the method inside."""
+        """Return the least that must be revealed to the inner method."""
         make = registry.get("method", settings.get("method", cls.method))
         sees: Reveal = getattr(make, "func", make).sees
         return sees
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        must_count("resetting", self.every)
+        check_settings(self)
         make = registry.get("method", self.method)
         try:
             self.inner: Learner = make(**(self.options or {}))
@@ -73,7 +69,7 @@ class Resetting(Learner):
 
     @property
     def model(self) -> Any:
-        """The model of the method inside."""
+        """The model of the inner method."""
         return self.inner.model
 
     def predict(self, x: Any) -> Answers:
@@ -87,6 +83,9 @@ class Resetting(Learner):
 
     def learn(self, x: Any, y: Any) -> None:
         self.inner.learn(x, y)
+
+    def receive(self, shown: Shown) -> None:
+        self.inner.receive(shown)
 
     def gauges(self) -> Mapping[str, float]:
         return self.inner.gauges()

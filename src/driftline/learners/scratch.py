@@ -1,4 +1,4 @@
-"""One model trained from its initial weights: on the final lesson alone, or on all lessons together.
+"""Training from scratch on the final step or on all steps: the baselines of Seq-to-Final.
 
 The baselines of Seq-to-Final (Ji, Alaa, Sontag): `baseline` and `oracle` see the final step only, the oracle a much
 larger one; `seq-erm`, `seq-irm` and `seq-dro` pool all steps. All are chosen by the final step's validation part.
@@ -14,65 +14,57 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-from driftline.errors import UserError
+from driftline.learners.settings import NonNegative
 from driftline.learners.staged import Staged
 from driftline.registry import register
-from driftline.training.trials import Objective, Phase, Selection, Trial
+from driftline.training.objectives import ERM, Objective, objective
+from driftline.training.trials import Phase, Selection, Trial
 
 Pooling = Literal["erm", "weighted", "irm", "dro"]
+"""Registered objectives that train one network on several steps."""
 
 
-def pooled_phase(
-    lessons: int, valid: tuple[int, ...], objective: Pooling, penalty: float, selection: Selection
-) -> Phase:
-    """A grid of fits from the initial weights on lessons 0 to `lessons` - 1.
+def pooled_phase(lessons: int, valid: tuple[int, ...], minimized: Objective, selection: Selection) -> Phase:
+    """Return a grid of fits from the initial weights on steps 0 to `lessons` - 1.
 
-    One lesson alone has nothing to be invariant or robust over: it is plain risk minimisation, and shared as such.
+    On one step alone every objective is plain risk minimization, and shared as such.
     """
-    train = tuple(range(lessons))
-    what: Objective = objective if lessons > 1 else "erm"
-    strength = penalty if what == "irm" else 0.0
-    points = selection.points()
-    return Phase(tuple(Trial(train, valid, objective=what, strength=strength, **point) for point in points))
+    train, minimized = tuple(range(lessons)), minimized if lessons > 1 else ERM()
+    return Phase(tuple(Trial(train, valid, objective=minimized, **point) for point in selection.points()))
 
 
-def must_penalise(penalty: float) -> None:
-    """Refuse a penalty that would be a reward."""
-    if penalty < 0:
-        raise UserError(f"a penalty of {penalty} would reward what it is to prevent: give 0 or more")
+def final_phase(lessons: int, selection: Selection) -> Phase:
+    """Return a grid of fits from the initial weights on the last step alone."""
+    last = (lessons - 1,)
+    return Phase(tuple(Trial(last, last, **point) for point in selection.points()))
 
 
 @register("method", "baseline")
 @dataclass
 class FinalOnly(Staged):
-    """Train on the final step alone."""
+    """Training on the final step alone."""
 
     def plan(self, lessons: int) -> Phase:
-        last = (lessons - 1,)
-        return Phase(tuple(Trial(last, last, **point) for point in self.selection.points()))
+        return final_phase(lessons, self.selection)
 
 
 @register("method", "oracle")
 @dataclass
 class Oracle(FinalOnly):
-    """Train on many more samples of the final step than the others are shown."""
+    """Training on many more samples of the final step than other methods get."""
 
     privileged: ClassVar[bool] = True
 
 
 @dataclass
 class OnAll(Staged):
-    """Train on all steps at once. `penalty` is the weight of IRM's term."""
+    """Training on all steps together, by ERM, IRM or DRO."""
 
     objective: Pooling = "erm"
-    penalty: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        must_penalise(self.penalty)
+    penalty: NonNegative = 1.0  # the weight of IRM's term
 
     def plan(self, lessons: int) -> Phase:
-        return pooled_phase(lessons, (lessons - 1,), self.objective, self.penalty, self.selection)
+        return pooled_phase(lessons, (lessons - 1,), objective(self.objective, self.penalty), self.selection)
 
 
 register("method", "seq-erm")(OnAll)

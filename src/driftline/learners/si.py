@@ -1,10 +1,10 @@
-"""SI: synaptic intelligence.
+"""SI: synaptic intelligence, a quadratic penalty weighted by each weight's contribution to past loss decrease.
 
 Zenke, Poole and Ganguli, "Continual Learning Through Synaptic Intelligence", ICML 2017:
 
     loss(theta) + strength * sum_i omega_i (theta_i - anchor_i)^2
     at every step:      path_i <- path_i - g_i * (theta_i after - theta_i before)
-    after each lesson:  omega_i <- max(0, omega_i + path_i / ((theta_i - anchor_i)^2 + damping)),
+    after each round:   omega_i <- max(0, omega_i + path_i / ((theta_i - anchor_i)^2 + damping)),
                         anchor <- theta,  path <- 0
 
 g is the gradient of the loss alone, without the penalty, on the batch of the step. So `path` is each weight's share
@@ -12,20 +12,20 @@ of the loss drop along the trajectory (exactly so in the limit of small steps), 
 distance. The paper does not say what happens to negative shares, which noisy gradients bring; a negative omega would
 push weights away without bound, so the sum is cut off at zero, as the authors' own code does.
 
-Departs from Wild-Time's code, which accumulates `path` once per lesson, from the gradient of the last step and the
-way from the first weights to the last: that is no integral along the path. Strength and damping are Wild-Time's for
-Yearbook.
+Departs from Wild-Time's code, which accumulates `path` once per training round, from the gradient of the last step
+and the way from the first weights to the last: that is no integral along the path. Strength and damping are
+Wild-Time's for Yearbook.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from driftline.errors import UserError
+from driftline.learners.settings import Positive
 from driftline.learners.trained import Trained
 from driftline.registry import register
 from driftline.tasks import Task
@@ -36,23 +36,21 @@ from driftline.types import Samples
 @register("method", "si")
 @dataclass
 class SI(Trained):
-    """Fine-tune, held back from the latest weights in proportion to what moving each has gained so far."""
+    """SI: fine-tuning with a quadratic penalty weighted by the path integral of past gradients."""
 
     strength: float = 0.1
-    damping: float = 1e-3  # keeps weights that hardly moved from seeming all-important
+    damping: Positive = 1e-3  # avoids division by zero for weights that hardly moved
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        if self.damping <= 0:
-            raise UserError(f"si divides by squared distance plus damping; damping is {self.damping}, give more than 0")
         super().prepare(model, task, upstream)
         self.anchor = self._theta()
         self.omega, self.path = torch.zeros_like(self.anchor), torch.zeros_like(self.anchor)
 
     def update(self, x: Tensor, y: Tensor) -> None:
         weights = trainable(self.model)
-        slope, before = gradient(self.loss(x, y), weights), self._theta()
+        slope, before = gradient(self.batch_loss(x, y), weights), self._theta()
         back = 2 * self.strength * self.omega * (before - self.anchor)  # the gradient of the penalty
         descend_along(self.descent, weights, slope + back)
         self.path -= slope * (self._theta() - before)

@@ -1,4 +1,4 @@
-"""SimCLR: learn features by telling the views of one sample from those of others.
+"""SimCLR: contrastive learning with in-batch negatives.
 
 Chen et al., "A Simple Framework for Contrastive Learning of Visual Representations", ICML 2020; in two stages per
 lesson as in Wild-Time: 2700 updates without labels then 300 with them (Eval-Stream: 270 then 30), projection head
@@ -24,7 +24,7 @@ from driftline.training.contrast import nt_xent
 @register("method", "simclr")
 @dataclass
 class SimCLR(Contrastive):
-    """Contrast two views of each sample within the mini-batch, then train on labels."""
+    """SimCLR: contrastive features with in-batch negatives, then training on labels."""
 
     temperature: float = 0.5
 

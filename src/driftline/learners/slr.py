@@ -7,7 +7,7 @@ With logits h, p = softmax(h) and C classes:
     p_t = kappa p_{t-1} + (1 - kappa) (mean over the batch of p),  p_0 uniform
 
 The first term keeps answers spread over the classes; its gradient flows through the second part of p_t alone. The
-second has a gradient that does not vanish where answers are sure. Scales and shifts of the last block stay, its
+second has a gradient that does not vanish for confident predictions. Scales and shifts of the last block stay, its
 statistics do not. The RDumb study released no code for this method: p_0 is a guess, there is no input transformation,
 and lr is constant, as the paper's cosine decay over epochs means nothing on an endless stream.
 """
@@ -15,15 +15,14 @@ and lr is constant, as the paper's cosine decay over epochs means nothing on an 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from driftline.learners.limits import RATE, SHARE, Limit
 from driftline.learners.norm_adapt import Sharpened
+from driftline.learners.settings import Fraction, NonNegative
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.norms import last_block
@@ -33,20 +32,18 @@ from driftline.types import Samples
 @register("method", "slr")
 @dataclass
 class SLR(Sharpened):
-    """Maximise likelihood ratios, and the variety of answers."""
+    """SLR: soft likelihood ratio with a diversity term."""
 
-    lr: float = 6e-4
-    delta: float = 0.025  # weight of the likelihood ratio against variety
-    kappa: float = 0.9  # how much of the mean answer so far is kept
-
-    limits: ClassVar[Mapping[str, Limit]] = {**Sharpened.limits, "delta": RATE, "kappa": SHARE}
+    lr: NonNegative = 6e-4
+    delta: NonNegative = 0.025  # weight of the likelihood ratio against diversity
+    kappa: Fraction = 0.9  # decay of the moving average of probabilities
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.mean = torch.full((task.width,), 1 / task.width)
 
     def trained_layers(self, layers: dict[str, nn.Module]) -> list[nn.Module]:
-        """All but those of the last block, unless there is no other."""
+        """Return all normalization layers but those of the last block."""
         frozen = last_block(layers)
         return [layer for name, layer in layers.items() if name not in frozen] or list(layers.values())
 
@@ -56,13 +53,13 @@ class SLR(Sharpened):
     def loss(self, outputs: Tensor) -> Tensor:
         mean = self.kappa * self.mean + (1 - self.kappa) * outputs.softmax(dim=1).mean(dim=0)
         self.mean = mean.detach()
-        sure = mean.clamp(min=1e-12)  # a class that is never answered any more has no logarithm
-        variety = (sure * sure.log()).sum() + math.log(len(mean))
-        return variety + self.delta * likelihood_ratio(outputs).mean()
+        p = mean.clamp(min=1e-12)  # a class that is never answered any more has no logarithm
+        diversity = (p * p.log()).sum() + math.log(len(mean))
+        return diversity + self.delta * likelihood_ratio(outputs).mean()
 
 
 def likelihood_ratio(outputs: Tensor) -> Tensor:
-    """sum_c p_c (-h_c + log sum_{i != c} e^{h_i}) of each sample: minus the expected log odds.
+    """Return sum_c p_c (-h_c + log sum_{i != c} e^{h_i}) of each sample: minus the expected log odds.
 
     Of the likeliest class the others are summed up one by one: 1 - p would round to 0.
     """

@@ -1,9 +1,8 @@
-"""The common part of methods that train in phases and choose each phase's hyper-parameters on validation data.
+"""Base class for methods that train in phases and choose each phase's hyper-parameters on validation data.
 
-Such a method says in advance, as trials, which fits it needs for a number of lessons. It keeps the lessons as they
-are revealed, and carries the trials out when it must answer: at the end if the protocol examines only then, and
-otherwise after each lesson, as if that were the last. An engine may compute the trials ahead and hand their outcomes
-over; the result is the same.
+Such a method returns in advance, as trials, the fits it needs for a number of steps. It keeps the labelled samples of
+each step, and computes the fits when it must answer: at the end if the protocol evaluates only then, and otherwise
+after each step, as if that were the last. An engine may compute the fits ahead; the result is the same.
 """
 
 from __future__ import annotations
@@ -14,46 +13,41 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from driftline.errors import UserError
-from driftline.learners.base import Learner
+from driftline.learners.base import Learner, Outcome, Recall
+from driftline.reveal import Shown
 from driftline.tasks import Task
 from driftline.training.budgets import within
 from driftline.training.trials import Phase, Pick, Selection, Trial, needed, ranked
 from driftline.types import Samples
 
-Outcome = dict[str, Any]
-"""What a trial came to: its score, the weights it kept, and how it went."""
-Recall = Callable[[str, bool], Outcome | None]
-"""From a trial's key to its outcome, the whole of it or all but its arrays, if that is known."""
-
-ARRAYS = ("weights", "importance", "anchor", "held_to")
+ARRAYS = ("weights", "importance", "anchor", "start_weights")
 BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
 
 
 @dataclass
 class Staged(Learner):
-    """A method that is a plan of trials."""
+    """A learner defined by a plan of fits."""
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
+    plans_fits: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self.choose_by(Selection())
         self.look_up(lambda key, whole: None)
 
     def choose_by(self, selection: Selection) -> None:
-        """Choose hyper-parameters in this way; a benchmark may have its own."""
         self._selection = selection
 
     @property
     def selection(self) -> Selection:
-        """How hyper-parameters are chosen."""
+        """The search space."""
         return self._selection
 
     def look_up(self, recall: Recall) -> None:
-        """Ask here, with a trial's key, before carrying a trial out: for the whole outcome or for its score alone."""
         self._recall = recall
 
     def plan(self, lessons: int) -> Phase:
-        """The last phase of what must be done after so many lessons; the earlier ones hang on it."""
+        """Return the last phase of the plan for this number of steps; its trials lead to the earlier phases."""
         raise NotImplementedError
 
     def within_budget(self, lessons: int) -> Phase:
@@ -63,26 +57,40 @@ class Staged(Learner):
             return planned
         return within(planned, self.selection.size, type(self).__name__)
 
+    def fit_plan(self, lessons: int) -> list[Trial]:
+        return list(needed(self.within_budget(lessons)))
+
+    def compute_fit(self, key: str, lessons: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
+        self.lessons[:] = lessons
+        return self.carry_out(next(trial for trial in self.fit_plan(len(lessons)) if trial.key == key), report)
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._initial = copy.deepcopy(model)
         if not hasattr(model, "dropout"):  # values of dropout that change nothing are not tried
             self.choose_by(replace(self.selection, dropout=(0.0,)))
-        self.lessons: list[tuple[Any, Any]] = []
+        self.lessons: list[tuple[Any, ...]] = []
+        """Inputs, labels and split of each step; the split may be missing or None."""
         self.outcomes: dict[str, Outcome] = {}
         self.served: int = 0
         """After how many lessons the present model was made; 0 for the initial one."""
 
     @property
     def layer_names(self) -> list[str]:
-        """The named layers of the network, from the stem to the head."""
+        """The named layers of the network, from stem to head."""
         layers = getattr(self._initial, "layers", None)
         if layers is None:
             raise UserError(f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}")
         return list(layers)
 
+    def receive(self, shown: Shown) -> None:
+        self._add(shown.x, shown.y, shown.split)
+
     def learn(self, x: Any, y: Any) -> None:
-        self.lessons.append((x, y))
+        self._add(x, y, None)
+
+    def _add(self, x: Any, y: Any, split: Any) -> None:
+        self.lessons.append((x, y, split))
         if not self.waits:
             self.settle()
 
@@ -91,19 +99,19 @@ class Staged(Learner):
             self.settle()
 
     def settle(self) -> None:
-        """Answer from now on with the best that these lessons give."""
+        """Deploy the best network of the plan for the steps so far."""
         self.served = len(self.lessons)
         self.model = self.network_of(self.within_budget(self.served).best)
 
     def outcome(self, trial: Trial, whole: bool = True) -> Outcome:
-        """What a trial came to, carried out if that is not known; its score is enough unless the `whole` is needed."""
+        """Return the result of a trial, computed if it is unknown; without its arrays unless `whole`."""
         known = self.outcomes.get(trial.key)
         if known is None or (whole and "weights" not in known):  # weights were let go, or never looked at
             self.outcomes[trial.key] = self._recall(trial.key, whole) or self.carry_out(trial)
         return self.outcomes[trial.key]
 
     def chosen(self, pick: Pick) -> Trial:
-        """The trial at this rank of a phase; the weights of those that no one can pick any more are let go."""
+        """Return the trial at this rank of a phase; weights of trials that cannot be picked any more are dropped."""
         trials = pick.phase.trials
         order = ranked([self.outcome(trial, whole=False)["score"] for trial in trials])
         for loser in order[pick.phase.keep :]:
@@ -111,7 +119,7 @@ class Staged(Learner):
         return trials[order[pick.rank]]
 
     def network_of(self, pick: Pick) -> Any:
-        """The network that came out at this rank of a phase."""
+        """Return the network at this rank of a phase."""
         trial = self.chosen(pick)
         network = self.beginning(trial)
         network.load_state_dict(self.outcome(trial)["weights"])
@@ -119,7 +127,7 @@ class Staged(Learner):
         return network
 
     def beginning(self, trial: Trial) -> Any:
-        """The network that a trial starts with."""
+        """Return the network that a trial starts with."""
         from driftline.training.growth import grown
 
         plain = trial.start is None or trial.afresh
@@ -127,34 +135,28 @@ class Staged(Learner):
         return grown(network, trial.growth, self.seed.child("growth")) if trial.growth else network
 
     def carry_out(self, trial: Trial, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
-        """Do what a trial says, on the lessons it names and no others."""
-        from driftline.training.attempt import Lesson, attempt
-        from driftline.training.measure import measured
+        """Return the result of a trial, computed on the steps it names."""
+        from driftline.training.attempt import FitRun, Lesson
 
         before = self.outcome(self.chosen(trial.start)) if trial.start else {}
         network = self.beginning(trial)
         used = sorted({*trial.train, *trial.valid})
-        lessons = {t: Lesson.of(*self.lessons[t], self.selection.holdout) for t in used}
-        if not trial.trains:
-            found = measured(trial, network, before, lessons[trial.train[-1]], self._task, self.selection, self.seed)
-            return {**{name: value for name, value in before.items() if name != "held_to"}, **found}
+        lessons = {t: Lesson.of(*self.lessons[t]) for t in used}
+        if trial.measurement:
+            data, batch = lessons[trial.train[-1]], self.selection.batch
+            found = trial.measurement.measure(network, self._task, data, before, batch, self.seed)
+            return {**{name: value for name, value in before.items() if name != "start_weights"}, **found}
         self.restrict(network, trial, before)
-        carried = self.carried(trial, before)
-        before = {**before, **carried}
-        return {**carried, **attempt(trial, network, before, lessons, self._task, self.selection, self.seed, report)}
-
-    def carried(self, trial: Trial, before: Outcome) -> Outcome:
-        """What later trials must know of earlier ones: Fisher information, and what staged tuning is pulled to."""
-        if trial.pull.startswith("fisher"):
-            return {name: before[name] for name in ("importance", "anchor")}
-        if trial.pull in ("l1", "l2"):
-            assert trial.start is not None
-            goes_on = self.chosen(trial.start).train == trial.train  # the stage before, on the same lesson
-            return {"held_to": before["held_to"] if goes_on and "held_to" in before else before["weights"]}
-        return {}
+        inherited = {}
+        if trial.penalty and trial.start:
+            same_step = self.chosen(trial.start).train == trial.train
+            inherited = trial.penalty.inherited(before, same_step)
+        before = {**before, **inherited}
+        fit = FitRun(trial, network, before, lessons, self._task, self.selection, self.seed)
+        return {**inherited, **fit.run(report)}
 
     def restrict(self, network: Any, trial: Trial, before: Outcome) -> None:
-        """Let only the layers move that the trial trains."""
+        """Freeze the layers that the trial does not train."""
         from driftline.models.blocks import only_train
 
         if trial.growth:
@@ -165,17 +167,16 @@ class Staged(Learner):
             only_train(network, layers, moving_statistics=trial.moving_statistics)
 
     def account(self) -> list[dict[str, Any]]:
-        """Every fit behind the present model: what it was, how it scored, and which were picked."""
-        picked = {self.chosen(trial.start).key for trial in self._needed() if trial.start}
-        picked |= {self.chosen(self.within_budget(self.served).best).key} if self.served else set()
+        if not self.served:
+            return []
+        trials = self.fit_plan(self.served)
+        picks = [self.within_budget(self.served).best, *(trial.start for trial in trials if trial.start)]
+        picked = {self.chosen(pick).key for pick in picks}
         return [
             {**trial.said(), **_told(self.outcomes[trial.key]), "picked": trial.key in picked}
-            for trial in self._needed()
+            for trial in trials
             if trial.trains
         ]
-
-    def _needed(self) -> list[Trial]:
-        return list(needed(self.within_budget(self.served))) if self.served else []
 
     def state(self) -> dict[str, Any]:
         saved = super().state()
@@ -188,7 +189,7 @@ class Staged(Learner):
 
 
 def without_arrays(outcome: Outcome) -> Outcome:
-    """An outcome without what takes memory."""
+    """Return a result without its arrays."""
     return {name: value for name, value in outcome.items() if name not in ARRAYS}
 
 

@@ -1,4 +1,4 @@
-"""Standard training: all weights, on all that was told, now and then.
+"""Standard training: the whole network at intervals, on all labels so far.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). Departs from the authors' code
 as `lifelong` says, and in that inputs are not cropped and flipped at random.
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from driftline.learners.lifelong import Lifelong
+from driftline.learners.settings import NonNegative
 from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -23,17 +24,18 @@ from driftline.tasks import Task
 from driftline.training import pulse
 from driftline.training.encode import last_linear
 from driftline.training.epochs import shuffled
-from driftline.training.fit import descend, descend_in_parts, lesson, training
+from driftline.training.fit import descend_on, lesson
 from driftline.training.freezing import rest_frozen
+from driftline.training.modes import training
 from driftline.types import Samples
 
 
 @register("method", "standard-training")
 @dataclass
 class StandardTraining(Lifelong):
-    """Train the whole network, for some epochs, on every sample told so far; the optimiser's state is kept."""
+    """Standard training of the whole network on all labels so far; the optimizer state is kept."""
 
-    lr: float = 0.01
+    lr: NonNegative = 0.01
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -43,7 +45,7 @@ class StandardTraining(Lifelong):
         )
 
     def to_train(self) -> list[Any]:
-        """The weights that lessons move, or groups of them with learning rates of their own."""
+        """Return the parameters to train, or groups of them with their own learning rates."""
         return list(self.model.parameters())
 
     def lesson(self) -> None:
@@ -52,23 +54,19 @@ class StandardTraining(Lifelong):
             self.practise(inputs, targets, self.seed.child("lesson", self.lessons, epoch))
 
     def practise(self, inputs: Tensor, targets: Tensor, seed: Seed) -> None:
-        """One epoch: each sample once, in a random order."""
-        most = getattr(self.model, "at_once", None)
+        """Train for one epoch."""
         with training(self.model, seed.child("noise")):
             rest_frozen(self.model)
             for rows in pulse.each(shuffled(len(targets), self.batch, seed.child("order"))):
                 x, y = as_input(inputs[rows]), targets[rows]
-                if most:
-                    descend_in_parts(self.descent, self.objective, x, y, most)
-                else:
-                    descend(self.descent, self.objective(x, y))
+                descend_on(self.descent, self.model, self.objective, x, y)
 
     def objective(self, x: Tensor, y: Tensor) -> Tensor:
-        """What a step makes smaller."""
+        """Return the loss of a mini-batch."""
         return self.loss(self.model(x), y)
 
 
 def taught_rows(layer: nn.Linear) -> np.ndarray:
-    """Which rows of a last layer say something; pretraining that does not use it leaves zeros, which know no class."""
+    """Return which rows of a last layer are not zero; pretraining that does not use it leaves zeros."""
     taught: np.ndarray = layer.weight.detach().ne(0).any(dim=1).numpy()
     return taught

@@ -1,4 +1,4 @@
-"""river's streaming classifiers: they learn from one sample at a time and keep none of them.
+"""river's streaming classifiers, which learn from one sample at a time.
 
 A river model has no tensors to save, and Driftline reads no pickles. Its state is therefore the rows and labels it was
 taught; restoring teaches them again, in order, which gives the same model because its random numbers have a seed. So
@@ -38,13 +38,13 @@ class Streaming:
         self._model = self._new()
 
     def learn(self, rows: np.ndarray, y: np.ndarray) -> None:
-        """One sample after the other, once."""
+        """Learn from each sample once, in order."""
         self.taught.append((rows, y))
         for row, label in zip(as_dicts(rows), y.tolist(), strict=True):
             self._model.learn_one(row, label)
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
-        """Log-probabilities per class; all alike where the model has no opinion, as before the first lesson."""
+        """Return log-probabilities per class; equal ones before the first sample."""
         scores = np.zeros((len(rows), self._classes))
         for i, row in enumerate(
             as_dicts(rows) if self.taught else ()
@@ -65,7 +65,7 @@ class Streaming:
 
 
 def as_dicts(rows: np.ndarray) -> Iterator[dict[int, float]]:
-    """Samples as river takes them.
+    """Return samples in river's format.
 
     >>> list(as_dicts(np.array([[0.5, 1.0]])))
     [{0: 0.5, 1: 1.0}]

@@ -1,4 +1,4 @@
-"""Stochastic weight averaging: answer with the mean of the weights along the end of training.
+"""SWA: stochastic weight averaging over the last part of training.
 
 Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", UAI 2018.
 The average is taken within each lesson, over the weights after every `every`-th update, counted back from the last,
@@ -13,32 +13,34 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
-from driftline.errors import UserError
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
+
 from driftline.learners.pooled import Pooled
+from driftline.learners.settings import BelowOne, Count
+from driftline.models.inputs import as_input
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training.modes import training
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 @register("method", "swa")
 @dataclass
 class SWA(Pooled):
-    """Train on all labels so far, and answer with the average of the last weights."""
+    """SWA: training on all labels so far, with averaged weights for prediction."""
 
-    begin: float = 0.75  # share of the updates before the first weights that count
-    every: int = 10  # updates between weights that count
+    begin: BelowOne = 0.75  # share of updates before averaging starts
+    every: Count = 10  # updates between averaged weights
 
-    networks_only: ClassVar[bool] = True
+    requires = "network"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        if not 0 <= self.begin < 1 or self.every < 1:
-            raise UserError(f"swa.begin is in [0, 1) and swa.every 1 or more; these are {self.begin} and {self.every}")
         super().prepare(model, task, upstream)
         self.last: dict[str, Any] = {}
 
@@ -64,14 +66,8 @@ class SWA(Pooled):
 
 
 def refresh(model: nn.Module, x: Any, seed: Seed, batch: int = 128) -> None:
-    """Measure the statistics of batch norm anew, over all of these inputs, in batches of about the same size."""
-    import torch
-    from torch.optim.swa_utils import update_bn
-
-    from driftline.models.inputs import as_input, as_tensor
-    from driftline.training.fit import training
-
-    inputs = as_tensor(x, model)
+    """Recompute batch-norm statistics over these inputs, in batches of about the same size."""
+    inputs = torch_model(model).encode(x)
     order = torch.randperm(len(inputs), generator=seed.child("order").torch())
     order = order.repeat(2) if len(order) == 1 else order  # batch norm needs two
     batches = order.tensor_split(-(-len(order) // batch))

@@ -1,4 +1,4 @@
-"""SwaV: learn features by predicting the cluster of one view from another.
+"""SwAV: swapped prediction of cluster assignments between views.
 
 Caron et al., "Unsupervised Learning of Visual Features by Contrasting Cluster Assignments", NeurIPS 2020; in two
 stages per lesson as in Wild-Time, with its 32 prototypes and projection head (with batch norm) 32-32-128.
@@ -24,7 +24,7 @@ from driftline.training.contrast import OUTPUTS, projection, swapped
 @register("method", "swav")
 @dataclass
 class SwaV(Contrastive):
-    """Assign both views to prototypes that are used alike, predict each assignment from the other, then use labels."""
+    """SwAV: swapped prediction of balanced cluster assignments, then training on labels."""
 
     temperature: float = 0.1
     prototypes: int = 32

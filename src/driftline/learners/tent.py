@@ -1,4 +1,4 @@
-"""Tent: make answers surer.
+"""Tent: test-time entropy minimization.
 
 Wang et al., "Tent: Fully Test-Time Adaptation by Entropy Minimization", ICLR 2021. Loss: the mean entropy of the
 softmax over the batch. Settings are those for ImageNet; the authors use Adam with lr 1e-3 for CIFAR.
@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from driftline.learners.norm_adapt import Sharpened, entropy
+from driftline.learners.settings import NonNegative
 from driftline.registry import register
 
 
 @register("method", "tent")
 @dataclass
 class Tent(Sharpened):
-    """Minimise the entropy of the answers."""
+    """Tent: entropy minimization on norm scales and shifts."""
 
-    lr: float = 2.5e-4
+    lr: NonNegative = 2.5e-4
 
     def loss(self, outputs: Tensor) -> Tensor:
         return entropy(outputs).mean()

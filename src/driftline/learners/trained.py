@@ -1,4 +1,4 @@
-"""The common part of methods that train on what they are shown."""
+"""Base class for supervised learners: they train on revealed labels with an optimizer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from driftline.learners.base import Learner
-from driftline.models.estimator import Estimator
+from driftline.learners.settings import Count, CountOrZero, NonNegative
 from driftline.registry import register
-from driftline.tasks import Task, mean_loss, outputs_of
+from driftline.tasks import Task, mean_loss
+from driftline.training.model import as_model
 from driftline.types import Samples
 
 if TYPE_CHECKING:
@@ -19,48 +20,51 @@ if TYPE_CHECKING:
 @register("pretraining", "supervised")
 @dataclass
 class Trained(Learner):
-    """A learner with an optimiser. The defaults are Wild-Time's for Yearbook under Eval-Stream.
+    """A learner with an optimizer. The defaults are Wild-Time's for Yearbook under Eval-Stream.
 
-    With a scikit-learn estimator as the model these settings mean nothing, and setting one is refused.
+    With a scikit-learn estimator as the model these settings have no effect, and setting one is an error.
     """
 
-    lr: float = 1e-3
-    updates: int = 300
-    batch: int = 32
-    weight_decay: float = 0.0
+    lr: NonNegative = 1e-3
+    updates: CountOrZero = 300
+    batch: Count = 32
+    weight_decay: NonNegative = 0.0
     optimizer: Literal["adam", "sgd"] = "adam"
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.lessons = 0
-        if not isinstance(model, Estimator):
+        if as_model(model).is_network:
             self._initial = copy.deepcopy(model.state_dict())
             self.new_optimizer()
 
     def new_optimizer(self) -> None:
-        """Forget what the optimiser has gathered about earlier gradients."""
+        """Start a new optimizer, without earlier momentum."""
         from driftline.training.fit import new_optimizer
 
         self.descent = new_optimizer(self.optimizer, self.model, lr=self.lr, weight_decay=self.weight_decay)
 
-    def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """What an update makes smaller: the mean loss on a mini-batch, and whatever a method adds to it."""
-        return mean_loss(self._task, outputs_of(self.model, x, y), y)
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """Return the mean loss of a mini-batch from outputs and targets; a method may add to it."""
+        return mean_loss(self._task, outputs, y)
+
+    def batch_loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of a mini-batch; a method that changes its inputs overrides this."""
+        from driftline.training.torch_model import torch_model
+
+        return self.loss(torch_model(self.model).training_outputs(x, y), y)
 
     def update(self, x: Tensor, y: Tensor) -> None:
-        """One step of training on a mini-batch."""
-        from driftline.training.fit import descend, descend_in_parts
+        """Make one update on a mini-batch."""
+        from driftline.training.fit import descend_on
 
-        if most := getattr(self.model, "at_once", None):
-            descend_in_parts(self.descent, self.loss, x, y, most)
-        else:
-            descend(self.descent, self.loss(x, y))
+        descend_on(self.descent, self.model, self.batch_loss, x, y)
 
     def train(self, x: Any, y: Any) -> None:
-        """Train on these samples, from the present weights and optimiser state."""
+        """Train on these samples, from the present weights and optimizer state."""
         targets = self._task.targets(y)
-        if isinstance(self.model, Estimator):
-            self.model.continue_fit(x, targets)
+        if not as_model(self.model).is_network:
+            self.model.partial_fit(x, targets)
             return
         from driftline.training.fit import fit
 
@@ -69,8 +73,8 @@ class Trained(Learner):
         self.lessons += 1
 
     def train_afresh(self, x: Any, y: Any) -> None:
-        """Train on these samples from the initial weights, as if there had been no lesson before."""
-        if isinstance(self.model, Estimator):
+        """Train on these samples from the initial weights."""
+        if not as_model(self.model).is_network:
             self.model.fit(x, self._task.targets(y))
             return
         self.model.load_state_dict(self._initial)

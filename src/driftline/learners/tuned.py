@@ -1,4 +1,4 @@
-"""Train on history, then tune on the final step: a historical mode, a final mode and a structure.
+"""Training on history, then tuning on the final step: LP-FT, I-FT, D-FT, ST of Seq-to-Final.
 
 Seq-to-Final (Ji, Alaa, Sontag). History: all earlier lessons pooled, by ERM, IRM or DRO. Final mode: which layers are
 tuned in which order (`training.layers`), and what pulls them back. Structure: the same network; side modules beside
@@ -17,13 +17,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from driftline import registry
 from driftline.errors import UserError
-from driftline.learners.scratch import FinalOnly, Pooling, must_penalise, pooled_phase
+from driftline.learners.scratch import Pooling, final_phase, pooled_phase
+from driftline.learners.settings import NonNegative
 from driftline.learners.staged import Staged
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.growth import grown
 from driftline.training.layers import MEASURED, stages
-from driftline.training.trials import Growth, Phase, Pick, Pull, Trial
+from driftline.training.measure import Fisher, Measurement, ReferenceFisher
+from driftline.training.objectives import objective
+from driftline.training.penalties import AdjacentSteps, FisherToStart, Penalty
+from driftline.training.trials import Growth, Phase, Pick, Trial
 from driftline.types import Samples
 
 Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-multiply", "separate"]
@@ -31,7 +37,7 @@ Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-mu
 
 @dataclass
 class Tunes(Staged):
-    """The final mode and the structure: how one model becomes the next."""
+    """Base class for tuning one network into the next: final mode and structure."""
 
     layers: str = "all"
     structure: Structure = "same"
@@ -54,8 +60,6 @@ class Tunes(Staged):
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if self.structure != "same":  # what cannot be built is refused before anything is trained
-            from driftline.training.growth import grown
-
             grown(self._initial, self.growth(2), self.seed)
         for rule in self.layers.split(":"):
             if rule not in ("all", *MEASURED):
@@ -69,71 +73,87 @@ class Tunes(Staged):
     def tuned(
         self, starts: Phase, lesson: int, *, layers: str = "all", steps: int = 2, lr: float | None = None
     ) -> Phase:
-        """The phases that tune the best of `starts` on a lesson; a chain of them if layers are tuned in stages."""
-        keep = starts.keep
+        """Return the last phase that tunes the best of `starts` on a step; a chain if layers are tuned in stages."""
         points = self._points(lr)
         if self.structure != "same":
-            return self._phase(starts, lesson, points, keep, pull="adjacent", growth=self.growth(steps))
-        pull: Pull = self.pull
-        if pull.startswith("fisher"):
-            starts = self._measured(starts, lesson - 1, "reference-fisher" if self.reference_fisher else "fisher")
+            return self._phase(starts, lesson, points, growth=self.growth(steps))
+        if self._fisher:
+            kind = ReferenceFisher if self.reference_fisher else Fisher
+            fisher = kind(self.selection.fisher_examples, self._fisher.accumulates)
+            starts = self._measured(starts, lesson - 1, fisher)
         if layers in MEASURED:
-            starts = self._measured(starts, lesson, layers)
+            starts = self._measured(starts, lesson, registry.get("measurement", layers)())
             wide = [{**point, "top": n} for n in range(1, len(self.layer_names) + 1) for point in points]
-            return self._phase(starts, lesson, wide, keep, pull=pull)
+            return self._phase(starts, lesson, wide)
         if layers == "all":
-            return self._phase(starts, lesson, points, keep, pull=pull)
+            return self._phase(starts, lesson, points)
         for alternatives in stages(layers, self.layer_names):
             wide = [{**point, "layers": chosen} for chosen in alternatives for point in points]
-            starts = self._phase(starts, lesson, wide, keep, pull=pull)
+            starts = self._phase(starts, lesson, wide)
         return starts
 
+    @property
+    def _penalty(self) -> type[Penalty] | None:
+        """The class of the penalty."""
+        if self.structure != "same":
+            return AdjacentSteps
+        kind: type[Penalty] | None = None if self.pull == "none" else registry.get("penalty", self.pull)
+        return kind
+
+    @property
+    def _fisher(self) -> type[FisherToStart] | None:
+        """The class of the penalty, if it needs the Fisher information."""
+        kind = self._penalty
+        return kind if kind and issubclass(kind, FisherToStart) else None
+
     def _points(self, lr: float | None) -> list[dict[str, Any]]:
-        """The grid; a pull of all weights takes the place of weight decay, that of a stem and a head comes on top."""
+        """Return the grid; a penalty on all weights replaces weight decay, one on stem and head is added to it."""
         rates = {} if lr is None else {"lr": (lr,)}
         if self.structure not in ("same", "separate"):
             tied = self.tied and self.ends != "additive"  # what is summed has no weights to be tied to
             return self.selection.points(extra=self.selection.adjacent if tied else (), **rates)
         if self.pull == "none" and not (self.structure == "separate" and self.tied):
             return self.selection.points(**rates)
-        fisher = self.pull.startswith("fisher")
-        strengths = self.selection.fisher if fisher else self.selection.weight_decay
+        strengths = self.selection.fisher if self._fisher else self.selection.weight_decay
         return self.selection.points(weight_decay=(0.0,), extra=strengths, **rates)
 
-    def _phase(self, starts: Phase, lesson: int, points: list[dict[str, Any]], keep: int, **said: Any) -> Phase:
-        more: Any = {"afresh": self.afresh, "moving_statistics": self.moving_statistics}
-        trials = [
-            Trial((lesson,), (lesson,), start=Pick(starts, rank), **more, **said, **point)
-            for rank in range(min(keep, len(starts.trials)))
-            for point in points
-        ]
-        return Phase(tuple(trials), keep)
+    def _phase(self, starts: Phase, lesson: int, points: list[dict[str, Any]], growth: Growth | None = None) -> Phase:
+        """Return the phase that tunes the best of `starts` with each point of a grid."""
+        common: Any = {"afresh": self.afresh, "moving_statistics": self.moving_statistics, "growth": growth}
+        trials = []
+        for pick in _picks(starts):
+            for point in points:
+                strength, rest = point.get("strength", 0.0), {k: v for k, v in point.items() if k != "strength"}
+                penalty = self._penalty(strength) if self._penalty else None
+                trials.append(Trial((lesson,), (lesson,), start=pick, penalty=penalty, **common, **rest))
+        return Phase(tuple(trials), starts.keep)
 
-    def _measured(self, starts: Phase, lesson: int, what: Any) -> Phase:
-        """The same models, with something known about them."""
-        picks = [Pick(starts, rank) for rank in range(min(starts.keep, len(starts.trials)))]
-        said: Any = {"objective": what, "pull": self.pull}
-        return Phase(tuple(Trial((lesson,), (lesson,), start=pick, **said) for pick in picks), starts.keep)
+    def _measured(self, starts: Phase, lesson: int, measurement: Measurement) -> Phase:
+        """Return a phase with the same networks, measured on a step."""
+        picks = _picks(starts)
+        trials = [Trial((lesson,), (lesson,), start=pick, measurement=measurement) for pick in picks]
+        return Phase(tuple(trials), starts.keep)
+
+
+def _picks(starts: Phase) -> list[Pick]:
+    """Return the best of a phase, as many as it keeps."""
+    return [Pick(starts, rank) for rank in range(min(starts.keep, len(starts.trials)))]
 
 
 @dataclass
 class Tuned(Tunes):
-    """Learn history as a whole, then tune on the final step."""
+    """Training on all earlier steps together, then tuning on the final step."""
 
     history: Pooling = "erm"
-    penalty: float = 1.0  # the weight of IRM's term
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        must_penalise(self.penalty)
+    penalty: NonNegative = 1.0  # the weight of IRM's term
 
     def plan(self, lessons: int) -> Phase:
         if lessons == 1:
-            return FinalOnly.plan(self, lessons)  # type: ignore[arg-type]  # there is no history yet
+            return final_phase(lessons, self.selection)  # there is no history yet
         if ":" in self.layers:
             raise UserError(f"layers={self.layers} has rules for several steps, and this method tunes one: use sft")
         before = tuple(range(lessons - 1))
-        past = pooled_phase(lessons - 1, before, self.history, self.penalty, self.selection)
+        past = pooled_phase(lessons - 1, before, objective(self.history, self.penalty), self.selection)
         return self.tuned(past, lessons - 1, layers=self.layers)
 
 

@@ -1,4 +1,4 @@
-"""Whether `predict` leaves a learner as it was, as it must."""
+"""Check that `predict` does not change a learner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weight imprinting: a cosine classifier whose weights are class means at first and are trained later.
+"""Weight imprinting: a cosine classifier initialized with class means and trained later.
 
 Qi, Brown and Lowe, "Low-Shot Learning with Imprinted Weights", CVPR 2018, in a stream as in Wallingford et al., "In the
 Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): logits are s cos(w_i, f), with a scale that lessons train and
@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from driftline.errors import UserError
 from driftline.learners.on_features import OnFeatures, cosines, unit
+from driftline.learners.settings import Positive
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Samples
@@ -29,10 +29,10 @@ from driftline.types import Samples
 @register("method", "weight-imprinting")
 @dataclass
 class WeightImprinting(OnFeatures):
-    """Class means for the first labels; then their place is taken by weights that are trained."""
+    """Weight imprinting: class means at first, then trained weights."""
 
     switch: int = 500  # so many labels pass before the first lesson; NED: 10,000 of 90,000
-    scale: float = 4.0  # of cosines, before the first lesson
+    scale: Positive = 4.0  # of cosines, before the first lesson
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -41,11 +41,6 @@ class WeightImprinting(OnFeatures):
 
     def rest(self) -> int:
         return max(super().rest(), self.switch - self.heard)
-
-    def must_make_sense(self, task: Task) -> None:
-        super().must_make_sense(task)
-        if self.scale <= 0:
-            raise UserError(f"scale={self.scale:g}: cosines are multiplied by it, give a number above 0")
 
     @property
     def apart(self) -> bool:

@@ -1,49 +1,37 @@
-"""The common part of methods whose domains are sliding windows of periods (Wild-Time's "-T" methods)."""
+"""Base class for domain generalization with sliding windows of time as domains (Wild-Time's "-T" methods)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
-from driftline.errors import UserError
+from torch import Tensor
+
 from driftline.learners.pooled import Pooled
-from driftline.tasks import Task
-from driftline.types import Samples
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from driftline.training.windows import Grouped
+from driftline.learners.settings import Count
+from driftline.training.fit import descend
+from driftline.training.windows import Grouped, fit_windows, sliding
 
 
 @dataclass
 class Windowed(Pooled):
-    """Trains on everything so far; each mini-batch has an equal share from each of `groups` windows.
+    """A cumulative learner whose mini-batches have an equal share from each of `groups` windows.
 
     With fewer windows than `groups`, all of them are in each mini-batch. One window only, as in the first periods,
     leaves nothing to compare, and the method is then ERM on all data (with IRM's penalty, for that method).
     """
 
-    groups: int = 10  # windows in a mini-batch
-    window: int = 5  # periods in a window
+    groups: Count = 10  # windows in a mini-batch
+    window: Count = 5  # periods in a window
 
-    networks_only: ClassVar[bool] = True
-
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        if self.groups < 1 or self.window < 1:
-            raise UserError(f"groups and window are 1 or more; these are {self.groups} and {self.window}")
-        super().prepare(model, task, upstream)
+    requires = "network"
 
     def windows(self) -> list[range]:
-        """The rows of each window in the pool."""
-        from driftline.training.windows import sliding
-
+        """Return the rows of each window."""
         return sliding([len(y) for _, y in self.seen], self.window)
 
     def train(self, x: Any, y: Any) -> None:
-        """Train on the pool; `x` and `y` are all that was seen, in order."""
-        from driftline.training.windows import fit_windows
-
+        """Train on `x` and `y`, all labels so far in time order."""
         fit_windows(
             self.model,
             x,
@@ -58,18 +46,9 @@ class Windowed(Pooled):
         self.lessons += 1
 
     def update_groups(self, batch: Grouped) -> None:
-        """One step of training on a mini-batch in groups."""
-        from driftline.training.fit import descend
-
+        """Make one update on a grouped mini-batch."""
         descend(self.descent, self.group_loss(batch))
 
     def group_loss(self, batch: Grouped) -> Tensor:
-        """What an update makes smaller; each method says."""
+        """Return the loss of a grouped mini-batch."""
         raise NotImplementedError
-
-    def group_means(self, batch: Grouped, outputs: Tensor) -> Tensor:
-        """The mean loss of each group."""
-        import torch
-
-        losses = self._task.loss(outputs, batch.y)
-        return torch.stack([part.mean() for part in batch.split(losses)])

@@ -10,7 +10,7 @@ import copy
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -26,6 +26,11 @@ class Estimator:
 
     Anything with `fit` and `predict` will do; `predict_proba` and `partial_fit` are used where they exist.
     """
+
+    is_network: ClassVar[bool] = False
+    generates_text: ClassVar[bool] = False
+    is_pretrained: ClassVar[bool | None] = None
+    mac_counter: ClassVar[None] = None
 
     def __init__(self, unfitted: Any, outputs: int) -> None:
         self.outputs_per_sample = outputs
@@ -45,7 +50,7 @@ class Estimator:
         return self.outputs_per_sample == 1
 
     @property
-    def can_continue(self) -> bool:
+    def supports_partial_fit(self) -> bool:
         """Whether it can learn from more data without starting again."""
         return hasattr(self.unfitted, "partial_fit")
 
@@ -60,7 +65,7 @@ class Estimator:
         else:
             self._fitted = copy.deepcopy(self.unfitted).fit(_flat(x), y)
 
-    def continue_fit(self, x: Any, y: np.ndarray) -> None:
+    def partial_fit(self, x: Any, y: np.ndarray) -> None:
         """Learn from these data on top of the earlier ones."""
         self.lessons.append(("continue", x, y))
         if self._regresses:
@@ -75,8 +80,8 @@ class Estimator:
         for _, inputs, labels in new:
             self._fitted.partial_fit(_flat(inputs), labels, classes=classes)
 
-    def outputs(self, x: Any) -> np.ndarray:
-        """The predicted number, or log-probabilities per class: minus infinity for a class never met.
+    def predict(self, x: Any) -> np.ndarray:
+        """Return the predicted number, or log-probabilities per class: minus infinity for a class never met.
 
         Before the first lesson all are zero.
         """
@@ -94,13 +99,23 @@ class Estimator:
             logits[np.arange(n), self._fitted.predict(_flat(x))] = 0.0
         return logits
 
+    def features(self, x: Any) -> None:
+        """Return None: there is no last linear layer."""
+
+    def truncated(self, x: Any) -> None:
+        """Return None: texts are read to their end."""
+
+    def clone(self) -> Estimator:
+        """Return a copy that is fitted independently; what is fitted already is shared, and never changed in place."""
+        return copy.copy(self)
+
     def state(self) -> list[Lesson]:
         return list(self.lessons)
 
     def restore(self, state: list[Lesson]) -> None:
         self.lessons, self._fitted = [], None
         for kind, x, y in state:
-            self.fit(x, y) if kind == "fit" else self.continue_fit(x, y)
+            self.fit(x, y) if kind == "fit" else self.partial_fit(x, y)
 
 
 def named(name: str) -> Callable[..., Estimator]:

@@ -55,22 +55,11 @@ def prepared(made: nn.Module) -> nn.Module:
     return made
 
 
-def as_tensor(x: Any, model: Any = None) -> Tensor:
-    """The same numbers in a tensor, without a copy where possible; a network for texts brings its own `encode`."""
-    if hasattr(model, "encode"):
-        encoded: Tensor = model.encode(x)
-        return encoded
+def as_tensor(x: Any) -> Tensor:
+    """Return the same numbers in a tensor, without a copy where possible."""
     if isinstance(x, list):
         raise UserError("this network takes numbers, and these inputs are texts: use tfidf or hashed-text")
     return x if isinstance(x, Tensor) else torch.from_numpy(np.ascontiguousarray(x))
-
-
-def as_targets(y: Any, model: Any = None) -> Tensor:
-    """A task's targets in a tensor; a network that writes texts brings its own `targets`."""
-    if hasattr(model, "targets"):
-        encoded: Tensor = model.targets(y)
-        return encoded
-    return torch.as_tensor(y)
 
 
 def as_input(batch: Tensor) -> Tensor:

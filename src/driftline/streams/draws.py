@@ -15,6 +15,7 @@ from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.shifts import Shift
+from driftline.types import TRAIN, VALIDATION
 
 Cells = list[list[np.ndarray]]
 Counts = list[list[int]]
@@ -32,6 +33,11 @@ class Rows:
     def all(self) -> np.ndarray:
         """The rows in the order in which a step has them."""
         return np.concatenate([self.train, self.valid])
+
+    @property
+    def split(self) -> np.ndarray:
+        """TRAIN or VALIDATION for each of `all`."""
+        return np.repeat(np.array([TRAIN, VALIDATION], np.int8), [len(self.train), len(self.valid)])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ seed, but not their order and not the noise; it is refused for sub-populations.
 from __future__ import annotations
 
 from collections.abc import Sequence as Listed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -55,16 +55,8 @@ class Sequence:
         if index not in self._last:
             samples = self._shifted(self.rows[index].all, index, self.seed.child("noise", index))
             self._last.clear()
-            self._last[index] = samples
+            self._last[index] = replace(samples, split=self.rows[index].split)
         return Step(index, self.names[index], self._last[index])
-
-    def train(self, index: int) -> Samples:
-        """The samples of a step to train on: its first rows."""
-        return self[index].samples[: len(self.rows[index].train)]
-
-    def valid(self, index: int) -> Samples:
-        """The samples of a step to choose by: its last rows."""
-        return self[index].samples[len(self.rows[index].train) :]
 
     @cached_property
     def test(self) -> Samples:
@@ -81,7 +73,7 @@ class Sequence:
         added = self._shifted(rows[~np.isin(rows, known)], len(self) - 1, self.seed.child("noise", "oracle"))
         both = Samples.concat([final, added])
         place = np.argsort(np.concatenate([known, rows[~np.isin(rows, known)]]))
-        return both[place[np.argsort(np.argsort(rows))]]
+        return replace(both[place[np.argsort(np.argsort(rows))]], split=self.oracle_rows.split)
 
     def with_oracle(self) -> WithOracle:
         """The same steps, but the final one as the oracle has it."""

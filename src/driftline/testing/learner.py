@@ -225,7 +225,7 @@ def _models(learner: Learner) -> Iterator[MakeModel]:
 
         networks = [make for make in (small_network, linear) if _accepts(learner, make)]
         yield from networks or [small_blocks]
-    if not type(learner).networks_only:
+    if type(learner).requires != "network":
         yield naive_bayes
         yield logistic
 

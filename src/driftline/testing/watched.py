@@ -11,6 +11,7 @@ import numpy as np
 
 from driftline.learners.base import Learner
 from driftline.learners.unchanged import changed, picture
+from driftline.reveal import Shown
 from driftline.state import digest
 from driftline.testing.answers import check_answers
 from driftline.testing.inspect import can_reach, no_global_randomness
@@ -60,6 +61,9 @@ class WatchedLearner:
         moved = changed(before, state_digests(self.learner))
         assert not moved, f"{self.name}: predict must change nothing, but it changed {', '.join(moved)}"
         return answers
+
+    def receive(self, shown: Shown) -> None:
+        self.learn(shown.x, shown.y)
 
     def learn(self, x: Any, y: Any) -> None:
         self._add_argument(y, "learn")

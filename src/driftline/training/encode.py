@@ -9,11 +9,12 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
 from driftline.errors import UserError
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.training import pulse
 from driftline.training.features import linear_layers, with_features
-from driftline.training.fit import evaluating
 from driftline.training.meter import count
+from driftline.training.modes import evaluating
+from driftline.training.torch_model import torch_model
 
 TOGETHER = 32
 """How many samples `embed_in_blocks` asks about at once, always: the digits of a network's features depend on it."""
@@ -49,7 +50,7 @@ def only_features(model: nn.Module, x: Tensor) -> Tensor:
 
 def embed(model: nn.Module, x: Any, batch: int = 128) -> Tensor:
     """Features of samples as they are stored, in evaluation mode; the network is left as it was."""
-    inputs = as_tensor(x, model)
+    inputs = torch_model(model).encode(x)
     starts = range(0, max(len(inputs), 1), batch)
     with evaluating(model), torch.no_grad():
         parts = [with_features(model, as_input(inputs[i : i + batch]))[1] for i in pulse.each(starts)]

@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from driftline.errors import UserError
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.seeds import Seed
 from driftline.training.encode import embed
-from driftline.training.fit import evaluating
 from driftline.training.inner_loop import Adapting
+from driftline.training.modes import evaluating
+from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
 
@@ -148,7 +149,7 @@ def adapting_accuracy(
 
     Batch norm goes by its running statistics, so that answers do not depend on the other queries.
     """
-    inputs = as_tensor(samples.x, model)
+    inputs = torch_model(model).encode(samples.x)
     adapting = Adapting(model, steps=steps, lr=lr)
     each = []
     with evaluating(adapting.bare):

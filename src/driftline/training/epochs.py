@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from driftline.seeds import Seed
 from driftline.training import pulse
-from driftline.training.trials import Selection
 
 
 @dataclass
@@ -31,29 +30,32 @@ def climb(
     network: nn.Module,
     train: Callable[[int], None],
     score: Callable[[], float],
-    selection: Selection,
+    *,
+    epochs: int,
+    patience: int,
+    stopping: Literal["previous", "best"] = "previous",
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Climb:
-    """Train epoch after epoch and keep the weights of the best one, the untrained ones included.
+    """Train epoch by epoch and keep the weights of the best one, the untrained ones included.
 
-    Only a strictly higher score replaces what is kept. The fit ends after `selection.epochs`, or when more than
-    `selection.patience` epochs in a row did not rise above the epoch before (or the best so far).
+    Only a strictly higher score replaces what is kept. The fit ends after `epochs`, or when more than `patience` epochs
+    in a row did not rise above the epoch before (or above the best so far: `stopping="best"`).
     """
     first = score()
     found = Climb(first, _weights(network), 0, [first])
     idle = 0
-    for epoch in pulse.each(range(1, selection.epochs + 1)):
-        to_beat = found.curve[-1] if selection.stopping == "previous" else found.score
+    for epoch in pulse.each(range(1, epochs + 1)):
+        to_beat = found.curve[-1] if stopping == "previous" else found.score
         train(epoch)
         reached = score()
         found.curve.append(reached)
-        report(epoch, selection.epochs)
+        report(epoch, epochs)
         if reached > found.score:
             found.score, found.weights, found.epoch = reached, _weights(network), epoch
         idle = 0 if reached > to_beat else idle + 1
-        if idle > selection.patience:
+        if idle > patience:
             break
-    report(selection.epochs, selection.epochs)
+    report(epochs, epochs)
     return found
 
 

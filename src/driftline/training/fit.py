@@ -1,9 +1,8 @@
-"""Training and asking a network: plain loops over tensors in memory."""
+"""Training a network: plain loops over tensors in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from driftline.errors import UserError
-from driftline.models.inputs import Standardise, as_input, as_targets, as_tensor
+from driftline.models.inputs import Standardise, as_input
 from driftline.seeds import Seed
 from driftline.training import pulse
+from driftline.training.modes import training
+from driftline.training.torch_model import torch_model
 
 Update = Callable[[Tensor, Tensor], None]
 """One step of training on the inputs and targets of a mini-batch."""
@@ -39,13 +40,12 @@ def fit(model: nn.Module, x: Any, y: np.ndarray, update: Update, *, updates: int
 
 
 def lesson(model: nn.Module, x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Inputs and targets to train on; a network without words, mean and deviation takes these from them."""
-    reader: Any = model
-    if hasattr(reader, "read"):
-        reader.read(x, y)
-    inputs = as_tensor(x, model)
+    """Return inputs and targets to train on; a network without vocabulary, mean and deviation takes these from them."""
+    adapter = torch_model(model)
+    adapter.fit_vocabulary(x, y)
+    inputs = adapter.encode(x)
     measure_inputs(model, inputs)
-    return inputs, as_targets(y, model)
+    return inputs, adapter.targets(y)
 
 
 def new_optimizer(name: str, model: nn.Module, *, lr: float, weight_decay: float) -> torch.optim.Optimizer:
@@ -68,6 +68,16 @@ def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     optimizer.step()
 
 
+def descend_on(
+    optimizer: torch.optim.Optimizer, model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor
+) -> None:
+    """Take one step on a mini-batch, in parts if the model passes only a few samples at once."""
+    if most := torch_model(model).micro_batch:
+        descend_in_parts(optimizer, loss, x, y, most)
+    else:
+        descend(optimizer, loss(x, y))
+
+
 def descend_in_parts(
     optimizer: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor, most: int
 ) -> None:
@@ -78,45 +88,8 @@ def descend_in_parts(
     optimizer.step()
 
 
-def outputs(model: nn.Module, x: Any, batch: int = 128) -> np.ndarray:
-    """Raw outputs in evaluation mode, or the texts of a network that writes; it is left as it was."""
-    writer: Any = model
-    if hasattr(writer, "write"):
-        with evaluating(model), torch.no_grad():
-            written: np.ndarray = writer.write(x)
-        return written
-    inputs = as_tensor(x, model)
-    with evaluating(model), torch.no_grad():
-        parts = [model(as_input(inputs[i : i + batch])) for i in pulse.each(range(0, max(len(inputs), 1), batch))]
-    return pulse.whole(torch.cat(parts), len(inputs)).numpy()
-
-
 def measure_inputs(model: nn.Module, inputs: Tensor) -> None:
     """Let the network's standardising layers see the first data it is trained on."""
     for module in model.modules():
         if isinstance(module, Standardise) and not module.ready:
             module.measure(as_input(inputs))
-
-
-@contextmanager
-def training(model: nn.Module, seed: Seed) -> Iterator[None]:
-    """Training mode, with dropout and other noise drawn from a seed of its own."""
-    model.train()
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed.value % 2**63)
-            yield
-    finally:
-        model.eval()
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; every layer then goes back to the mode it had."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode

@@ -10,6 +10,7 @@ from driftline.errors import UserError
 from driftline.models.blocks import BlockNetwork
 from driftline.models.joint import JointNetwork
 from driftline.seeds import Seed
+from driftline.training.torch_model import torch_model
 from driftline.training.trials import Growth
 
 
@@ -18,8 +19,8 @@ def grown(network: nn.Module, growth: Growth, seed: Seed) -> JointNetwork:
     network = copy.deepcopy(network)
     if isinstance(network, BlockNetwork):
         plain, network = network, JointNetwork(network, kinds(network, growth), rank=growth.rank, start=growth.start)
-        for number, hook in plain._forward_hooks.items():  # whoever watches the one goes on watching the other
-            network.register_forward_hook(hook, with_kwargs=number in plain._forward_hooks_with_kwargs)
+        if (counter := torch_model(plain).mac_counter) is not None:
+            counter.watch(network)
     if not isinstance(network, JointNetwork):
         raise UserError("side modules and joint models need a network of named blocks: conv-1 to res-4")
     while network.steps < growth.steps:

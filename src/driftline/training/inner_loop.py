@@ -18,6 +18,7 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from driftline.training.encode import last_linear
+from driftline.training.meter import uncounted
 
 Weights = dict[str, Tensor]
 
@@ -27,9 +28,8 @@ class Adapting:
 
     def __init__(self, model: nn.Module, *, steps: int, lr: float) -> None:
         self.model, self.steps, self.lr = model, steps, lr
-        self.bare = copy.deepcopy(model)
-        """The same without hooks: a meter cannot look into a network whose weights are those of an inner step."""
-        self.bare._forward_hooks.clear()
+        self.bare = uncounted(copy.deepcopy(model))
+        """The same, not counted: a counter cannot look into a network whose weights are those of an inner step."""
         self._head = {id(weight) for weight in last_linear(model).parameters()}
 
     def start(self, way: int) -> Weights:

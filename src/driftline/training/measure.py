@@ -1,50 +1,97 @@
-"""Measurements of a trained network that later training uses: Fisher information, and which layers to tune."""
+"""Measurements of a fitted network that later fits use: Fisher information, and the order in which to tune layers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
+from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import pulse
 from driftline.training.attempt import Lesson
-from driftline.training.fit import evaluating
+from driftline.training.modes import evaluating
 from driftline.training.penalties import fisher, flat, gradient, trainable
-from driftline.training.trials import Selection, Trial
+from driftline.training.torch_model import torch_model
 
 TINY = 1e-8
 
 
-def measured(
-    trial: Trial,
-    network: nn.Module,
-    before: Mapping[str, Any],
-    lesson: Lesson,
-    task: Task,
-    selection: Selection,
-    seed: Seed,
-) -> dict[str, Any]:
-    """What the trial asks to know about the network on a lesson; `before` is the outcome whose weights it has."""
-    if trial.objective in ("rgn", "snr"):
-        scores = layer_scores(network, task, lesson, selection.batch, trial.objective)
+class Measurement:
+    """What a plan measures of a fitted network. A subclass is a frozen dataclass; its fields are part of the key."""
+
+    name: ClassVar[str]
+
+    def measure(
+        self, network: nn.Module, task: Task, data: Lesson, before: Mapping[str, Any], batch: int, seed: Seed
+    ) -> dict[str, Any]:
+        """Return what was measured on a step's training samples; `before` is the result of the fit."""
+        raise NotImplementedError
+
+
+@register("measurement", "fisher")
+@dataclass(frozen=True)
+class Fisher(Measurement):
+    """The diagonal Fisher information and the weights it belongs to, for EWC's penalty."""
+
+    examples: int | None = None
+    """How many examples it is estimated from; None for all."""
+    accumulate: bool = False
+    """Add it to what was measured at earlier steps."""
+    name: ClassVar[str] = "fisher"
+
+    def measure(
+        self, network: nn.Module, task: Task, data: Lesson, before: Mapping[str, Any], batch: int, seed: Seed
+    ) -> dict[str, Any]:
+        importance = self.importance(network, task, data, batch, seed)
+        with torch.no_grad():
+            anchor = flat(trainable(network))
+        if self.accumulate and "importance" in before:
+            return accumulated(before["importance"], before["anchor"], importance, anchor)
+        return {"importance": importance, "anchor": anchor}
+
+    def importance(self, network: nn.Module, task: Task, data: Lesson, batch: int, seed: Seed) -> Tensor:
+        """Return the diagonal of the Fisher information."""
+        x, y = data.train_x, data.train_y
+        return fisher(network, task, x, y, labels="empirical", examples=self.examples, seed=seed)
+
+
+@register("measurement", "reference-fisher")
+@dataclass(frozen=True)
+class ReferenceFisher(Fisher):
+    """What the reference code of Seq-to-Final uses in place of the Fisher information."""
+
+    name: ClassVar[str] = "reference-fisher"
+
+    def importance(self, network: nn.Module, task: Task, data: Lesson, batch: int, seed: Seed) -> Tensor:
+        return batch_fisher(network, task, data, batch)
+
+
+@register("measurement", "rgn")
+@dataclass(frozen=True)
+class LayerOrder(Measurement):
+    """The order in which surgical fine-tuning takes layers, by relative gradient norm (`layer_scores`)."""
+
+    name: ClassVar[str] = "rgn"
+
+    def measure(
+        self, network: nn.Module, task: Task, data: Lesson, before: Mapping[str, Any], batch: int, seed: Seed
+    ) -> dict[str, Any]:
+        scores = layer_scores(network, task, data, batch, self.name)
         return {"order": sorted(scores, key=lambda name: -scores[name]), "layer_scores": scores}
-    if trial.objective == "fisher":
-        examples = selection.fisher_examples
-        importance = fisher(
-            network, task, lesson.train_x, lesson.train_y, labels="empirical", examples=examples, seed=seed
-        )
-    else:
-        importance = batch_fisher(network, task, lesson, selection.batch)
-    with torch.no_grad():
-        anchor = flat(trainable(network))
-    if trial.pull == "fisher-all" and "importance" in before:
-        return accumulated(before["importance"], before["anchor"], importance, anchor)
-    return {"importance": importance, "anchor": anchor}
+
+
+@register("measurement", "snr")
+@dataclass(frozen=True)
+class LayerOrderBySNR(LayerOrder):
+    """The same by the signal-to-noise ratio of gradients."""
+
+    name: ClassVar[str] = "snr"
 
 
 def accumulated(importance: Tensor, anchor: Tensor, new: Tensor, weights: Tensor) -> dict[str, Tensor]:
@@ -98,7 +145,7 @@ def layer_scores(network: nn.Module, task: Task, lesson: Lesson, batch: int, kin
 
 def _slopes(network: nn.Module, task: Task, lesson: Lesson, batch: int) -> Iterator[tuple[Tensor, int]]:
     """The gradient of the mean loss of each mini-batch in turn, in evaluation mode."""
-    inputs, targets = as_tensor(lesson.train_x, network), torch.as_tensor(task.targets(lesson.train_y))
+    inputs, targets = torch_model(network).encode(lesson.train_x), torch.as_tensor(task.targets(lesson.train_y))
     with evaluating(network), torch.enable_grad():
         for x, y in pulse.each(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
             yield gradient(task.loss(network(as_input(x)), y).mean(), trainable(network)), len(y)

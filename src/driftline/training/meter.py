@@ -37,9 +37,14 @@ class Meter:
 
     def attach(self, model: nn.Module) -> None:
         """Count every pass of this network and of its copies from now on."""
-        model.register_forward_hook(self._passed, with_kwargs=True)
-        vars(model)["meter"] = self
+        self.watch(model)
         pulse.attached(self)
+
+    def watch(self, network: Any) -> None:
+        """Count every pass of a network that was made from one that is counted already."""
+        if getattr(network, "mac_counter", None) is None:
+            network.register_forward_hook(_count_pass, with_kwargs=True)
+        network.mac_counter = self
 
     def charge(self, forward: int = 0, backward: int = 0, spared: int = 0) -> None:
         """Count work that no pass of the network shows."""
@@ -61,7 +66,8 @@ class Meter:
         self.forward, self.backward = state["forward"], state["backward"]
         self.examinations, self.spared = state["examinations"], state["spared"]
 
-    def _passed(self, model: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def passed(self, model: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        """Count one pass."""
         graph = torch.is_grad_enabled() and isinstance(output, Tensor) and output.requires_grad
         # The same network with other layers frozen, or in another mode, does other work.
         weights = _weights(model)
@@ -83,16 +89,28 @@ class Meter:
         self.backward += macs
 
 
+def _count_pass(network: Any, args: Any, kwargs: Any, output: Any) -> None:
+    """Tell the counter of a network, which its copies share, of a pass."""
+    if network.mac_counter is not None:
+        network.mac_counter.passed(network, args, kwargs, output)
+
+
+def uncounted(network: Any) -> nn.Module:
+    """Take a network's counter away, which its copies keep, and return the network."""
+    network.mac_counter = None
+    bare: nn.Module = network
+    return bare
+
+
 def meter_of(model: nn.Module) -> Meter:
-    """The meter that is attached to a network, or one that nobody reads."""
-    found: Meter = vars(model).get("meter") or Meter()
+    """Return the counter attached to a network, or one that nobody reads."""
+    found: Meter = getattr(model, "mac_counter", None) or Meter()
     return found
 
 
 def count(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], backward: bool) -> tuple[int, int]:
     """Multiply-accumulates of one forward and, if asked for, one backward pass; the network is left alone."""
-    twin = copy.deepcopy(model)
-    twin._forward_hooks.clear()
+    twin = uncounted(copy.deepcopy(model))
     args, kwargs = (_blank(args), _blank(kwargs))
     with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(backward):
         with FlopCounterMode(display=False) as counted:

@@ -1,14 +1,151 @@
-"""What invariant, robust and mixing methods minimise, as small pure functions of tensors.
+"""Training objectives: registered classes that plans and learners share, and the pure functions of tensors they use.
 
-Nothing here knows what a group is (a window of periods, one period, a place) or how the network was asked.
+A group is a part of a mini-batch that an objective keeps apart from the others: a step, a window of time, a domain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+
+from driftline import registry
+from driftline.registry import register
+from driftline.tasks import Task
+
+FINAL_STEP_WEIGHT = 3.0  # of the last step in the joint objective, as in the Seq-to-Final paper
+
+
+@dataclass(eq=False)
+class Group:
+    """Outputs and targets of one group of a mini-batch."""
+
+    outputs: Tensor
+    y: Tensor
+    weights: Tensor | None = None
+    """One per sample; None if all weigh the same."""
+    _risk: Tensor | None = None
+
+    def risk(self, task: Task) -> Tensor:
+        """Return the mean loss, which is computed once."""
+        if self._risk is None:
+            losses = task.loss(self.outputs, self.y)
+            self._risk = losses.mean() if self.weights is None else (self.weights * losses).mean()
+        return self._risk
+
+
+class Objective:
+    """What a fit minimizes. A subclass is a frozen dataclass; its fields are part of a fit's key."""
+
+    name: ClassVar[str]
+    pools: ClassVar[bool] = False
+    """True if a mini-batch is one group drawn from all steps together; otherwise it has one group per step."""
+    weight: float = 0.0
+    """The weight of the term that is added to the risk, if there is one."""
+
+    def sample_weights(self, sizes: Sequence[int]) -> Tensor | None:
+        """Return one weight per sample of pooled steps with these sizes, or None."""
+        return None
+
+    def forward(self, network: Any, x: Tensor, step: int) -> Tensor:
+        """Return the network's outputs for inputs of the group with this number."""
+        outputs: Tensor = network(x)
+        return outputs
+
+    def loss(self, task: Task, groups: Sequence[Group]) -> Tensor:
+        """Return the loss of a mini-batch."""
+        raise NotImplementedError
+
+
+def objective(name: str, weight: float) -> Objective:
+    """Return the objective registered under this name; `weight` is for those that add a term to the risk."""
+    kind = registry.get("objective", name)
+    made: Objective = kind(weight) if "weight" in kind.__dataclass_fields__ else kind()
+    return made
+
+
+@register("objective", "erm")
+@dataclass(frozen=True)
+class ERM(Objective):
+    """Empirical risk minimization: the mean loss."""
+
+    name: ClassVar[str] = "erm"
+    pools: ClassVar[bool] = True
+
+    def loss(self, task: Task, groups: Sequence[Group]) -> Tensor:
+        (group,) = groups
+        return group.risk(task)
+
+
+@register("objective", "weighted")
+@dataclass(frozen=True)
+class RecencyWeightedERM(ERM):
+    """ERM with weights 1 / (age + 1) for samples of earlier steps."""
+
+    name: ClassVar[str] = "weighted"
+
+    def sample_weights(self, sizes: Sequence[int]) -> Tensor:
+        return recency(sizes)
+
+
+@register("objective", "irm")
+@dataclass(frozen=True)
+class IRM(Objective):
+    """Invariant risk minimization (IRMv1): mean over groups of risk + weight * penalty (`invariance_penalty`)."""
+
+    weight: float = 1.0
+    name: ClassVar[str] = "irm"
+
+    def loss(self, task: Task, groups: Sequence[Group]) -> Tensor:
+        penalties = [invariance_penalty(slopes(group.outputs, group.y, task.loss)) for group in groups]
+        return risks(task, groups).mean() + self.weight * torch.stack(penalties).mean()
+
+
+@register("objective", "dro")
+@dataclass(frozen=True)
+class WorstStepDRO(Objective):
+    """Distributionally robust optimization: the risk of the group with the largest one."""
+
+    name: ClassVar[str] = "dro"
+
+    def loss(self, task: Task, groups: Sequence[Group]) -> Tensor:
+        each = [group.risk(task) for group in groups]
+        return max(each, key=lambda risk: risk.item())  # not of a stack: its gradient would pass through all groups
+
+
+@register("objective", "joint")
+@dataclass(frozen=True)
+class JointOverSteps(Objective):
+    """The mean risk of a network with layers for each step; the final step counts `FINAL_STEP_WEIGHT` times."""
+
+    name: ClassVar[str] = "joint"
+
+    def forward(self, network: Any, x: Tensor, step: int) -> Tensor:
+        outputs: Tensor = network(x, step=step)
+        return outputs
+
+    def loss(self, task: Task, groups: Sequence[Group]) -> Tensor:
+        each = risks(task, groups)
+        return torch.cat([each[:-1], FINAL_STEP_WEIGHT * each[-1:]]).mean()
+
+
+def risks(task: Task, groups: Sequence[Group]) -> Tensor:
+    """Return the mean loss of each group."""
+    return torch.stack([group.risk(task) for group in groups])
+
+
+def recency(sizes: Sequence[int]) -> Tensor:
+    """Return a weight per sample of several steps, 1 / (age + 1), scaled to a mean of 1.
+
+    >>> recency([1, 3]).tolist()  # 1/2 for the older one, 1 for the others
+    [0.5714285969734192, 1.1428571939468384, 1.1428571939468384, 1.1428571939468384]
+    """
+    ages = range(len(sizes) - 1, -1, -1)
+    weights = torch.cat([torch.full((n,), 1 / (age + 1)) for n, age in zip(sizes, ages, strict=True)])
+    return weights / weights.mean()
 
 
 def coral(groups: Sequence[Tensor]) -> Tensor:

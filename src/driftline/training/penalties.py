@@ -1,4 +1,4 @@
-"""Penalties that hold weights near where they were, and the gradients they need, all on one flat vector.
+"""Penalties on the distance of weights from earlier ones, Fisher information, and gradients, all on one flat vector.
 
 One long vector instead of a list of tensors makes a penalty two to three operations whatever the network; on small
 networks that halves the cost of a step.
@@ -6,18 +6,22 @@ networks that halves the cost of a step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from driftline.errors import UserError
-from driftline.models.inputs import as_input, as_targets, as_tensor
+from driftline.models.blocks import decayed
+from driftline.models.inputs import as_input
+from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.tasks import Classification, Task, outputs_of
+from driftline.tasks import Classification, Task
 from driftline.training import pulse
-from driftline.training.fit import evaluating
+from driftline.training.modes import evaluating
+from driftline.training.torch_model import torch_model
 
 Labels = Literal["empirical", "sampled", "predicted"]
 """Whose labels the Fisher information is about: the true ones, draws from the model, or its best guesses."""
@@ -60,6 +64,103 @@ def pull(weights: Tensor, anchor: Tensor, importance: Tensor | float) -> Tensor:
     return (importance * (weights - anchor).square()).sum()
 
 
+@dataclass(frozen=True)
+class Penalty:
+    """A term that keeps weights near earlier ones. A subclass is a frozen dataclass; its fields are part of a key.
+
+    A learner calls `term` on flat vectors. A fit of a plan calls `bind` once, and what it returns at each update.
+    """
+
+    weight: float = 0.0
+    name: ClassVar[str]
+
+    def term(self, weights: Tensor, anchor: Tensor, importance: Tensor | float = 1.0) -> Tensor:
+        """Return the penalty on `weights`, from flat vectors."""
+        raise NotImplementedError
+
+    def inherited(self, before: Mapping[str, Any], same_step: bool) -> dict[str, Any]:
+        """Return what a fit and those that start from it need of the fit `before`; `same_step`: on the same samples."""
+        earlier = before.get("start_weights") if same_step else None
+        return {"start_weights": earlier or before["weights"]}
+
+    def bind(self, network: nn.Module, before: Mapping[str, Any]) -> Callable[[], Tensor]:
+        """Return a function that computes the penalty on the network's present weights."""
+        weights = decayed(network)
+        names = {id(weight): name for name, weight in network.named_parameters()}
+        anchor = flat([before["start_weights"][names[id(weight)]] for weight in weights])
+        return lambda: self.term(flat(weights), anchor)
+
+
+@register("penalty", "l2")
+@dataclass(frozen=True)
+class L2ToStart(Penalty):
+    """weight * sum_i (w_i - anchor_i)^2."""
+
+    name: ClassVar[str] = "l2"
+
+    def term(self, weights: Tensor, anchor: Tensor, importance: Tensor | float = 1.0) -> Tensor:
+        return self.weight * pull(weights, anchor, 1.0)
+
+
+@register("penalty", "l1")
+@dataclass(frozen=True)
+class L1ToStart(Penalty):
+    """weight * sum_i |w_i - anchor_i|."""
+
+    name: ClassVar[str] = "l1"
+
+    def term(self, weights: Tensor, anchor: Tensor, importance: Tensor | float = 1.0) -> Tensor:
+        return self.weight * (weights - anchor).abs().sum()
+
+
+@register("penalty", "fisher")
+@dataclass(frozen=True)
+class FisherToStart(Penalty):
+    """EWC's penalty: weight / 2 * sum_i F_i (w_i - anchor_i)^2, with the Fisher information F of the last step."""
+
+    name: ClassVar[str] = "fisher"
+    accumulates: ClassVar[bool] = False
+    """Whether F is that of all steps so far."""
+
+    def term(self, weights: Tensor, anchor: Tensor, importance: Tensor | float = 1.0) -> Tensor:
+        return self.weight / 2 * pull(weights, anchor, importance)
+
+    def inherited(self, before: Mapping[str, Any], same_step: bool) -> dict[str, Any]:
+        return {name: before[name] for name in ("importance", "anchor")}
+
+    def bind(self, network: nn.Module, before: Mapping[str, Any]) -> Callable[[], Tensor]:
+        weights = list(network.parameters())  # frozen ones add a constant
+        return lambda: self.term(flat(weights), before["anchor"], before["importance"])
+
+
+@register("penalty", "fisher-all")
+@dataclass(frozen=True)
+class FisherToAll(FisherToStart):
+    """EWC's penalty with the Fisher information of all steps so far."""
+
+    name: ClassVar[str] = "fisher-all"
+    accumulates: ClassVar[bool] = True
+
+
+@register("penalty", "adjacent")
+@dataclass(frozen=True)
+class AdjacentSteps(L2ToStart):
+    """weight * sum_t |w_t - w_{t-1}|^2, in a network with weights for several steps."""
+
+    name: ClassVar[str] = "adjacent"
+
+    def inherited(self, before: Mapping[str, Any], same_step: bool) -> dict[str, Any]:
+        return {}
+
+    def bind(self, network: nn.Module, before: Mapping[str, Any]) -> Callable[[], Tensor]:
+        steps: Any = network
+        pairs = [pair for step in range(1, steps.steps) for pair in steps.adjacent(step)]
+        moving = [(new, old) for new, old in pairs if new.requires_grad or old.requires_grad]
+        if not moving:
+            return lambda: torch.zeros(())
+        return lambda: self.term(flat(new for new, _ in moving), flat(old for _, old in moving))
+
+
 def fisher(
     model: nn.Module, task: Task, x: Any, y: Any, *, labels: Labels, examples: int | None = None, seed: Seed
 ) -> Tensor:
@@ -77,7 +178,8 @@ def fisher(
         raise UserError(f"Fisher information with {labels} labels needs classes to choose from: use 'empirical'")
     if examples is not None and examples < 1:
         raise UserError(f"Fisher information from {examples} examples: give at least 1, or none for all there are")
-    inputs, targets, weights = as_tensor(x, model), as_targets(task.targets(y), model), trainable(model)
+    adapter, weights = torch_model(model), trainable(model)
+    inputs, targets = adapter.encode(x), adapter.targets(task.targets(y))
     random = seed.torch()
     rows = torch.arange(len(targets))
     if examples is not None and examples < len(rows):
@@ -85,7 +187,7 @@ def fisher(
     total = torch.zeros(sum(weight.numel() for weight in weights))
     with evaluating(model), torch.enable_grad():
         for row in pulse.each(rows.split(1)):
-            outputs = outputs_of(model, as_input(inputs[row]), targets[row])
+            outputs = adapter.training_outputs(as_input(inputs[row]), targets[row])
             label = _label(outputs.detach(), targets[row], labels, random)
             slope = gradient(task.loss(outputs, label).sum(), weights)
             total.addcmul_(slope, slope)

@@ -18,13 +18,15 @@ import torch
 from torch import nn
 
 from driftline import state
-from driftline.models.inputs import as_input, as_targets, as_tensor
+from driftline.models.inputs import as_input
 from driftline.models.text import ngrams
 from driftline.seeds import Seed
-from driftline.tasks import Task, outputs_of
+from driftline.tasks import Task
 from driftline.training import pulse
 from driftline.training.epochs import shuffled
-from driftline.training.fit import CONVERTED_AT_ONCE, Update, evaluating, lesson, training
+from driftline.training.fit import CONVERTED_AT_ONCE, Update, lesson
+from driftline.training.modes import evaluating, training
+from driftline.training.torch_model import torch_model
 from driftline.types import join, take
 
 Ranking = Literal["mir", "maxloss", "reverse", "before-loss"]
@@ -95,12 +97,13 @@ def quotas(size: int, upstream_share: float) -> tuple[int, int]:
 
 
 def losses(model: nn.Module, task: Task, x: Any, y: np.ndarray, batch: int = 64) -> np.ndarray:
-    """The loss of each sample, in order and in evaluation mode; of several accepted answers the first counts."""
-    inputs, targets = as_tensor(x, model), as_targets(task.targets(y), model)
-    parts = []
+    """Return the loss of each sample in evaluation mode; of several accepted answers the first counts."""
+    adapter, parts = torch_model(model), []
+    inputs, targets = adapter.encode(x), adapter.targets(task.targets(y))
     with evaluating(model), torch.no_grad():
-        for rows in torch.arange(len(targets)).split(getattr(model, "at_once", None) or batch):
-            parts.append(task.loss(outputs_of(model, as_input(inputs[rows]), targets[rows]), targets[rows]))
+        for rows in torch.arange(len(targets)).split(adapter.micro_batch or batch):
+            outputs = adapter.training_outputs(as_input(inputs[rows]), targets[rows])
+            parts.append(task.loss(outputs, targets[rows]))
     found: np.ndarray = torch.cat(parts).numpy()
     return found
 
@@ -145,7 +148,7 @@ def train_epochs(
     with training(model, seed.child("noise")):
         for epoch in pulse.each(range(epochs)):
             if hasattr(task, "choose"):
-                targets = as_targets(task.choose(y, seed.child("answers", epoch).numpy()), model)
+                targets = torch_model(model).targets(task.choose(y, seed.child("answers", epoch).numpy()))
             for rows in pulse.each(shuffled(len(inputs), batch, seed.child("order", epoch))):
                 if most and made == most:
                     return

@@ -1,8 +1,8 @@
-"""Training described in words before it is done: trials, the phases they compete in, and how a winner is picked.
+"""Plans of fits: trials, the phases they compete in, and how a winner is picked.
 
-A trial says everything that decides its outcome: the lessons, the start, the objective, the hyper-parameters. Two
-trials that say the same have the same key, so methods that need the same fit share it, and an engine may compute
-trials ahead, side by side and once. A phase is a set of trials of which validation accuracy keeps the best.
+A trial names everything that decides its outcome: the steps, the initial weights, the objective, the hyper-parameters.
+Equal trials have the same key, so methods that need the same fit share it, and an engine may compute trials ahead,
+in parallel and once. A phase is a set of trials of which validation accuracy keeps the best.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-Objective = Literal["erm", "weighted", "irm", "dro", "joint", "fisher", "reference-fisher", "rgn", "snr"]
-"""What a trial does. The last four do not train: they measure the weights they start from."""
-
-Pull = Literal["none", "l2", "l1", "fisher", "fisher-all", "adjacent"]
-"""What holds the weights: nothing; their start, by squares, by absolute values, or by squares times the Fisher
-information of the last lesson or of all so far; or, in a network of several steps, the same weights a step earlier."""
+if TYPE_CHECKING:
+    from driftline.training.measure import Measurement
+    from driftline.training.objectives import Objective
+    from driftline.training.penalties import Penalty
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,6 @@ class Selection:
     """A fit ends after more than so many epochs in a row without a rise in validation accuracy."""
     stopping: Literal["previous", "best"] = "previous"
     """What an epoch must exceed to count as a rise: the epoch before it, as in the paper's code, or the best so far."""
-    holdout: float = 0.2
-    """The share of each class of a lesson that chooses and does not train."""
     augment: bool = False
     """Whether training images are flipped, turned and pushed a little."""
     fisher_examples: int | None = 1000
@@ -94,61 +90,78 @@ class Growth:
     """Where low-rank changes start: at none, or at random as in the reference code."""
 
 
+def _erm() -> Objective:
+    from driftline.training.objectives import ERM
+
+    return ERM()
+
+
 @dataclass(frozen=True)
 class Trial:
-    """One fit."""
+    """One fit, or one measurement of a fitted network."""
 
     train: tuple[int, ...]
-    """The lessons it trains on."""
+    """The steps it trains on."""
     valid: tuple[int, ...]
-    """The lessons whose validation part scores it."""
+    """The steps whose validation samples score it."""
     lr: float = 1e-3
     weight_decay: float = 0.0
     dropout: float = 0.0
-    strength: float = 0.0
     start: Pick | None = None
-    """Whose weights it starts from; None for the initial ones."""
+    """The fit whose weights it starts from; None for the initial weights."""
     afresh: bool = False
-    """Start from initial weights all the same: `start` is only what it is pulled to."""
-    objective: Objective = "erm"
-    pull: Pull = "none"
+    """Start from the initial weights all the same: `start` is only the penalty's anchor."""
+    objective: Objective = field(default_factory=_erm)
+    penalty: Penalty | None = None
+    measurement: Measurement | None = None
+    """Measure the weights of `start` instead of training."""
     layers: tuple[str, ...] | None = None
     """The layers that are trained; None for all."""
     top: int = 0
-    """Train the first so many layers of the order that `start` has measured."""
+    """Train this many layers, the first of the order that `start` measured."""
     growth: Growth | None = None
     moving_statistics: bool = False
     """Whether batch-norm statistics of frozen layers move."""
 
     @cached_property
     def key(self) -> str:
-        """A hash of what this trial says."""
-        said = {field.name: getattr(self, field.name) for field in fields(self)}
-        said["start"] = self.start.key if self.start else None
-        said["growth"] = asdict(self.growth) if self.growth else None
-        return _hash(said)
+        """A hash of all fields."""
+        content = {part.name: _plain(getattr(self, part.name)) for part in fields(self) if part.name != "start"}
+        return _hash({**content, "start": self.start.key if self.start else None})
 
     def said(self) -> dict[str, Any]:
-        """Its settings in one flat row, for a table."""
-        plain = {"trial": self.key, "start": self.start.key if self.start else "", "objective": self.objective}
+        """Return its settings in one flat row, for a table."""
         lists = {"train": self.train, "valid": self.valid, "layers": self.layers or ("all",)}
-        numbers = {name: getattr(self, name) for name in ("lr", "weight_decay", "dropout", "strength", "top")}
-        told = {name: ",".join(map(str, values)) for name, values in lists.items()}
+        weight = self.penalty.weight if self.penalty else self.objective.weight
         return {
-            **plain,
-            **told,
-            **numbers,
-            "pull": self.pull,
+            "trial": self.key,
+            "start": self.start.key if self.start else "",
+            "objective": self.objective.name,
+            **{name: ",".join(map(str, values)) for name, values in lists.items()},
+            **{name: getattr(self, name) for name in ("lr", "weight_decay", "dropout")},
+            "strength": weight,
+            "top": self.top,
+            "pull": self.penalty.name if self.penalty else "none",
             "structure": self.growth.blocks if self.growth else "same",
+        }
+
+    def cost_key(self) -> dict[str, Any]:
+        """Return what decides its cost, besides the number of samples."""
+        return {
+            "objective": (self.measurement or self.objective).name,
+            "penalty": self.penalty.name if self.penalty else None,
+            **{name: getattr(self, name) for name in ("layers", "top", "moving_statistics", "afresh")},
+            "growth": _plain(self.growth),
+            "starts": self.start is not None,
         }
 
     @property
     def trains(self) -> bool:
-        return self.objective not in ("fisher", "reference-fisher", "rgn", "snr")
+        return self.measurement is None
 
     @property
     def name(self) -> str:
-        what = self.objective if self.start is None else "tune" if self.trains else self.objective
+        what = self.measurement.name if self.measurement else "tune" if self.start else self.objective.name
         return f"{what} on {','.join(map(str, self.train))}"
 
 
@@ -203,6 +216,13 @@ def ranked(scores: Sequence[float]) -> list[int]:
     [1, 2, 0]
     """
     return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
+
+
+def _plain(value: Any) -> Any:
+    """Return a field's value as plain data; of an objective, a penalty or a measurement also its name."""
+    if not hasattr(value, "__dataclass_fields__"):
+        return value
+    return {"name": getattr(value, "name", ""), **asdict(value)}
 
 
 def _hash(said: Any) -> str:

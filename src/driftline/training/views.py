@@ -20,6 +20,7 @@ from torch import Generator, Tensor, nn
 from torch.nn.functional import affine_grid, conv2d, grid_sample, pad
 
 from driftline.errors import UserError
+from driftline.training.torch_model import torch_model
 
 GREY = (0.299, 0.587, 0.114)  # how bright red, green and blue look (ITU-R BT.601)
 
@@ -124,5 +125,5 @@ def chosen(which: Tensor, these: Tensor, those: Tensor) -> Tensor:
 
 def refuse_texts(model: nn.Module) -> None:
     """Views crop, shade and mask numbers; there is no such thing for the numbers of words."""
-    if hasattr(model, "encode"):
+    if torch_model(model).reads_text:
         raise UserError("this method compares views of images or rows of numbers, and these inputs are texts")

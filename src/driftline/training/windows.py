@@ -18,9 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from driftline.models.inputs import as_input, as_tensor
+from driftline.models.inputs import as_input
 from driftline.seeds import Seed
-from driftline.training.fit import measure_inputs, training
+from driftline.training.fit import measure_inputs
+from driftline.training.modes import training
+from driftline.training.objectives import Group
+from driftline.training.torch_model import torch_model
 
 
 def sliding(lengths: Sequence[int], window: int) -> list[range]:
@@ -61,6 +64,10 @@ class Grouped:
         parts: tuple[Tensor, ...] = rows.split(self.sizes)
         return parts
 
+    def groups(self, outputs: Tensor) -> list[Group]:
+        """Return outputs and targets, one group per window."""
+        return [Group(*pair) for pair in zip(self.split(outputs), self.split(self.y), strict=True)]
+
 
 def draw(
     windows: Sequence[range], shares: Sequence[int], updates: int, generator: torch.Generator
@@ -93,7 +100,7 @@ def fit_windows(
 
     A window is never drawn twice in one update: two samples of one domain would say nothing about how domains differ.
     """
-    inputs, targets = as_tensor(x, model), torch.as_tensor(y)
+    inputs, targets = torch_model(model).encode(x), torch.as_tensor(y)
     measure_inputs(model, inputs)
     shares = sizes(batch, min(groups, batch, len(windows)))
     drawn = draw(windows, shares, updates, seed.child("batches").torch())

@@ -1,0 +1,69 @@
+"""The model protocol: what learners and the engine ask of a model, whatever it is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from driftline.models.estimator import Estimator
+
+if TYPE_CHECKING:
+    from driftline.training.meter import Meter
+
+
+class Model(Protocol):
+    """A network, a scikit-learn estimator or a text generator behind one interface.
+
+    A learner keeps the network or the estimator itself as `self.model`; `as_model` gives the adapter.
+    """
+
+    is_network: ClassVar[bool]
+    """Whether it is trained by gradient steps. `fit` and `partial_fit` train the others."""
+    generates_text: ClassVar[bool]
+    """Whether `predict` returns texts."""
+
+    @property
+    def is_pretrained(self) -> bool | None:
+        """Whether it comes trained; None if that is unknown."""
+
+    @property
+    def mac_counter(self) -> Meter | None:
+        """The counter of multiply-accumulates attached to it."""
+
+    @property
+    def supports_partial_fit(self) -> bool:
+        """Whether it can learn from more data without starting again."""
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Return raw outputs, or texts."""
+
+    def fit(self, x: Any, y: np.ndarray) -> None:
+        """Train from scratch on these inputs and targets."""
+
+    def partial_fit(self, x: Any, y: np.ndarray) -> None:
+        """Train on these inputs and targets, on top of the earlier ones."""
+
+    def features(self, x: Any) -> np.ndarray | None:
+        """Return the input of the last linear layer; None if there is no such layer."""
+
+    def truncated(self, x: Any) -> int | None:
+        """Return how many texts are longer than it reads; None if it reads no texts."""
+
+    def clone(self) -> Any:
+        """Return a copy of what it adapts that trains independently."""
+
+    def state(self) -> Any:
+        """Return what `restore` needs."""
+
+    def restore(self, state: Any) -> None:
+        """Become what was saved."""
+
+
+def as_model(model: Any) -> Model:
+    """Return the adapter of a network or an estimator."""
+    if isinstance(model, Estimator):
+        return model
+    from driftline.training.torch_model import torch_model  # torch is not loaded for estimators
+
+    return torch_model(model)

@@ -1,0 +1,35 @@
+"""Training and evaluation mode, for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from driftline.seeds import Seed
+
+
+@contextmanager
+def training(model: nn.Module, seed: Seed) -> Iterator[None]:
+    """Training mode, with dropout and other noise drawn from this seed."""
+    model.train()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed.value % 2**63)
+            yield
+    finally:
+        model.eval()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode; every layer then goes back to the mode it had."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

@@ -1,0 +1,133 @@
+"""Networks as models: adapters for networks with raw outputs and for networks that generate text.
+
+A network for texts brings `encode`; one that generates text brings all of `tasks.Writer`.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from driftline.errors import UserError
+from driftline.models.inputs import as_input, as_tensor
+from driftline.training import pulse
+from driftline.training.features import linear_layers, with_features
+from driftline.training.meter import Meter
+from driftline.training.modes import evaluating
+
+
+@dataclass(frozen=True, eq=False)
+class TorchModel:
+    """A network whose outputs are numbers."""
+
+    module: Any
+    is_network: ClassVar[bool] = True
+    generates_text: ClassVar[bool] = False
+    supports_partial_fit: ClassVar[bool] = True
+
+    @property
+    def is_pretrained(self) -> bool | None:
+        found: bool | None = getattr(self.module, "pretrained", None)
+        return found
+
+    @property
+    def mac_counter(self) -> Meter | None:
+        found: Meter | None = getattr(self.module, "mac_counter", None)
+        return found
+
+    @property
+    def micro_batch(self) -> int | None:
+        """How many samples of a mini-batch pass at once; None for all."""
+        found: int | None = getattr(self.module, "at_once", None)
+        return found
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether its inputs are texts."""
+        return hasattr(self.module, "encode")
+
+    def encode(self, x: Any) -> Tensor:
+        """Return inputs as a tensor, without a copy where possible; a network for texts makes tokens of them."""
+        encoded: Tensor = self.module.encode(x) if self.reads_text else as_tensor(x)
+        return encoded
+
+    def targets(self, y: Any) -> Tensor:
+        """Return a task's targets as a tensor."""
+        return torch.as_tensor(y)
+
+    def fit_vocabulary(self, x: Any, y: Any) -> None:
+        """Take a vocabulary from the first training samples; only text generators have one."""
+
+    def training_outputs(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return raw outputs to compare with targets."""
+        outputs: Tensor = self.module(x)
+        return outputs
+
+    def predict(self, x: Any, batch: int = 128) -> np.ndarray:
+        """Return raw outputs in evaluation mode; the network is left as it was."""
+        inputs = self.encode(x)
+        with evaluating(self.module), torch.no_grad():
+            starts = pulse.each(range(0, max(len(inputs), 1), batch))
+            parts = [self.module(as_input(inputs[i : i + batch])) for i in starts]
+        return pulse.whole(torch.cat(parts), len(inputs)).numpy()
+
+    def features(self, x: Any) -> np.ndarray:
+        linear_layers(self.module)  # refuses a network that has none
+        with evaluating(self.module), torch.no_grad():
+            _, seen = with_features(self.module, as_input(self.encode(x)))
+        return seen.numpy()
+
+    def truncated(self, x: Any) -> int | None:
+        found: int | None = self.module.over_long(x) if hasattr(self.module, "over_long") else None
+        return found
+
+    def fit(self, x: Any, y: np.ndarray) -> None:
+        raise UserError(f"{type(self.module).__name__} is a network: a learner trains it")
+
+    def partial_fit(self, x: Any, y: np.ndarray) -> None:
+        self.fit(x, y)
+
+    def clone(self) -> nn.Module:
+        copied: nn.Module = copy.deepcopy(self.module)
+        return copied
+
+    def state(self) -> dict[str, Any]:
+        return dict(self.module.state_dict())
+
+    def restore(self, state: Any) -> None:
+        self.module.load_state_dict(state)
+
+
+class TextGenerator(TorchModel):
+    """A network that generates its answers, token by token (`tasks.Writer`)."""
+
+    generates_text: ClassVar[bool] = True
+
+    def targets(self, y: Any) -> Tensor:
+        """Return answers as rows of tokens."""
+        encoded: Tensor = self.module.targets(y)
+        return encoded
+
+    def fit_vocabulary(self, x: Any, y: Any) -> None:
+        self.module.read(x, y)
+
+    def training_outputs(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the logits of each token of the right answers, given those before it."""
+        outputs: Tensor = self.module.led(x, y)
+        return outputs
+
+    def predict(self, x: Any, batch: int = 128) -> np.ndarray:
+        """Return an answer for each text."""
+        with evaluating(self.module), torch.no_grad():
+            written: np.ndarray = self.module.write(x)
+        return written
+
+
+def torch_model(module: nn.Module) -> TorchModel:
+    """Return the adapter of a network."""
+    return TextGenerator(module) if hasattr(module, "write") else TorchModel(module)
