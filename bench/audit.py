@@ -70,9 +70,7 @@ def main(rows: int = 1_000_000, columns: int = 50) -> None:
         took = time.perf_counter() - began
         over.set()
         watcher.join()
-    print(
-        f"{rows:,} rows x {columns} columns, {len(found.numbers['data']['periods'])} periods: {took:.0f} s (limit 300)"
-    )
+    print(f"{rows:,} rows x {columns} columns, {len(found.data.periods)} periods: {took:.0f} s (limit 300)")
     print(f"peak memory {peak[0] / 1e9:.2f} GB = {peak[0] / size:.1f} x the table's {size / 1e9:.2f} GB (limit 4)")
     if took >= 300 or peak[0] >= 4 * size:
         sys.exit("over the limit")

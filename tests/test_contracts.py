@@ -23,9 +23,9 @@ from driftline.models.estimator import estimator, logistic, naive_bayes
 from driftline.seeds import Seed
 from driftline.streams import periods
 from driftline.testing import check_learner, check_metric, check_stream, digest
-from driftline.testing.examples import small_network
-from driftline.testing.generators import own_generators
-from driftline.testing.looking import leads_to
+from driftline.testing.fixtures import small_network
+from driftline.testing.generators import seeded_generators
+from driftline.testing.inspect import can_reach
 from driftline.training.trials import Selection
 from driftline.types import Answers, Samples, Step
 
@@ -136,11 +136,11 @@ def test_a_model_may_fix_its_own_random_numbers() -> None:
 
 def test_generators_made_before_are_still_of_their_class_while_seeds_are_watched() -> None:
     old = np.random.RandomState(0), torch.Generator(), random.Random(0)
-    with own_generators([], besides=forest.__code__) as made:
+    with seeded_generators([], except_in=forest.__code__) as seeded:
         assert all(map(isinstance, old, (np.random.RandomState, torch.Generator, random.Random)))
         assert not isinstance(0, np.random.RandomState)
         assert type(np.random.RandomState(3)) is type(old[0])
-    assert made == {"RandomState(3)"}
+    assert seeded == {"RandomState(3)"}
 
 
 @dataclass
@@ -294,16 +294,16 @@ class AnswersAfterAdapting(FineTune):
         (LeavesTrainingMode, "train or eval mode"),
         (CountsPredictions, "ends differently if predict is called"),
         (ForgetsState, "missing from state"),
-        (UsesGlobalTorch, "global random numbers of torch"),
-        (UsesGlobalPython, "global random numbers of python"),
+        (UsesGlobalTorch, "global random generator of torch"),
+        (UsesGlobalPython, "global random generator of python"),
         (HidesItsUseOfGlobalNumbers, "same seed and data do not give the same"),
         (MutatesLabels, "modifies the inputs or labels"),
         (MutatesInputsLater, "modifies the inputs or labels"),
         (NeedsTwo, r"cannot answer 1 input\(s\) at once, and min_batch = 1"),
         (NeedsManyLabels, "shown one label per step: learn fails"),
         (SavesTheUnsavable, "cannot save a object"),
-        (PredictsNames, "no class index"),
-        (GivesLogits, "no probabilities"),
+        (PredictsNames, "not class indices"),
+        (GivesLogits, "not probabilities"),
         (AnswersAfterAdapting, "answer differs from predict"),
     ],
 )
@@ -346,13 +346,13 @@ def test_a_method_for_networks_only_meets_no_estimator() -> None:
 
 def test_labels_are_found_wherever_they_hide() -> None:
     y = np.arange(10)
-    assert leads_to(y[2:4], [y])
-    assert leads_to([{"a": (y,)}], [y])
-    assert leads_to(torch.from_numpy(y), [y])
+    assert can_reach(y[2:4], [y])
+    assert can_reach([{"a": (y,)}], [y])
+    assert can_reach(torch.from_numpy(y), [y])
     table = np.zeros((10, 3))
-    assert leads_to(table[:, :2], [table[:, 2]])
-    assert not leads_to(y.copy(), [y])
-    assert not leads_to(table[:, :2].copy(), [table[:, 2]])
+    assert can_reach(table[:, :2], [table[:, 2]])
+    assert not can_reach(y.copy(), [y])
+    assert not can_reach(table[:, :2].copy(), [table[:, 2]])
 
 
 def steps(n: int = 3) -> list[Step]:
@@ -393,13 +393,13 @@ def leaking() -> Samples:
     ("stream", "sentence"),
     [
         ([], "no steps"),
-        (broken(1, index=5), "step 1 says that its index is 5"),
-        (broken(1, time=3), "must be a text"),
+        (broken(1, index=5), "step 1 has index 5"),
+        (broken(1, time=3), "must be a string"),
         (broken(2, samples=Samples(np.zeros((2, 1)), np.zeros(2), id=np.array([7, 7]))), "same id"),
-        (broken(2, samples=Samples(np.zeros((1, 1)), np.zeros(1), time=np.array([0]))), "begins before"),
+        (broken(2, samples=Samples(np.zeros((1, 1)), np.zeros(1), time=np.array([0]))), "starts before"),
         (broken(1, samples=leaking()), "share memory with its labels"),
-        (Moody(steps()), "not the same"),
-        (Endless(steps()), "there is a step 3"),
+        (Moody(steps()), "differs when it is accessed"),
+        (Endless(steps()), r"stream\[3\] raises no IndexError"),
         (Backwards(steps()), r"gives the steps \[2, 1, 0\]"),
     ],
 )
@@ -433,13 +433,13 @@ def rounding(A: np.ndarray) -> float:
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (a_metric(np.sum, formula=" "), "does not say its formula"),
+        (a_metric(np.sum, formula=" "), "has no formula"),
         (a_metric(np.sum, better="bigger"), "better is 'bigger'"),
         (a_metric(lambda A: A.nothing), "does not accept its own example"),
         (a_metric(lambda A: "high"), "does not accept its own example"),
         (a_metric(rounding), "modifies its inputs"),
-        (a_metric(unsteady), "differs when it is computed again"),
-        (a_metric(lambda A: np.random.rand() + A.sum()), "global random numbers of numpy"),
+        (a_metric(unsteady), "differs when computed again"),
+        (a_metric(lambda A: np.random.rand() + A.sum()), "global random generator of numpy"),
         (a_metric(lambda A: A.ravel(order="K")[1]), "memory layout"),
         (a_metric(lambda A: A.mean(axis=(-1, -2)) - A.mean()), "mixes the entries"),
     ],

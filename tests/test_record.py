@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from driftline import record, rows
 from driftline.checksums import write_checked
 from driftline.errors import UserError
-from driftline.record import RUNTIME, Recorder, load, seal
+from driftline.record import RUNTIME, FileRecorder, load, seal
 from driftline.rows import read_rows, write_rows
 from driftline.tasks import Classification
 from driftline.types import Answers, Probe, Samples, Step
@@ -30,15 +30,15 @@ def answers(k: int, n: int = 5) -> Answers:
     return TASK.decode(np.random.default_rng(k).normal(size=(n, 7)))
 
 
-def play(recorder: Recorder, k: int) -> None:
+def play(recorder: FileRecorder, k: int) -> None:
     recorder.answered(step(k), answers(k))
     for tau in range(k % 3):
         recorder.probed(step(k), Probe(f"p{tau}", step(k + tau + 1).samples), answers(50 + k + tau))
     recorder.gauged(step(k), {"size": k / 2, "distance": 0.25} if k % 2 else {})
 
 
-def recorder(folder: Path) -> Recorder:
-    return Recorder(TASK, folder / "parts", lambda: (7, 8))
+def recorder(folder: Path) -> FileRecorder:
+    return FileRecorder(TASK, folder / "parts", lambda: (7, 8))
 
 
 def hashes(folder: Path) -> list[str]:

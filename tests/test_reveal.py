@@ -14,7 +14,7 @@ from driftline.errors import UserError
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.testing.looking import leads_to
+from driftline.testing.inspect import can_reach
 from driftline.types import Answers, Reveal, Samples, Step
 
 TASK = Classification(("a", "b"))
@@ -96,7 +96,7 @@ def test_what_is_shown_are_copies() -> None:
         shown = [reveal(s, ZEROS) for s in steps][-1]
         assert shown.x.base is None
         assert shown.y.base is None
-        assert not leads_to([shown.x, shown.y], [s.samples.y for s in steps])
+        assert not can_reach([shown.x, shown.y], [s.samples.y for s in steps])
         assert not any(np.may_share_memory(shown.x, s.samples.x) for s in steps)
 
 
@@ -299,4 +299,4 @@ def test_a_learner_cannot_read_the_labels_of_samples_to_come() -> None:
     samples = step(0).samples
     turns = rule().turns(Step(0, "0", samples))
     shown = turns.tell(0)
-    assert not leads_to([shown.x, shown.y], samples.y)
+    assert not can_reach([shown.x, shown.y], samples.y)

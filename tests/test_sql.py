@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 
 from driftline.errors import UserError
-from driftline.sql import select
+from driftline.sql import CLOSED, select
 
 RUNS = pd.DataFrame({"run": ["a", "b"], "method": ["ft", "er"]})
 
@@ -91,6 +92,13 @@ def test_the_folder_of_temporary_files_cannot_be_read(
     for sql in ("select * from read_text('.tmp/secret.txt')", "select * from glob('.tmp/*')"):
         with pytest.raises(UserError, match="file system operations are disabled"):
             rows(sql, files)
+
+
+def test_the_configuration_is_locked() -> None:
+    database = duckdb.connect()
+    database.execute(CLOSED)
+    with pytest.raises(duckdb.Error, match="configuration has been locked"):
+        database.execute("set threads = 1")
 
 
 def test_several_statements_are_refused_by_name(files: list[Path]) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from driftline import state
-from driftline.record import Recorder
+from driftline.record import FileRecorder
 from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.tasks import NO_TOKEN, Classification, TextToText, mean_loss
@@ -57,7 +57,7 @@ def test_an_exact_match_with_any_accepted_answer_is_right():
 def test_answers_survive_a_record_and_a_checkpoint(tmp_path):
     y = np.array([one_of(["Rome", "Roma"]), "Oslo"], dtype=object)
     samples = Samples(x=["a", "b"], y=y, id=np.array(["q-1", "q-2"], dtype=object))
-    recorder = Recorder(TASK, tmp_path, lambda: (1, 2))
+    recorder = FileRecorder(TASK, tmp_path, lambda: (1, 2))
     recorder.answered(Step(0, "t", samples), Answers(np.array(["roma", "Bergen"], dtype=object)))
     recorder.finish(tmp_path)
     rows = pq.read_table(tmp_path / "answers.parquet").to_pydict()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -39,8 +39,45 @@ SHOWN = 5  # damaged runs that a note names
 log = logging.getLogger("driftline")
 
 
-class Recorder:
-    """Collects rows in memory; `flush` moves them to a part file, `finish` joins the parts."""
+class Recorder(Protocol):
+    """What the loop reports to."""
+
+    def answered(self, step: Step, answers: Answers) -> None:
+        """Record the answers to a step, given before any of its labels were revealed."""
+
+    def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
+        """Record the answers to a probe after a step."""
+
+    def gauged(self, step: Step, gauges: Mapping[str, float]) -> None:
+        """Record the learner's diagnostics after a step."""
+
+
+class MemoryRecorder:
+    """Recorder without files: `answers` per step, and `probes` with one row per answer."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._probes: list[pd.DataFrame] = []
+        self.answers: list[np.ndarray] = []
+
+    @property
+    def probes(self) -> pd.DataFrame:
+        return pd.concat(self._probes, ignore_index=True).astype({"step": np.int16})
+
+    def answered(self, step: Step, answers: Answers) -> None:
+        self.answers.append(np.asarray(answers.prediction))
+
+    def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
+        columns = {"id": probe.samples.id, "truth": probe.samples.y, "prediction": answers.prediction}
+        correct = self._task.correct(answers.prediction, probe.samples.y)
+        self._probes.append(pd.DataFrame({**columns, "correct": correct, "step": step.index, "probe": probe.name}))
+
+    def gauged(self, step: Step, gauges: Mapping[str, float]) -> None:
+        """Ignore diagnostics."""
+
+
+class FileRecorder:
+    """Recorder that collects rows in memory; `flush` moves them to a part file, `finish` joins the parts."""
 
     def __init__(self, task: Task, parts: Path, compute: Callable[[], tuple[int | None, int | None]]) -> None:
         self._task = task
@@ -51,7 +88,6 @@ class Recorder:
         """For each part, the hash of each table's file."""
 
     def answered(self, step: Step, answers: Answers) -> None:
-        """The learner answered a step, before any of its labels were revealed."""
         columns = self._columns(step, step.samples, answers)
         if answers.scores is not None:
             best = best_places(answers.scores, TOP)
@@ -62,13 +98,11 @@ class Recorder:
         self._rows["answers"].append(pa.table(columns))
 
     def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
-        """The learner was examined after a step."""
         columns = self._columns(step, probe.samples, answers)
         columns["probe"] = pa.repeat(probe.name, len(answers))
         self._rows["probes"].append(pa.table(columns))
 
     def gauged(self, step: Step, gauges: Mapping[str, float]) -> None:
-        """The learner showed some numbers about its inside after a step."""
         if gauges:
             at = {"step": np.full(len(gauges), step.index, np.int32), "time": pa.repeat(step.time, len(gauges))}
             values = {"gauge": pa.array(list(gauges)), "value": np.array(list(gauges.values()), float)}

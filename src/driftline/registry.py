@@ -32,7 +32,7 @@ TYPES = {
     "model": ("torch.nn.Module", "sklearn.base.BaseEstimator", "driftline.models.estimator.Estimator"),
     "benchmark": ("driftline.benchmarks.base.Benchmark",),
     "metric": ("driftline.metrics.Metric",),
-    "sink": ("driftline.exports.Sink",),
+    "sink": ("driftline.exports.base.Exporter",),
     "figure": ("driftline.report.figures.base.Figure",),
     "paper-table": ("collections.abc.Callable",),
     "pretraining": ("driftline.learners.trained.Trained",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,22 +10,24 @@ import pandas as pd
 import pytest
 
 import driftline
+from driftline.auditing import AuditResult
+from driftline.auditing.decay import Decay
+from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
-from driftline.auditing.replay import recommended
+from driftline.auditing.policies import recommend_policy
 
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic"}
 
 
 @pytest.fixture(scope="module")
-def coin() -> driftline.Audit:
+def coin() -> AuditResult:
     """An audit of a target that no feature says anything about, two thirds of it one class."""
     y = np.random.default_rng(0).choice(["no", "yes"], 600, p=[1 / 3, 2 / 3])
     return driftline.audit(table("none", rows=600).assign(y=y), **QUICK)
 
 
-def test_a_model_at_chance_is_not_left_without_a_word(coin: driftline.Audit) -> None:
-    above = coin.numbers["baseline"]["above"]
-    assert above["low"] <= 0
+def test_a_model_at_chance_is_not_left_without_a_word(coin: AuditResult) -> None:
+    assert coin.baseline.above.low <= 0
     assert "Caution: the model is not significantly better than the baseline" in coin.answers[0].text
     assert "not significantly better than the trivial baseline" in coin.answers[3].text
     assert "Trivial baseline (the most frequent class of the training rows of each model" in coin.answers[0].text
@@ -32,33 +35,36 @@ def test_a_model_at_chance_is_not_left_without_a_word(coin: driftline.Audit) -> 
 
 def test_a_model_that_knows_something_is_above_the_baseline() -> None:
     found = driftline.audit(table("none", rows=600), **QUICK)
-    assert found.numbers["baseline"]["above"]["low"] > 0
+    assert found.baseline.above.low > 0
     assert "Caution" not in str(found)
     assert "Trivial baseline" in str(found)
-    assert found.numbers["baseline"]["tas"]["value"] > found.numbers["decay"]["tas"]["value"]  # why it must be shown
+    assert isinstance(found.decay, Decay)
+    assert found.baseline.tas is not None
+    assert found.baseline.tas.value > found.decay.tas.value  # why it must be shown
 
 
-def test_the_policy_that_knows_labels_alone_by_hand(coin: driftline.Audit) -> None:
+def test_the_policy_that_knows_labels_alone_by_hand(coin: AuditResult) -> None:
     y = np.random.default_rng(0).choice(["no", "yes"], 600, p=[1 / 3, 2 / 3])
     frame = table("none", rows=600).assign(y=y).sort_values("when", kind="stable")
     periods = [part["y"] for _, part in frame.groupby(np.arange(600) // 100)]
     right = [(periods[k] == pd.concat(periods[:k]).mode()[0]).mean() for k in range(1, 6)]
-    *others, last = coin.numbers["policies"]
-    assert last["policy"] == "trivial"
-    assert last["by_period"] == pytest.approx(right)
-    assert last["quality"]["value"] == pytest.approx(np.mean(right))
-    assert (last["rows"], last["retrainings"]) == (0, 0)
-    assert last["above_trivial"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert coin.policies is not None
+    *others, last = coin.policies.results
+    assert last.policy == "trivial"
+    assert [period.value for period in last.by_period] == pytest.approx(right)
+    assert last.quality.value == pytest.approx(np.mean(right))
+    assert (last.rows, last.retrainings) == (0, 0)
+    assert last.above_trivial == Estimate(0.0, 0.0, 0.0)
     for row in others:
-        gap = row["quality"]["value"] - last["quality"]["value"]
-        assert row["above_trivial"]["value"] == pytest.approx(gap)
+        assert row.above_trivial.value == pytest.approx(row.quality.value - last.quality.value)
 
 
-def test_the_baseline_is_never_recommended(coin: driftline.Audit) -> None:
-    rows = coin.numbers["policies"]
-    best = {**rows[-1], "quality": {"value": 1.0}, "behind": {"low": -1.0}}
-    assert recommended([*rows[:-1], best])["policy"] != "trivial"
-    assert "trivial" not in coin.numbers["recommendation"]["candidates"]
+def test_the_baseline_is_never_recommended(coin: AuditResult) -> None:
+    assert coin.policies is not None
+    *others, last = coin.policies.results
+    best = replace(last, quality=Estimate(1.0, 1.0, 1.0), behind=Estimate(-1.0, -1.0, -1.0))
+    assert recommend_policy([*others, best]).policy != "trivial"
+    assert "trivial" not in coin.policies.recommendation.shortlist
 
 
 @pytest.mark.parametrize("log", [True, False])
@@ -66,8 +72,7 @@ def test_numbers_and_logs_have_a_baseline_too(log: bool) -> None:
     y = np.random.default_rng(5).normal(size=400)
     frame = table("none", rows=400).assign(y=y, said=0.0)
     found = driftline.audit(frame, **QUICK, **({"prediction": "said"} if log else {}))
-    baseline = found.numbers["baseline"]
-    assert baseline["protocol"].startswith("the mean of the " + ("first period" if log else "training rows"))
-    assert baseline["above"]["low"] <= 0
+    assert found.baseline.protocol.startswith("the mean of the " + ("first period" if log else "training rows"))
+    assert found.baseline.above.low <= 0
     assert "Caution: the model is not significantly better" in found.answers[0].text
     assert "trivial" in found.html() if not log else "Trivial baseline" in found.html()

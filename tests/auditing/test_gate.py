@@ -73,9 +73,9 @@ GOOD = ("t.csv", "--time", "when", "--target", "y", "--model", "logistic", "--pe
 def test_the_gate_is_an_exit_code(driftline: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     code, out, err = driftline(*GOOD, "--fail-if", "tas<0.99", "-o", "a.html", "--json", "a.json", "--quiet")
     assert code == 1
-    found = json.loads((tmp_path / "a.json").read_text())["headline"]
+    found = json.loads((tmp_path / "a.json").read_text())["gate_values"]
     ends = f"[{found['tas_low']:.4g}, {found['tas_high']:.4g}]"
-    assert err.strip() == f"gate failed: tas<0.99 holds, for tas = {found['tas']:.6g} {ends}"
+    assert err.strip() == f"gate failed: tas<0.99 (tas = {found['tas']:.6g} {ends})"
     assert out.startswith("How fast does quality decay")
     assert "Recommended" in (tmp_path / "a.html").read_text()
     assert found["tas"] < 0.99
@@ -91,8 +91,8 @@ def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str
     assert "--column colour=ignore" in numbers["provenance"]["command"]
     assert "page with charts: audit.html" in out
     assert "all numbers: audit.json" in out
-    assert "gate passed: tas<0.01 does not hold, for tas = 0." in out
-    assert json.loads(Path("audit.json").read_text(encoding="utf-8"))["headline"]["periods"] > 1
+    assert "gate passed: not tas<0.01 (tas = 0." in out
+    assert json.loads(Path("audit.json").read_text(encoding="utf-8"))["gate_values"]["periods"] > 1
     assert "retraining policy replayed: never" in err
     lines = err.strip().splitlines()
     assert lines[0].startswith("t.csv: ")
@@ -141,7 +141,7 @@ def test_every_number_of_an_audit_can_be_named() -> None:
     from driftline.auditing import audit
 
     found = audit(table(rows=400), time="when", target="y", model="logistic", period="100 rows")
-    assert set(found.headline) <= gate.NAMES
+    assert set(found.gate_values) <= gate.NAMES
 
 
 PRODUCTION = """
@@ -170,4 +170,4 @@ def test_a_pipeline_with_named_columns_is_audited_as_in_python(
     content: dict[str, Any] = {}
     exec(PRODUCTION, content)
     expected = audit("t.csv", time="when", target="y", period="100 rows", model=content[name]())
-    assert json.loads(Path("audit.json").read_text(encoding="utf-8"))["headline"] == expected.headline
+    assert json.loads(Path("audit.json").read_text(encoding="utf-8"))["gate_values"] == expected.gate_values

@@ -8,20 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from driftline.auditing.decay import evaluate_models
 from driftline.auditing.examples import table
-from driftline.auditing.matrix import examine
-from driftline.auditing.replay import Replay, policies, replay
-from driftline.auditing.setting import Limits, Setting, setting
-from driftline.data.frame import read
+from driftline.auditing.frame import read_frame
+from driftline.auditing.policies import Replay, policies, replay
+from driftline.auditing.table import AuditTable, Limits, prepare
 from driftline.testing import digest
 
 PERIODS, POISONED = 8, 5  # of eight periods, those from the sixth on are changed
 
 
-def set_up(frame: pd.DataFrame, **more: Any) -> Setting:
-    read_ = read(frame, time="when", target=more.pop("target", "y"))
-    limits = Limits(rows=80, trained=120, examined=50)
-    return setting(read_, more.get("model", "boosting"), "100 rows", more.get("delay", 0), 0, limits, 0.2)
+def set_up(frame: pd.DataFrame, **more: Any) -> AuditTable:
+    frame_ = read_frame(frame, time="when", target=more.pop("target", "y"))
+    limits = Limits(rows=80, training_rows=120, probe_rows=50)
+    return prepare(frame_, more.get("model", "boosting"), "100 rows", more.get("delay", 0), 0, limits, 0.2)
 
 
 def poisoned(frame: pd.DataFrame) -> pd.DataFrame:
@@ -38,13 +38,13 @@ def poisoned(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def history(done: Replay, delay: int) -> list[Any]:
-    """All that a policy said and decided before the poisoned labels came."""
+    """Return all answers and decisions of a policy before the poisoned labels are revealed."""
     known = POISONED - delay
     return [
         [answers for answers in done.answers[:POISONED]],
-        [k for k in done.retrained if k < known],
-        [k for k in done.alarms if k < known],
-        done.estimates[: known - 1],
+        [k for k in done.log.retrained_at if k < known],
+        [k for k in done.log.alarms if k < known],
+        done.log.online_tas[: known - 1],
     ]
 
 
@@ -65,7 +65,7 @@ def test_no_policy_knows_the_future(name: str, kind: Any, delay: int) -> None:
 
 def test_no_model_of_the_matrix_knows_the_future() -> None:
     clean = table("concept", rows=800)
-    one, other = (examine(set_up(frame)) for frame in (clean, poisoned(clean)))
+    one, other = (evaluate_models(set_up(frame)) for frame in (clean, poisoned(clean)))
     names = set_up(clean).names[:POISONED]
     keep = [rows[(rows["step"] < POISONED) & rows["probe"].isin(names)] for rows in (one, other)]
     pd.testing.assert_frame_equal(*keep)

@@ -12,14 +12,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import driftline
-from driftline.benchmarks.timeline import Options, Timeline, columns_of
+from driftline.benchmarks.timeline import Options, Timeline
 from driftline.data import load
 from driftline.engine.plan import plan
 from driftline.engine.run import as_spec
 from driftline.errors import UserError
 from driftline.metrics.horizons import drift_horizon, stability_horizon
 from driftline.metrics.intervals import accuracy_matrix, standard_errors, wilson
-from driftline.metrics.temporal import adaptation_score
+from driftline.metrics.temporal import adaptation_score, period_answers
 from driftline.seeds import Seed
 
 SPEC = {
@@ -58,7 +58,7 @@ def direct_matrix(all_history: bool) -> np.ndarray:
 def test_matrix_equals_a_direct_computation(record: driftline.record.Record) -> None:
     assert record.runs
     for run in record.runs:
-        A, n = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+        A, n = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
         np.testing.assert_allclose(A, direct_matrix(all_history=run.method == "erm-all"), atol=1e-12)
         assert n[0, 0] == 30, "floor(0.9 * 300) = 270 are shown, 30 held out"
         assert n[0, 1] == 300, "a later period is examined whole"
@@ -75,7 +75,7 @@ def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.Record) 
         assert mean["tas"] == pytest.approx(adaptation_score(A).mean)
         assert mean["sh-paper"] == pytest.approx(stability_horizon(A, 0.9).mean)
         assert mean["dh-paper"] == pytest.approx(drift_horizon(A, 0.0, 0.15, 3).mean)
-        error = standard_errors(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+        error = standard_errors(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
         assert mean["sh"] == pytest.approx(stability_horizon(A, 0.9, error=error, allowance=1.96).mean)
         assert mean["dh"] == pytest.approx(drift_horizon(A, 0.0, 0.15, 3, error=error, allowance=1.96).mean)
         worst = scores.query("metric == 'ood' and stat == 'minimum'")["value"].item()
@@ -134,7 +134,7 @@ def test_every_method_meets_the_same_stream(record: driftline.record.Record) -> 
 def test_horizon_limits_the_probes_and_drops_late_rows(tmp_path: Path) -> None:
     spec = {**SPEC, "methods": ["erm"], "timeline": {"draws": 10, "horizon": 2}}
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    A, _ = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+    A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
     full = direct_matrix(all_history=False)
     near = np.triu(np.ones((6, 6)), 0) - np.triu(np.ones((6, 6)), 3)
     np.testing.assert_allclose(A, np.where(near == 1, full, np.nan))
@@ -153,7 +153,7 @@ def test_labels_never_seen_in_training_count_as_errors(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(rows))
     data = {"name": "table", "path": str(tmp_path / "t.csv"), "time": "when", "target": "kind"}
     (run,) = driftline.run({**SPEC, "data": data, "methods": ["erm"]}, runs=tmp_path / "runs").runs
-    A, _ = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+    A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
     assert A[0, 1] == 1.0
     assert A[0, 2] == pytest.approx(2 / 3), "class c was unknown in 2000"
     assert A[2, 3] == 1.0
@@ -168,7 +168,7 @@ def test_a_period_with_one_class_is_learnt_as_such(tmp_path: Path) -> None:
     for model in ("logistic", "boosting", "linear"):
         method = {"name": "erm", "lr": 0.05} if model == "linear" else "erm"
         (run,) = driftline.run({**SPEC, "data": data, "model": model, "methods": [method]}, runs=tmp_path / "r").runs
-        A, _ = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+        A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
         assert A[0, 0] == 1.0
         assert A[0, 1] == 0.5
 
@@ -215,7 +215,7 @@ def test_real_portraits_by_decade(real_data: list[Path], tmp_path: Path) -> None
     }
     (run,) = driftline.run(spec, runs=tmp_path).runs
     assert run.card["protocol"]["periods"] == [f"{d}s" for d in range(1930, 2020, 10)]
-    A, n = accuracy_matrix(columns_of(run.table("probes"), run.card["protocol"]["periods"]))
+    A, n = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
     assert n.diagonal().sum() + sum(run.card["protocol"]["samples_per_period"]) == 27149
     assert A[0, 1] > 0.75, "one decade ahead, hair still tells"
     assert A[0, 5:8].mean() < A[0, 1] - 0.05, "and later less so"

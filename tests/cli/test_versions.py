@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -88,6 +89,13 @@ def test_tables_show_the_newest_version_and_list_older_ones_apart(here: Path) ->
     ).count("own.py:Own"), "older versions are compared with nothing"
     said("report", "-o", "page.html")
     assert f"older own.py={older_hash[:7]}" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_curves_draw_older_versions_in_a_panel_of_their_own(here: Path) -> None:
+    said("figure", "curves", "-o", "curves.html")
+    drawn = {panel: set(rows["method"]) for panel, rows in pd.read_csv("curves.csv").groupby("panel", sort=True)}
+    newest, older = groups(Store.open("s").record())
+    assert drawn == {newest.title: {"erm", "own.py:Own"}, older.title: {"own.py:Own"}}
 
 
 def test_diff_names_the_file_that_changed(here: Path) -> None:

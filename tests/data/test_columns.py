@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import driftline
-from driftline.data import frame as frames
+from driftline.auditing import AuditResult
+from driftline.auditing.frame import read_frame
 from driftline.data.columns import earliest, prepare
 from driftline.data.table import table
 from driftline.errors import UserError
@@ -43,13 +44,13 @@ def stored(form: str, path: Path) -> Path:
     return path
 
 
-def audit(path: Path, **more: Any) -> driftline.Audit:
+def audit(path: Path, **more: Any) -> AuditResult:
     return driftline.audit(path, time="t", target="y", period="200 rows", model="logistic", **more)
 
 
 def reached(path: Path) -> float:
     """The accuracy on the last third of a model of the first two, as an audit makes it."""
-    frame = frames.read(path, time="t", target="y")
+    frame = read_frame(path, time="t", target="y")
     model = on_rows(frame.inputs, "boosting", frame.task, frame.labels, Seed(0), as_given=frame.as_given)
     model.fit(frame.samples.x[:400], frame.samples.y[:400])
     answers = frame.task.decode(model.predict(frame.samples.x[400:]))
@@ -74,8 +75,8 @@ def test_both_readers_agree_on_every_kind(tmp_path: Path) -> None:
     columns = {"x": STORED["decimal128"], "shop": ["a", "b"] * 300, "post": ["01067", "99999"] * 300}
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"t": np.arange(ROWS), **columns, "says": words, "y": [0, 1, 1] * 200}), path)
-    found = audit(path, columns={"says": "ignore"}).numbers["data"]["columns"]
-    kinds = {column["name"]: (column["kind"], column["missing"], column["levels"]) for column in found}
+    found = audit(path, columns={"says": "ignore"}).data.columns
+    kinds = {column.name: (column.kind, column.missing, column.levels) for column in found}
     assert kinds == {
         "x": ("number", 0, len(set(NUMBERS))),
         "shop": ("category", 0, 2),
@@ -91,7 +92,7 @@ def test_both_readers_agree_on_every_kind(tmp_path: Path) -> None:
 def test_a_category_that_hardly_repeats_is_reported(tmp_path: Path) -> None:
     frame = pd.DataFrame({"t": np.arange(ROWS), "key": [f"k{n}" for n in NUMBERS], "a": 1.0, "y": [0, 1, 1] * 200})
     found = driftline.audit(frame, time="t", target="y", period="200 rows", model="logistic")
-    (note,) = [note for note in found.numbers["data"]["notes"] if "levels in" in note]
+    (note,) = [note for note in found.data.notes if "levels in" in note]
     assert note.startswith(f"column 'key': {len(set(NUMBERS))} levels in 600 rows")
     html = found.html()
     assert "assumed kind" in html
@@ -118,7 +119,7 @@ def test_kinds_that_cannot_be(tmp_path: Path) -> None:
         prepare(frame, {"shop": "numeric"})
     with pytest.raises(UserError, match=r"no feature column 'shp'\. Did you mean 'shop'"):
         prepare(frame, {"shp": "number"})
-    with pytest.raises(UserError, match=r"'y' is no feature.*--task"):
+    with pytest.raises(UserError, match=r"'y' is not a feature.*--task"):
         audit(stored("float64", tmp_path / "t.parquet"), columns={"y": "category"})
 
 
@@ -135,8 +136,8 @@ def test_a_decimal_target_is_a_number_and_so_are_its_logged_predictions(tmp_path
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"t": np.arange(ROWS), "x": NUMBERS, "y": y, "said": y}), path)
     found = audit(path, prediction="said")
-    assert found.numbers["data"]["task"] == "number"
-    assert found.headline["first_own"] == 1.0
+    assert found.data.task == "number"
+    assert found.gate_values["first_own"] == 1.0
     assert table([], path=str(path), time="t", target="y").samples.y[:3].tolist() == NUMBERS[:3].tolist()
 
 
@@ -162,16 +163,16 @@ def test_an_index_counts_as_a_column(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     named, periods = frame.rename_axis("when"), frame.set_axis(when.to_period("h"))
     levels = named.set_index(pd.MultiIndex.from_arrays([when, NUMBERS], names=["when", "n"]))
-    expected = frames.read(frame.reset_index(names="when"), time="when", target="y")
+    expected = read_frame(frame.reset_index(names="when"), time="when", target="y")
     for given, time in ((frame, "index"), (named, "when"), (periods, "index"), (levels, "when")):
-        found = frames.read(given, time=time, target="y")
+        found = read_frame(given, time=time, target="y")
         assert found.fingerprint == expected.fingerprint
         assert found.features == ("a",)
-    assert frames.read(tmp_path / "t.parquet", time="index", target="y").fingerprint == expected.fingerprint
+    assert read_frame(tmp_path / "t.parquet", time="index", target="y").fingerprint == expected.fingerprint
     data = table([], path=str(tmp_path / "t.parquet"), time="index", target="y")
     assert data.samples.time.tolist() == when.to_numpy("datetime64[us]").tolist()  # type: ignore[union-attr]
     with pytest.raises(UserError, match="Known: a, index, y"):
-        frames.read(frame, time="date", target="y")
+        read_frame(frame, time="date", target="y")
 
 
 def test_levels_of_column_names_get_a_sentence() -> None:

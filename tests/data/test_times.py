@@ -66,8 +66,8 @@ def test_an_audit_of_whole_number_dates_is_cut_by_the_calendar() -> None:
         driftline.audit(frame.assign(when=given), time="when", target="y", model="logistic")
         for given in (when.normalize(), whole)
     ]
-    assert audits[0].numbers["data"]["period"] in ("each", "day", "week", "month")
-    assert audits[0].headline == audits[1].headline
+    assert audits[0].data.period in ("each", "day", "week", "month")
+    assert audits[0].gate_values == audits[1].gate_values
 
 
 @pytest.mark.parametrize("sentinel", [99991231, 0, -1, 20230131.5])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -29,6 +30,7 @@ SPEC = {
     "reveal": {"delay": 1, "budget": 60},
     "timeline": {"draws": 50, "upstream": 1, "upstream_updates": 400},
 }
+ONE = {**SPEC, "methods": SPEC["methods"][:1], "seeds": 1}  # type: ignore[index]
 FILES = ("answers.parquet", "probes.parquet", "scores.parquet", "card.json")
 
 
@@ -42,23 +44,40 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What an undisturbed run leaves."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of an undisturbed run; tests copy it."""
     folder = tmp_path_factory.mktemp("plain")
-    record = driftline.run(SPEC, runs=folder)
-    assert len(record) == 6
-    return contents(folder)
+    assert len(driftline.run(SPEC, runs=folder)) == 6
+    return folder
+
+
+@pytest.fixture(scope="module")
+def plain(made: Path) -> dict[str, bytes]:
+    """What an undisturbed run leaves."""
+    return contents(made)
+
+
+@pytest.fixture
+def finished(made: Path, tmp_path: Path) -> Path:
+    """A store with everything in it."""
+    return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+
+
+@pytest.fixture
+def upstream(made: Path, tmp_path: Path) -> Path:
+    """A store with nothing but the upstream models."""
+    store = Store.create(tmp_path)
+    shutil.copytree(made / "stages", store.folder / "stages", dirs_exist_ok=True)
+    return tmp_path
 
 
 def test_killed_twenty_times_equals_never_killed(
-    plain: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain: dict[str, bytes], upstream: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Upstream models are there: they take too long for such short lives, and have no checkpoints of their own."""
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     moments = random.Random(7)
-    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
-    for stage in planned.stages:
-        if stage.kind == "upstream":  # too long for the short lives to come, and without checkpoints of its own
-            stages.perform(stage, store, None)
+    planned, store, tmp_path = plan(as_spec(SPEC), None), Store.open(upstream), upstream
     kills, resumed, window = 0, 0, 0.3
     while kills < 20:
         child = os.fork()
@@ -83,20 +102,19 @@ def test_killed_twenty_times_equals_never_killed(
     assert not list((tmp_path / "work").glob("*/*")), "nothing half-made is left behind"
 
 
-def test_shared_stage_is_computed_once(tmp_path: Path) -> None:
-    driftline.run(SPEC, runs=tmp_path)
-    assert len(list((tmp_path / "stages").glob("*.safetensors"))) == 2, (
+def test_shared_stage_is_computed_once(finished: Path) -> None:
+    assert len(list((finished / "stages").glob("*.safetensors"))) == 2, (
         "one upstream model per seed serves three methods"
     )
-    made = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
-    driftline.run(SPEC, runs=tmp_path)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")} == made, (
+    made = {path: path.stat().st_mtime_ns for path in finished.rglob("*.parquet")}
+    driftline.run(SPEC, runs=finished)
+    assert {path: path.stat().st_mtime_ns for path in finished.rglob("*.parquet")} == made, (
         "a second run reuses everything"
     )
 
 
-def test_methods_start_from_the_same_upstream_model(tmp_path: Path) -> None:
-    record = driftline.run(SPEC, runs=tmp_path)
+def test_methods_start_from_the_same_upstream_model(made: Path) -> None:
+    record = driftline.load(made)
     first = record.answers.query("step == 0").pivot_table(index=["seed", "id"], columns="method", values="confidence")
     assert (first.nunique(axis=1) == 1).all(), "before any learning all methods answer with the upstream model"
     assert first["ft(updates=40)"].mean() > 0.4, "and that model has been trained"
@@ -104,57 +122,52 @@ def test_methods_start_from_the_same_upstream_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("harm", ["truncated checkpoint", "empty checkpoint", "missing part", "truncated part"])
 def test_what_is_damaged_is_made_again(
-    plain: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+    plain: dict[str, bytes], upstream: Path, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
-    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
-    for stage in planned.stages:
-        if stage.kind == "upstream":
-            stages.perform(stage, store, None)
+    planned, store = plan(as_spec(ONE), None), Store.open(upstream)
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
         carry_out(planned, store, None, jobs=1, watch=_stop_after(4))
-    (work,) = (tmp_path / "work").iterdir()
+    (work,) = (upstream / "work").iterdir()
     victim = work / ("checkpoint.safetensors" if "checkpoint" in harm else "probes-000001.parquet")
     if harm == "missing part":
         victim.unlink()
     else:
         victim.write_bytes(b"" if "empty" in harm else victim.read_bytes()[:60])
-    driftline.run(SPEC, runs=tmp_path)
-    assert contents(tmp_path) == plain
+    driftline.run(ONE, runs=upstream)
+    assert len(contents(upstream)) == len(FILES)
+    assert contents(upstream).items() <= plain.items()
 
 
-def test_a_damaged_shared_stage_is_computed_again(plain: dict[str, bytes], tmp_path: Path) -> None:
-    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
-    stages.perform(planned.stages[0], store, None)
-    path = store.stage_path(planned.stages[0].key)
+def test_a_damaged_shared_stage_is_computed_again(plain: dict[str, bytes], upstream: Path) -> None:
+    path = Store.open(upstream).stage_path(plan(as_spec(ONE), None).stages[0].key)
     path.write_bytes(path.read_bytes()[:60])
-    driftline.run(SPEC, runs=tmp_path)
-    assert contents(tmp_path) == plain
+    driftline.run(ONE, runs=upstream)
+    assert len(contents(upstream)) == len(FILES)
+    assert contents(upstream).items() <= plain.items()
 
 
-def test_a_run_whose_card_is_lost_is_made_again(plain: dict[str, bytes], tmp_path: Path) -> None:
-    record = driftline.run(SPEC, runs=tmp_path)
-    (record.runs[0].folder / "card.json").unlink()
-    driftline.run(SPEC, runs=tmp_path)
-    assert contents(tmp_path) == plain
+def test_a_run_whose_card_is_lost_is_made_again(plain: dict[str, bytes], finished: Path) -> None:
+    (driftline.load(finished).runs[0].folder / "card.json").unlink()
+    driftline.run(SPEC, runs=finished)
+    assert contents(finished) == plain
 
 
 @pytest.mark.parametrize("met_by", ["a new run", "a worker that waited for it"])
 def test_workings_left_by_a_death_within_commit_are_forgotten(
-    plain: dict[str, bytes], tmp_path: Path, met_by: str
+    plain: dict[str, bytes], finished: Path, met_by: str
 ) -> None:
-    driftline.run(SPEC, runs=tmp_path)
-    planned, store = plan(as_spec(SPEC), None), Store.open(tmp_path)
+    planned, store = plan(as_spec(SPEC), None), Store.open(finished)
     stage = next(stage for stage in planned.stages if stage.kind == "deploy")
     left = store.work_folder(stage.key)
     left.mkdir(parents=True)
     (left / "checkpoint.safetensors").write_bytes(b"the run was moved into place, and then its maker was killed")
     if met_by == "a new run":
-        driftline.run(SPEC, runs=tmp_path)
+        driftline.run(SPEC, runs=finished)
     else:
         stages.perform(stage, store, None)
     assert not left.exists()
-    assert contents(tmp_path) == plain
+    assert contents(finished) == plain
 
 
 def _stop_after(steps: int) -> Callable[[Event], None]:

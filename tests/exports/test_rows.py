@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import driftline
 from driftline.exports import rows
-from driftline.exports.rows import COLUMNS, _stretched, is_final, rows_of, settings_of
+from driftline.exports.rows import COLUMNS, _averaged, flat_settings, is_final, run_rows
 from driftline.record import Run
 
 
@@ -21,7 +21,7 @@ def told(frame: pd.DataFrame) -> list[tuple[str, int, float]]:
 
 
 def test_every_number_of_a_run_has_a_row(make_run: Callable[..., Run]) -> None:
-    frame = rows_of(make_run())
+    frame = run_rows(make_run())
     assert list(frame.columns) == COLUMNS
     assert sorted(told(frame)) == [
         ("answers/correct", 0, 0.5),
@@ -45,7 +45,7 @@ def test_times_with_names_stand_in_the_order_of_the_card(make_run: Callable[...,
     given_ = [
         {**each, "time": time, "value": value} for time, value in (("spring", 0.1), ("autumn", 0.3), ("may", 0.2))
     ]
-    frame = rows_of(make_run(rows=given_, answers=[], gauges=[], periods=("spring", "may", "autumn")))
+    frame = run_rows(make_run(rows=given_, answers=[], gauges=[], periods=("spring", "may", "autumn")))
     along = frame[frame["name"] == "scores/acc"]
     assert dict(zip(along["step"], along["value"], strict=True)) == {0: 0.1, 1: 0.2, 2: 0.3}
     assert along["time"].tolist() == ["spring", "autumn", "may"]
@@ -54,18 +54,18 @@ def test_times_with_names_stand_in_the_order_of_the_card(make_run: Callable[...,
 def test_a_model_of_one_time_is_followed_over_the_others(make_run: Callable[..., Run]) -> None:
     cells = [("5", "5", 0.9), ("5", "7", 0.6), ("7", "7", 0.8)]
     given_ = [{"metric": "A", "stat": "each", "time": t, "tau": tau, "value": v, "n": 1} for t, tau, v in cells]
-    frame = rows_of(make_run(rows=given_, answers=[], gauges=[]))
+    frame = run_rows(make_run(rows=given_, answers=[], gauges=[]))
     expected = [("scores/A/from 5", 5, 0.9), ("scores/A/from 5", 7, 0.6), ("scores/A/from 7", 7, 0.8)]
     assert told(frame[~is_final(frame)]) == expected
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=60), st.integers(1, 12))
-def test_long_curves_are_averaged_over_stretches_of_steps(sizes: list[int], points: int) -> None:
+def test_long_curves_are_averaged_over_ranges_of_steps(sizes: list[int], points: int) -> None:
     answers = [(3 * k, float((7 * k + i) % 5 < 2)) for k, size in enumerate(sizes) for i in range(size)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "POINTS", points)
-        frame = _stretched(pd.DataFrame(answers, columns=["step", "value"]).assign(time="t"))
+        patch.setattr(rows, "MAX_POINTS", points)
+        frame = _averaged(pd.DataFrame(answers, columns=["step", "value"]).assign(time="t"))
     assert len(frame) <= points
     length = -(-len(sizes) // points)
     for k, row in enumerate(frame.itertuples()):
@@ -76,7 +76,7 @@ def test_long_curves_are_averaged_over_stretches_of_steps(sizes: list[int], poin
 
 
 def test_settings_are_flat_words(make_run: Callable[..., Run]) -> None:
-    settings = settings_of(make_run())
+    settings = flat_settings(make_run())
     assert settings["method.settings.lr"] == "0.1"
     assert settings["method.settings.sizes"] == "[1, 2]"
     assert settings["reveal.budget"] == "null"
@@ -87,7 +87,7 @@ def test_rows_of_a_real_run_are_its_scores(tmp_path: Path) -> None:
     data = {"name": "digits", "periods": 3}
     spec = {"benchmark": "timeline", "data": data, "model": "logistic", "methods": ["erm"], "timeline": {"draws": 5}}
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    frame, scores, answers = rows_of(run), run.table("scores"), run.table("answers")
+    frame, scores, answers = run_rows(run), run.table("scores"), run.table("answers")
     cell = scores[(scores["metric"] == "accuracy") & (scores["time"] == "0") & (scores["tau"] == "2")]
     assert len(cell) == 1
     row = frame[(frame["name"] == "scores/accuracy/from 0") & (frame["step"] == 2)]

@@ -15,8 +15,8 @@ import pytest
 
 from driftline import registry
 from driftline.errors import UserError
-from driftline.exports import export, make
-from driftline.exports.rows import rows_of
+from driftline.exports import create, export
+from driftline.exports.rows import run_rows
 from driftline.record import Run
 
 Make = Callable[..., Run]
@@ -34,7 +34,7 @@ def test_sinks_are_found_by_name() -> None:
 @pytest.mark.parametrize("name", ["csv", "parquet"])
 def test_files_hold_the_rows_and_are_the_same_the_second_time(make_run: Make, tmp_path: Path, name: str) -> None:
     runs = [make_run("00aa"), make_run("00bb")]
-    sink = make(name, tmp_path / "out")
+    sink = create(name, tmp_path / "out")
     assert export([*runs, runs[0]], sink) == (2, 0), "a run that is named twice counts once"
     before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert sorted(before) == [f"00aa.{name}", f"00bb.{name}"]
@@ -42,7 +42,7 @@ def test_files_hold_the_rows_and_are_the_same_the_second_time(make_run: Make, tm
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     read = pd.read_csv if name == "csv" else pd.read_parquet
     frame = read(tmp_path / "out" / f"00aa.{name}")
-    assert frame["value"].tolist() == pytest.approx(rows_of(runs[0])["value"].tolist(), abs=0, rel=1e-15)
+    assert frame["value"].tolist() == pytest.approx(run_rows(runs[0])["value"].tolist(), abs=0, rel=1e-15)
     about = frame[["run", "benchmark", "data", "model", "method", "seed"]].drop_duplicates()
     assert about.astype(str).to_numpy().tolist() == [["00aa", "timeline", "digits", "linear", "ft(lr=0.1)", "3"]]
 
@@ -52,20 +52,20 @@ def test_the_sink_in_the_documents_works(make_run: Make, tmp_path: Path) -> None
     (source,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     file = tmp_path / "lines.py"
     file.write_text(source.replace('@register("sink", "lines")\n', ""))
-    export([make_run()], make(f"{file}:Lines", tmp_path / "out"))
+    export([make_run()], create(f"{file}:Lines", tmp_path / "out"))
     assert "scores/acc 1940 0.75" in (tmp_path / "out" / "00aa.txt").read_text().splitlines()
 
 
 def test_files_cannot_be_sent(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="csv only writes files: leave --online out"):
-        make("csv", tmp_path, online=True)
+    with pytest.raises(UserError, match="csv has no server, it only writes files: omit --online"):
+        create("csv", tmp_path, online=True)
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "mlflow", "wandb"])
 def test_without_its_package_a_sink_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match=rf'pip install "driftline\[{name}\]"'):
-        make(name, tmp_path)
+        create(name, tmp_path)
 
 
 def test_tensorboard_reads_the_same_numbers_once(make_run: Make, tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_tensorboard_reads_the_same_numbers_once(make_run: Make, tmp_path: Path)
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     runs = [make_run("00aa"), make_run("00bb")]
-    export(runs, make("tensorboard", tmp_path / "out"))
-    export(runs, make("tensorboard", tmp_path / "out"))
+    export(runs, create("tensorboard", tmp_path / "out"))
+    export(runs, create("tensorboard", tmp_path / "out"))
     folders = sorted((tmp_path / "out" / "timeline").iterdir())
     assert [folder.name for folder in folders] == ["ft-lr=0.1-seed-3-00aa", "ft-lr=0.1-seed-3-00bb"]
     assert len(list(folders[0].iterdir())) == 1, "exported twice, written once"
@@ -90,7 +90,7 @@ def test_tensorboard_reads_the_same_numbers_once(make_run: Make, tmp_path: Path)
 def test_mlflow_reads_the_same_numbers_once(make_run: Make, tmp_path: Path) -> None:
     pytest.importorskip("mlflow", reason="mlflow is not installed: pip install driftline[mlflow]")
     pytest.importorskip("alembic", reason="alembic is not installed: pip install driftline[mlflow]")
-    run, sink = make_run(), make("mlflow", tmp_path / "out")
+    run, sink = make_run(), create("mlflow", tmp_path / "out")
     sink.begin(run)  # and is stopped here
     assert export([run], sink) == (1, 0), "one that was not finished is written anew"
     assert export([run], sink) == (0, 1)
@@ -115,14 +115,14 @@ def test_mlflow_online_needs_a_server(tmp_path: Path, monkeypatch: pytest.Monkey
     pytest.importorskip("mlflow", reason="mlflow is not installed: pip install driftline[mlflow]")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     with pytest.raises(UserError, match="set MLFLOW_TRACKING_URI"):
-        make("mlflow", tmp_path, online=True)
+        create("mlflow", tmp_path, online=True)
 
 
 def test_wandb_writes_the_same_numbers_once_and_offline(make_run: Make, tmp_path: Path) -> None:
     wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install driftline[wandb]")
     run = make_run()
     for _ in range(2):
-        export([run], make("wandb", tmp_path / "out"))
+        export([run], create("wandb", tmp_path / "out"))
         wandb.teardown()  # its service writes the last records after `finish`; a process that ends waits for them
     (file,) = (tmp_path / "out" / "wandb").glob("offline-run-*-00aa/run-00aa.wandb")
     curves: dict[str, list[tuple[int, float]]] = {}
@@ -143,8 +143,8 @@ def test_wandb_is_told_to_stay_offline_unless_asked(
     wandb = MagicMock()
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     monkeypatch.setenv("WANDB_MODE", "online")
-    export([make_run()], make("wandb", tmp_path))
-    export([make_run()], make("wandb", tmp_path, online=True))
+    export([make_run()], create("wandb", tmp_path))
+    export([make_run()], create("wandb", tmp_path, online=True))
     first, second = (call.kwargs for call in wandb.init.call_args_list)
     assert (first["mode"], second["mode"]) == ("offline", "online")
     assert first["id"] == second["id"] == "00aa"
@@ -162,12 +162,12 @@ def test_mlflow_is_told_everything_before_a_run_is_finished(
     client = fake.MlflowClient.return_value
     client.search_runs.return_value = []
     many = [(step, 1.0) for step in range(700)]
-    assert export([make_run(answers=many, gauges=[])], make("mlflow", tmp_path)) == (1, 0)
+    assert export([make_run(answers=many, gauges=[])], create("mlflow", tmp_path)) == (1, 0)
     batches = [call.kwargs["metrics"] for call in client.log_batch.call_args_list if "metrics" in call.kwargs]
     assert [len(batch) for batch in batches] == [500, 204], "700 answers, 2 scores, 1 final score, 1 cost"
     assert [call[0] for call in client.method_calls][-1] == "set_terminated"
     client.search_runs.return_value = [MagicMock(info=MagicMock(status="FINISHED"))]
-    assert export([make_run()], make("mlflow", tmp_path)) == (0, 1)
+    assert export([make_run()], create("mlflow", tmp_path)) == (0, 1)
 
 
 def wandb_records(content: bytes) -> Iterator[Any]:

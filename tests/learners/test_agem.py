@@ -15,7 +15,7 @@ from driftline.learners.ft import FineTune
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
 from driftline.testing import digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.penalties import gradient, trainable
 
 LESSONS = [([1.0, 0.5], 1.0), ([1.0, 1.0], -5.0)]  # one sample each: the second pulls against the first

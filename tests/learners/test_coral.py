@@ -15,7 +15,7 @@ from driftline.learners.coral import CoralT
 from driftline.models.networks import linear
 from driftline.seeds import Seed
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import SHAPE, TASK, samples, small_network
+from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
 from driftline.training.meter import Meter
 from driftline.training.objectives import coral
 from driftline.training.windows import Grouped, draw, sliding

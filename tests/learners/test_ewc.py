@@ -15,7 +15,7 @@ from driftline.learners.ft import FineTune
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.penalties import flat, trainable
 
 LESSONS = [(1.5, 1), (2.0, 0), (-0.5, 0)]  # one sample each, so that every batch is the same

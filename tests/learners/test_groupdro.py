@@ -14,7 +14,7 @@ from driftline.learners.base import Learner
 from driftline.learners.groupdro import GroupDROT
 from driftline.seeds import Seed
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import SHAPE, TASK, samples, small_network
+from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
 from driftline.training.windows import Grouped, draw, sliding
 from driftline.types import Samples
 

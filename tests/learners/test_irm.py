@@ -13,7 +13,7 @@ from driftline.learners.base import Learner
 from driftline.learners.irm import IRMT
 from driftline.seeds import Seed
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import SHAPE, TASK, samples, small_network
+from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
 from driftline.training.meter import Meter
 from driftline.training.objectives import invariance_penalty, slopes
 from driftline.training.windows import Grouped, draw, sliding

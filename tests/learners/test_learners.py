@@ -20,7 +20,7 @@ from driftline.learners.ft import FineTune
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.fit import fit
 from driftline.types import Reveal
 

@@ -16,7 +16,7 @@ from driftline.learners.lisa import LISA, SameLabel
 from driftline.seeds import Seed
 from driftline.tasks import Regression
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import SHAPE, TASK, samples, small_network
+from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
 from driftline.training.fit import fit
 from driftline.types import Samples
 

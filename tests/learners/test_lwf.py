@@ -15,7 +15,7 @@ from driftline.learners.base import Learner
 from driftline.learners.lwf import LwF, distillation
 from driftline.learners.standard_training import StandardTraining
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 
 from .told import metered, ready, small, some, streamed, unlabelled
 

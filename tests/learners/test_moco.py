@@ -16,7 +16,7 @@ from driftline.models.networks import mlp
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.encode import embed
 from driftline.training.fit import descend, fit
 from driftline.training.views import Views

@@ -15,7 +15,7 @@ from driftline.learners.base import Learner
 from driftline.learners.oltr import OLTR, Recall
 from driftline.seeds import Seed
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.encode import embed
 
 from .told import metered, ready, small, some, streamed, unlabelled

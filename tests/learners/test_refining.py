@@ -20,7 +20,7 @@ from driftline.learners.refinement import Refinement
 from driftline.seeds import Seed
 from driftline.tasks import Regression
 from driftline.testing import check_learner
-from driftline.testing.examples import TASK, samples, small_network
+from driftline.testing.fixtures import TASK, samples, small_network
 from driftline.training.penalties import flat, trainable
 from driftline.types import Samples
 

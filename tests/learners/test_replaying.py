@@ -17,7 +17,7 @@ from driftline.learners.refinement import Refinement
 from driftline.seeds import Seed
 from driftline.tasks import TextToText
 from driftline.testing import digest
-from driftline.testing.examples import TASK, samples, small_network
+from driftline.testing.fixtures import TASK, samples, small_network
 from driftline.texts import one_of
 from driftline.training.meter import Meter
 from driftline.types import Samples

@@ -16,7 +16,7 @@ from driftline.learners.trained import Trained
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.penalties import descend_along, gradient, trainable
 
 CURVES = np.array([2.0, 0.5])  # loss = 1/2 sum_i curve_i (w_i - goal_i)^2

@@ -19,7 +19,7 @@ from driftline.models.networks import mlp
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.contrast import nt_xent, projection
 from driftline.training.fit import fit
 from driftline.training.meter import Meter

@@ -23,7 +23,7 @@ from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.tasks import Regression
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.encode import embed
 from driftline.training.epochs import shuffled
 from driftline.training.freezing import last_layers

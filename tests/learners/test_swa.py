@@ -15,7 +15,7 @@ from driftline.learners.erm import ERMAll
 from driftline.learners.swa import SWA, refresh
 from driftline.seeds import Seed
 from driftline.testing import check_learner, digest
-from driftline.testing.examples import SHAPE, TASK, samples, small_network
+from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
 from driftline.training.fit import fit
 from driftline.types import Samples
 

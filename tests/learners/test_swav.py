@@ -11,7 +11,7 @@ from driftline.learners.swav import SwaV
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.contrast import swapped
 from driftline.training.fit import fit
 from driftline.training.views import Views

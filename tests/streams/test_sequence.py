@@ -90,6 +90,7 @@ def test_several_shifts_in_one_step():
 @settings(max_examples=30, deadline=None)
 def test_a_learner_splits_a_step_as_the_sequence_does(sizes, shifts, seed):
     steps = sequence(DATA, shifts, sizes, 20, seed=Seed(seed))
+    assert len(steps) == len(sizes) == 4
     for t, size in enumerate(sizes):
         samples, rows = steps[t].samples, steps.rows[t]
         assert len(samples) == size

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, normalize
 
 from driftline.models.networks import mlp
 from driftline.seeds import Seed
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.contrast import Momentum, enqueue, follow, info_nce, nt_xent, projection, sinkhorn, swapped
 from driftline.training.encode import embed, last_linear, only_features
 from driftline.training.features import with_features

@@ -16,7 +16,7 @@ from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
 from driftline.testing import digest
-from driftline.testing.examples import small_network
+from driftline.testing.fixtures import small_network
 from driftline.training.fit import descend
 from driftline.training.meter import Meter
 from driftline.training.penalties import descend_along, fisher, flat, gradient, pull, trainable

@@ -14,7 +14,7 @@ from torch import nn
 from driftline import state
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
-from driftline.testing.examples import TASK, samples, small_network
+from driftline.testing.fixtures import TASK, samples, small_network
 from driftline.training.replay import Likeness, Memory, losses, quotas, ranked, train_epochs
 from driftline.types import Samples
 

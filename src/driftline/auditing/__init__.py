@@ -1,5 +1,6 @@
-"""A user's own table and model: how long does it stay good, when must it be retrained, what would it have cost?"""
+"""Audit of a user's own table and model: how long it stays good, and when to retrain it."""
 
-from driftline.auditing.conduct import Audit, audit
+from driftline.auditing.result import AuditResult
+from driftline.auditing.run import audit
 
-__all__ = ["Audit", "audit"]
+__all__ = ["AuditResult", "audit"]

@@ -7,60 +7,73 @@ them. The baseline shows this: it is scored on the same rows as the models and t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from driftline.auditing import matrix
-from driftline.auditing.setting import Setting
-from driftline.benchmarks.timeline import scored
+from driftline.auditing.decay import measure_decay, measure_log_decay, with_scores
+from driftline.auditing.estimate import DRAWS, Estimate
+from driftline.auditing.table import AuditTable
 from driftline.metrics.intervals import resample_mean
 
-SHOWN = ("fresh", "first_own", "first_later", "tas", "sh", "dh")
+
+@dataclass(frozen=True)
+class Baseline:
+    """The decay of the baseline, and how much better the model is."""
+
+    protocol: str
+    above: Estimate
+    """Quality of models minus that of the baseline, in the models' own periods."""
+    first_own: Estimate
+    first_later: Estimate
+    dh: Estimate
+    fresh: Estimate | None = None
+    """This and the following: None if predictions are logged."""
+    tas: Estimate | None = None
+    sh: Estimate | None = None
 
 
-def constant(setting: Setting, labels: Sequence[np.ndarray]) -> Any:
-    """Return the answer that suits these labels best: their most frequent class, or their mean."""
+def constant(table: AuditTable, labels: Sequence[np.ndarray]) -> Any:
+    """Return the most frequent class of these labels, or their mean."""
     y = np.concatenate(labels)
-    return np.bincount(y).argmax() if setting.classifies else float(y.mean())
+    return np.bincount(y).argmax() if table.is_classification else float(y.mean())
 
 
-def constant_probes(setting: Setting, probes: pd.DataFrame) -> pd.DataFrame:
-    """Return the probes as if each model had answered with the constant of its own training rows."""
-    answers = {step: constant(setting, [setting.cut.shown[step].y]) for step in probes["step"].unique()}
-    said = probes["step"].map(answers).to_numpy()
-    return probes.assign(prediction=said, correct=setting.frame.task.correct(said, probes["truth"].to_numpy()))
+def constant_answers(table: AuditTable) -> list[np.ndarray]:
+    """Return the answers by period of the constant of all labels revealed so far."""
+    labels = [table.rows(k).y for k in range(len(table.periods))]
+    constants = [constant(table, labels[: max(1, k - table.delay)]) for k in range(len(labels))]
+    return [np.full(len(y), answer) for y, answer in zip(labels, constants, strict=True)]
 
 
-def constant_answers(setting: Setting) -> list[np.ndarray]:
-    """Return the answers by period of a policy that knows nothing but the labels that have come."""
-    labels = [setting.stream[k].samples.y for k in range(len(setting.cut))]
-    known = [constant(setting, labels[: max(1, k - setting.delay)]) for k in range(len(labels))]
-    return [np.full(len(y), answer) for y, answer in zip(labels, known, strict=True)]
+def measure_baseline(table: AuditTable, probes: pd.DataFrame, delta: float) -> Baseline:
+    """Return the scores of the baseline on the rows of these probes."""
+    constants = {step: constant(table, [table.periods.shown[step].y]) for step in probes["step"].unique()}
+    predicted = probes["step"].map(constants).to_numpy()
+    correct = table.frame.task.correct(predicted, probes["truth"].to_numpy())
+    trivial = probes.assign(prediction=predicted, correct=correct)
+    above = _above(table, probes, trivial)
+    kind = "most frequent class" if table.is_classification else "mean"
+    if table.is_log:
+        log = measure_log_decay(table, trivial)
+        protocol = f"the {kind} of the first period, on the same rows"
+        return Baseline(protocol, above, log.first_own, log.first_later, log.dh)
+    decay = measure_decay(table, trivial, delta)
+    protocol = f"the {kind} of the training rows of each model, on the same rows"
+    return Baseline(
+        protocol, above, decay.first_own, decay.first_later, decay.dh, decay.fresh, decay.tas, decay.sh
+    )  # fmt: skip
 
 
-def baseline(setting: Setting, probes: pd.DataFrame, delta: float) -> dict[str, Any]:
-    """Return the decay of the baseline, and how far models are above it on the held-out rows of their own period."""
-    other = constant_probes(setting, probes)
-    log = setting.frame.logged is not None
-    found = matrix.log_decay(setting, other) if log else matrix.decay(setting, other, delta)
-    kind = "most frequent class" if setting.classifies else "mean"
-    rows = "the first period" if log else "the training rows of each model"
-    return {
-        "protocol": f"the {kind} of {rows}, on the same rows",
-        **{name: found[name] for name in SHOWN if name in found},
-        "above": _above(setting, probes, other, log),
-    }
-
-
-def _above(setting: Setting, probes: pd.DataFrame, other: pd.DataFrame, log: bool) -> dict[str, Any]:
-    """Return the mean over periods of how much more a model gets right than the constant, paired by row."""
-    kind = "Classification" if setting.classifies else "Regression"
-    more = scored(probes, kind)["correct"] - scored(other, kind)["correct"]
-    own = np.full(len(probes), True) if log else probes["probe"] == probes["step"].map(dict(enumerate(setting.names)))
+def _above(table: AuditTable, probes: pd.DataFrame, trivial: pd.DataFrame) -> Estimate:
+    """Return the mean over periods of how much better a model is than the baseline, paired by row."""
+    more = with_scores(table, probes)["correct"] - with_scores(table, trivial)["correct"]
+    own_period = probes["step"].map(dict(enumerate(table.names)))
+    own = np.full(len(probes), True) if table.is_log else probes["probe"] == own_period
     parts = [part.to_numpy() for _, part in more[own].groupby(probes["probe"][own]) if np.isfinite(part).all()]
-    random = setting.seed.child("baseline").numpy()
-    drawn = [resample_mean(part, matrix.DRAWS, random) for part in parts] or [np.full(matrix.DRAWS, np.nan)]
-    value = np.mean([part.mean() for part in parts]) if parts else None
-    return matrix.measured(value, np.mean(drawn, axis=0), sum(map(len, parts)), "answers")
+    random = table.seed.child("baseline").numpy()
+    draws = [resample_mean(part, DRAWS, random) for part in parts] or [np.full(DRAWS, np.nan)]
+    value = np.mean([part.mean() for part in parts]) if parts else np.nan
+    return Estimate.from_draws(value, np.mean(draws, axis=0), sum(map(len, parts)), "answers")

@@ -1,4 +1,4 @@
-"""Small tables whose drift is known, because it was put in: to try an audit on, and to test it with."""
+"""Synthetic tables with known drift, for examples and tests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import pandas as pd
 def table(
     drift: Literal["none", "covariate", "concept", "noise"] = "none", rows: int = 4000, seed: int = 0
 ) -> pd.DataFrame:
-    """A table with columns when, a, b, colour and y, that drifts from its middle on.
+    """Return a table with columns when, a, b, colour and y, whose second half has drifted.
 
-    covariate: `a` moves, the rule stays, and a model that learnt it stays good. concept: the rule
-    turns around. noise: 60% of the answers become random instead of 10%. The rule is y = [b > 0] where a < 1, else
-    [b < 0].
+    The rule is y = [b > 0] where a < 1, else [b < 0]. covariate: the values of `a` move and the rule stays, so a model
+    that learned it stays good. concept: the rule is inverted. noise: 60 % of the labels are random instead of 10 %.
 
     >>> table(rows=4).columns.tolist()
     ['when', 'a', 'b', 'colour', 'y']

@@ -1,4 +1,4 @@
-"""`--fail-if "tas<0.9"`: comparisons of an audit's numbers, nothing else; no expression is ever evaluated as code."""
+"""Conditions for `--fail-if`, such as "tas<0.9": comparisons of numbers. Nothing is evaluated as code."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from collections.abc import Mapping
 
 from driftline.errors import UserError, unknown
 
-MEASURED = (
-    *("tas", "tas_minimum", "sh", "sh_minimum", "dh", "dh_minimum", "ageing", "harder", "fresh", "first_own"),
+ESTIMATES = (
+    *("tas", "tas_minimum", "sh", "sh_minimum", "dh", "dh_minimum", "staleness", "harder", "fresh", "first_own"),
     *("first_later", "covariate_gap", "conditional_gap"),
 )
 NAMES = {
     *("rows", "periods", "domain_auc", "changed_features", "never", "best", "recommended", "retrainings", "gain"),
-    *(f"{name}{end}" for name in MEASURED for end in ("", "_low", "_high")),
+    *(f"{name}{end}" for name in ESTIMATES for end in ("", "_low", "_high")),
 }
-"""All that a gate may name; which of them an audit has depends on what it was given."""
+"""All names that a condition can use; an audit has some of them, depending on its inputs."""
 COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 PART = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*", re.IGNORECASE)
 
 
 def fails(condition: str, numbers: Mapping[str, float | None]) -> bool:
-    """Whether a condition holds: comparisons of a name with a number, joined by `and` and `or` (`and` binds tighter).
+    """Return whether a condition holds: comparisons joined by `and` and `or`, where `and` binds tighter.
 
     >>> fails("tas < 0.9 or sh < 2 and dh < 3", {"tas": 0.95, "sh": 1.0, "dh": 2.0})
     True
     """
-    either = re.split(r"\s+or\s+", condition.strip(), flags=re.IGNORECASE)
-    terms = [re.split(r"\s+and\s+", part, flags=re.IGNORECASE) for part in either]
-    found = [[_holds(part, condition, numbers) for part in parts] for parts in terms]
-    return any(all(terms) for terms in found)
+    alternatives = re.split(r"\s+or\s+", condition.strip(), flags=re.IGNORECASE)
+    terms = [re.split(r"\s+and\s+", part, flags=re.IGNORECASE) for part in alternatives]
+    results = [[_holds(part, condition, numbers) for part in parts] for parts in terms]
+    return any(all(holds) for holds in results)
 
 
-def told(condition: str, numbers: Mapping[str, float | None]) -> str:
-    """The numbers that a condition is about, with the ends of their intervals where there are any.
+def describe(condition: str, numbers: Mapping[str, float | None]) -> str:
+    """Return the numbers that a condition compares, with their intervals.
 
-    >>> told("tas<0.9 or rows<100", {"tas": 0.8899, "tas_low": 0.861, "tas_high": 0.92, "rows": 4000})
+    >>> describe("tas<0.9 or rows<100", {"tas": 0.8899, "tas_low": 0.861, "tas_high": 0.92, "rows": 4000})
     'tas = 0.8899 [0.861, 0.92], rows = 4000'
     """
-    names = [_read(part, condition)[1].lower() for part in _parts(condition)]
-    return ", ".join(_told(name, numbers) for name in dict.fromkeys(names))
+    names = [_parse(part, condition)[1].lower() for part in _parts(condition)]
+    return ", ".join(_describe(name, numbers) for name in dict.fromkeys(names))
 
 
 def check(condition: str) -> None:
-    """Refuse what is not a condition on known numbers, before any work is done."""
+    """Raise UserError if this is not a condition on known names."""
     for part in _parts(condition):
-        name = _read(part, condition)[1].lower()
+        name = _parse(part, condition)[1].lower()
         if name not in NAMES:
             raise unknown("number", name, NAMES, f' (in --fail-if "{condition}")')
 
 
-def _told(name: str, numbers: Mapping[str, float | None]) -> str:
+def _describe(name: str, numbers: Mapping[str, float | None]) -> str:
     low, high = (numbers.get(f"{name}_{end}") for end in ("low", "high"))
     interval = "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
     return f"{name} = {numbers[name]:.6g}{interval}"
@@ -61,7 +61,7 @@ def _parts(condition: str) -> list[str]:
     return re.split(r"\s+(?:or|and)\s+", condition.strip(), flags=re.IGNORECASE)
 
 
-def _read(part: str, condition: str) -> re.Match[str]:
+def _parse(part: str, condition: str) -> re.Match[str]:
     match = PART.fullmatch(part)
     if match is None:
         raise UserError(
@@ -72,11 +72,13 @@ def _read(part: str, condition: str) -> re.Match[str]:
 
 
 def _holds(part: str, condition: str, numbers: Mapping[str, float | None]) -> bool:
-    match = _read(part, condition)
+    match = _parse(part, condition)
     name = match[1].lower()
     if name not in numbers:
         raise unknown("number", name, numbers, f' (in --fail-if "{condition}")')
     value = numbers[name]
     if value is None:
-        raise UserError(f'--fail-if "{condition}": this audit could not determine {name}, so the gate cannot be judged')
+        raise UserError(
+            f'--fail-if "{condition}": this audit could not determine {name}, so the condition cannot be checked'
+        )
     return bool(COMPARE[match[2]](value, float(match[3])))

@@ -7,8 +7,8 @@ on every later period in full, which gives A(t, tau). No model is ever examined 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,12 +18,12 @@ from pydantic import Field
 from driftline.benchmarks import base, eval_fix, timeline_scores
 from driftline.data import Dataset
 from driftline.errors import UserError
-from driftline.metrics.intervals import Column
+from driftline.metrics.temporal import period_answers, with_r2
 from driftline.record import Run
 from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.streams import Deployment, Periods, periods
-from driftline.types import Probe, Reveal, Samples, Step
+from driftline.streams import Deployment, LaterPeriodProbes, Periods, periods
+from driftline.types import Reveal, Samples
 
 PICTURED = 500  # samples whose features are kept for the picture of how classes move
 
@@ -59,24 +59,6 @@ class Options(base.Options):
     """Drift horizon: the accumulated deviation that counts as drift."""
     draws: int = Field(default=500, ge=1)
     """Bootstrap resamples of the test examples behind each interval."""
-
-
-@dataclass(frozen=True)
-class LaterPeriods:
-    """After period t: its held-out part, then each later period whole."""
-
-    timeline: Periods
-    first: int
-    horizon: int | None
-
-    def due(self, step: Step | None) -> Iterable[Probe]:
-        if step is None:
-            return
-        t = self.first + step.index
-        yield Probe(self.timeline.names[t], self.timeline.held_out[t])
-        last = len(self.timeline) if self.horizon is None else min(len(self.timeline), t + 1 + self.horizon)
-        for tau in range(t + 1, last):
-            yield Probe(self.timeline.names[tau], self.timeline.everything(tau))
 
 
 @register("benchmark", "timeline")
@@ -162,7 +144,7 @@ class Timeline(base.Benchmark):
             fixed = eval_fix.lay_out(timeline, options.split, upstream, options.upstream, protocol, pictured)
             return replace(fixed, schooling=schooling)
         stream = Deployment(timeline, options.upstream, len(timeline))
-        probes = LaterPeriods(timeline, options.upstream, options.horizon)
+        probes = LaterPeriodProbes(timeline, options.upstream, options.horizon)
         return base.Layout(stream, probes, upstream, schooling, protocol=protocol, pictured=pictured)
 
     def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -190,11 +172,13 @@ class Timeline(base.Benchmark):
         options = Options(**run.card["run"]["options"])
         names = run.card["protocol"]["periods"]
         random = Seed(run.seed).child("bootstrap").numpy()
-        probes = scored(run.table("probes"), run.card["data"]["kind"])
+        probes = run.table("probes")
+        if run.card["data"]["kind"] == "Regression":
+            probes = with_r2(probes)
         if options.protocol == "fix":
             return base.scores(eval_fix.score(probes, names, run.card["protocol"]["split"], options.draws, random))
         late = 0 if run.card["protocol"]["upstream_periods"] else run.card["run"]["reveal"]["delay"]
-        columns = columns_of(probes[probes["step"] >= late], names)  # before its first labels there is no model
+        columns = period_answers(probes[probes["step"] >= late], names)  # before its first labels there is no model
         metrics = self.metrics(options, run.card["protocol"])
         return base.scores(timeline_scores.rows(columns, names, metrics, options.draws, random))
 
@@ -207,29 +191,3 @@ def pictures(timeline: Periods, first: int, seed: Seed) -> dict[str, Samples]:
         few = np.sort(seed.child(timeline.names[t]).numpy().permutation(rows)[:most])
         chosen[timeline.names[t]] = timeline.held_out[t][few]
     return chosen
-
-
-def scored(probes: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Probes whose `correct` averages to the score of a period: accuracy, or R^2 for numbers.
-
-    R^2 on a period is 1 - mean(error^2) / variance, so each example counts 1 - error^2 / variance of its period.
-    """
-    if kind != "Regression":
-        return probes
-    variance = probes.drop_duplicates(["probe", "id"]).groupby("probe")["truth"].var(ddof=0).replace(0, np.nan)
-    squares = (probes["prediction"] - probes["truth"]) ** 2
-    return probes.assign(correct=1 - squares / probes["probe"].map(variance))
-
-
-def columns_of(probes: pd.DataFrame, names: list[str]) -> list[Column]:
-    """Correctness by model and example for each test period, from the rows of a record."""
-    position = {name: k for k, name in enumerate(names)}
-    tau_of = probes["probe"].map(position).to_numpy()
-    columns = []
-    for tau in range(len(names)):
-        rows = probes[tau_of == tau]
-        ids, where = np.unique(rows["id"].to_numpy(), return_inverse=True)
-        grid = np.full((tau + 1, len(ids)), np.nan)
-        grid[rows["step"].to_numpy(), where] = rows["correct"].to_numpy()
-        columns.append(Column(later=grid[:tau], own=grid[tau]))
-    return columns

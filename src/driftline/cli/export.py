@@ -1,4 +1,4 @@
-"""`driftline export`: finished runs for the tools that a team keeps its experiments in."""
+"""`driftline export`: write finished runs in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def export(
         Path | None, typer.Option("-o", "--output", help="The folder to write to. [default: driftline-NAME]")
     ] = None,
     online: Annotated[
-        bool, typer.Option("--online", help="Of mlflow and wandb: send to the server that their own settings name.")
+        bool, typer.Option("--online", help="With mlflow or wandb: send runs to the configured server.")
     ] = False,
     runs: RunsFolder = None,
 ) -> None:
-    """Write finished runs in another tool's form: scores over time, final scores, gauges, settings and cards.
+    """Export finished runs to other tools: scores over time, final scores, diagnostics, settings and cards.
 
-    Exporting a run twice does not double it.
+    Exporting a run again does not duplicate it.
     """
     from driftline import exports
     from driftline.cli.finished import finished
 
     found = finished(runs_given, runs).runs
     folder = output or Path(f"driftline-{to}")
-    sink = exports.make(to, folder, online)
-    written, kept = exports.export(found, sink)
-    already = f", {kept} there already" if kept else ""
+    sink = exports.create(to, folder, online)
+    written, existing = exports.export(found, sink)
+    already = f", {existing} exported before" if existing else ""
     echo(f"{written} run(s) exported{already}" if online else f"{written} run(s) exported to {folder}{already}")
     if not online:
-        echo(f"next: {sink.look.format(folder=folder)}")
+        echo(f"next: {sink.view_command.format(folder=folder)}")

@@ -76,7 +76,7 @@ def audited(output: Path, jobs: int, lost: dict[str, str]) -> Path | None:
     made = table(**AUDITED)  # type: ignore[arg-type]
     try:
         with Pieces() as pieces:
-            audit(made, time="when", target="y", model="logistic", jobs=jobs, told=pieces.told).write(page)
+            audit(made, time="when", target="y", model="logistic", jobs=jobs, on_progress=pieces.told).write(page)
     except UserError as error:
         lost["audit"] = str(error)
         return None

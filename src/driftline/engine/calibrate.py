@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftline import state
+from driftline import parallel, state
 from driftline.data import Dataset, looking_in
 from driftline.engine.execute import one_thread
 from driftline.engine.stages import Report, Stage, materials, new_model, perform
@@ -118,24 +117,15 @@ def calibrate(
         raise UserError(f"levels={levels}: give at least 2, no corruption and the hardest; CCC has {LEVELS}")
     drawn = keys(seed.child("noise"), np.arange(len(labels)))
     bench = Bench(predict, images, labels, tuple(names), levels, drawn, corrupt or own_corruptions())
-    right: dict[Row, np.ndarray] = {}
-    with one_thread(), ThreadPoolExecutor(jobs, initializer=_one_thread_each) as threads:
-        coming = {threads.submit(_kept, bench, row, parts): row for row in bench.rows}
-        try:
-            for done, future in enumerate(as_completed(coming), 1):
-                right[coming[future]] = future.result()
-                report(done, len(coming))
-        except BaseException:  # Ctrl-C too: rows that are not finished are given up
-            bench.stop.set()
-            threads.shutdown(cancel_futures=True)
-            raise
-    return Matrices(bench.matrices(right))
-
-
-def _one_thread_each() -> None:
-    """Torch counts its threads for each thread that calls it."""
-    if torch := sys.modules.get("torch"):
-        torch.set_num_threads(1)
+    with one_thread():
+        right = parallel.map(
+            lambda row: _kept(bench, row, parts),
+            bench.rows,
+            jobs,
+            on_done=lambda row, done: report(done, len(bench.rows)),
+            stop=bench.stop,
+        )
+    return Matrices(bench.matrices(dict(zip(bench.rows, right, strict=True))))
 
 
 def _kept(bench: Bench, row: Row, parts: Path | None) -> np.ndarray:

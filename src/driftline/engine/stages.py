@@ -25,7 +25,7 @@ from driftline.errors import Changed
 from driftline.jobs import Choice, Job, filled, learner_class
 from driftline.learners.base import Learner
 from driftline.learners.trained import Trained
-from driftline.record import RUNTIME, Recorder, Run, seal
+from driftline.record import RUNTIME, FileRecorder, Run, seal
 from driftline.reveal import Revealing
 from driftline.rows import write_rows
 from driftline.seeds import Seed
@@ -192,7 +192,7 @@ def deploy(job: Job, stage: Stage, store: Store, where: Path | None, report: Rep
     stream = fits.stream_for(learner, layout)
     learner.look_up(fits.recall(job, dataset.fingerprint, store, learner.privileged, meter))
     work, final = store.work_folder(stage.key), store.work_folder(stage.key) / "final"
-    recorder = Recorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
+    recorder = FileRecorder(dataset.task, work, lambda: (meter.forward, meter.backward) if meter else (None, None))
     benchmark = registry.get("benchmark", job.benchmark)()
     reveal = Revealing(dataset.task, benchmark.reveals, Seed(job.seed), **job.reveal.model_dump())
     parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}

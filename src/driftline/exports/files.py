@@ -1,4 +1,4 @@
-"""Rows as files: one CSV or Parquet file per run, named by its key, so that exporting twice writes the same file."""
+"""CSV and Parquet: one file per run, named by its key, so exporting again replaces it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from driftline.registry import register
 
 
 class _Files:
-    can_send: ClassVar[bool] = False
-    ending: ClassVar[str]
+    has_server: ClassVar[bool] = False
+    suffix: ClassVar[str]
 
     def __init__(self, folder: Path, online: bool = False) -> None:
         self._folder = folder
@@ -27,12 +27,12 @@ class _Files:
 
     def log(self, rows: pd.DataFrame) -> None:
         job = self._run.card["run"]
-        about = {"run": self._run.key, "benchmark": job["benchmark"], "data": job["data"]["name"]}
-        about |= {"model": job["model"]["name"], "method": self._run.method, "seed": self._run.seed}
-        self._parts.append(pd.DataFrame(about, index=rows.index).join(rows))
+        constants = {"run": self._run.key, "benchmark": job["benchmark"], "data": job["data"]["name"]}
+        constants |= {"model": job["model"]["name"], "method": self._run.method, "seed": self._run.seed}
+        self._parts.append(pd.DataFrame(constants, index=rows.index).join(rows))
 
     def end(self) -> None:
-        with replacing(self._folder / f"{self._run.key}.{self.ending}") as path:
+        with replacing(self._folder / f"{self._run.key}.{self.suffix}") as path:
             self._write(pd.concat(self._parts, ignore_index=True), path)
 
     def _write(self, frame: pd.DataFrame, path: Path) -> None:
@@ -41,10 +41,10 @@ class _Files:
 
 @register("sink", "csv")
 class Csv(_Files):
-    """One CSV file per run; all of them have the same columns."""
+    """One CSV file per run, all with the same columns."""
 
-    ending = "csv"
-    look = "duckdb -c \"select * from '{folder}/*.csv'\""
+    suffix = "csv"
+    view_command = "duckdb -c \"select * from '{folder}/*.csv'\""
 
     def _write(self, frame: pd.DataFrame, path: Path) -> None:
         path.write_text(csv_frame(frame), encoding="utf-8")
@@ -52,10 +52,10 @@ class Csv(_Files):
 
 @register("sink", "parquet")
 class Parquet(_Files):
-    """One Parquet file per run; all of them have the same columns."""
+    """One Parquet file per run, all with the same columns."""
 
-    ending = "parquet"
-    look = "duckdb -c \"select * from '{folder}/*.parquet'\""
+    suffix = "parquet"
+    view_command = "duckdb -c \"select * from '{folder}/*.parquet'\""
 
     def _write(self, frame: pd.DataFrame, path: Path) -> None:
         frame.to_parquet(path, index=False)

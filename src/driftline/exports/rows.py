@@ -1,14 +1,14 @@
-"""A run as rows: what every sink is fed.
+"""A run as rows, for all exporters.
 
-    answers/correct           how right the answers of each step were, on average
-    scores/METRIC             a metric of each time
+    answers/correct           mean correctness of the answers of each step
+    scores/METRIC             a metric at each time
     scores/METRIC/from TIME   a metric of the model of one time, at each later time
     final/METRIC STAT         a metric over all times
-    gauges/NAME               a number from inside the learner, after each step
-    compute/NAME              what the run cost
+    gauges/NAME               a diagnostic of the learner after each step
+    compute/NAME              the cost of the run
 
-A score's step is its time where all times are whole numbers, such as years; else its place among them. Numbers that are
-undefined are left out.
+The step of a score is its time if all times are whole numbers, such as years, else the position of its time. Undefined
+numbers are left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from driftline.record import Run
 
-KINDS: dict[str, Any] = {
+DTYPES: dict[str, Any] = {
     "name": "str",
     "step": "int64",
     "time": "str",
@@ -32,34 +32,34 @@ KINDS: dict[str, Any] = {
     "high": "float64",
     "n": "Int64",
 }
-COLUMNS = list(KINDS)
-POINTS = 1000  # what a curve can show: longer ones are averaged over as many stretches of steps
-FINAL = ("final/", "compute/")
-"""Rows whose names begin so have one value per run, and stand at step 0."""
+COLUMNS = list(DTYPES)
+MAX_POINTS = 1000  # of a curve; longer ones are averaged over as many ranges of steps
+FINAL_PREFIXES = ("final/", "compute/")
+"""Prefixes of rows with one value per run, at step 0."""
 
 
-def rows_of(run: Run) -> pd.DataFrame:
-    """All rows of a run, with the columns of `COLUMNS`."""
+def run_rows(run: Run) -> pd.DataFrame:
+    """Return all rows of a run, with the columns of `COLUMNS`."""
     parts = [_answers(run), *_scores(run), *_gauges(run), _compute(run)]
     frame = pd.concat([part.reindex(columns=COLUMNS) for part in parts if len(part)], ignore_index=True)
     frame = frame[np.isfinite(frame["value"].astype(float))].reset_index(drop=True)
-    return frame.astype(KINDS)
+    return frame.astype(DTYPES)
 
 
 def is_final(rows: pd.DataFrame) -> pd.Series:
-    """Which rows have one value per run."""
-    return rows["name"].str.startswith(FINAL)
+    """Return which rows have one value per run."""
+    return rows["name"].str.startswith(FINAL_PREFIXES)
 
 
-def settings_of(run: Run) -> dict[str, str]:
-    """What was run, flat and in words: `method.settings.lr` and the like, the data's fingerprint and the version."""
+def flat_settings(run: Run) -> dict[str, str]:
+    """Return the settings of a run as flat texts such as `method.settings.lr`, with data fingerprint and version."""
     card = run.card
-    about = {"key": run.key, "label": run.method, "data.fingerprint": card["data"]["fingerprint"]}
-    return {**_flat(card["run"]), **about, "driftline": card["code"]["driftline"]}
+    identity = {"key": run.key, "label": run.method, "data.fingerprint": card["data"]["fingerprint"]}
+    return {**_flat(card["run"]), **identity, "driftline": card["code"]["driftline"]}
 
 
-def title_of(run: Run) -> str:
-    """How a run is called where people read it."""
+def run_title(run: Run) -> str:
+    """Return the display name of a run."""
     return f"{run.method} seed {run.seed}"
 
 
@@ -68,21 +68,21 @@ def _answers(run: Run) -> pd.DataFrame:
     if path is None:
         return pd.DataFrame()
     frame = pq.read_table(path, columns=["step", "time", "correct"]).to_pandas()
-    return _stretched(frame.rename(columns={"correct": "value"})).assign(name="answers/correct")
+    return _averaged(frame.rename(columns={"correct": "value"})).assign(name="answers/correct")
 
 
 def _gauges(run: Run) -> Iterator[pd.DataFrame]:
     frame = run.table("gauges")
     if len(frame):
         for gauge, part in frame.groupby("gauge", sort=True):
-            yield _stretched(part).assign(name=f"gauges/{gauge}")
+            yield _averaged(part).assign(name=f"gauges/{gauge}")
 
 
-def _stretched(frame: pd.DataFrame) -> pd.DataFrame:
-    """The mean value of each step, or of as many stretches of steps as a curve can show."""
-    steps, place = np.unique(frame["step"].to_numpy(), return_inverse=True)
-    stretch = place // -(-len(steps) // POINTS)
-    grouped = frame.assign(value=frame["value"].astype(float)).groupby(stretch)
+def _averaged(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean value of each step, or of at most `MAX_POINTS` ranges of steps."""
+    steps, position = np.unique(frame["step"].to_numpy(), return_inverse=True)
+    part = position // -(-len(steps) // MAX_POINTS)
+    grouped = frame.assign(value=frame["value"].astype(float)).groupby(part)
     return grouped.agg(step=("step", "last"), time=("time", "last"), value=("value", "mean"), n=("value", "size"))
 
 
@@ -97,32 +97,32 @@ def _scores(run: Run) -> Iterator[pd.DataFrame]:
     at = along["tau"].where(cells, along["time"]).astype(str)
     start = (" from " + along["time"].astype(str)).str.replace(" ", "/", n=1)
     name = "scores/" + along["metric"] + start.where(cells, "")
-    yield along.assign(name=name, step=_steps(at, _order(run)), time=at)
+    yield along.assign(name=name, step=_steps(at, _time_order(run)), time=at)
 
 
-def _order(run: Run) -> list[str]:
-    """The times in order, if the card tells them."""
+def _time_order(run: Run) -> list[str]:
+    """Return the times in order, if the card has them."""
     protocol = run.card["protocol"]
-    told = protocol.get("periods") or protocol.get("steps") or []
-    return [str(time) for time in told] if isinstance(told, list | dict) else []
+    times = protocol.get("periods") or protocol.get("steps") or []
+    return [str(time) for time in times] if isinstance(times, list | dict) else []
 
 
 def _steps(times: pd.Series, order: list[str]) -> pd.Series:
     try:
         return times.astype("int64")
     except ValueError:
-        place = {time: k for k, time in enumerate(dict.fromkeys([*order, *times]))}
-        return times.map(place)
+        position = {time: k for k, time in enumerate(dict.fromkeys([*order, *times]))}
+        return times.map(position)
 
 
 def _compute(run: Run) -> pd.DataFrame:
-    counted = {name: value for name, value in run.card["compute"].items() if isinstance(value, int | float)}
-    rows = [{"name": f"compute/{name}", "step": 0, "time": "", "value": value} for name, value in counted.items()]
+    costs = {name: value for name, value in run.card["compute"].items() if isinstance(value, int | float)}
+    rows = [{"name": f"compute/{name}", "step": 0, "time": "", "value": value} for name, value in costs.items()]
     return pd.DataFrame(rows)
 
 
 def _flat(tree: Any, prefix: str = "") -> dict[str, str]:
     if isinstance(tree, dict):
         inner = ((f"{prefix}.{key}" if prefix else str(key), value) for key, value in tree.items())
-        return {name: said for key, value in inner for name, said in _flat(value, key).items()}
+        return {name: text for key, value in inner for name, text in _flat(value, key).items()}
     return {prefix: tree if isinstance(tree, str) else json.dumps(tree)}

@@ -1,30 +1,29 @@
-"""Weights & Biases: written to a folder, and sent to the server only if that is asked for.
+"""Weights & Biases: a folder, or the server with `online`.
 
-A run's key is its id there, so that what is sent twice is one run. Written to a folder again, a run replaces what was
-written of it before.
+The key of a run is its id, so a run that is sent twice is one run. Exporting a run to a folder again replaces it.
 """
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pandas as pd
 
 from driftline.atomic import disk_errors
 from driftline.errors import MissingExtra
-from driftline.exports.rows import is_final, settings_of, title_of
+from driftline.exports.rows import flat_settings, is_final, run_title
 from driftline.record import Run
 from driftline.registry import register
 
 
 @register("sink", "wandb")
 class WandB:
-    """Runs in Weights & Biases: curves over `step`, final scores as the summary, settings as the configuration."""
+    """Weights & Biases: curves over `step`, final scores as summary, settings as configuration."""
 
-    can_send: ClassVar[bool] = True
-    look: ClassVar[str] = "wandb sync {folder}/wandb/offline-run-*"
+    has_server: ClassVar[bool] = True
+    view_command: ClassVar[str] = "wandb sync {folder}/wandb/offline-run-*"
 
     def __init__(self, folder: Path, online: bool = False) -> None:
         try:
@@ -33,47 +32,47 @@ class WandB:
             raise MissingExtra("exporting to Weights & Biases", "wandb") from error
         self._wandb = wandb
         self._folder = folder
-        self._mode = "online" if online else "offline"
+        self._mode: Literal["online", "offline"] = "online" if online else "offline"
 
     def begin(self, run: Run) -> bool:
         with disk_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             for old in self._folder.glob(f"wandb/offline-run-*-{run.key}"):
                 shutil.rmtree(old)
-        # What this machine is, what it prints and which repository it stands in are not the run's.
-        quiet = self._wandb.Settings(
+        # The machine, its output and its repository are not part of the run.
+        settings = self._wandb.Settings(
             silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True, x_disable_meta=True
         )
-        self._to = self._wandb.init(
+        self._wandb_run = self._wandb.init(
             project="driftline",
             id=run.key,
-            name=title_of(run),
+            name=run_title(run),
             group=run.card["run"]["benchmark"],
-            config=settings_of(run),
+            config=flat_settings(run),
             mode=self._mode,
             dir=str(self._folder),
-            settings=quiet,
+            settings=settings,
         )
-        self._to.define_metric("step")
-        self._to.define_metric("*", step_metric="step")
-        self._keep(run)
+        self._wandb_run.define_metric("step")
+        self._wandb_run.define_metric("*", step_metric="step")
+        self._log_files(run)
         return True
 
     def log(self, rows: pd.DataFrame) -> None:
         final = is_final(rows)
         for step, part in rows[~final].groupby("step", sort=True):
             values = dict(zip(part["name"], part["value"].astype(float), strict=True))
-            self._to.log({"step": int(str(step)), **values})
+            self._wandb_run.log({"step": int(str(step)), **values})
         for name, value in zip(rows["name"][final], rows["value"][final], strict=True):
-            self._to.summary[name] = float(value)
+            self._wandb_run.summary[name] = float(value)
 
     def end(self) -> None:
-        self._to.finish()
+        self._wandb_run.finish()
 
-    def _keep(self, run: Run) -> None:
-        """The card and the scores, with their intervals, as files."""
-        kept = self._wandb.Artifact(f"driftline-{run.key}", type="record")
+    def _log_files(self, run: Run) -> None:
+        """Log the card and the scores with their intervals as files."""
+        artifact = self._wandb.Artifact(f"driftline-{run.key}", type="record")
         for name in ("card.json", "scores.parquet"):
             if (run.folder / name).exists():
-                kept.add_file(str(run.folder / name))
-        self._to.log_artifact(kept)
+                artifact.add_file(str(run.folder / name))
+        self._wandb_run.log_artifact(artifact)

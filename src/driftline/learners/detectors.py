@@ -7,13 +7,13 @@ river's default settings; Page-Hinkley looks for rising errors only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from river import drift
 
-from driftline.learners.policies import Policy
+from driftline.learners.policies import Policy, PolicyLog
 from driftline.learners.settings import Count
 from driftline.registry import register
 from driftline.tasks import Task
@@ -58,6 +58,9 @@ class OnDetector(Policy):
         self.told: list[float] = []
         self.alarms: list[int] = []
         self._detector = self._fresh()
+
+    def log(self) -> PolicyLog:
+        return replace(super().log(), alarms=tuple(self.alarms))
 
     def due(self, x: Any, y: np.ndarray) -> bool:
         rows = np.unique(np.linspace(0, len(y) - 1, min(len(y), self.signals)).round().astype(int))

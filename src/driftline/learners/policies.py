@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,20 @@ from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.model import as_model
 from driftline.types import Samples, join, take
+
+
+@dataclass(frozen=True)
+class PolicyLog:
+    """What a policy did, and the signals by which it decided."""
+
+    retrained_at: tuple[int, ...]
+    """The deliveries of labels, from 0, after which it trained a new model."""
+    n_train_rows: int
+    seconds: float
+    alarms: tuple[int, ...] = ()
+    """The deliveries of labels at which its detector fired."""
+    online_tas: tuple[float, ...] = ()
+    online_ttr: tuple[float, ...] = ()
 
 
 @dataclass
@@ -42,6 +56,10 @@ class Policy(Trained):
         self.retrained: list[int] = []
         self.deployed = upstream is not None
         self._seconds = 0.0  # no part of the state: time must not matter
+
+    def log(self) -> PolicyLog:
+        """Return what the policy has done so far."""
+        return PolicyLog(tuple(self.retrained), self.rows, self._seconds)
 
     def due(self, x: Any, y: np.ndarray) -> bool:
         """Return whether to retrain, given labels of samples the model was not trained on."""
@@ -138,6 +156,9 @@ class OnOnlineTas(Policy):
         self.fresh: list[float] = []
         self.estimates: list[float] = []
         self.ratios: list[float] = []  # the online TTR behind each estimate
+
+    def log(self) -> PolicyLog:
+        return replace(super().log(), online_tas=tuple(self.estimates), online_ttr=tuple(self.ratios))
 
     def due(self, x: Any, y: np.ndarray) -> bool:
         if len(y) < 2:  # too few to train on some and examine on others

@@ -22,8 +22,20 @@ from scipy import special
 from driftline.errors import UserError
 from driftline.metrics import metric
 from driftline.metrics.intervals import Interval
-from driftline.metrics.steps import TOLERANCE, Horizon, accuracies, ahead, furthest, oracles, positive, window
-from driftline.metrics.temporal import PAPER, choice, example, transfer_ratio
+from driftline.metrics.steps import (
+    PAPER,
+    TOLERANCE,
+    Horizon,
+    accuracies,
+    ahead,
+    choice,
+    example,
+    furthest,
+    oracles,
+    positive,
+    transfer_ratio,
+    window,
+)
 
 WORLDS = 200  # worlds without drift that a false-alarm rate is taken over
 

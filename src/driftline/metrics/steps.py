@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftline.errors import UserError
+from driftline.errors import UserError, unknown
+from driftline.metrics import metric
 
+PAPER = "Iovine, Ziffer, Della Valle 2026, Tracking Adaptation Time"
 TOLERANCE = 1e-12  # .36 / .40 and .90 are the same number, whatever floating point thinks of it
 
 
@@ -132,3 +134,39 @@ def positive(what: str, given: int) -> None:
     """Refuse anything but 1, 2, 3, ..."""
     if given < 1 or not float(given).is_integer():
         raise UserError(f"{what} must be a whole number of steps, at least 1, not {given}")
+
+
+def example(**settings: Any) -> Callable[[np.random.Generator], dict[str, Any]]:
+    """Return a maker of example inputs: random accuracies of six periods, and these settings."""
+    return lambda rng: {"A": np.where(np.tri(6, k=-1) > 0, np.nan, rng.uniform(0.3, 1.0, (6, 6))), **settings}
+
+
+@metric(
+    "ttr",
+    formula="g(t,tau) = min(1, A[t,tau] / A[tau,tau])",
+    better="higher",
+    unit="share",
+    paper=PAPER,
+    example=example(),
+)
+def transfer_ratio(A: ArrayLike, clip: bool = True) -> np.ndarray:
+    """Temporal transfer ratio: what the model of t achieves at tau, as a share of the model of tau.
+
+    g(t, tau) = min(1, A[t,tau] / A[tau,tau]), unclipped with `clip=False`. Higher is better; 1 means that
+    nothing was lost by being old. NaN below the diagonal, where not evaluated, and where the oracle is zero.
+
+    >>> transfer_ratio([[0.8, 0.6], [np.nan, 0.75]])
+    array([[1. , 0.8],
+           [nan, 1. ]])
+    """
+    A = accuracies(A)
+    oracle = oracles(A)
+    known = np.triu(np.ones(A.shape[-2:], dtype=bool)) & (oracle > TOLERANCE)
+    ratio: np.ndarray = np.divide(A, oracle, out=np.full(A.shape, np.nan), where=known)
+    return np.minimum(ratio, 1) if clip else ratio
+
+
+def choice(what: str, given: str, known: tuple[str, ...]) -> None:
+    """Refuse anything but one of the known names."""
+    if given not in known:
+        raise unknown(what, given, known)

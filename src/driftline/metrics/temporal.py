@@ -9,31 +9,52 @@ public code. Where its text admits several readings the default is ours and each
 
 A period that was not evaluated concerns only the rows t that look at it. At the end of a row it shortens the
 future. As a gap inside the future it makes a mean (TAS, OOD), a minimum NaN, unless `partial=True`,
-which uses the steps there are. The horizons SH and DH are in `driftline.metrics.horizons`.
+which uses the steps there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial as fix
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError
 from driftline.metrics import metric
+from driftline.metrics.horizons import drift_horizon, stability_horizon
+from driftline.metrics.intervals import Column
 from driftline.metrics.steps import (
+    PAPER,
     TOLERANCE,
     PerStep,
     accuracies,
     ahead,
+    choice,
+    example,
     mean,
     oracles,
+    transfer_ratio,
     window,
 )
 
-PAPER = "Iovine, Ziffer, Della Valle 2026, Tracking Adaptation Time"
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "EvalFix",
+    "accuracy",
+    "adaptation_score",
+    "drift_horizon",
+    "eval_fix",
+    "in_distribution",
+    "out_of_distribution",
+    "stability_horizon",
+    "transfer_ratio",
+    "worst_future",
+]
+
 WILD_TIME = "Yao et al. 2022, Wild-Time"
 CLIPPINGS = ("ratio", "transfer", "raw-transfer", "elementwise", "none")
 
@@ -43,11 +64,6 @@ class EvalFix(NamedTuple):
 
     average: Any
     worst: Any
-
-
-def example(**settings: Any) -> Callable[[np.random.Generator], dict[str, Any]]:
-    """Return a maker of example inputs: random accuracies of six periods, and these settings."""
-    return lambda rng: {"A": np.where(np.tri(6, k=-1) > 0, np.nan, rng.uniform(0.3, 1.0, (6, 6))), **settings}
 
 
 @metric(
@@ -61,31 +77,6 @@ def example(**settings: Any) -> Callable[[np.random.Generator], dict[str, Any]]:
 def accuracy(A: ArrayLike) -> np.ndarray:
     """The accuracies themselves, checked: fractions, square, NaN where not evaluated. Higher is better."""
     return accuracies(A)
-
-
-@metric(
-    "ttr",
-    formula="g(t,tau) = min(1, A[t,tau] / A[tau,tau])",
-    better="higher",
-    unit="share",
-    paper=PAPER,
-    example=example(),
-)
-def transfer_ratio(A: ArrayLike, clip: bool = True) -> np.ndarray:
-    """Temporal transfer ratio: what the model of t achieves at tau, as a share of the model of tau.
-
-    g(t, tau) = min(1, A[t,tau] / A[tau,tau]), unclipped with `clip=False`. Higher is better; 1 means that
-    nothing was lost by being old. NaN below the diagonal, where not evaluated, and where the oracle is zero.
-
-    >>> transfer_ratio([[0.8, 0.6], [np.nan, 0.75]])
-    array([[1. , 0.8],
-           [nan, 1. ]])
-    """
-    A = accuracies(A)
-    oracle = oracles(A)
-    known = np.triu(np.ones(A.shape[-2:], dtype=bool)) & (oracle > TOLERANCE)
-    ratio: np.ndarray = np.divide(A, oracle, out=np.full(A.shape, np.nan), where=known)
-    return np.minimum(ratio, 1) if clip else ratio
 
 
 @metric(
@@ -203,10 +194,28 @@ def eval_fix(A: ArrayLike, split: int) -> EvalFix:
     return EvalFix(out_of_distribution(A)[..., split], worst_future(A)[..., split])
 
 
-def choice(what: str, given: str, known: tuple[str, ...]) -> None:
-    """Refuse anything but one of the known names."""
-    if given not in known:
-        raise unknown(what, given, known)
+def with_r2(probes: pd.DataFrame) -> pd.DataFrame:
+    """Return probes of a regression with `correct` replaced by values that average to the R^2 of their period.
+
+    R^2 of a period is 1 - mean(error^2) / variance, so each example counts 1 - error^2 / variance of its period.
+    """
+    variance = probes.drop_duplicates(["probe", "id"]).groupby("probe")["truth"].var(ddof=0).replace(0, np.nan)
+    squares = (probes["prediction"] - probes["truth"]) ** 2
+    return probes.assign(correct=1 - squares / probes["probe"].map(variance))
+
+
+def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[Column]:
+    """Return the correctness by model and example for each period, from probes with one row per answer."""
+    position = {name: k for k, name in enumerate(names)}
+    tau_of = probes["probe"].map(position).to_numpy()
+    columns = []
+    for tau in range(len(names)):
+        rows = probes[tau_of == tau]
+        ids, example = np.unique(rows["id"].to_numpy(), return_inverse=True)
+        grid = np.full((tau + 1, len(ids)), np.nan)
+        grid[rows["step"].to_numpy(), example] = rows["correct"].to_numpy()
+        columns.append(Column(later=grid[:tau], own=grid[tau]))
+    return columns
 
 
 def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:

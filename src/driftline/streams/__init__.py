@@ -8,7 +8,7 @@ from driftline.streams.in_time import sequence_in_time
 from driftline.streams.matrices import Matrices, read_matrices, write_matrices
 from driftline.streams.open_world import OpenWorld, open_world
 from driftline.streams.paths import corruption_path
-from driftline.streams.periods import Deployment, Periods, periods
+from driftline.streams.periods import Deployment, LaterPeriodProbes, Periods, periods
 from driftline.streams.queries import Pools, Queries, Sources, pools, queries
 from driftline.streams.sequence import Sequence, sequence
 from driftline.streams.shards import Shards, shards, write_shards
@@ -18,6 +18,7 @@ __all__ = [
     "Corrupted",
     "Deployment",
     "ImageFiles",
+    "LaterPeriodProbes",
     "Law",
     "Matrices",
     "OpenWorld",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 
 from driftline.errors import UserError
 from driftline.seeds import Seed
-from driftline.types import Samples, Step
+from driftline.types import Probe, Samples, Step
 
 CALENDAR = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D"}
 AUTO_MOST = 100  # "auto" takes the finest cut with at most so many periods
@@ -51,6 +52,24 @@ class Deployment:
     def __getitem__(self, index: int) -> Step:
         step = self.timeline[self.first + index]
         return Step(index, step.time, step.samples)
+
+
+@dataclass(frozen=True)
+class LaterPeriodProbes:
+    """Probes after period t: its held-out part, then every sample of each later period, `horizon` of them or all."""
+
+    timeline: Periods
+    first: int = 0
+    horizon: int | None = None
+
+    def due(self, step: Step | None) -> Iterable[Probe]:
+        if step is None:
+            return
+        t = self.first + step.index
+        yield Probe(self.timeline.names[t], self.timeline.held_out[t])
+        last = len(self.timeline) if self.horizon is None else min(len(self.timeline), t + 1 + self.horizon)
+        for tau in range(t + 1, last):
+            yield Probe(self.timeline.names[tau], self.timeline.everything(tau))
 
 
 def periods(

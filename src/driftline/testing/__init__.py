@@ -1,7 +1,7 @@
-"""The contracts of learners, streams and metrics, as checks that can be run on any of them.
+"""Checks of the contracts of learners, streams and metrics.
 
-Everything that is registered passes these, and so should whatever you add: call them in a test of your own. A check
-returns nothing if all is well and raises an AssertionError with a sentence that says what is wrong.
+Everything that is registered passes them. Call them in your own tests for what you add. A check raises an
+AssertionError that says what is wrong.
 
 >>> from driftline.learners.frozen import Frozen
 >>> check_learner(Frozen)

@@ -1,4 +1,4 @@
-"""Which random generators a method seeds by itself."""
+"""Detection of random generators that a method seeds itself."""
 
 from __future__ import annotations
 
@@ -20,60 +20,60 @@ CLASSES = (
     random.Random,
 )
 DEFAULT_RNG = np.random.default_rng
-PLAIN = int | float | str | bytes | list | tuple | np.ndarray | np.integer
-NOT_THE_METHOD = ("driftline.seeds", "driftline.models")
+SEED_TYPES = int | float | str | bytes | list | tuple | np.ndarray | np.integer
+OTHER_MODULES = ("driftline.seeds", "driftline.models")
 
 Note = Callable[..., None]
 
 
 @contextmanager
-def own_generators(modules: Iterable[str], besides: CodeType) -> Iterator[set[str]]:
-    """Watch which generators are seeded meanwhile, except by a `Seed`, by a model, or in calls from `besides`.
+def seeded_generators(modules: Iterable[str], except_in: CodeType) -> Iterator[set[str]]:
+    """Collect the generators seeded in this context, except by a `Seed`, by a model, or in calls from `except_in`.
 
-    `modules` may have imported a generator's name by itself.
+    `modules` are patched too, as they may have imported a generator by name.
     """
-    made: set[str] = set()
+    seeded: set[str] = set()
 
     def note(name: str, *args: Any, **options: Any) -> None:
-        given = [*map(repr, args), *(f"{key}={value!r}" for key, value in options.items())]
+        texts = [*map(repr, args), *(f"{key}={value!r}" for key, value in options.items())]
         seeds = [*args, *options.values()]
-        if seeds and isinstance(seeds[0], PLAIN) and _by_the_method(besides):
-            made.add(f"{name}({', '.join(given)})")
+        if seeds and isinstance(seeds[0], SEED_TYPES) and _called_by_method(except_in):
+            seeded.add(f"{name}({', '.join(texts)})")
 
-    watched: dict[Any, Any] = {
-        DEFAULT_RNG: _noted_function(note),
-        **{kind: _noted_class(kind, note) for kind in CLASSES},
+    replacements: dict[Any, Any] = {
+        DEFAULT_RNG: _watched_function(note),
+        **{kind: _watched_class(kind, note) for kind in CLASSES},
     }
     if importlib.util.find_spec("torch"):
         import torch
 
-        watched[torch.Generator] = _noted_torch(note)
+        replacements[torch.Generator] = _watched_torch(note)
     places = {np.random, random, *(sys.modules[name] for name in ("torch", *modules) if name in sys.modules)}
     with ExitStack() as patches:
         for place in places:
             for name, value in list(vars(place).items()):
-                if isinstance(value, type | type(DEFAULT_RNG)) and value in watched:
-                    patches.enter_context(patch.object(place, name, watched[value]))
-        yield made
+                if isinstance(value, type | type(DEFAULT_RNG)) and value in replacements:
+                    patches.enter_context(patch.object(place, name, replacements[value]))
+        yield seeded
 
 
-def _by_the_method(besides: CodeType) -> bool:
+def _called_by_method(except_in: CodeType) -> bool:
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code is besides or frame.f_globals.get("__name__", "").startswith(NOT_THE_METHOD):
+        if frame.f_code is except_in or frame.f_globals.get("__name__", "").startswith(OTHER_MODULES):
             return False
         frame = frame.f_back  # type: ignore[assignment]
     return True
 
 
-class _StandIn(type):
-    """A class in the place of the one that it is derived from: makes its instances, and takes them for its own."""
+class _Replacement(type):
+    """Metaclass of a class that replaces `original`: it creates and recognizes instances of the original."""
 
     original: Any
     note: Note
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        if "original" not in vars(cls):  # derived from a stand-in
+        if "original" not in vars(cls):  # a subclass of a replacement
             return super().__call__(*args, **options)
         cls.note(cls.__name__, *args, **options)
         return cls.original(*args, **options)
@@ -82,11 +82,11 @@ class _StandIn(type):
         return isinstance(thing, cls.original) if "original" in vars(cls) else super().__instancecheck__(thing)
 
 
-def _noted_class(kind: type, note: Note) -> type:
-    return _StandIn(kind.__name__, (kind,), {"original": kind, "note": staticmethod(note)})
+def _watched_class(kind: type, note: Note) -> type:
+    return _Replacement(kind.__name__, (kind,), {"original": kind, "note": staticmethod(note)})
 
 
-def _noted_function(note: Note) -> Callable[..., np.random.Generator]:
+def _watched_function(note: Note) -> Callable[..., np.random.Generator]:
     def default_rng(*args: Any, **options: Any) -> np.random.Generator:
         note("default_rng", *args, **options)
         return DEFAULT_RNG(*args, **options)
@@ -94,7 +94,7 @@ def _noted_function(note: Note) -> Callable[..., np.random.Generator]:
     return default_rng
 
 
-def _noted_torch(note: Note) -> type:
+def _watched_torch(note: Note) -> type:
     import torch
 
     original = torch.Generator

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from driftline import loop, state
+from driftline import loop
+from driftline import state as files
 from driftline.engine.execute import one_thread
 from driftline.errors import UserError
 from driftline.learners.base import Learner
@@ -18,20 +19,20 @@ from driftline.reveal import Revealing
 from driftline.seeds import Seed
 from driftline.state import digest
 from driftline.testing.answers import check_answers
-from driftline.testing.examples import SHAPE, STEPS, TASK, samples, small_blocks, small_network
-from driftline.testing.generators import own_generators
-from driftline.testing.looking import columns, global_seed, name_of, watched_randomness
-from driftline.testing.turns import check_in_turn
-from driftline.testing.watched import Watched, picture_of
-from driftline.types import Answers, Probe, Reveal, Samples, Step
+from driftline.testing.fixtures import SHAPE, STEPS, TASK, samples, small_blocks, small_network
+from driftline.testing.generators import seeded_generators
+from driftline.testing.inspect import columns, display_name, global_seed, no_global_randomness
+from driftline.testing.online import check_one_by_one
+from driftline.testing.watched import AnswerLog, SameProbe, WatchedLearner, state_digests
+from driftline.types import Reveal, Step
 
 Make = Callable[[], Learner]
 MakeModel = Callable[[tuple[int, ...], int, Seed], Any]
-Ended = tuple[list[str], dict[str, str]]
-"""All answers as bytes, and a digest of each part of the learner at the end."""
+Outcome = tuple[list[str], dict[str, str]]
+"""Digests of all answers, and of each part of the learner's final state."""
 
-FEW = 3  # updates per lesson: what is checked does not depend on how long a method trains
-DELIVERIES: dict[str, dict[str, Any]] = {
+MAX_UPDATES = 3  # per training round: the contract does not depend on how long a method trains
+LABEL_SCHEDULES: dict[str, dict[str, Any]] = {
     "all labels at once": {"level": Reveal.LABELS},
     "its errors only": {"level": Reveal.ERRORS},
     "one label per step": {"level": Reveal.LABELS, "budget": 1},
@@ -41,68 +42,44 @@ DELIVERIES: dict[str, dict[str, Any]] = {
 
 
 def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> None:
-    """Check that what `make()` returns keeps the learner's contract, with each kind of model that it accepts.
+    """Check the contract of the learner that `make()` returns, with each kind of model that it accepts.
 
-    Predicting changes nothing. The same seed and data give the same learner, whatever the global random numbers are,
-    and those are left alone. With another seed it draws other numbers, if it draws any. Saved after any step and loaded
-    into a fresh learner, it goes on as if never interrupted. What it is handed it does not modify. Labels may come
-    late, be few, or never come. It answers `min_batch` inputs at once. Nothing it is handed leads to labels that were
-    not revealed. Samples that come one by one it answers as if it had been asked about one at a time. A setting
-    `updates` is cut to a few, so that this takes seconds.
+    - `predict` changes nothing, and no method modifies its arguments.
+    - The same seed and data give the same learner. Global random generators are not used; another seed gives other
+      random numbers.
+    - Saved after any step and restored, it continues as if never interrupted.
+    - Labels may be late, few, or missing. Labels that were not revealed cannot be reached from its arguments.
+    - It answers `min_batch` inputs at once. Samples one by one get the answers that they get one at a time.
+
+    A setting `updates` is reduced, so that this takes seconds.
 
     `models`: functions `(shape, outputs, seed)`. By default a network with batch norm and dropout, one that
-    standardises its inputs or, if the method refuses both, one of named blocks; and, unless the method is for networks
-    only, two scikit-learn estimators. One that `prepare` refuses with a UserError is passed over.
+    standardizes its inputs or, if the method refuses both, one of named blocks; and, unless the method is for networks
+    only, two scikit-learn estimators. A model that `prepare` refuses with a UserError is skipped.
     """
-    name = name_of(make)
+    name = display_name(make)
     accepted, refused = 0, []
     for make_model in _models(make()) if models is None else models:
-        trial = _Trial(make, make_model, f"{name} with {name_of(make_model)}")
+        check = ContractCheck(make, make_model, f"{name} with {display_name(make_model)}")
         try:
-            trial.learner()
+            check.learner()
         except UserError as error:
             refused.append(error)
             continue
         accepted += 1
-        with one_thread():  # as runs are made; with several, small tasks on a busy machine take a hundred times as long
-            trial.check()
-    assert accepted, f"{name} refuses every model it was offered: {refused[0] if refused else 'there was none'}"
+        with one_thread():  # as in runs; several threads are a hundred times slower for small tasks on a busy machine
+            check.run_all()
+    assert accepted, f"{name} refuses every model: {refused[0] if refused else 'there is none'}"
 
 
 @dataclass
-class _Notes:
-    """In place of a recorder: every answer, as bytes."""
-
-    answers: list[str] = field(default_factory=list)
-
-    def answered(self, step: Step, answers: Answers) -> None:
-        self.answers.append(digest([answers.prediction, answers.scores]))
-
-    def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
-        """Probes must not matter, so nothing is noted."""
-
-    def gauged(self, step: Step, gauges: Mapping[str, float]) -> None:
-        """What it shows of its inside is for curves alone."""
-
-
-@dataclass(frozen=True)
-class _Examined:
-    """One examination per step and one at the end, on inputs that are not in the stream; or none at all."""
-
-    samples: Samples | None
-
-    def due(self, step: Step | None) -> Iterable[Probe]:
-        return [] if self.samples is None else [Probe("probe", self.samples)]
-
-
-@dataclass
-class _Trial:
-    """One method with one kind of model."""
+class ContractCheck:
+    """The checks of one method with one kind of model."""
 
     make: Make
     make_model: MakeModel
     name: str
-    _undisturbed: dict[str, Ended] = field(default_factory=dict)
+    _expected: dict[str, Outcome] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.upstream, *parts, self.probe = (samples(k) for k in range(STEPS + 2))
@@ -114,37 +91,37 @@ class _Trial:
     def learner(self, seed: int = 2) -> Learner:
         learner, model = self.make(), self.model()
         if isinstance(getattr(learner, "updates", None), int):
-            learner.updates = min(learner.updates or FEW, FEW)  # type: ignore[attr-defined]  # 0: no limit of its own
+            learner.updates = min(learner.updates or MAX_UPDATES, MAX_UPDATES)  # type: ignore[attr-defined]  # 0: no limit of its own
         learner.seed = Seed(seed)
         before = digest(columns(self.upstream))
-        with watched_randomness(f"{self.name}: prepare"):
+        with no_global_randomness(f"{self.name}: prepare"):
             learner.prepare(model, TASK, self.upstream)
         assert digest(columns(self.upstream)) == before, f"{self.name}: prepare modifies the upstream samples"
         return learner
 
-    def check(self) -> None:
+    def run_all(self) -> None:
         self._smallest_batch()
         self._answer_is_predict()
-        self._draws_from_its_seed()  # first of those that run: it watches the run that others are compared with
+        self._draws_from_its_seed()  # before the other runs: it watches the run that they are compared with
         self._probes_do_not_matter()
-        check_in_turn(self.learner, self.steps[0].samples, self.name)
-        for delivery in DELIVERIES:
-            self._same_each_time(delivery)
-        for delivery in ("all labels at once", "labels two steps late"):
-            self._survives_interruption(delivery)
+        check_one_by_one(self.learner, self.steps[0].samples, self.name)
+        for schedule in LABEL_SCHEDULES:
+            self._same_each_time(schedule)
+        for schedule in ("all labels at once", "labels two steps late"):
+            self._survives_interruption(schedule)
 
-    def undisturbed(self, delivery: str) -> Ended:
-        """How it ends if all goes well; made once for all that is compared with it."""
-        if delivery not in self._undisturbed:
-            self._undisturbed[delivery] = self.run(delivery)
-        return self._undisturbed[delivery]
+    def expected(self, schedule: str) -> Outcome:
+        """Return the outcome of an uninterrupted run; cached."""
+        if schedule not in self._expected:
+            self._expected[schedule] = self.run(schedule)
+        return self._expected[schedule]
 
-    def run(self, delivery: str, *, numbers: int = 0, seed: int = 2, probed: bool = False) -> Ended:
-        """All answers and the final state, with the global random numbers started from `numbers`."""
-        with global_seed(numbers):
-            return self._walk(self.learner(seed), _reveal(delivery), probed=probed)
+    def run(self, schedule: str, *, global_random: int = 0, seed: int = 2, probed: bool = False) -> Outcome:
+        """Return the outcome of a run with the global random generators seeded with `global_random`."""
+        with global_seed(global_random):
+            return self._run(self.learner(seed), _reveal(schedule), probed=probed)
 
-    def _walk(
+    def _run(
         self,
         learner: Learner,
         reveal: Revealing,
@@ -152,104 +129,102 @@ class _Trial:
         start: int = 0,
         probed: bool = False,
         after_step: Callable[[int], None] = lambda done: None,
-    ) -> Ended:
-        watched = Watched(learner, self.name, [step.samples.y for step in self.steps])
-        notes, probes = _Notes(), _Examined(self.probe if probed else None)
-        loop.run(self.steps, watched, reveal, probes, notes, start=start, after_step=after_step)  # type: ignore[arg-type]
-        watched.check_handed()
-        return notes.answers, picture_of(learner)
+    ) -> Outcome:
+        watched = WatchedLearner(learner, self.name, [step.samples.y for step in self.steps])
+        log, probes = AnswerLog(), SameProbe(self.probe if probed else None)
+        loop.run(self.steps, watched, reveal, probes, log, start=start, after_step=after_step)  # type: ignore[arg-type]
+        watched.check_arguments()
+        return log.answers, state_digests(learner)
 
     def _smallest_batch(self) -> None:
-        least = type(self.learner()).min_batch
-        for n in {least, least + 1}:
+        minimum = type(self.learner()).min_batch
+        for n in {minimum, minimum + 1}:
             try:
                 answers = self.learner().answer(self.steps[0].samples.x[:n])
             except Exception as error:
-                said = f"and min_batch = {least} says it can; declare what it needs"
-                raise AssertionError(f"{self.name} cannot answer {n} input(s) at once, {said}: {error!r}") from error
+                raise AssertionError(
+                    f"{self.name} cannot answer {n} input(s) at once, and min_batch = {minimum}; raise it: {error!r}"
+                ) from error
             check_answers(answers, n, f"{self.name}: answer")
 
     def _answer_is_predict(self) -> None:
         learner, x = self.learner(), self.steps[0].samples.x
-        said = learner.predict(x)
+        predicted = learner.predict(x)
         if type(learner).answer is Learner.answer:
             answer = learner.answer(x)
-            same = digest([said.prediction, said.scores]) == digest([answer.prediction, answer.scores])
-            assert same, f"{self.name}: answer differs from predict just before it, and `answer` is not overridden"
+            same = digest([predicted.prediction, predicted.scores]) == digest([answer.prediction, answer.scores])
+            assert same, f"{self.name}: answer differs from predict before it, although `answer` is not overridden"
 
-    def _same_each_time(self, delivery: str) -> None:
-        shown = replace(self, name=f"{self.name}, shown {delivery}")
-        (answers, end), (answers_too, end_too) = shown.undisturbed(delivery), shown.run(delivery, numbers=1)
-        differ = [key for key in end if end[key] != end_too.get(key)]
-        why = "is everything random drawn from self.seed?"
-        assert not differ, f"{shown.name}: the same seed and data do not give the same {', '.join(differ)}; {why}"
-        assert answers == answers_too, f"{shown.name}: the same seed and data do not give the same answers; {why}"
+    def _same_each_time(self, schedule: str) -> None:
+        check = replace(self, name=f"{self.name}, shown {schedule}")
+        (answers, state), (other_answers, other_state) = check.expected(schedule), check.run(schedule, global_random=1)
+        differ = [key for key in state if state[key] != other_state.get(key)]
+        hint = "is everything random drawn from self.seed?"
+        assert not differ, f"{check.name}: the same seed and data do not give the same {', '.join(differ)}; {hint}"
+        assert answers == other_answers, f"{check.name}: the same seed and data do not give the same answers; {hint}"
 
     def _draws_from_its_seed(self) -> None:
-        """With two seeds it must seed different generators, if it seeds any."""
-        delivery, modules = "all labels at once", [base.__module__ for base in type(self.make()).__mro__]
+        """Check that two seeds give different generators, if it creates any."""
+        schedule, modules = "all labels at once", [base.__module__ for base in type(self.make()).__mro__]
         model = type(self).model.__code__
-        with own_generators(modules, besides=model) as made:
-            self.undisturbed(delivery)
-        if not made:  # as almost always: no second run is needed
+        with seeded_generators(modules, except_in=model) as created:
+            self.expected(schedule)
+        if not created:  # as almost always: no second run is needed
             return
-        with own_generators(modules, besides=model) as made_too:
-            self.run(delivery, seed=5)
-        fixed = ", ".join(sorted(made & made_too))
+        with seeded_generators(modules, except_in=model) as other_created:
+            self.run(schedule, seed=5)
+        fixed = ", ".join(sorted(created & other_created))
         assert not fixed, (
             f"{self.name} draws the same random numbers with every seed ({fixed}): draw from self.seed.numpy() or "
             "self.seed.torch()"
         )
 
     def _probes_do_not_matter(self) -> None:
-        alone, probed = (
-            self.undisturbed("all labels at once"),
-            self.run("all labels at once", probed=True),
-        )
-        assert alone == probed, f"{self.name} ends differently if predict is called on the way; it must change nothing"
+        schedule = "all labels at once"
+        same = self.expected(schedule) == self.run(schedule, probed=True)
+        assert same, f"{self.name} ends differently if predict is called in between; it must change nothing"
 
-    def _survives_interruption(self, delivery: str) -> None:
-        whole, end = self.undisturbed(delivery)
-        learner, reveal, saved = self.learner(), _reveal(delivery), []
+    def _survives_interruption(self, schedule: str) -> None:
+        answers, state = self.expected(schedule)
+        learner, reveal, saved = self.learner(), _reveal(schedule), []
 
         def save(done: int) -> None:
             now = {"learner": learner.state(), "reveal": reveal.state()}
             saved.append((self._saved_and_loaded(now), digest(now["learner"])))
 
-        same = (whole, end) == self._walk(learner, reveal, after_step=save)
-        assert same, f"{self.name} ends differently if it is saved on the way; state() must change nothing"
+        same = (answers, state) == self._run(learner, reveal, after_step=save)
+        assert same, f"{self.name} ends differently if it is saved in between; state() must change nothing"
         for cut, (loaded, before) in enumerate(saved[:-1], start=1):
-            fresh, fresh_reveal = self.learner(), _reveal(delivery)
+            fresh, fresh_reveal = self.learner(), _reveal(schedule)
             fresh.restore(loaded["learner"])
             fresh_reveal.restore(loaded["reveal"])
-            assert before == digest(fresh.state()), f"{self.name}: restore does not bring back what state() gave"
-            answers, end_too = self._walk(fresh, fresh_reveal, start=cut)
-            same = whole[cut:] == answers and end == end_too
+            assert before == digest(fresh.state()), f"{self.name}: restore does not restore what state() returned"
+            same = (answers[cut:], state) == self._run(fresh, fresh_reveal, start=cut)
             assert same, (
-                f"{self.name}: saved after step {cut} and loaded, it goes on differently from one that was never "
-                "interrupted; is something it needs missing from state()?"
+                f"{self.name}: saved after step {cut} and restored, it continues differently from an uninterrupted "
+                "learner; is something missing from state()?"
             )
 
     def _saved_and_loaded(self, tree: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "state"
             try:
-                state.save(tree, path)
+                files.save(tree, path)
             except TypeError as error:
                 raise AssertionError(f"{self.name}: its state cannot be saved: {error}") from error
-            return state.load(path)
+            return files.load(path)
 
 
-def _reveal(delivery: str) -> Revealing:
-    return Revealing(TASK, seed=Seed(3), **DELIVERIES[delivery])
+def _reveal(schedule: str) -> Revealing:
+    return Revealing(TASK, seed=Seed(3), **LABEL_SCHEDULES[schedule])
 
 
 def _models(learner: Learner) -> Iterator[MakeModel]:
     if importlib.util.find_spec("torch"):
         from driftline.models.networks import linear
 
-        plain = [make for make in (small_network, linear) if _accepts(learner, make)]
-        yield from plain or [small_blocks]
+        networks = [make for make in (small_network, linear) if _accepts(learner, make)]
+        yield from networks or [small_blocks]
     if type(learner).requires != "network":
         yield naive_bayes
         yield logistic

@@ -1,9 +1,10 @@
-"""A learner of which all that goes in and comes out is checked."""
+"""A learner whose arguments and results are checked, and what records its run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,25 +14,51 @@ from driftline.learners.unchanged import changed, picture
 from driftline.reveal import Shown
 from driftline.state import digest
 from driftline.testing.answers import check_answers
-from driftline.testing.looking import leads_to, watched_randomness
-from driftline.types import Answers
+from driftline.testing.inspect import can_reach, no_global_randomness
+from driftline.types import Answers, Probe, Samples, Step
 
 
-class Watched:
-    """A learner behind glass: what goes in and comes out is looked at, the learner itself is as it was."""
+@dataclass
+class AnswerLog:
+    """Recorder of a digest of every answer."""
+
+    answers: list[str] = field(default_factory=list)
+
+    def answered(self, step: Step, answers: Answers) -> None:
+        self.answers.append(digest([answers.prediction, answers.scores]))
+
+    def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
+        """Ignore probes, which must not matter."""
+
+    def gauged(self, step: Step, gauges: Mapping[str, float]) -> None:
+        """Ignore diagnostics."""
+
+
+@dataclass(frozen=True)
+class SameProbe:
+    """The same probe after every step and at the end; none if there are no samples."""
+
+    samples: Samples | None
+
+    def due(self, step: Step | None) -> Sequence[Probe]:
+        return [] if self.samples is None else [Probe("probe", self.samples)]
+
+
+class WatchedLearner:
+    """A learner whose arguments and results are checked at every call."""
 
     def __init__(self, learner: Learner, name: str, labels: list[np.ndarray]) -> None:
         self.learner, self.name, self.labels = learner, name, labels
-        self.handed: list[tuple[Any, str]] = []
+        self.arguments: list[tuple[Any, str]] = []
 
     def answer(self, x: Any) -> Answers:
-        answers: Answers = self._looked_at("answer", x)
+        answers: Answers = self._checked("answer", x)
         return answers
 
     def predict(self, x: Any) -> Answers:
-        before = picture_of(self.learner)
-        answers: Answers = self._looked_at("predict", x)
-        moved = changed(before, picture_of(self.learner))
+        before = state_digests(self.learner)
+        answers: Answers = self._checked("predict", x)
+        moved = changed(before, state_digests(self.learner))
         assert not moved, f"{self.name}: predict must change nothing, but it changed {', '.join(moved)}"
         return answers
 
@@ -39,46 +66,48 @@ class Watched:
         self.learn(shown.x, shown.y)
 
     def learn(self, x: Any, y: Any) -> None:
-        self._hand(y, "learn")
-        with self._sentence("learn"):
-            self._looked_at("learn", x, y)
+        self._add_argument(y, "learn")
+        with self._explained("learn"):
+            self._checked("learn", x, y)
 
     def gauges(self) -> Mapping[str, float]:
         return self.learner.gauges()
 
     def finish(self) -> None:
-        with self._sentence("finish"), watched_randomness(f"{self.name}: finish"):
+        with self._explained("finish"), no_global_randomness(f"{self.name}: finish"):
             self.learner.finish()
 
-    def check_handed(self) -> None:
-        for thing, before in self.handed:
-            assert digest(thing) == before, f"{self.name} modifies the inputs or labels that it is handed"
+    def check_arguments(self) -> None:
+        for argument, before in self.arguments:
+            assert digest(argument) == before, f"{self.name} modifies the inputs or labels of its methods"
 
-    def _looked_at(self, verb: str, *given: Any) -> Any:
-        self._hand(given[0], verb)
-        with self._sentence(verb), watched_randomness(f"{self.name}: {verb}"):
-            result = getattr(self.learner, verb)(*given)
-        self.check_handed()
-        if verb != "learn":
-            check_answers(result, len(given[0]), f"{self.name}: {verb}")
+    def _checked(self, method: str, *arguments: Any) -> Any:
+        self._add_argument(arguments[0], method)
+        with self._explained(method), no_global_randomness(f"{self.name}: {method}"):
+            result = getattr(self.learner, method)(*arguments)
+        self.check_arguments()
+        if method != "learn":
+            check_answers(result, len(arguments[0]), f"{self.name}: {method}")
         return result
 
-    def _hand(self, thing: Any, verb: str) -> None:
-        assert not leads_to(thing, self.labels), f"what {verb} is handed leads to labels that were not revealed"
-        self.handed.append((thing, digest(thing)))
+    def _add_argument(self, argument: Any, method: str) -> None:
+        assert not can_reach(argument, self.labels), (
+            f"labels that were not revealed can be reached from {method}'s input"
+        )
+        self.arguments.append((argument, digest(argument)))
 
     @contextmanager
-    def _sentence(self, verb: str) -> Iterator[None]:
+    def _explained(self, method: str) -> Iterator[None]:
         try:
             yield
         except AssertionError:
             raise
         except Exception as error:
-            raise AssertionError(f"{self.name}: {verb} fails: {error!r}") from error
+            raise AssertionError(f"{self.name}: {method} fails: {error!r}") from error
 
 
-def picture_of(learner: Learner) -> dict[str, str]:
-    """Return `picture`, or fail with a sentence if the state cannot be saved."""
+def state_digests(learner: Learner) -> dict[str, str]:
+    """Return a digest of each part of the state; fail if the state cannot be saved."""
     try:
         return picture(learner)
     except TypeError as error:

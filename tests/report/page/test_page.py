@@ -160,7 +160,9 @@ def test_many_methods_and_periods_stay_legible() -> None:
 
 
 def test_tooltips_never_show_a_number_alone(figures: dict[str, Any]) -> None:
-    for spec in (*described(figures, "A("), *described(figures, "g(")):
+    described_specs = (*described(figures, "A("), *described(figures, "g("))
+    assert described_specs
+    for spec in described_specs:
         assert {"value", "low", "high", "n", "seeds"} <= {part["field"] for part in spec["encoding"]["tooltip"]}
 
 
@@ -286,6 +288,7 @@ contents = st.recursive(
 @given(st.lists(contents, min_size=1, max_size=4))
 def test_a_card_is_what_all_share_and_what_is_beyond(found: list[dict[str, Any]]) -> None:
     common = shared(found)
+    assert found
     for content in found:
         assert merged(common, beyond(content, common)) == content
 

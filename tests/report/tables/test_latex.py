@@ -25,6 +25,8 @@ from driftline.report.tables.result import result_tables
 from ..conftest import adapted, at, final, refined, summary_rows, write_run
 from ..opened import opened
 
+pytestmark = pytest.mark.xdist_group("latex")  # all tables are compiled at once
+
 HOSTILE = "a_b%&#$~^\\{}`|\"' [x] --set é ł ą τ 日本 \x07\u202e<script>alert(1)</script>"
 LONG = "method-" + "with-a-very-long-name-" * 12
 KINDS = ("results", "comparisons", "ranks", "matrix", *registry.names("paper-table"))
@@ -141,10 +143,20 @@ def compiled(body: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def logs(record: Record, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What the engine says of every table; they are pages of one document, as starting the engine takes longest."""
+    pages = [f"\\clearpage\\typeout{{page {kind}}}\n{rendered(kind, record)}" for kind in KINDS]
+    log = compiled("\n".join([*pages, "\\clearpage\\typeout{page end}"]), tmp_path_factory.mktemp("latex"))
+    _, *parts = re.split(r"^page (.+)$", log, flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_table_compiles_and_fits_the_page(kind: str, record: Record, tmp_path: Path) -> None:
-    said = compiled(rendered(kind, record), tmp_path)
-    assert not re.findall(r"Overfull \\hbox.*|Missing character.*|multiply.defined labels", said)
+def test_every_table_compiles_and_fits_the_page(kind: str, record: Record, logs: dict[str, str]) -> None:
+    assert not re.findall(r"Overfull \\hbox.*|Missing character.*", logs[kind])
+    labels = re.findall(r"\\label{(.*?)}", rendered(kind, record))
+    assert len(labels) == len(set(labels))
 
 
 def test_the_page_shows_names_as_they_are(record: Record, tmp_path: Path) -> None:

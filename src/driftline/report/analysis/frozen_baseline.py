@@ -1,7 +1,7 @@
 """Methods of `test-time` compared with the frozen model on the same stream.
 
 Gaps are paired: the same seed has the same images. A method has collapsed if its mean accuracy is below that of the
-frozen model (Press et al. 2023, RDumb); `metrics.adaptation.collapse` finds since when, how deep, and how fast the
+frozen model (Press et al. 2023, RDumb); `metrics.collapse.collapsed` finds since when, how deep, and how fast the
 method had adapted, window by window.
 """
 
@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from driftline.metrics.adaptation import collapse
+from driftline.metrics.collapse import collapsed
 from driftline.report.analysis.aggregate import DIFFERENCE, SHARE, mean_over_seeds, to_common_end
 from driftline.report.analysis.estimates import Estimate, estimate_from_seeds
 from driftline.report.analysis.groups import Group
@@ -104,7 +104,7 @@ def _gaps(curve: pd.DataFrame, frozen: pd.DataFrame) -> Iterator[tuple[int, floa
 def _compare(
     method: str, pairs: Mapping[int, tuple[pd.DataFrame, pd.DataFrame]], gains: Mapping[int, float]
 ) -> BaselineComparison:
-    found = {seed: collapse(curve["value"], frozen["value"]) for seed, (curve, frozen) in pairs.items()}
+    found = {seed: collapsed(curve["value"], frozen["value"]) for seed, (curve, frozen) in pairs.items()}
     ends = {seed: curve["time"].tolist() for seed, (curve, _) in pairs.items()}
     since = [_start(ends[seed], one.since) for seed, one in found.items() if one.since is not None]
     adapted = [ends[seed][one.adapted] for seed, one in found.items() if one.adapted is not None]

@@ -1,4 +1,4 @@
-"""Looking at things closely: global random numbers, and what an object leads to."""
+"""Inspection of global random states, and of what can be reached from an object."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from driftline.types import Samples
 
 
 def columns(samples: Samples) -> list[Any]:
-    """All that samples hold."""
+    """Return all columns of samples."""
     return [getattr(samples, column.name) for column in fields(samples)]
 
 
-def name_of(make: Any) -> str:
-    """What to call a class, a function or a preset."""
+def display_name(make: Any) -> str:
+    """Return the name of a class, a function or a preset."""
     make = getattr(make, "func", make)
     return str(getattr(make, "__name__", make))
 
 
 @contextmanager
-def watched_randomness(what: str) -> Iterator[None]:
-    """Fail if the global random numbers are drawn from meanwhile."""
+def no_global_randomness(what: str) -> Iterator[None]:
+    """Fail if a global random generator is used in this context."""
     before = _global_states()
     yield
-    moved = [name for name, value in _global_states().items() if before[name] != value]
-    assert not moved, f"{what} draws from the global random numbers of {', '.join(moved)}; draw from a seed instead"
+    used = [name for name, value in _global_states().items() if before[name] != value]
+    assert not used, f"{what} uses the global random generator of {', '.join(used)}; draw from self.seed instead"
 
 
 def _global_states() -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _global_states() -> dict[str, Any]:
 
 @contextmanager
 def global_seed(seed: int) -> Iterator[None]:
-    """Other global random numbers for a while."""
+    """Seed the global random generators in this context."""
     python, numpy = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)
@@ -66,20 +66,20 @@ def global_seed(seed: int) -> Iterator[None]:
         np.random.set_state(numpy)
 
 
-def leads_to(thing: Any, labels: list[np.ndarray]) -> bool:
-    """Whether labels can be reached from a thing: through references, the base of a view, or shared memory."""
+def can_reach(start: Any, labels: list[np.ndarray]) -> bool:
+    """Return whether labels can be reached from an object: by references, the base of a view, or shared memory."""
     seen: set[int] = set()
-    waiting = [thing]
-    while waiting:
-        item = waiting.pop()
+    pending = [start]
+    while pending:
+        item = pending.pop()
         if id(item) in seen or isinstance(item, type | types.ModuleType | types.FunctionType | str | int | float):
             continue
         seen.add(id(item))
         if isinstance(item, np.ndarray):
             if any(np.may_share_memory(item, column) for column in labels):
                 return True
-            waiting.append(item.base)
-        elif hasattr(item, "untyped_storage"):  # a tensor sees all of its storage
-            waiting += [np.asarray(item.detach()), item._base]
-        waiting += gc.get_referents(item)
+            pending.append(item.base)
+        elif hasattr(item, "untyped_storage"):  # a tensor has access to all of its storage
+            pending += [np.asarray(item.detach()), item._base]
+        pending += gc.get_referents(item)
     return False

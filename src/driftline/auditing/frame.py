@@ -1,6 +1,7 @@
-"""A user's own frame or file, as it is: who is the time, who the target, who the features; nothing is copied.
+"""A user's frame or file with the roles of its columns: time, target, features, logged predictions.
 
-The samples hold row numbers of the frame in the order of time; a model looks the rows up (`models.tabular.OnRows`).
+Rows are not copied: samples hold row numbers in order of time, and a model looks the rows up
+(`models.tabular.OnRows`).
 """
 
 from __future__ import annotations
@@ -24,27 +25,30 @@ from driftline.errors import UserError, unknown
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
-CLOCK = 20  # different values; a number that has fewer says little about when
-FEWEST = 40  # rows; fewer cannot be cut into periods that say anything
+MIN_DISTINCT_TIMES = 20  # numbers with fewer distinct values say little about the time
+MIN_ROWS = 40  # fewer rows cannot be cut into useful periods
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A table with roles."""
+    """A table with the roles of its columns."""
 
     name: str
+    time: str
+    target: str
+    prediction: str | None
     table: pd.DataFrame
     inputs: pd.DataFrame
-    """The feature columns of all rows, prepared: with their kinds in their types."""
+    """The feature columns of all rows, with types that express their kinds."""
     columns: tuple[Column, ...]
-    """What is known about each feature column; ignored ones too."""
+    """Kind, missing values and levels of each feature column, also of ignored ones."""
     samples: Samples
-    """`x` and `id` are positions in the table; `y` class indices or numbers."""
+    """`x` and `id` are row numbers of the table; `y` holds class indices or numbers."""
     task: Task
     labels: np.ndarray | None
     """The target's own values by class index."""
-    logged: np.ndarray | None
-    """Predictions that the table itself holds, in the order of the samples."""
+    logged_predictions: np.ndarray | None
+    """In the order of the samples."""
     notes: tuple[str, ...]
 
     @property
@@ -57,13 +61,13 @@ class Frame:
         return self.table[list(self.features)]
 
     @cached_property
-    def says_when(self) -> tuple[str, ...]:
-        """Features that say when, or which row, and not what a row is like: row numbers, identifiers, other clocks."""
-        return tuple(name for name in self.features if _says_when(self.inputs[name].iloc[self.samples.x]))
+    def time_proxies(self) -> tuple[str, ...]:
+        """Features that identify the time or the row: row numbers, identifiers, dates."""
+        return tuple(name for name in self.features if _is_time_proxy(self.inputs[name].iloc[self.samples.x]))
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the content."""
+        """Hash of the content."""
         digest = hashlib.sha256(repr((self.features, self.task)).encode())
         for name in self.features:
             digest.update(pd.util.hash_pandas_object(self.inputs[name], index=False).to_numpy().tobytes())
@@ -72,7 +76,7 @@ class Frame:
         return digest.hexdigest()[:16]
 
 
-def read(
+def read_frame(
     given: Any,
     *,
     time: str,
@@ -82,10 +86,10 @@ def read(
     task: str = "auto",
     columns: Mapping[str, str] | None = None,
 ) -> Frame:
-    """A pandas frame, anything with `to_pandas` (polars, Arrow), or the path of a CSV or Parquet file, with roles.
+    """Read a pandas frame, anything with `to_pandas` (polars, Arrow), or the path of a CSV or Parquet file.
 
-    Rows without a target are left out and counted: their label has not come yet. `columns`: kinds by name, which are
-    not guessed then.
+    Rows without a target are left out and counted: their label is not known yet. `columns`: kinds by name; the other
+    kinds are guessed.
     """
     name, table = _as_pandas(given)
     if task not in ("auto", "classes", "number"):
@@ -93,24 +97,25 @@ def read(
     named = [time, target, *([] if prediction is None else [prediction])]
     table = tables.with_index(table, [*named, *(features or [])])
     used = [c for c in table.columns if c not in named] if features is None else list(features)
-    _refuse(table, name, named, used, needed=prediction is None)
-    labelled = np.flatnonzero(table[target].notna().to_numpy())
-    if len(labelled) < FEWEST:
-        raise UserError(f"{name} has {len(labelled)} rows with a '{target}', and an audit needs at least {FEWEST}")
-    chosen = dict(columns or {})
-    when, read_as = times_of(table[time].iloc[labelled], chosen.pop(time, "auto"))
+    _check_columns(table, name, named, used, needed=prediction is None)
+    labeled = np.flatnonzero(table[target].notna().to_numpy())
+    if len(labeled) < MIN_ROWS:
+        raise UserError(f"{name} has {len(labeled)} rows with a '{target}', and an audit needs at least {MIN_ROWS}")
+    kinds = dict(columns or {})
+    when, time_notes = times_of(table[time].iloc[labeled], kinds.pop(time, "auto"))
     order = np.argsort(when, kind="stable")
-    rows = labelled[order]
-    answers = typed(table[target].iloc[rows])
-    y, asked = tables.target_of(answers, task)
-    labels = _labels(answers, y, asked)
-    inputs, described = prepare(table[used], _for_features(chosen, named), rows[: earliest(len(rows), JUDGED)])
-    logged = None if prediction is None else _logged(table[prediction].iloc[rows], labels, asked)
-    missing = len(table) - len(labelled)
-    notes = [f"{missing:,} rows have no '{target}' yet and are left out"] if missing else []
-    notes += [*read_as, *notes_of(described)]
+    rows = labeled[order]
+    _check_kinds(kinds, named)
+    truth = typed(table[target].iloc[rows])
+    y, kind = tables.target_of(truth, task)
+    labels = _labels(truth, y, kind)
+    inputs, described = prepare(table[used], kinds, rows[: earliest(len(rows), JUDGED)])
+    logged = None if prediction is None else _class_indices(table[prediction].iloc[rows], labels)
+    notes = [*time_notes, *notes_of(described)]
+    if missing := len(table) - len(labeled):
+        notes.insert(0, f"{missing:,} rows have no '{target}' yet and are left out")
     samples = Samples(x=rows, y=y, id=rows, time=when[order])
-    return Frame(name, table, inputs, described, samples, asked, labels, logged, tuple(notes))
+    return Frame(name, time, target, prediction, table, inputs, described, samples, kind, labels, logged, tuple(notes))
 
 
 def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
@@ -137,7 +142,7 @@ def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
     return "the frame", given.set_axis(names, axis=1)
 
 
-def _refuse(table: pd.DataFrame, name: str, named: list[str], used: list[str], needed: bool) -> None:
+def _check_columns(table: pd.DataFrame, name: str, named: list[str], used: list[str], needed: bool) -> None:
     for column in [*named, *used]:
         if column not in table.columns:
             raise unknown(f"column of {name}", column, [*table.columns, *tables.index_names(table)])
@@ -147,32 +152,32 @@ def _refuse(table: pd.DataFrame, name: str, named: list[str], used: list[str], n
         raise UserError(f"features must be one or more different columns without the target '{named[1]}'")
 
 
-def _for_features(chosen: Mapping[str, str], named: Sequence[str]) -> Mapping[str, str]:
-    """Refuse kinds of columns that are no features."""
+def _check_kinds(kinds: Mapping[str, str], named: Sequence[str]) -> None:
     for column in named[1:]:
-        if column in chosen:
-            raise UserError(f"column '{column}' is no feature, so it has no kind; for the target there is --task")
-    return chosen
+        if column in kinds:
+            raise UserError(f"column '{column}' is not a feature, so it has no kind; for the target use --task")
 
 
-def _says_when(column: pd.Series) -> bool:
-    """Whether numbers keep to the order of time, or texts are all different."""
+def _is_time_proxy(column: pd.Series) -> bool:
+    """Return whether numbers follow the order of time, or texts are all different."""
     if kind_of(column) != "number":
         return bool(column.astype(str).is_unique)
     values = pd.Series(numbers(column))
-    ranks = values.rank()
-    return bool(values.nunique() > CLOCK and abs(ranks.corr(pd.Series(np.arange(len(ranks), dtype=float)))) > 0.99)
+    if values.nunique() <= MIN_DISTINCT_TIMES:
+        return False
+    return bool(abs(values.rank().corr(pd.Series(np.arange(len(values), dtype=float)))) > 0.99)
 
 
 def _labels(column: pd.Series, y: np.ndarray, task: Task) -> np.ndarray | None:
-    """The column's own value of each class."""
+    """Return the column's value of each class."""
     if not isinstance(task, Classification):
         return None
     _, first = np.unique(y, return_index=True)
     return column.iloc[first].to_numpy()
 
 
-def _logged(column: pd.Series, labels: np.ndarray | None, task: Task) -> np.ndarray:
+def _class_indices(column: pd.Series, labels: np.ndarray | None) -> np.ndarray:
+    """Return logged predictions as indices of `labels`, -1 for other classes; as numbers if there are no labels."""
     missing = int(column.replace([np.inf, -np.inf], np.nan).isna().sum())
     if missing:
         raise UserError(f"prediction column '{column.name}' has {missing} missing or infinite values; drop those rows")
@@ -181,18 +186,18 @@ def _logged(column: pd.Series, labels: np.ndarray | None, task: Task) -> np.ndar
         if not pd.api.types.is_numeric_dtype(column):
             raise UserError(f"prediction column '{column.name}' holds texts, and the target is a number")
         return column.to_numpy(float)
-    at = pd.Index(labels.astype(str)).get_indexer(_alike(column, labels).astype(str))
-    if (at < 0).mean() > 0.5:  # a class that has not occurred yet is simply wrong; mostly such is another column
+    at = pd.Index(labels.astype(str)).get_indexer(_same_type(column, labels).astype(str))
+    if (at < 0).mean() > 0.5:  # a few unknown classes are wrong predictions, many mean the wrong column
         wrong = column.iloc[int(np.flatnonzero(at < 0)[0])]
         raise UserError(
-            f"prediction column '{column.name}' holds '{wrong}', which the target never does. It must hold the "
+            f"prediction column '{column.name}' holds '{wrong}', which the target does not. It must hold the "
             "predicted class, not a score"
         )
     return np.asarray(at)
 
 
-def _alike(column: pd.Series, labels: np.ndarray) -> pd.Series:
-    """Predictions 1.0 for labels 1 are the same class."""
+def _same_type(column: pd.Series, labels: np.ndarray) -> pd.Series:
+    """Return whole numbers in the type of the labels, so that 1.0 and 1 are the same class."""
     if pd.api.types.is_numeric_dtype(column) and labels.dtype.kind in "iuf":
         return column.astype(labels.dtype) if (column % 1 == 0).all() else column
     return column

@@ -14,10 +14,11 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import driftline
-from driftline.auditing import Audit, words
+from driftline.auditing import AuditResult
+from driftline.auditing.decay import Decay
 from driftline.auditing.examples import table
-from driftline.auditing.setting import Limits
-from driftline.data import frame as frames
+from driftline.auditing.frame import read_frame
+from driftline.auditing.table import Limits
 from driftline.errors import UserError
 from driftline.metrics.intervals import wilson
 
@@ -25,12 +26,12 @@ QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "mode
 
 
 @pytest.fixture(scope="module")
-def small() -> Audit:
+def small() -> AuditResult:
     return driftline.audit(table("concept", rows=1200), **{**QUICK, "period": "200 rows"})
 
 
 @pytest.mark.parametrize(
-    ("drift", "verdict", "kind"),
+    ("drift", "cause", "kind"),
     [
         ("none", "neither", "none"),
         ("covariate", "neither", "covariate"),
@@ -38,45 +39,48 @@ def small() -> Audit:
         ("noise", "data", "noise"),
     ],
 )
-def test_known_drift_gets_its_name(drift: Any, verdict: str, kind: str) -> None:
+def test_known_drift_gets_its_name(drift: Any, cause: str, kind: str) -> None:
     model = HistGradientBoostingClassifier(max_iter=30)
     found = driftline.audit(table(drift, rows=5000, seed=3), **{**QUICK, "period": "1000 rows", "model": model})
-    assert words.verdict(found.numbers["decay"]) == verdict, str(found)
-    assert words.kind(found.numbers) == kind, str(found)
-    changed = [row["feature"] for row in found.numbers["shift"]["features"] if row["changed"]]
-    assert changed == (["a"] if drift == "covariate" else [])
+    assert isinstance(found.decay, Decay)
+    assert found.shift is not None
+    assert found.policies is not None
+    assert found.decay.cause == cause, str(found)
+    assert found.shift.kind(found.decay) == kind, str(found)
+    assert [row.feature for row in found.shift.changed_features] == (["a"] if drift == "covariate" else [])
     if drift == "concept":
-        assert found.numbers["recommendation"]["policy"] != "never"
+        assert found.policies.recommendation.policy != "never"
     if drift in ("none", "noise"):
-        assert found.headline["tas"] > 0.97  # type: ignore[operator]
+        assert found.gate_values["tas"] > 0.97  # type: ignore[operator]
 
 
-def test_jobs_and_repetition_do_not_matter(small: Audit) -> None:
+def test_jobs_and_repetition_do_not_matter(small: AuditResult) -> None:
     again = driftline.audit(table("concept", rows=1200), **{**QUICK, "period": "200 rows"}, jobs=2)
-    assert _timeless(again.numbers) == _timeless(small.numbers)
+    assert _timeless(again.to_dict()) == _timeless(small.to_dict())
 
 
 def _timeless(numbers: dict[str, Any]) -> dict[str, Any]:
-    rows = [{k: v for k, v in row.items() if k != "seconds"} for row in numbers["policies"]]
-    return {key: value for key, value in numbers.items() if key != "provenance"} | {"policies": rows}
+    for result in numbers["policies"]["results"]:
+        del result["seconds"]
+    return {key: value for key, value in numbers.items() if key != "provenance"}
 
 
-def test_the_numbers_say_where_they_come_from(small: Audit) -> None:
-    made = small.numbers["provenance"]
-    assert made["driftline"] == driftline.__version__
-    assert abs(datetime.now(UTC) - datetime.fromisoformat(made["date"])) < timedelta(hours=1)
-    assert made["command"] == "driftline.audit(frame, time='when', target='y', model='logistic', period='200 rows')"
+def test_the_numbers_say_where_they_come_from(small: AuditResult) -> None:
+    provenance = small.provenance
+    assert provenance.driftline == driftline.__version__
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(provenance.date)) < timedelta(hours=1)
+    assert provenance.command == "driftline.audit(frame, time='when', target='y', model='logistic', period='200 rows')"
     other = table("concept", rows=1200).assign(a=0.0)
-    assert made["fingerprint"] == frames.read(table("concept", rows=1200), time="when", target="y").fingerprint
-    assert made["fingerprint"] != frames.read(other, time="when", target="y").fingerprint
+    assert provenance.fingerprint == read_frame(table("concept", rows=1200), time="when", target="y").fingerprint
+    assert provenance.fingerprint != read_frame(other, time="when", target="y").fingerprint
 
 
-def test_the_answers_come_in_order_with_numbers(small: Audit) -> None:
+def test_the_answers_come_in_order_with_numbers(small: AuditResult) -> None:
     questions = [answer.question for answer in small.answers]
     assert [q.split()[0] for q in questions] == ["How", "How", "What", "When"]
     assert "TAS = " in small.answers[0].text
     assert "SH; n = " in small.answers[1].text
-    assert f"Recommended: {small.numbers['recommendation']['policy']} (" in small.answers[3].text
+    assert f"Recommended: {small.to_dict()['policies']['recommendation']['policy']} (" in small.answers[3].text
 
 
 def test_the_report_opens_and_escapes(tmp_path: Path) -> None:
@@ -89,7 +93,7 @@ def test_the_report_opens_and_escapes(tmp_path: Path) -> None:
     for answer in found.answers:
         assert answer.question in html
     assert "http" not in html.split("<body>")[1].split("<script")[0]
-    assert json.loads((tmp_path / "audit.json").read_text()) == found.numbers
+    assert json.loads((tmp_path / "audit.json").read_text()) == found.to_dict()
 
 
 @pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet", "arrow"])
@@ -103,7 +107,7 @@ def test_every_form_of_a_table_gives_the_same(form: str, tmp_path: Path) -> None
         given = pa.Table.from_pandas(frame)
     else:
         frame.to_csv(path, index=False)
-    found, expected = (driftline.audit(x, **{**QUICK, "period": "100 rows"}).headline for x in (given, frame))
+    found, expected = (driftline.audit(x, **{**QUICK, "period": "100 rows"}).gate_values for x in (given, frame))
     assert found == pytest.approx(expected, nan_ok=True)
     assert expected["rows"] == 400
 
@@ -112,7 +116,7 @@ def test_polars(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     frame = table("none", rows=400)
     found = driftline.audit(polars.from_pandas(frame), **{**QUICK, "period": "100 rows"})
-    assert found.headline == driftline.audit(frame, **{**QUICK, "period": "100 rows"}).headline
+    assert found.gate_values == driftline.audit(frame, **{**QUICK, "period": "100 rows"}).gate_values
 
 
 class Majority:
@@ -130,7 +134,7 @@ class Majority:
 
 def test_any_object_with_fit_and_predict() -> None:
     found = driftline.audit(table(rows=600), **{**QUICK, "model": Majority(), "period": "100 rows"})
-    assert 0.4 < found.headline["never"] < 0.6  # type: ignore[operator]
+    assert 0.4 < found.gate_values["never"] < 0.6  # type: ignore[operator]
 
 
 def test_estimators_and_pipelines_of_scikit_learn() -> None:
@@ -143,7 +147,7 @@ def test_estimators_and_pipelines_of_scikit_learn() -> None:
     tree = DecisionTreeClassifier(max_depth=4)
     for model in (tree, make_pipeline(encode, tree)):
         found = driftline.audit(table(rows=600), **{**QUICK, "model": model, "period": "100 rows"})
-        assert found.headline["never"] > 0.8  # type: ignore[operator]
+        assert found.gate_values["never"] > 0.8  # type: ignore[operator]
 
 
 def test_gaps_texts_dates_and_numbers_to_predict() -> None:
@@ -157,40 +161,44 @@ def test_gaps_texts_dates_and_numbers_to_predict() -> None:
     frame.loc[5, "y"] = np.nan
     for model in ("boosting", "logistic"):
         found = driftline.audit(frame, **{**QUICK, "model": model, "period": "200 rows"})
-        assert found.numbers["data"]["task"] == "number"
-        assert found.headline["never"] > 0.8  # type: ignore[operator]
-        assert found.numbers["policies"][0]["mae"] < 0.5
-    assert "1 rows have no 'y' yet" in found.numbers["data"]["notes"][0]
+        assert found.data.task == "number"
+        assert found.policies is not None
+        assert found.policies.results[0].mae is not None
+        assert found.gate_values["never"] > 0.8  # type: ignore[operator]
+        assert found.policies.results[0].mae < 0.5
+    assert "1 rows have no 'y' yet" in found.data.notes[0]
 
 
 def test_a_log_of_predictions() -> None:
     frame = table("concept", rows=1200)
     frame["said"] = np.where((frame["b"] > 0) == (frame["a"] < 1), "yes", "no")
     found = driftline.audit(frame, time="when", target="y", prediction="said", period="200 rows")
-    assert found.headline["first_own"] > 0.9  # type: ignore[operator]
-    assert found.headline["first_later"] < 0.5  # type: ignore[operator]
-    assert "tas" not in found.headline
+    assert found.gate_values["first_own"] > 0.9  # type: ignore[operator]
+    assert found.gate_values["first_later"] < 0.5  # type: ignore[operator]
+    assert "tas" not in found.gate_values
     assert "no model to retrain" in found.answers[3].text
-    assert "no oracle" in found.answers[0].text
-    assert words.kind(found.numbers) == "concept"
+    assert "Without new models to compare with" in found.answers[0].text
+    assert found.shift is not None
+    assert found.shift.kind(found.decay) == "concept"
     assert "Driftline audit" in found.html()
     alone = driftline.audit(frame[["when", "y", "said"]], time="when", target="y", prediction="said", period="200 rows")
-    assert "No features were given" in alone.answers[2].text
+    assert "There are no feature columns" in alone.answers[2].text
 
 
 def test_late_labels_are_waited_for() -> None:
     found = driftline.audit(table("concept", rows=800), **{**QUICK, "period": "100 rows"}, delay=2)
-    rows = found.numbers["policies"]
-    assert len(rows[0]["by_period"]) == 8 - 3
-    assert {row["retrained_after"][0] for row in rows} == {"rows 201-300"}
+    assert found.policies is not None
+    assert len(found.policies.best.by_period) == 8 - 3
+    assert {row.retrained_after[0] for row in found.policies.results} == {"rows 201-300"}
 
 
-def test_a_long_period_is_thinned_and_says_so() -> None:
-    limits = Limits(rows=100, trained=150, examined=50)
+def test_a_long_period_is_subsampled_and_reported() -> None:
+    limits = Limits(rows=100, training_rows=150, probe_rows=50)
     found = driftline.audit(table(rows=1200), **{**QUICK, "period": "300 rows"}, limits=limits)
-    assert found.numbers["data"]["rows_per_period"] == [100] * 4
-    assert "400 of 1,200 rows were looked at" in found.numbers["data"]["notes"][0]
-    assert max(row["rows"] for row in found.numbers["policies"]) <= 150 * 8
+    assert found.data.rows_per_period == (100,) * 4
+    assert "400 of 1,200 rows are used" in found.data.notes[0]
+    assert found.policies is not None
+    assert max(row.rows for row in found.policies.results) <= 150 * 8
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -210,7 +218,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"prediction": "nothing"}, "no column of the frame 'nothing'"),
     ({"task": "classification"}, "no task 'classification'"),
     ({"task": "number"}, "holds texts, not numbers"),
-    ({"delay": -1}, "delay is at least 0"),
+    ({"delay": -1}, "delay must be 0 or greater"),
     ({"time": "colour"}, "time column 'colour' has"),
 ]
 
@@ -252,36 +260,38 @@ def test_a_period_with_a_constant_target_has_no_r2_and_breaks_nothing() -> None:
     y = np.random.default_rng(0).normal(size=500)
     y[300:400] = 0.0
     found = driftline.audit(_numbers_table(y), **{**QUICK, "period": "100 rows"}, task="number")
-    assert all(row["by_period"][2] is None for row in found.numbers["policies"])
-    json.dumps(found.numbers, allow_nan=False)
+    assert found.policies is not None
+    assert not any(row.by_period[2].is_known for row in found.policies.results)
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_pure_noise_is_not_called_ageing() -> None:
+def test_pure_noise_is_not_called_staleness() -> None:
     y = np.random.default_rng(0).normal(size=800)
     found = driftline.audit(_numbers_table(y), **{**QUICK, "period": "100 rows"}, task="number")
-    assert words.verdict(found.numbers["decay"]) == "unknown"
-    assert "no quality that could decay" in str(found)
+    assert isinstance(found.decay, Decay)
+    assert found.decay.cause == "unknown"
+    assert "no quality to lose" in str(found)
 
 
-def test_the_drift_horizon_leaves_out_models_that_could_not_show_it(small: Audit) -> None:
-    assert small.numbers["decay"]["dh"]["horizon"] == 3
-    assert small.numbers["decay"]["dh"]["n"] == 3, "six periods: the models of the last three see fewer than three more"
+def test_the_drift_horizon_leaves_out_models_that_could_not_show_it(small: AuditResult) -> None:
+    assert small.decay.dh.limit == 3
+    assert small.decay.dh.n == 3, "six periods: the models of the last three see fewer than three more"
 
 
-def test_horizons_stand_beside_their_false_alarm_rate(small: Audit) -> None:
-    decay = small.numbers["decay"]
-    for name in ("sh", "dh"):
-        assert 0 <= decay[name]["false_alarm"] < 0.15
-        assert decay[name]["low"] <= decay[name]["value"] <= decay[name]["high"]
-        assert f"by chance alone it would end for {decay[name]['false_alarm']:.0%} of models" in str(small)
-    cells = decay["matrix"]
-    low, high = wilson(round(cells["accuracy"][0][0] * cells["n"][0][0]), cells["n"][0][0])
-    assert (cells["low"][0][0], cells["high"][0][0]) == pytest.approx((low, high))
+def test_horizons_stand_beside_their_false_alarm_rate(small: AuditResult) -> None:
+    assert isinstance(small.decay, Decay)
+    for horizon in (small.decay.sh, small.decay.dh):
+        assert 0 <= horizon.false_alarm < 0.15
+        assert horizon.low <= horizon.value <= horizon.high
+        assert f"without drift it would end for {horizon.false_alarm:.0%} of models" in str(small)
+    matrix = small.decay.matrix
+    low, high = wilson(round(matrix.accuracy[0, 0] * matrix.n[0, 0]), matrix.n[0, 0])
+    assert (matrix.low[0, 0], matrix.high[0, 0]) == pytest.approx((low, high))
 
 
 def test_too_few_rows_is_not_called_too_little_overlap() -> None:
     found = driftline.audit(table("none", rows=400), **{**QUICK, "period": "100 rows"})
-    assert "holds out too few rows" in str(found)
+    assert "has too few held-out rows" in str(found)
 
 
 def test_counts_are_numbers_and_codes_are_classes() -> None:
@@ -298,7 +308,7 @@ def test_a_logged_class_that_never_occurred_is_wrong() -> None:
     guess = frame["y"].astype(str).to_numpy(object)
     guess[::10] = "martian"
     found = driftline.audit(frame.assign(guess=guess), time="when", target="y", prediction="guess", period="100 rows")
-    assert found.numbers["decay"]["first_own"]["value"] == pytest.approx(0.9)
+    assert found.decay.first_own.value == pytest.approx(0.9)
 
 
 def test_missing_months_are_not_counted_as_months() -> None:
@@ -308,5 +318,5 @@ def test_missing_months_are_not_counted_as_months() -> None:
     if pd.DatetimeIndex(gap["when"]).month.nunique() < 4:
         gap = frame.iloc[np.r_[0:800, 1800:2400]]
     found = driftline.audit(gap, **{**QUICK, "period": "day" if len(set(month)) < 4 else "month"})
-    assert found.numbers["data"]["unit"] == "periods"
+    assert found.data.unit == "periods"
     assert "some are missing" in str(found)

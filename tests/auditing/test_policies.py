@@ -10,9 +10,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from driftline.auditing.replay import compared, policies, recommended, replay
-from driftline.auditing.setting import Limits, Setting, setting
-from driftline.data.frame import read
+from driftline.auditing.frame import read_frame
+from driftline.auditing.policies import compare_policies, policies, recommend_policy, replay
+from driftline.auditing.table import AuditTable, Limits, prepare
 from driftline.seeds import Seed
 
 pytestmark = pytest.mark.xdist_group("by-hand")  # what all its tests use is made once
@@ -33,9 +33,9 @@ def elec2() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def audited(elec2: pd.DataFrame) -> Setting:
-    frame = read(elec2, time="date", target="class", features=FEATURES)
-    return setting(frame, "boosting", f"{SIZE} rows", 0, 0, Limits(), 0.2)
+def audited(elec2: pd.DataFrame) -> AuditTable:
+    frame = read_frame(elec2, time="date", target="class", features=FEATURES)
+    return prepare(frame, "boosting", f"{SIZE} rows", 0, 0, Limits(), 0.2)
 
 
 def by_hand(frame: pd.DataFrame, retrain_after: dict[int, range]) -> list[float]:
@@ -62,23 +62,24 @@ PLANS = {
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_a_plain_loop_gives_the_same_numbers(elec2: pd.DataFrame, audited: Setting, name: str) -> None:
+def test_a_plain_loop_gives_the_same_numbers(elec2: pd.DataFrame, audited: AuditTable, name: str) -> None:
     with threadpool_limits(1):
-        done = replay(audited, policies(PERIODS)[name])
+        done = {each: replay(audited, policies(PERIODS)[each]) for each in {name, "never"}}
         expected = by_hand(elec2, PLANS[name])
-    row, trivial = compared(audited, {name: done})
-    assert trivial["policy"] == "trivial"
-    assert row["by_period"] == expected
-    assert row["quality"]["value"] == pytest.approx(np.mean(expected), abs=1e-12)
-    assert row["retrainings"] == len(PLANS[name]) - 1
-    assert row["rows"] == sum(len(used) for used in PLANS[name].values()) * SIZE
+    *results, trivial = compare_policies(audited, done)
+    (result,) = [result for result in results if result.policy == name]
+    assert trivial.policy == "trivial"
+    assert [period.value for period in result.by_period] == expected
+    assert result.quality.value == pytest.approx(np.mean(expected), abs=1e-12)
+    assert result.retrainings == len(PLANS[name]) - 1
+    assert result.rows == sum(len(used) for used in PLANS[name].values()) * SIZE
 
 
-def test_the_recommendation_is_the_rule_applied_to_the_numbers(audited: Setting) -> None:
+def test_the_recommendation_is_the_rule_applied_to_the_numbers(audited: AuditTable) -> None:
     with threadpool_limits(1):
         done = {name: replay(audited, policies(PERIODS)[name]) for name in ("never", "window-3", "every-4")}
-    rows = compared(audited, done)
-    best = max(rows, key=lambda row: row["quality"]["value"])
-    tied = [row for row in rows if row is best or row["behind"]["low"] <= 0.005]
-    assert recommended(rows)["policy"] == min(tied, key=lambda row: row["rows"])["policy"]
-    assert recommended(rows)["best"] == best["policy"]
+    *results, _ = compare_policies(audited, done)
+    best = max(results, key=lambda result: result.quality.value)
+    tied = [result for result in results if result is best or result.behind.low <= 0.005]
+    assert recommend_policy(results).policy == min(tied, key=lambda result: result.rows).policy
+    assert recommend_policy(results).best == best.policy

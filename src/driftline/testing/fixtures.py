@@ -1,4 +1,4 @@
-"""A small task to try learners on: pictures with a bright band whose place is the class."""
+"""A small task for checks: images with a bright band whose position is the class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = 4
 
 
 def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
-    """A convolution with batch norm and dropout, and a linear layer."""
+    """Return a convolution with batch norm and dropout, followed by a linear layer."""
     import torch
     from torch import nn
 
@@ -28,7 +28,7 @@ def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
 
 
 def small_blocks(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
-    """A residual network of named blocks: a stem, one block, a head."""
+    """Return a residual network of named blocks: a stem, one block, a head."""
     from driftline.models.blocks import BlockNetwork
     from driftline.models.inputs import initialised
     from driftline.models.res import ResFamily
@@ -37,7 +37,7 @@ def small_blocks(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
 
 
 def samples(k: int) -> Samples:
-    """Small pictures with a bright band whose place is the class; the band moves from step to step."""
+    """Return the samples of step `k`: small images with a bright band that moves from step to step."""
     rng = np.random.default_rng(k)
     y = rng.permutation(np.arange(18) % TASK.width)
     x = rng.integers(0, 120, (18, *SHAPE), dtype=np.uint8)

@@ -1,0 +1,65 @@
+"""A number of an audit: its value, its 95 % interval and what it is computed from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftline.metrics.intervals import Interval, percentile_interval
+
+DRAWS = 500  # bootstrap resamples behind each interval
+MARGIN = 0.02  # an effect below two points is reported as none, even if its interval excludes zero
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % interval, computed from `n` answers or models. NaN: not known."""
+
+    value: float
+    low: float
+    high: float
+    n: int | None = None
+    unit: str | None = None
+
+    @staticmethod
+    def from_interval(
+        value: float | np.ndarray, interval: Interval, n: int | None = None, unit: str | None = None
+    ) -> Estimate:
+        """Return an estimate with this interval."""
+        low, high = interval
+        return Estimate(float(value), float(low), float(high), n if n is None else int(n), unit)
+
+    @staticmethod
+    def from_draws(
+        value: float | np.ndarray, draws: np.ndarray, n: int | None = None, unit: str | None = None
+    ) -> Estimate:
+        """Return an estimate whose interval is the middle 95 % of bootstrap draws."""
+        return Estimate.from_interval(value, percentile_interval(draws), n, unit)
+
+    @property
+    def is_known(self) -> bool:
+        return math.isfinite(self.value)
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether the interval lies above zero."""
+        return self.low > 0
+
+    @property
+    def is_substantial(self) -> bool:
+        """Whether the value is at least two points and the interval lies above zero."""
+        return self.value >= MARGIN and self.is_positive
+
+
+@dataclass(frozen=True)
+class HorizonEstimate(Estimate):
+    """A mean number of periods until something happens to a model."""
+
+    censored: int = 0
+    """Models to which it does not happen before the data end."""
+    false_alarm: float = math.nan
+    """Share of models to which it would happen without any drift."""
+    limit: int | None = None
+    """Number of later periods that are considered; None: all."""

@@ -1,0 +1,106 @@
+"""Distance of each feature from the first period."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from driftline.auditing.decay import probe_rows
+from driftline.auditing.table import AuditTable, draw
+from driftline.data.columns import kind_of, numbers
+from driftline.metrics.shift import Distance, benjamini_hochberg, categorical, numeric
+from driftline.models.tabular import Encode
+from driftline.types import Samples
+
+MIN_DISTANCE = 0.1  # a smaller distance does not count as a change, even if it is significant
+
+
+@dataclass(frozen=True)
+class FeatureShift:
+    """Distance of one feature from the first period."""
+
+    feature: str
+    kind: str
+    distance: str
+    """Name of the distance, which is between 0 and 1."""
+    largest: float
+    largest_at: str
+    last: float
+    p: float
+    """p-value at the largest distance, adjusted for all features and periods."""
+    psi: float
+    by_period: tuple[float, ...]
+    changed: bool
+
+
+def first_rows(table: AuditTable) -> Samples:
+    """Return rows of the first period: held-out ones, then others up to the limit."""
+    limit, seed = table.limits.probe_rows, table.seed
+    held = draw(table.periods.held_out[0], limit, seed.child("examined", "held-out"))
+    more = limit - len(held)
+    if more <= 0:
+        return held
+    if table.is_log:
+        return draw(table.rows(0), limit, seed.child("examined", "first"))
+    return Samples.concat([held, draw(table.periods.shown[0], more, seed.child("examined", "shown"))])
+
+
+def later_rows(table: AuditTable, tau: int) -> Samples:
+    """Return the rows of a later period that are compared with the first."""
+    return probe_rows(table, table.names[tau], table.periods.everything(tau))
+
+
+def feature_shifts(table: AuditTable) -> tuple[FeatureShift, ...]:
+    """Return the distance of each feature from the first period, the largest first."""
+    first = first_rows(table).id
+    others = [later_rows(table, tau).id for tau in range(1, len(table.periods))]
+    columns = [table.frame.inputs[name] for name in table.frame.features]
+    distances = [[_distance(column.iloc[first], column.iloc[ids]) for ids in others] for column in columns]
+    adjusted = benjamini_hochberg([[distance.p for distance in row] for row in distances])
+    shifts = []
+    for column, row, p in zip(columns, distances, adjusted, strict=True):
+        effects = np.array([distance.effect for distance in row])
+        if np.isnan(effects).all():
+            continue
+        kind, at = kind_of(column.iloc[first]), int(np.nanargmax(effects))
+        shifts.append(
+            FeatureShift(
+                feature=str(column.name),
+                kind=kind,
+                distance="total variation" if kind == "category" else "Kolmogorov-Smirnov",
+                largest=float(effects[at]),
+                largest_at=table.names[at + 1],
+                last=float(effects[-1]),
+                p=float(p[at]),
+                psi=float(row[at].psi),
+                by_period=tuple(effects.tolist()),
+                changed=bool(((effects >= MIN_DISTANCE) & (p < 0.05)).any()),
+            )
+        )
+    return tuple(sorted(shifts, key=lambda shift: -shift.largest))
+
+
+def _distance(before: pd.Series, after: pd.Series) -> Distance:
+    kind = kind_of(before)
+    if kind == "number":
+        return numeric(numbers(before), numbers(after))
+    if kind == "text":
+        return _text_distance(before, after)
+    counts = [part.astype(object).fillna("").astype(str).value_counts() for part in (before, after)]
+    both = pd.concat(counts, axis=1).fillna(0)
+    return categorical(*both.to_numpy().T)
+
+
+def _text_distance(before: pd.Series, after: pd.Series) -> Distance:
+    """Return the largest distance among the length of a text and the main directions of its words.
+
+    Directions are fitted on both periods together; p is adjusted for their number.
+    """
+    both = pd.concat([before, after], ignore_index=True)
+    aspects = [both.fillna("").astype(str).str.len().to_numpy(float)]
+    aspects += list(Encode().fit_transform(both.to_frame("text")).T)
+    distances = [numeric(aspect[: len(before)], aspect[len(before) :]) for aspect in aspects]
+    largest = max(distances, key=lambda distance: distance.effect)
+    return largest._replace(p=min(1.0, largest.p * len(distances)))

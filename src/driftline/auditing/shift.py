@@ -1,0 +1,217 @@
+"""Distribution shift: of the inputs (covariate shift), or of the target at equal inputs (conditional shift).
+
+Every period is compared with the first. Distances per feature and a classifier of the two periods measure the inputs.
+The errors of the first model, reweighted as if its own period had the later inputs, measure the rest: what reweighting
+does not explain arises at equal inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from driftline.auditing.decay import Decay, LogDecay
+from driftline.auditing.estimate import DRAWS, Estimate
+from driftline.auditing.feature_shift import FeatureShift, first_rows, later_rows
+from driftline.auditing.table import AuditTable
+from driftline.data.columns import kind_of, numbers
+from driftline.metrics.shift import auc, benjamini_hochberg, performance_gap, unevenness
+from driftline.models.tabular import Tabular
+
+MAX_WEIGHT = 10.0  # later rows with a larger weight have no counterpart in the first period
+MIN_EFFECTIVE_N, MIN_OVERLAP = 30, 0.5
+BINS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class DomainClassifier:
+    """A cross-fitted classifier of the first period against a later one."""
+
+    auc: Estimate
+    weights: pd.Series
+    """Weights by row that give the first period the inputs of the later one."""
+    overlap: float
+    """Share of the later rows that have a counterpart in the first period."""
+
+
+@dataclass(frozen=True)
+class PeriodLoss:
+    """Quality that the first model loses in a later period: covariate + conditional = total."""
+
+    total: Estimate
+    covariate: Estimate
+    conditional: Estimate
+    n: int
+    n_first: int
+    effective_n: float
+    """Effective number of rows of the first period after reweighting."""
+    overlap: float
+    auc: Estimate
+
+
+@dataclass(frozen=True)
+class MeanLoss:
+    """The same, on average over the later periods that overlap enough with the first."""
+
+    total: Estimate
+    covariate: Estimate
+    conditional: Estimate
+    periods: int
+    of: int
+
+
+@dataclass(frozen=True)
+class UnevenFeature:
+    """How unevenly the first model's error changed over the values of a feature."""
+
+    feature: str
+    spread: float
+    p: float
+    worst: str
+    """The values at which the error rose most."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How the table differs from its first period."""
+
+    features: tuple[FeatureShift, ...]
+    """The largest distance first."""
+    periods: dict[str, PeriodLoss]
+    overall: MeanLoss
+    uneven_features: tuple[UnevenFeature, ...]
+
+    @property
+    def changed_features(self) -> list[FeatureShift]:
+        return [feature for feature in self.features if feature.changed]
+
+    def kind(self, decay: Decay | LogDecay) -> Literal["concept", "noise", "covariate", "none", "unknown"]:
+        """Return the kind of shift that the numbers indicate."""
+        if not self.overall.periods:
+            return "unknown"
+        if self.overall.conditional.is_substantial:
+            noise = isinstance(decay, Decay) and not decay.staleness.is_substantial
+            return "noise" if noise else "concept"
+        return "covariate" if self.changed_features else "none"
+
+
+def measure_shift(
+    table: AuditTable,
+    probes: pd.DataFrame,
+    features: tuple[FeatureShift, ...],
+    classifiers: Mapping[str, DomainClassifier],
+) -> Shift:
+    """Combine the shift of features and the classifiers by period with the losses of the first model."""
+    periods = decompose_loss(table, probes, classifiers)
+    return Shift(features, periods, mean_decomposition(list(periods.values())), uneven_features(table, probes))
+
+
+def domain_classifier(table: AuditTable, tau: int) -> DomainClassifier:
+    """Fit a classifier of the first period against period `tau` on each half of the rows, and apply it to the other."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    first, later = first_rows(table).id, later_rows(table, tau).id
+    rows = np.concatenate([first, later])
+    is_later = np.repeat([0, 1], [len(first), len(later)])
+    inputs, chance = table.frame.inputs, np.empty(len(rows))
+    fold = table.seed.child("folds", tau).numpy().permutation(len(rows)) % 2
+    settings = {"max_iter": 40, "max_leaf_nodes": 15, "l2_regularization": 1.0, "early_stopping": False}
+    for k in (0, 1):
+        model = Tabular(HistGradientBoostingClassifier(**settings, random_state=0))
+        model.fit(inputs.iloc[rows[fold != k]], is_later[fold != k])
+        chance[fold == k] = model.predict_proba(inputs.iloc[rows[fold == k]])[:, 1]
+    weights = chance / np.maximum(1 - chance, 1e-9) * len(first) / len(later)
+    return DomainClassifier(
+        auc=Estimate(*auc(chance[is_later == 0], chance[is_later == 1])),
+        weights=pd.Series(np.minimum(weights[is_later == 0], MAX_WEIGHT), index=first),
+        overlap=float((weights[is_later == 1] <= MAX_WEIGHT).mean()),
+    )
+
+
+def decompose_loss(
+    table: AuditTable, probes: pd.DataFrame, classifiers: Mapping[str, DomainClassifier]
+) -> dict[str, PeriodLoss]:
+    """Split the loss of the first model in each later period into a covariate and a conditional part."""
+    correct = _first_model(table, probes)
+    own = correct[table.names[0]]
+    random = table.seed.child("gap").numpy()
+    losses = {}
+    for name, classifier in classifiers.items():
+        known = own.index.intersection(classifier.weights.index)
+        gap = performance_gap(own[known], classifier.weights[known], correct[name], DRAWS, random)
+        total, covariate, conditional = (Estimate(*part) for part in (gap.total, gap.covariate, gap.conditional))
+        counts = (len(correct[name]), len(known), gap.effective)
+        losses[name] = PeriodLoss(total, covariate, conditional, *counts, classifier.overlap, classifier.auc)
+    return losses
+
+
+def mean_decomposition(losses: Sequence[PeriodLoss]) -> MeanLoss:
+    """Return the mean over later periods of which at least half of the rows have a counterpart in the first.
+
+    The interval of the mean is the mean of the intervals: the first period's rows enter every period, so errors do not
+    average out.
+    """
+    usable = [loss for loss in losses if loss.effective_n >= MIN_EFFECTIVE_N and loss.overlap >= MIN_OVERLAP]
+
+    def mean(parts: list[Estimate]) -> Estimate:
+        ends = ([p.value for p in parts], [p.low for p in parts], [p.high for p in parts])
+        value, low, high = (float(np.mean(values)) if values else math.nan for values in ends)
+        return Estimate(value, low, high, sum(loss.n for loss in usable), "answers")
+
+    return MeanLoss(
+        total=mean([loss.total for loss in usable]),
+        covariate=mean([loss.covariate for loss in usable]),
+        conditional=mean([loss.conditional for loss in usable]),
+        periods=len(usable),
+        of=len(losses),
+    )
+
+
+def uneven_features(table: AuditTable, probes: pd.DataFrame) -> tuple[UnevenFeature, ...]:
+    """Return how unevenly the first model's error changed over each feature: first period against the last third."""
+    correct = _first_model(table, probes)
+    names = table.names[-max(1, len(table.names) // 3) :]
+    before, after = correct[table.names[0]], pd.concat([correct[name] for name in names])
+    found = []
+    for feature in table.frame.features:
+        column = table.frame.inputs[feature]
+        bins_before, bins_after, bin_name = _bins(column.iloc[before.index], column.iloc[after.index])
+        change = unevenness(before.to_numpy(), bins_before, after.to_numpy(), bins_after)
+        if np.isfinite(change.spread):
+            found.append((feature, change, bin_name(change.worst)))
+    adjusted = benjamini_hochberg([change.p for _, change, _ in found])
+    rows = [
+        UnevenFeature(feature, change.spread, float(p), worst)
+        for (feature, change, worst), p in zip(found, adjusted, strict=True)
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.spread))
+
+
+def _first_model(table: AuditTable, probes: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return by period how right the first model was on each row; for numbers, on the scale of the first period."""
+    rows = probes[probes["step"] == 0]
+    if not table.is_classification:
+        own = rows.loc[rows["probe"] == table.names[0], "truth"]
+        error = (rows["prediction"] - rows["truth"]) ** 2 / (float(np.var(own)) or 1.0)
+        rows = rows.assign(correct=1 - error)
+    return {str(name): part.set_index("id")["correct"] for name, part in rows.groupby("probe", observed=True)}
+
+
+def _bins(before: pd.Series, after: pd.Series) -> tuple[np.ndarray, np.ndarray, Callable[[int], str]]:
+    """Return the bin of each row, with bins from the first period's values, and a function that names a bin."""
+    if kind_of(before) == "number":
+        a, b = numbers(before), numbers(after)
+        edges = np.unique(np.nanquantile(a, np.arange(1, BINS) / BINS)) if np.isfinite(a).any() else np.zeros(0)
+        codes = [np.where(np.isnan(x), len(edges) + 1, np.searchsorted(edges, x, side="right")) for x in (a, b)]
+        ends = [-np.inf, *edges, np.inf]
+        return codes[0], codes[1], lambda k: "missing" if k > len(edges) else f"from {ends[k]:.4g} to {ends[k + 1]:.4g}"
+    texts = [part.astype(object).fillna("").astype(str) for part in (before, after)]
+    names = list(texts[0].value_counts().index[:BINS])
+    positions = [pd.Index(names).get_indexer(pd.Index(part)) for part in texts]
+    codes = [np.where(at < 0, len(names), at) for at in positions]
+    return codes[0], codes[1], lambda k: f"'{names[k]}'" if k < len(names) else "other values"

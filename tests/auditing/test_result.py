@@ -1,0 +1,58 @@
+"""audit.json has the documented layout, and unknown numbers are null in it."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import driftline
+from driftline.auditing import AuditResult
+from driftline.auditing.estimate import Estimate
+from driftline.auditing.examples import table
+from driftline.auditing.result import _plain
+
+QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows"}
+
+
+@pytest.fixture(scope="module", params=["model", "log"])
+def result(request: pytest.FixtureRequest) -> AuditResult:
+    if request.param == "model":
+        return driftline.audit(table(rows=400), model="logistic", **QUICK)
+    return driftline.audit(table(rows=400).assign(logged="yes")[["when", "y", "logged"]], prediction="logged", **QUICK)
+
+
+def test_every_key_is_documented(result: AuditResult) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    rows = document.split("## audit.json")[1].split("## A worked example")[0]
+    layout = result.to_dict()
+    parts = [layout, *(layout[key] or {} for key in ("decay", "baseline", "policies", "shift"))]
+    assert [key for part in parts for key in part if f"`{key.removesuffix('_minimum')}`" not in rows] == []
+
+
+def test_the_layout_is_that_of_the_result(result: AuditResult, tmp_path: Path) -> None:
+    result.write(json=tmp_path / "audit.json")
+    layout = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    assert layout["format"] == 1
+    assert layout["gate_values"] == result.gate_values
+    assert layout["decay"]["first_own"]["value"] == result.decay.first_own.value == result.gate_values["first_own"]
+    assert (layout["policies"] is None) == (result.policies is None) == (layout["data"]["prediction"] == "logged")
+
+
+def test_unknown_numbers_are_null() -> None:
+    estimate = Estimate(0.5, math.nan, math.inf, 3, "answers")
+    assert _plain(estimate) == {"value": 0.5, "low": None, "high": None, "n": 3, "unit": "answers"}
+    assert _plain({"a": (np.array([[1.0, np.nan]]), True)}) == {"a": [[[1.0, None]], True]}
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "positive", "substantial"),
+    [(0.03, 0.01, True, True), (0.01, 0.005, True, False), (0.03, -0.01, False, False), (0.03, math.nan, False, False)],
+)
+def test_an_effect_counts_from_two_points_on(value: float, low: float, positive: bool, substantial: bool) -> None:
+    estimate = Estimate(value, low, 0.1)
+    assert (estimate.is_positive, estimate.is_substantial) == (positive, substantial)
