@@ -71,7 +71,7 @@ def described(figures: dict[str, Any], start: str) -> list[dict[str, Any]]:
 
 def test_a_horizon_stands_beside_its_false_alarm_rate(text: str) -> None:
     assert text.count("<small>FA 3%</small>") == 2, "two methods, and the drift horizon only"
-    assert "FA: false alarms, the share of models whose horizon would end" in text
+    assert "FA: false-alarm rate, the share of models whose horizon would end" in text
 
 
 def test_it_is_written_whole_and_small(full_record: Record, tmp_path: Path) -> None:

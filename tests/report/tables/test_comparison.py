@@ -77,7 +77,7 @@ def test_one_seed_is_compared_along_its_stream_in_blocks(tmp_path: Path) -> None
     text = render(comparison_tables(record), "md")
     assert "| tent | frozen | 5.0 |" in text
     assert "40 times" in text
-    assert "speaks of this one stream" in text
+    assert "about this one stream" in text
 
 
 def test_a_lead_that_never_changes_is_certain_and_few_times_say_nothing(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_table_7_never_without_the_clock(tmp_path: Path) -> None:
         "mine": [None, None, 0.984, None, None, 0.43],
     }
     assert any("looks at no sample" in note for note in grid.notes)
-    with pytest.raises(UserError, match="noticing"):
+    with pytest.raises(UserError, match="detection of new classes"):
         paper_tables(Record([opened(tmp_path, "ncm", 1, shares())]), "open-world/table-7")
 
 

@@ -75,7 +75,7 @@ def test_table_1_in_latex(tmp_path: Path) -> None:
 def test_offline_rows_and_full_scale_say_so(tmp_path: Path) -> None:
     record = Record(runs(tmp_path, {"offline": [0.8]}, data="qa"))
     (grid,) = paper_tables(record, "refinement/table-1")
-    assert "chosen by KG" in grid.notes[-1]
+    assert "selected by KG" in grid.notes[-1]
     for run in record.runs:
         run.card["run"]["options"].update(episodes=100, size=64)
     (grid,) = paper_tables(record, "refinement/table-1")
