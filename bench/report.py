@@ -132,7 +132,7 @@ def _card(key: str, benchmark: str, data: str, method: str, seed: int, said: dic
 def measure(folder: Path) -> None:
     """Write the page and print what it took; in a process of its own, so that nothing else is counted."""
     began = time.perf_counter()
-    from driftline.report.page import write_report
+    from driftline.report.page.page import write_report
 
     record: Record = Store.open(folder).record()
     output = folder / "report.html"

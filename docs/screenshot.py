@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 from driftline.cli.quickstart import quickstart
 from driftline.record import load
-from driftline.report.page import write_report
+from driftline.report.page.page import write_report
 
 PICTURE = Path(__file__).parent / "report.png"
 WIDTH, HEIGHT = 1200, 1000

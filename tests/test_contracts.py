@@ -163,6 +163,8 @@ class LeavesTrainingMode(FineTune):
 class CountsPredictions(FineTune):
     """Its hidden count moves the next lesson's batches."""
 
+    transient = frozenset({"_asked"})
+
     def predict(self, x: Any) -> Answers:
         self._asked = getattr(self, "_asked", 0) + 1
         return super().predict(x)
@@ -176,6 +178,8 @@ class CountsPredictions(FineTune):
 @dataclass
 class ForgetsState(FineTune):
     """What it gathers is in an attribute that is not saved."""
+
+    transient = frozenset({"_gathered"})
 
     def prepare(self, *args: Any) -> None:
         super().prepare(*args)
@@ -220,6 +224,8 @@ class MutatesLabels(FineTune):
 
 @dataclass
 class MutatesInputsLater(FineTune):
+    transient = frozenset({"_last"})
+
     def learn(self, x: Any, y: Any) -> None:
         if hasattr(self, "_last"):
             self._last[:] = 0
@@ -266,6 +272,8 @@ class GivesLogits(FineTune):
 @dataclass
 class AnswersAfterAdapting(FineTune):
     """Its answer is not overridden, and yet is not what predict says."""
+
+    transient = frozenset({"_turn"})
 
     def adapt(self, x: Any) -> None:
         self.model[-1].bias.data += 1

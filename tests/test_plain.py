@@ -14,7 +14,7 @@ import driftline.cli
 from driftline.cli.console import Terminal
 from driftline.cli.terminal import echo
 from driftline.plain import CsvText, cell, csv_frame, visible
-from driftline.report.tables import plain_md
+from driftline.report.tables.markdown import escape
 
 ODD = "er\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\r"
 SHOWN = r"er\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\r"
@@ -58,4 +58,4 @@ def test_both_ways_to_csv() -> None:
 
 
 def test_markdown_has_no_html_and_no_link() -> None:
-    assert plain_md("<img src=x> ![a](http://x) a|b A[t,t]") == r"\<img src=x> ![a]\(http://x) a\|b A[t,t]"
+    assert escape("<img src=x> ![a](http://x) a|b A[t,t]") == r"\<img src=x> ![a]\(http://x) a\|b A[t,t]"

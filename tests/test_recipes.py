@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import driftline
-from driftline import models, published
-from driftline.report.layouts import BOTTOM, TOP, VARIANTS
+from driftline import models
+from driftline.published import numbers as published
+from driftline.report.tables.papers.seq_to_final import BOTTOM, TOP, VARIANTS
 from driftline.spec import Spec, mapping, read
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").rglob("*.yaml"))
@@ -38,15 +39,15 @@ def test_every_method_of_a_paper_recipe_has_a_printed_number(path: Path) -> None
     jobs = list(read(path).jobs(default_model="conv-2"))
     assert jobs
     for job in jobs:
-        found = published.numbers(job.benchmark, job.data.name, job.options["shifts"], job.model.name)
-        name = published.printed_as(job.benchmark, job.label)
+        found = published.lookup(job.benchmark, job.data.name, job.options["shifts"], job.model.name)
+        name = published.published_name(job.benchmark, job.label)
         assert name in {number.method for number in found}
 
 
 def test_the_paper_recipes_cover_its_columns() -> None:
     def labels(name: str) -> set[str]:
         path = next(path for path in SEQ_TO_FINAL if path.name == name)
-        return {published.printed_as(job.benchmark, job.label) for job in read(path).jobs(default_model="")}
+        return {published.published_name(job.benchmark, job.label) for job in read(path).jobs(default_model="")}
 
     for number in (8, 9, 10, 11, 12, 14):
         assert labels(f"table-{number}.full.yaml") == {*TOP, *BOTTOM}
@@ -64,7 +65,7 @@ def printed_methods(spec: Spec) -> list[str]:
     """The names under which the methods of a recipe were printed, in its order."""
     seeds = sorted(spec.seeds)
     jobs = [job for job in spec.jobs(default_model="") if job.seed == seeds[0]]
-    return [published.printed_as(job.benchmark, job.label) for job in jobs]
+    return [published.published_name(job.benchmark, job.label) for job in jobs]
 
 
 TABLE_1 = {"cin-c": "cin-c", "cin-3dcc": "cin-3dcc", **{f"ccc-{d}": f"ccc {d}" for d in ("easy", "medium", "hard")}}
@@ -73,7 +74,7 @@ TABLE_1 = {"cin-c": "cin-c", "cin-3dcc": "cin-3dcc", **{f"ccc-{d}": f"ccc {d}" f
 @pytest.mark.parametrize("name", TABLE_1)
 def test_test_time_recipes_have_the_rows_and_the_stream_of_table_1(name: str) -> None:
     spec = recipe(f"{name}.full.yaml")
-    found = published.numbers("test-time", "imagenet-val", TABLE_1[name], "resnet50")
+    found = published.lookup("test-time", "imagenet-val", TABLE_1[name], "resnet50")
     assert set(printed_methods(spec)) == {n.method for n in found if n.source == "RDumb Table 1"}
     options = spec.jobs(default_model="")[0].options
     shown = {option: options[option] for option in ("order", "severity", "images", "speed", "batch", "crop", "jpeg")}
@@ -90,7 +91,7 @@ def test_test_time_recipes_have_the_rows_and_the_stream_of_table_1(name: str) ->
 
 def test_the_qa_recipe_has_all_16_rows_of_table_1() -> None:
     spec = recipe("qa.full.yaml")
-    found = published.numbers("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
+    found = published.lookup("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
     assert set(printed_methods(spec)) == {n.method for n in found if n.source == "CMR Table 1"}
     assert len(spec.methods) == 16
     contests = {printed: job.contest for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
@@ -116,7 +117,7 @@ def test_the_qa_recipes_of_table_2_have_its_rows_with_the_printed_k(setting: str
     options = spec.jobs("")[0].options
     assert {name: options[name] for name in stream} == stream
     protocol = ", ".join(f"{name}={number:g}" for name, number in stream.items())
-    printed = {n.method for n in published.numbers("refinement", "qa", protocol) if n.source == "CMR Table 2"}
+    printed = {n.method for n in published.lookup("refinement", "qa", protocol) if n.source == "CMR Table 2"}
     assert printed == {"cft", "online-ewc", "er(every=3)", "maxloss(every=3)", "mir(every=3)"}
     assert set(printed_methods(spec)) == {"frozen", *printed}
 
@@ -182,7 +183,7 @@ TIMELINE = {
 @pytest.mark.parametrize("name", TIMELINE)
 def test_timeline_recipes_have_the_rows_of_their_table(name: str) -> None:
     spec, (data, protocol, source) = recipe(name), TIMELINE[name]
-    printed = {n.method for n in published.numbers("timeline", data, protocol) if n.source == source}
+    printed = {n.method for n in published.lookup("timeline", data, protocol) if n.source == source}
     assert set(printed_methods(spec)) == printed
     assert spec.data.name == data
 

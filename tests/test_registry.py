@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from driftline import registry
+from driftline import _registry_index, registry
 from driftline.errors import UserError
 
 
-def test_what_is_in_a_room_is_found_by_name() -> None:
+def test_registered_things_are_found_by_name() -> None:
     assert {"erm", "erm-all", "frozen", "ft"} <= set(registry.names("method"))
     assert registry.names("method") == sorted(registry.names("method"))
     assert registry.get("method", "erm-all")().start == "fresh"
@@ -45,37 +46,44 @@ def test_a_file_of_the_users_own(tmp_path: Path) -> None:
         registry.get("method", "nowhere:Mine")
 
 
-DECORATED = """
-from driftline.registry import register
-@register(
-    "method", "{0}")
-class Thing: pass
-"""
-IN_A_LOOP = """
-from driftline.registry import register
-for name in ("second", "third"):
-    register("method", name)(name.upper())
-"""
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_name_loads_its_own_file_and_another_the_whole_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    room = tmp_path / "little_room"
-    room.mkdir()
-    lacking = "import torch_of_another_world" + DECORATED.format("fourth")
-    files = {"__init__": "", "a": DECORATED.format("first"), "b": IN_A_LOOP, "c": lacking}
-    for name, text in files.items():
-        (room / f"{name}.py").write_text(text)
+def test_the_index_is_current() -> None:
+    """After a change of names, settings or first docstring lines: ./dev index."""
+    script = Path(__file__).with_name("registry_index.py")
+    made = subprocess.run([sys.executable, script, "--print"], capture_output=True, text=True, check=True).stdout
+    assert made == Path(_registry_index.__file__).read_text(encoding="utf-8")
+
+
+def test_naming_and_listing_import_nothing_and_getting_imports_one_module() -> None:
+    code = (
+        "import sys; from driftline import registry; before = set(sys.modules)\n"
+        "for kind in registry.KINDS:\n"
+        "    [registry.summary(kind, name) for name in registry.names(kind)]\n"
+        "print(sorted(name for name in set(sys.modules) - before if name.startswith(('driftline', 'torch'))))\n"
+        "registry.get('metric', 'csr'); print('driftline.metrics.openworld' in sys.modules)"
+    )
+    assert python(code) == "[]\nFalse"
+
+
+def test_settings_come_from_the_index_without_the_module() -> None:
+    code = (
+        "import sys; from driftline.jobs import Choice, filled\n"
+        "print(filled('model', Choice(name='mlp', settings={'width': '8'})).settings)\n"
+        "print(filled('method', Choice(name='lp-ft')).settings['layers'], 'torch' in sys.modules)"
+    )
+    assert python(code) == "{'width': 8, 'depth': 2}\nfc>all False"
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "of_worlds.py").write_text("import torch_of_another_world")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(registry, "ROOMS", {"method": "little_room"})
     monkeypatch.setattr(registry, "EXTRAS", {"torch_of_another_world": "worlds"})
-    monkeypatch.setattr(registry, "_things", {"method": {}})
-    monkeypatch.setattr(registry, "_lacking", {})
-    assert registry.get("method", "first").__name__ == "Thing"
-    assert {"little_room.b", "little_room.c"}.isdisjoint(sys.modules), "these may take seconds to load"
-    assert registry.get("method", "third") == "THIRD"
-    assert registry.names("method") == ["first", "second", "third"]
-    with pytest.raises(UserError, match=r"no method 'fourth'.*driftline\[worlds\]"):
-        registry.get("method", "fourth")
+    monkeypatch.setitem(registry.INDEX["method"], "far", ("of_worlds", "Far away."))
+    with pytest.raises(UserError, match=r"method 'far' needs torch_of_another_world: .*driftline\[worlds\]"):
+        registry.get("method", "far")
 
 
 def test_what_is_no_model_is_refused_as_such_whatever_its_annotations() -> None:

@@ -57,7 +57,7 @@ def test_a_dotted_name_is_an_estimator_or_it_is_not_called(
     assert (tmp_path / "home").is_dir()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in registry.ROOMS])
+@pytest.mark.parametrize("kind", registry.KINDS)
 @pytest.mark.parametrize(
     "name", ["os:system", "subprocess:call", "antigravity:fly", "sklearn.datasets:clear_data_home"]
 )

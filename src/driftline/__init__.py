@@ -7,35 +7,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from driftline import lazy
 from driftline.version import __version__
-
-__all__ = ["__version__", "audit", "load", "plan", "run"]
 
 if TYPE_CHECKING:
     from driftline.auditing import audit
     from driftline.engine.forecast import forecast as plan
     from driftline.engine.run import run
+    from driftline.learners.base import Learner
     from driftline.record import load
+    from driftline.registry import register
+    from driftline.testing import check_learner
+    from driftline.types import Answers, Reveal, Samples
 
+__all__ = [
+    "Answers",
+    "Learner",
+    "Reveal",
+    "Samples",
+    "__version__",
+    "audit",
+    "check_learner",
+    "load",
+    "plan",
+    "register",
+    "run",
+]
 
-def __getattr__(name: str) -> Any:
-    # Importing the package must stay fast, so what is heavy is imported when it is first used.
-    if name == "audit":
-        from driftline.auditing import audit
-
-        return audit
-    if name == "run":
-        from driftline.engine.run import run
-
-        return run
-    if name == "plan":
-        from driftline.engine.forecast import forecast
-
-        return forecast
-    if name == "load":
-        from driftline.record import load
-
-        return load
-    raise AttributeError(f"module 'driftline' has no attribute '{name}'")
+__getattr__, __dir__ = lazy.exports(
+    __name__,
+    {
+        "Answers": "driftline.types:Answers",
+        "Learner": "driftline.learners.base:Learner",
+        "Reveal": "driftline.types:Reveal",
+        "Samples": "driftline.types:Samples",
+        "audit": "driftline.auditing:audit",
+        "check_learner": "driftline.testing:check_learner",
+        "load": "driftline.record:load",
+        "plan": "driftline.engine.forecast:forecast",
+        "register": "driftline.registry:register",
+        "run": "driftline.engine.run:run",
+    },
+)

@@ -210,6 +210,16 @@ def validated(model: type[Any], content: Any, where: str, keys: list[str] | None
 
 def settings_model(kind: str, name: str) -> type[BaseModel] | None:
     """The settings that a registered thing takes, as a pydantic model; None if it takes anything."""
+    entry = registry.describe(kind, name)
+    if entry and entry.settings is not None:
+        known: dict[str, Any] | None = {key: (*given, ...)[:2] for key, given in entry.settings.items()}
+    else:
+        known = settings_of(kind, name)
+    return None if known is None else create_model(name, __config__=SETTINGS, **known)
+
+
+def settings_of(kind: str, name: str) -> dict[str, Any] | None:
+    """Return the type and default of each setting, `...` for one without a default; None if it takes anything."""
     thing = models.maker(name) if kind == "model" else registry.get(kind, name)
     fields: dict[str, Any] = {}
     types = registry.types_of(name, thing)
@@ -219,7 +229,7 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
         if kind in ("method", "pretraining") or parameter.kind is parameter.KEYWORD_ONLY:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (types.get(parameter.name, Any), default)
-    return create_model(name, __config__=SETTINGS, **fields)
+    return fields
 
 
 def learner_class(name: str) -> type[Learner]:
@@ -235,12 +245,20 @@ def must_reveal_enough(benchmark: str, choice: Choice) -> None:
     needed = learner_class(method).needs(choice.settings)
     if shown >= needed:
         return
-    homes = [name for name in registry.names("benchmark") if registry.get("benchmark", name).reveals >= needed]
-    fitting = [name for name in registry.names("method") if learner_class(name).sees <= shown]
+    homes = [name for name in registry.names("benchmark") if _reveal("benchmark", name) >= needed]
+    fitting = [name for name in registry.names("method") if _reveal("method", name) <= shown]
     raise UserError(
         f"{method} needs {_said(needed)}, and {benchmark} reveals {_said(shown)}. {method} runs in: "
         f"{', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"
     )
+
+
+def _reveal(kind: str, name: str) -> Reveal:
+    """Return what a benchmark reveals, or what a method needs with its defaults."""
+    if entry := registry.describe(kind, name):
+        return Reveal[entry.reveal]
+    found: Reveal = registry.get(kind, name).reveals if kind == "benchmark" else learner_class(name).sees
+    return found
 
 
 def _said(level: Reveal) -> str:

@@ -1,9 +1,8 @@
-"""Names to things, found when they are first asked for.
+"""Registered things by kind and name.
 
-A thing registers itself with a decorator in its own file; putting the file into its room is all it takes to
-add one. A file is loaded when a name in one of its decorators is asked for, and all of a room only if that finds
-nothing: what some of them import takes seconds. Other packages add theirs through the entry-point group
-`driftline.<kind>`, and a single file of the user's is named as `path/to/file.py:Name` or `module:Name`.
+A thing registers itself with a decorator in its own file. `_registry_index.py`, written by `./dev index`, names the
+module of each: `get` imports that module alone, and `names` and `describe` import nothing. Other packages add theirs
+through the entry-point group `driftline.<kind>`; a user's own file is named as `path/to/file.py:Name` or `module:Name`.
 """
 
 from __future__ import annotations
@@ -11,34 +10,20 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import pkgutil
 import re
 import sys
 import typing
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from driftline import user_code
+from driftline._registry_index import INDEX
 from driftline.errors import UserError, unknown
 
 T = TypeVar("T")
 
-ROOMS = {
-    "method": "driftline.learners",
-    "dataset": "driftline.data",
-    "shift": "driftline.shifts",
-    "model": "driftline.models",
-    "benchmark": "driftline.benchmarks",
-    "metric": "driftline.metrics",
-    "sink": "driftline.exports",
-    "pretraining": "driftline.learners",
-    "objective": "driftline.training",
-    "penalty": "driftline.training",
-    "measurement": "driftline.training",
-}
 # What a thing of each kind is: a subclass or an instance of one of these, or a function that returns one.
 TYPES = {
     "method": ("driftline.learners.base.Learner",),
@@ -48,11 +33,14 @@ TYPES = {
     "benchmark": ("driftline.benchmarks.base.Benchmark",),
     "metric": ("driftline.metrics.Metric",),
     "sink": ("driftline.exports.base.Exporter",),
+    "figure": ("driftline.report.figures.base.Figure",),
+    "paper-table": ("collections.abc.Callable",),
     "pretraining": ("driftline.learners.trained.Trained",),
     "objective": ("driftline.training.objectives.Objective",),
     "penalty": ("driftline.training.penalties.Penalty",),
     "measurement": ("driftline.training.measure.Measurement",),
 }
+KINDS = tuple(TYPES)
 MADE_BY_FUNCTIONS = ("dataset", "model")
 # Packages that a module may lack in a base install, and the extra that brings them.
 EXTRAS = {
@@ -67,8 +55,19 @@ EXTRAS = {
     "cv2": "corruptions",
 }
 
-_things: dict[str, dict[str, Any]] = {kind: {} for kind in ROOMS}
-_lacking: dict[str, set[str]] = {}
+_things: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+
+
+class Entry(NamedTuple):
+    """The index's description of a thing."""
+
+    module: str
+    summary: str
+    """The first line of its docstring; for a metric, its formula."""
+    settings: dict[str, tuple[Any, ...]] | None = None
+    """The type of each setting, and its default if it has one; None if the thing itself must be asked."""
+    reveal: str = ""
+    """The member of `Reveal` that a method needs or a benchmark gives."""
 
 
 def register(kind: str, name: str) -> Callable[[T], T]:
@@ -83,60 +82,63 @@ def register(kind: str, name: str) -> Callable[[T], T]:
 
 
 def get(kind: str, name: str) -> Any:
-    """The thing of this kind with this name, or an error that offers the nearest one."""
+    """Return the thing of this kind with this name, or raise an error that offers the nearest one."""
     if ":" in name:
         thing, own = user_code.load(kind, name)
         must_be(kind, name, thing, own)
         return thing
-    if name not in _things[kind] and kind not in _lacking:
-        _load_decorated(kind, name)
-    things = _things[kind] if name in _things[kind] else _load(kind)
-    if name in things:
-        return things[name]
-    extras = sorted(_lacking[kind])
-    lines = "; ".join(f'pip install "driftline[{extra}]"' for extra in extras)
-    raise unknown(kind, name, things, f". Some were not loaded for lack of a package: {lines}" if extras else "")
+    if name not in _things[kind] and (entry := describe(kind, name)):
+        _import(kind, name, entry.module)
+    if name not in _things[kind]:
+        _load_plugins(kind)
+    if name not in _things[kind]:
+        raise unknown(kind, name, names(kind))
+    return _things[kind][name]
 
 
 def names(kind: str) -> list[str]:
-    """All names of this kind, sorted."""
-    return sorted(_load(kind))
+    """Return all names of this kind, sorted."""
+    _load_plugins(kind)
+    return sorted({*INDEX.get(kind, {}), *_things[kind]})
 
 
-def _load_decorated(kind: str, name: str) -> None:
-    """Load the files of a room with a decorator that has this name; one that lacks a package is left for `_load`."""
-    decorated = re.compile(rf'^@\w+\([^)]*"{re.escape(name)}"', re.MULTILINE)
-    for module, text in _texts(ROOMS[kind]).items():
-        if decorated.search(text):
-            try:
-                importlib.import_module(module)
-            except ModuleNotFoundError as error:
-                if error.name not in EXTRAS:
-                    raise
+def describe(kind: str, name: str) -> Entry | None:
+    """Return the index's entry of a thing; None for a user's or a plugin's."""
+    found = INDEX.get(kind, {}).get(name)
+    return Entry(*found) if found else None
+
+
+def summary(kind: str, name: str) -> str:
+    """Return the first line of a thing's description, from the index where it has one."""
+    entry = describe(kind, name)
+    return entry.summary if entry else first_line(get(kind, name))
+
+
+def first_line(thing: Any) -> str:
+    """Return a metric's formula, else the first line of a docstring; a preset adds the settings that it changes."""
+    if hasattr(thing, "formula"):
+        return str(thing.formula)
+    if isinstance(thing, functools.partial):
+        given = ", ".join(f"{key}={value}" for key, value in thing.keywords.items())
+        return f"{first_line(thing.func)} [{given}]"
+    return (inspect.getdoc(thing) or "").split("\n")[0]
+
+
+def _import(kind: str, name: str, module: str) -> None:
+    """Import the module of a thing; a missing optional package is an error that names the extra."""
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        extra = EXTRAS[error.name]
+        raise UserError(f"{kind} '{name}' needs {error.name}: pip install \"driftline[{extra}]\"") from error
 
 
 @functools.cache
-def _texts(room: str) -> dict[str, str]:
-    """The source of each file of a room, by the name of its module; a folder counts for nothing."""
-    folders = importlib.import_module(room).__path__
-    files = [file for folder in folders for file in sorted(Path(folder).glob("*.py"))]
-    return {f"{room}.{file.stem}": file.read_text(encoding="utf-8") for file in files if file.stem != "__init__"}
-
-
-def _load(kind: str) -> dict[str, Any]:
-    if kind not in _lacking:
-        _lacking[kind] = set()
-        room = importlib.import_module(ROOMS[kind])
-        for module in pkgutil.iter_modules(room.__path__):
-            try:
-                importlib.import_module(f"{ROOMS[kind]}.{module.name}")
-            except ModuleNotFoundError as error:
-                if error.name not in EXTRAS:
-                    raise
-                _lacking[kind].add(EXTRAS[error.name])
-        for entry in entry_points(group=f"driftline.{kind}"):
-            _plug_in(kind, entry)
-    return _things[kind]
+def _load_plugins(kind: str) -> None:
+    for entry in entry_points(group=f"driftline.{kind}"):
+        _plug_in(kind, entry)
 
 
 def _plug_in(kind: str, entry: EntryPoint) -> None:
@@ -163,7 +165,7 @@ def must_be(kind: str, name: str, thing: Any, own: bool) -> None:
     if kind in MADE_BY_FUNCTIONS and callable(inner) and not isinstance(inner, type):
         made = (inner,) if own else (inner, _returned(inner))
         fits = own or any(_is_a(found, one) for found in types for one in made)
-    elif kind in ("metric", "model"):
+    elif kind in ("metric", "model", "paper-table"):
         duck = own and kind == "model" and all(callable(getattr(inner, verb, None)) for verb in ("fit", "predict"))
         fits = duck or any(_is_a(found, inner) for found in types)
     else:

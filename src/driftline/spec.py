@@ -61,7 +61,7 @@ class Spec(Strict):
         methods = [(label_of(method), filled("method", method)) for method in self.methods]
         if len({label for label, _ in methods}) < len(methods):
             raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
-        contests = self._contests(options, model.name)
+        contests = self._contests(benchmark.primary_metrics, options, model.name)
         return [
             Job(
                 benchmark=self.benchmark,
@@ -78,7 +78,7 @@ class Spec(Strict):
             for seed in self.seeds
         ]
 
-    def _contests(self, options: Any, model: str) -> list[Contest | None]:
+    def _contests(self, metrics: tuple[tuple[str, str], ...], options: Any, model: str) -> list[Contest | None]:
         """The settings among which each method chooses, if it does."""
         if self.selection is None or self.selection.rule == "final-valid":
             return [None] * len(self.methods)
@@ -87,7 +87,7 @@ class Spec(Strict):
             raise UserError(f"{self.benchmark} has no streams to choose settings by here: the rule may be {other}")
         trained = Pooled.__dataclass_fields__ if models.is_estimator(model) else ()
         idle = dict.fromkeys(trained, f"{model}, which is not trained by gradients")
-        return self.selection.contests(self.methods, metrics=options.chosen_by, idle=idle)
+        return self.selection.contests(self.methods, metrics=metrics, idle=idle)
 
     def _phases(self, options: Any) -> dict[str, Any]:
         """Options that the selection sets: with final-valid, methods choose while they train."""

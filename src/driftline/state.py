@@ -2,8 +2,8 @@
 
 A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays and torch tensors. Nothing
 in the file can run code when it is read. `capture(thing)` makes a tree of an object's attributes and `revive`
-puts it back into an object that was built the same way. Attributes whose names start with an underscore are
-left out: they are what the object's own construction makes again.
+puts it back into an object that was built the same way. Attributes that its classes name in `transient` are left out:
+they are what the object's own construction makes again.
 """
 
 from __future__ import annotations
@@ -115,12 +115,22 @@ def capture(thing: Any) -> Any:
 
 
 def attributes(thing: Any) -> dict[str, Any]:
-    """The state of all public attributes of an object. A seed is given, never learnt, so it is not state."""
-    public = {n: v for n, v in vars(thing).items() if not n.startswith("_") and not isinstance(v, Seed)}
-    try:
-        return {name: capture(value) for name, value in public.items()}
-    except TypeError as error:
-        raise TypeError(f"{type(thing).__name__}: {error}, or start the attribute's name with an underscore") from None
+    """Return the state of an object's attributes, without transient ones and seeds, which never change."""
+    left_out = declared(type(thing), "transient")
+    saved = {}
+    for name, value in vars(thing).items():
+        if name in left_out or isinstance(value, Seed):
+            continue
+        try:
+            saved[name] = capture(value)
+        except TypeError as error:
+            raise TypeError(f"{type(thing).__name__}.{name}: {error}, or name the attribute in `transient`") from None
+    return saved
+
+
+def declared(cls: type, attribute: str) -> set[str]:
+    """Return the names in a class attribute, together with those of the classes that it extends."""
+    return {name for one in cls.__mro__ for name in vars(one).get(attribute, ())}
 
 
 def revive(thing: Any, saved: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ matrices/NAME.json the cells of a matrix and why some are empty
 sweeps/NAME.json   how far a sweep is, for `driftline watch`; lost without harm
 receipts/NAME.json the runs of a spec that was carried out whole, to spare planning it again; lost without harm
 used/NAME.json     when a version of a user's file was last used; lost without harm
-texts/NAME         tables of many runs, kept because they take long to make; lost without harm
 logs/KEY.txt       what was printed while a run or stage was being made elsewhere; no file if it was nothing
 locks/KEY          held while a run or stage is being made; the system frees it if the process dies
 
@@ -17,11 +16,10 @@ A name that begins with a dot is a file on its way to its place, or what is left
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -37,7 +35,6 @@ from driftline.naming import fits, undecided
 from driftline.record import CARD, FRAMES, Record, Run, intact, undamaged
 
 FORMAT = 2  # since 2, every file carries a checksum
-MANY = 200  # runs whose scores take long to read
 
 
 class Store:
@@ -219,19 +216,6 @@ class Store:
         if len(found) != 1:
             raise UserError(undecided(shortened(name), self.folder, runs, found))
         return found[0]
-
-    def remembered(self, record: Record, made_by: str, make: Callable[[], str]) -> str:
-        """A text about many finished runs, made once, since they never change; `made_by`: the version of the maker."""
-        if len(record) < MANY:
-            return make()
-        seen = [(run.folder.name, os.stat(run.folder / "scores.parquet")) for run in record.runs]
-        said = "".join(f"{key} {stat.st_mtime_ns} {stat.st_size}\n" for key, stat in seen)
-        said += "".join(f"{path.name} {path.stat().st_mtime_ns}\n" for path in sorted(self.folder.glob("used/[!.]*")))
-        path = self.folder / "texts" / hashlib.sha256((made_by + said).encode()).hexdigest()[:16]
-        with suppress(Damaged):
-            return str(read_checked(path)["text"])
-        write_checked(path, {"text": (text := make())})
-        return text
 
     def query(self, sql: str) -> pd.DataFrame:
         """SQL over all runs: the tables are runs, failures, answers, probes and scores."""

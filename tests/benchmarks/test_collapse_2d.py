@@ -86,7 +86,7 @@ def test_expectations_over_a_line_are_those_over_the_plane() -> None:
     x = corrupted.mean + standard @ np.linalg.cholesky(corrupted.covariance).T
     for slope in (np.array([0.3, -0.2]), np.array([4.0, 9.0]), np.array([-0.4, 26.0])):
         z = x @ slope
-        assert corrupted.mean_of(entropy, slope) == pytest.approx(density @ entropy(z), rel=1e-6)
+        assert corrupted.estimate_from_seeds(entropy, slope) == pytest.approx(density @ entropy(z), rel=1e-6)
         along = (density * entropy_slope(z)) @ x
         np.testing.assert_allclose(corrupted.mean_along(entropy_slope, slope), along, rtol=1e-6, atol=1e-9)
 

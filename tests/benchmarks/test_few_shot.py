@@ -15,7 +15,7 @@ from driftline.benchmarks import few_shot
 from driftline.benchmarks.base import Layout
 from driftline.benchmarks.open_world import OpenWorldBenchmark, Options
 from driftline.errors import UserError
-from driftline.report.layouts import layout
+from driftline.report.tables.papers import paper_tables
 from driftline.seeds import Seed
 
 
@@ -66,5 +66,5 @@ def test_table_6_from_a_run(tmp_path: Path) -> None:
     scores = record.scores.query("metric == 'episodic'").set_index("method")
     assert scores["n"].tolist() == [40, 40]
     assert (scores["value"] > 0.3).all(), "a guess is right in one of five"
-    (grid,) = layout(record, "open-world/table-6")
-    assert grid.columns == ("5-shot 5-way", "overall")
+    (grid,) = paper_tables(record, "open-world/table-6")
+    assert [column.name for column in grid.columns] == ["5-shot 5-way", "overall"]

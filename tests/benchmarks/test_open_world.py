@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from driftline.engine import checkpoint
 from driftline.engine.plan import plan
 from driftline.engine.run import carry_out
 from driftline.errors import UserError
-from driftline.report.groups import groups
-from driftline.report.notes import answer
-from driftline.report.results import tabulate
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import tabulate
+from driftline.report.analysis.summary import answer
 from driftline.seeds import Seed
 from driftline.spec import parse
 from driftline.store import Store
@@ -170,9 +171,9 @@ def test_the_answer_in_a_sentence(record: driftline.Record) -> None:
     said = answer(tabulate(group))
     values = record.scores.query("stat == 'mean'").pivot_table(index="method", columns="metric", values="value")
     best = values["overall"].idxmax()
-    assert said.startswith(f"With {best}, the best of 4 methods, {100 * values['overall'].max():.1f}% [")
-    assert f"right one by one: {100 * values['novel-head'][best]:.1f}% [" in said
-    assert f"an AUROC of {100 * values['matched-auroc-mdt'][best]:.1f}% [" in said
+    assert said.startswith(f"{best} is best: {100 * values['overall'].max():.1f}% [")
+    assert re.search(rf"; {100 * values['novel-head'][best]:.1f}% \[[^]]*\] new classes, many samples; ", said)
+    assert re.search(rf"; {100 * values['matched-auroc-mdt'][best]:.1f}% \[[^]]*\] noticing, times matched", said)
     assert "(1 seed, n = " in said
 
 

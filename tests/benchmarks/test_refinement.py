@@ -21,10 +21,11 @@ from driftline.engine.plan import plan
 from driftline.engine.run import as_spec, carry_out
 from driftline.errors import UserError
 from driftline.record import Record, Run, seal
-from driftline.report.composition import of_group
-from driftline.report.notes import formulas
-from driftline.report.page import page
-from driftline.report.tables import result_table
+from driftline.report.analysis.composition import of_group
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import tabulate
+from driftline.report.page.page import page
+from driftline.report.tables.captions import formulas
 from driftline.seeds import Seed
 from driftline.store import Store
 from driftline.types import Step
@@ -291,7 +292,7 @@ def test_errors_are_evaluated_again_once_their_labels_have_been_learned(tmp_path
     (tmp_path / "memory.py").write_text(MEMORY)
     spec = {**SPEC, "methods": [f"{tmp_path / 'memory.py'}:Memory"], "reveal": {"delay": delay}}
     record = driftline.run(spec, runs=tmp_path / "runs")
-    (run,), (table,) = record.runs, result_table(record)
+    (run,), table = record.runs, tabulate(groups(record)[0])
     fixed = curve(run.table("scores"), "efr")
     (formula,) = [text for name, text in formulas(table) if "EFR" in name]
     assert "EFR(t) = Acc(f_{t+delay}, E_t)" in formula
@@ -311,7 +312,7 @@ def test_the_code_examines_the_models_that_enter_a_step(small: Record, tmp_path:
     assert curve(runs["cft"].table("scores"), "ukr-before")["1"] == frozen, "f_0 is the upstream model"
     assert curve(runs["cft"].table("scores"), "ukr-before")["5"] == curve(usual["cft"].table("scores"), "ukr")["4"]
     assert runs["cft"].table("answers").equals(usual["cft"].table("answers")), "examining changes nothing"
-    assert result_table(before)[0].columns[2].metric == "ukr-before"
+    assert tabulate(groups(before)[0]).columns[2].metric == "ukr-before"
 
 
 def test_a_run_that_was_stopped_half_way_ends_as_if_it_had_not(
@@ -336,7 +337,7 @@ def stop_after(steps: int) -> Callable[[Event], None]:
 
 
 def test_the_report_shows_curves_and_what_the_stream_is_made_of(small: Record) -> None:
-    (results,) = result_table(small)
+    results = tabulate(groups(small)[0])
     assert [(column.metric, column.stat) for column in results.columns][:2] == [("oec", "final"), ("efr", "mean")]
     (_, queries), (_, errors) = of_group(results.group)
     assert sum(queries.values("count")) == 120

@@ -12,7 +12,7 @@ import driftline
 from driftline.benchmarks.test_time import Options, TestTime
 from driftline.data import load
 from driftline.errors import UserError
-from driftline.report.layouts import layout as table
+from driftline.report.tables.papers import paper_tables as table
 from driftline.seeds import Seed
 from driftline.shifts import corrupt, crops
 from driftline.streams.orders import IN_3D
@@ -153,7 +153,7 @@ def test_cin_3dcc_from_end_to_end(published: tuple[Path, Path], tmp_path: Path) 
     }
     record = driftline.run(spec, runs=tmp_path)
     grid = table(record, "test-time/table-1")[0]
-    assert grid.columns == ("cin-3dcc",)
-    assert [line.title for line in grid.lines] == ["frozen", "bn"]  # class folders may be anybody's: nothing printed
+    assert [column.name for column in grid.columns] == ["cin-3dcc"]
+    assert [line.title for line in grid.rows] == ["frozen", "bn"]  # class folders may be anybody's: nothing printed
     for run in record.runs:
         assert sorted(run.card["protocol"]["schedule"]["order"]) == sorted(IN_3D)

@@ -11,7 +11,7 @@ import pytest
 
 from driftline.checksums import write_checked
 from driftline.record import Record, Run
-from driftline.report.page import write_report
+from driftline.report.page.page import write_report
 
 from ..report.conftest import adapted, at, cell_rows, final, summary_rows, write_run
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from driftline.report.palette import looks
+from driftline.report.figures.palette import assign_styles
 
 from .conftest import HOSTILE
 
@@ -35,7 +35,7 @@ def strokes(page: Any) -> dict[str, float]:
 def colours() -> dict[str, str]:
     """The page has sections in the order of their titles."""
     sections = [["baseline", "erm", "oracle"], ["bn", "frozen", "tent"], [HOSTILE, "erm", "ft"]]
-    return {method: look.colour.upper() for method, look in looks(sections).items()}
+    return {method: style.color.upper() for method, style in assign_styles(sections).items()}
 
 
 def centred(mark: Any) -> Any:

@@ -11,9 +11,11 @@ import pandas as pd
 import pytest
 
 import driftline as library
+from driftline import registry
 from driftline.cli.main import main
 from driftline.record import Record
-from driftline.report.figures import FIGURES, draw, finished, save
+from driftline.report.figures.base import create, draw
+from driftline.report.figures.export import save, style
 
 Command = Callable[..., tuple[int, str, str]]
 BEGINS = {".svg": b"<svg", ".pdf": b"%PDF", ".png": b"\x89PNG", ".html": b"<!DOCTYPE html>"}
@@ -57,16 +59,13 @@ def figure(
     return command
 
 
-OF_STREAMS = ("curves", "composition", "differences", "gains")  # drawn in tests/report/test_courses.py
-OF_ADAPTATION = ("collapse", "growth", "severities", "schedule", "sweep")  # drawn in tests/report/test_adapting.py
-OF_NEWCOMERS = ("rolling", "roc", "thresholds", "classes")  # drawn in tests/report/test_newcomers.py
-OF_TIMELINES = ("accuracy", "transfer", "projection")  # drawn in tests/report/test_matrices.py
-ELSEWHERE = OF_TIMELINES + OF_STREAMS + OF_ADAPTATION + OF_NEWCOMERS
+FIGURES = registry.names("figure")
+OF_SEQUENCES = ["adjacent-strength", "examples", "model-map", "pareto", "svcca", "weight-path", "weight-projection"]
 
 
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in ELSEWHERE])
+@pytest.mark.parametrize("name", OF_SEQUENCES)
 def test_every_figure_can_be_drawn(figure: Command, tmp_path: Path, name: str) -> None:
-    code, out, _ = figure(name, *(["--points", "3"] if name == "path" else []))
+    code, out, _ = figure(name, *(["--points", "3"] if name == "weight-path" else []))
     assert code == 0
     assert out == f"{name}.svg, and its numbers in {name}.csv\n"
     drawn = (tmp_path / f"{name}.svg").read_text()
@@ -87,14 +86,14 @@ def test_help_names_them_all(figure: Command) -> None:
 
 @pytest.mark.parametrize("suffix", BEGINS)
 def test_every_format_can_be_written(figure: Command, tmp_path: Path, suffix: str) -> None:
-    assert figure("adjacent", "-o", f"a{suffix}")[0] == 0
+    assert figure("adjacent-strength", "-o", f"a{suffix}")[0] == 0
     assert (tmp_path / f"a{suffix}").read_bytes().lstrip().startswith(BEGINS[suffix])
     assert (tmp_path / "a.csv").exists()
 
 
 def test_the_numbers_of_one_run_with_options(figure: Command, tmp_path: Path, record: Record) -> None:
     run = next(run for run in record.runs if run.method == "sft")
-    code, _, err = figure("path", run.key[:8], "-o", "p.svg", "--points", "5", "--statistics", "interpolated")
+    code, _, err = figure("weight-path", run.key[:8], "-o", "p.svg", "--points", "5", "--batch-norm=interpolated")
     assert (code, err) == (0, "")
     table = pd.read_csv(tmp_path / "p.csv")
     assert table["run"].unique().tolist() == [run.key]
@@ -104,32 +103,34 @@ def test_the_numbers_of_one_run_with_options(figure: Command, tmp_path: Path, re
 
 
 def test_what_is_left_out_is_said(figure: Command, tmp_path: Path) -> None:
-    code, _, err = figure("path", "--points", "2")
+    code, _, err = figure("weight-path", "--points", "2")
     assert code == 0
     assert err == "left out (no model before the last step): baseline, oracle\n"
-    assert "left out" in (tmp_path / "path.svg").read_text()
+    assert "left out" in (tmp_path / "weight-path.svg").read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("pathe",), "no figure 'pathe'. Did you mean 'path'?"),
-        (("path", "-o", "p.gif"), "written as .svg, .pdf, .png, .html, and p.gif is none"),
+        (("weight-pathe",), "no figure 'weight-pathe'. Did you mean 'weight-path'?"),
+        (("weight-path", "-o", "p.gif"), "p.gif: a figure is written as .svg, .pdf, .png, .html"),
         (("svcca", "--points", "3"), "figure 'svcca' has no option --points"),
-        (("path", "--statistics", "kept"), "re-estimated or interpolated, not 'kept'"),
-        (("path", "--runs", "nowhere"), "no finished run in nowhere"),
+        (("weight-path", "--batch-norm", "kept"), "--batch-norm kept: should be 're-estimated' or 'interpolated'"),
+        (("weight-path", "--points", "1"), "--points 1: should be greater than or equal to 2"),
+        (("weight-path", "--points"), "option --points needs a value"),
+        (("weight-path", "--runs", "nowhere"), "no finished run in nowhere"),
         (("accuracy",), "there is nothing to draw. left out (no model that is tested in later periods): seq-to-final"),
         (("curves",), "there is nothing to draw. left out (no metric over time): seq-to-final"),
         (("composition",), "there is nothing to draw. left out (no stream of queries): seq-to-final"),
         (("composition", "--stream", "nowhere.json"), "no file nowhere.json: a released stream is a JSON list"),
         (("collapse",), "there is nothing to draw. left out (no frozen and another method on a stream of corrupted"),
-        (("growth",), "there is nothing to draw. left out (no method that shows anything of its inside): seq-to-final"),
-        (("schedule",), "there is nothing to draw. left out (no stream of corrupted images in an order)"),
-        (("sweep",), "there is nothing to draw. left out (no methods that differ in a setting)"),
-        (("severities",), "severities are those of a calibration: name its file with --calibration FILE"),
-        (("severities", "--calibration", "nowhere"), "there is no file nowhere with a calibration"),
-        (("gains", "--spans", "1-2"), "figure 'gains' has no option --spans"),
-        (("differences",), "there is nothing to draw. left out (no two methods in a stream of queries)"),
+        (("internals",), "there is nothing to draw. left out (no method that reports diagnostics): seq-to-final"),
+        (("severity-schedule",), "there is nothing to draw. left out (no stream of corrupted images in an order)"),
+        (("setting-sweep",), "there is nothing to draw. left out (no methods that differ in a setting)"),
+        (("severity-grid",), "severity-grid needs a calibration: name its file with --calibration FILE"),
+        (("severity-grid", "--calibration", "nowhere"), "there is no file nowhere with a calibration"),
+        (("gains", "--step-ranges", "1-2"), "figure 'gains' has no option --step-ranges"),
+        (("disagreement",), "there is nothing to draw. left out (no two methods in a stream of queries)"),
     ],
 )
 def test_refusals(figure: Command, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -159,11 +160,14 @@ def refined(tmp_path_factory: pytest.TempPathFactory) -> Record:
     [
         (("curves",), ["metric", "step", "method", "time", "value", "low", "high", "n", "seeds", "interval"]),
         (("composition",), ["stream", "time", "part", "place", "count"]),
-        (("differences", "--spans", "2-3"), ["of", "span", "method", "other", "value", "low", "high", "seeds", "n"]),
-        (("differences", "--metric", "csr"), ["of", "span", "method", "other", "value", "low", "high", "seeds", "n"]),
+        (
+            ("disagreement", "--step-ranges", "2-3"),
+            ["of", "steps", "method", "other", "value", "low", "high", "seeds", "n"],
+        ),
+        (("disagreement", "--metric", "csr"), ["of", "steps", "method", "other", "value", "low", "high", "seeds", "n"]),
         (
             ("gains", "--metric", "kg"),
-            ["stream", "metric", "over", "method", "value", "low", "high", "seeds", "n", "interval"],
+            ["stream", "metric", "baseline", "method", "value", "low", "high", "seeds", "n", "interval"],
         ),
     ],
 )
@@ -185,16 +189,15 @@ def test_figures_of_a_stream(
 
 def test_several_panels(record: Record, tmp_path: Path) -> None:
     """Two settings and two seeds in one figure."""
-    frame, _ = draw("path", record, points=2)
+    frame, _ = draw("weight-path", record, points=2)
     twice = pd.concat([frame, frame.assign(panel="another")])
-    save(twice, finished(FIGURES["path"].chart(twice), ["left out: one"]), tmp_path / "path.svg")
+    save(twice, style(create("weight-path", {}).chart(twice), ["left out: one"]), tmp_path / "path.svg")
     assert all(text in (tmp_path / "path.svg").read_text() for text in ("another", "left out: one"))
-    frame, _ = draw("weights", record)
+    frame, _ = draw("weight-projection", record)
     twice = pd.concat([frame, frame.assign(panel="another")])
-    chart = FIGURES["weights"].chart(twice)
-    save(twice, chart, tmp_path / "weights.svg")
+    save(twice, create("weight-projection", {}).chart(twice), tmp_path / "weights.svg")
     assert "another" in (tmp_path / "weights.svg").read_text()
-    frame, _ = draw("models-over-time", record)
+    frame, _ = draw("model-map", record)
     twice = pd.concat([frame, frame.assign(seed=1)])
-    save(twice, FIGURES["models-over-time"].chart(twice), tmp_path / "map.svg")
+    save(twice, create("model-map", {}).chart(twice), tmp_path / "map.svg")
     assert "seed 1" in (tmp_path / "map.svg").read_text()

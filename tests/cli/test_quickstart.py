@@ -9,7 +9,7 @@ import pytest
 
 from driftline import registry
 from driftline.cli import quickstart as module
-from driftline.cli.quickstart import SEEDS, SPECS, WITHOUT_NETWORKS, planned, quickstart
+from driftline.cli.quickstart import SEEDS, examples, planned, quickstart
 from driftline.record import load
 
 TIMELINE = {
@@ -32,22 +32,23 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     specs: dict[str, Any] = {"timeline": TIMELINE, "refinement": REFINEMENT}
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DRIFTLINE_RUNS", raising=False)
-    monkeypatch.setattr(module, "SPECS", specs)
+    monkeypatch.setattr(module, "examples", lambda torch: specs)
     monkeypatch.setattr(module, "AUDITED", {"drift": "concept", "rows": 400})
     monkeypatch.setattr(module, "SEEDS", 1)
     return specs
 
 
 def test_it_covers_every_benchmark_with_seeds_enough_to_mark_the_best() -> None:
-    assert set(SPECS) == set(registry.names("benchmark"))
+    specs = examples(torch=True)
+    assert set(specs) == set(registry.names("benchmark"))
     assert SEEDS >= 3
-    plans, lost = planned(SPECS)
+    plans, lost = planned(specs)
     assert lost == {}
     for benchmark, plan in plans.items():
         jobs = [stage.job for stage in plan.stages if stage.kind == "deploy"]
         assert {job["benchmark"] for job in jobs} == {benchmark}
-        assert len(jobs) == SEEDS * len(SPECS[benchmark]["methods"])
-    light, lost = planned(WITHOUT_NETWORKS)
+        assert len(jobs) == SEEDS * len(specs[benchmark]["methods"])
+    light, lost = planned(examples(torch=False))
     assert lost == {}
     assert list(light) == ["timeline"]
 
@@ -66,7 +67,7 @@ def test_it_leaves_a_report_and_an_audit_and_says_what_is_next(
         assert question in text
     scores = record.scores[(record.scores["metric"] == "oec") & (record.scores["stat"] == "final")]
     number = f"{100 * scores['value'].item():.1f}"
-    said = f"With frozen, a model that is shown its errors reaches {number}%"
+    said = f"frozen: {number}% ["
     assert said in out
     assert said in text
     assert "policy" in err, "the audit shows its progress"
@@ -85,7 +86,7 @@ def test_what_cannot_be_planned_and_what_fails_stop_nothing_else(
     out, err = capsys.readouterr()
     assert "refinement failed: dataset 'digits' has no clusters" in err
     assert "audit failed: " in err
-    assert "timeline: With " in out
+    assert "timeline: erm" in out
     assert "audit:  " not in out
     assert "How long does a model stay good" in (tmp_path / "out.html").read_text()
 

@@ -17,7 +17,7 @@ from driftline.checksums import read_checked, write_checked
 from driftline.cli.main import app
 from driftline.errors import UserError
 from driftline.record import RUNTIME
-from driftline.report.groups import groups
+from driftline.report.analysis.groups import groups
 from driftline.store import Store
 
 OWN = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftline import registry
-from driftline.benchmarks.base import Layout, Options
+from driftline.benchmarks.base import Benchmark, Layout, scores
 from driftline.data import Dataset
 from driftline.engine import calibrate as module
 from driftline.engine.calibrate import calibrate, calibrate_model, starting_model
@@ -167,12 +167,18 @@ def job(monkeypatch):
     test = np.arange(240) >= 120
     dataset = Dataset("squares", Samples(x, y, time=np.zeros(240, int)), Classification(tuple("rgb")), test=test)
 
-    class Small:
-        reveals, options = Reveal.INPUTS, Options
+    class Small(Benchmark):
+        reveals = Reveal.INPUTS
 
         def lay_out(self, dataset, options, seed):
             upstream = dataset.samples[~dataset.test]
             return Layout(stream=Two(), probes=None, upstream=upstream, schooling={"updates": 60})
+
+        def metrics(self, options, protocol):
+            return {}
+
+        def score(self, run):
+            return scores([])
 
     kinds = {"benchmark": {"small": Small}, "dataset": {"squares": lambda where: dataset}}
     for kind, things in kinds.items():

@@ -11,12 +11,11 @@ import pytest
 from driftline import registry, run
 from driftline.cli import matrix as cli
 from driftline.engine import matrix
-from driftline.engine.columns import COLUMNS
 from driftline.engine.engines import Engine
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
-from driftline.jobs import Choice
-from driftline.report.matrix import View, views
+from driftline.jobs import Choice, learner_class, settings_model
+from driftline.report.analysis.matrix import MatrixView, views
 from driftline.store import Store
 
 pytestmark = pytest.mark.xdist_group("matrix")  # what all its tests use is made once
@@ -77,12 +76,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def view(store: Store) -> View:
+def view(store: Store) -> MatrixView:
     (found,) = views(store.record())
     return found
 
 
-def test_every_method_runs_where_enough_is_revealed(view: View) -> None:
+def test_every_method_runs_where_enough_is_revealed(view: MatrixView) -> None:
     filled = {place for place, square in view.squares.items() if square.cell}
     empty = {place for place, square in view.squares.items() if square.cell is None}
     label = "resetting(method=ewc, options={'decay': 0.5})"
@@ -94,9 +93,11 @@ def test_every_method_runs_where_enough_is_revealed(view: View) -> None:
     }
     assert ("ncm", "refinement") in filled
     assert ("tent", "timeline") in filled
-    assert all(view.squares[place].reason for place in empty)
-    assert view.squares["tent", "open-world"].why.startswith("tent adapts batch, layer or group norm, and this network")
-    assert view.squares["ewc", "refinement"].why == (
+    assert all(view.cells[place].reason for place in empty)
+    assert view.cells["tent", "open-world"].short_reason.startswith(
+        "tent adapts batch, layer or group norm, and this network"
+    )
+    assert view.cells["ewc", "refinement"].short_reason == (
         "ewc needs all labels, and refinement reveals the labels of its errors"
     )
 
@@ -112,12 +113,12 @@ def test_every_method_runs_where_enough_is_revealed(view: View) -> None:
     ],
 )
 def test_a_cell_is_the_single_run(
-    benchmark: str, method: Any, metric: str, stat: str, view: View, tmp_path: Path
+    benchmark: str, method: Any, metric: str, stat: str, view: MatrixView, tmp_path: Path
 ) -> None:
     column = {key: value for key, value in TINY[benchmark].items() if key != "settings"}
     alone = run({**column, "benchmark": benchmark, "methods": [method]}, runs=tmp_path)
     scores = alone.scores[(alone.scores["metric"] == metric) & (alone.scores["stat"] == stat)]
-    square = view.squares[method if isinstance(method, str) else method["name"], benchmark]
+    square = view.cells[method if isinstance(method, str) else method["name"], benchmark]
     assert square.cell is not None
     assert square.cell.value == scores["value"].item()
     assert square.cell.n == scores["n"].item()
@@ -163,7 +164,7 @@ def test_a_failing_cell_stops_no_other(tmp_path: Path, monkeypatch: pytest.Monke
     assert {square.reason for place, square in found.squares.items() if place[0] == "tent"} == {
         "ValueError: on purpose"
     }
-    assert all(found.squares["frozen", name].cell for name in columns)
+    assert all(found.cells["frozen", name].cell for name in columns)
 
 
 def test_a_method_that_breaks_while_it_is_planned_has_a_reason_too(
@@ -179,21 +180,31 @@ def test_a_method_that_breaks_while_it_is_planned_has_a_reason_too(
 
 
 def test_every_benchmark_has_a_column_and_what_it_says_exists() -> None:
-    assert set(COLUMNS) == set(registry.names("benchmark"))
     made = matrix.read({"matrix": {"methods": "frozen"}})
     assert list(made.benchmarks) == registry.names("benchmark")
     assert made.seeds == (0, 1, 2)
-    for name, column in COLUMNS.items():
-        for method in column["settings"]:
-            made = matrix.read({"matrix": {"methods": [method], "benchmarks": [name]}})
-            (job, *_) = made.spec(name, made.methods[0]).jobs(default_model="mlp")
-            assert column["settings"][method].items() <= job.method.settings.items()
+    used = {}
+    for method in registry.names("method"):
+        settings = learner_class(method).quick
+        for setting in settings:
+            assert setting in settings_model("method", method).model_fields
+        used |= dict.fromkeys(settings.values(), method)
+    assert all(set(registry.get("benchmark", name).quick) <= set(used) for name in made.benchmarks)
+
+
+def test_a_miniature_makes_methods_quick_and_those_inside_others() -> None:
+    made = matrix.read({"matrix": {"methods": ["ewc", "rdumb", "resetting", "ncm"], "benchmarks": ["timeline"]}})
+    found = {method.name: made.spec("timeline", method).methods[0].settings for method in made.methods}
+    assert found["ewc"] == {"updates": 100}
+    assert found["rdumb"] == {"lr": 1e-3, "every": 2}
+    assert found["resetting"] == {"every": 2, "options": {"lr": 1e-3}}
+    assert found["ncm"] == {}
 
 
 def test_a_column_is_merged_with_its_defaults_unless_it_names_its_data() -> None:
     merged = matrix.column_of("timeline", {"timeline": {"draws": 7}})
     assert merged["timeline"] == {"upstream": 1, "draws": 7}
-    assert merged["data"] == COLUMNS["timeline"]["data"]
+    assert merged["data"] == {"name": "digits", "periods": 6, "rotation": 45.0}
     assert matrix.column_of("timeline", {"data": "digits"}) == {"data": "digits"}
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driftline import published, registry
+from driftline import registry
 from driftline.errors import UserError
 from driftline.metrics.refinement import composition, differences, due, overall, retention, satisfaction, scores
+from driftline.published import numbers as published
 from driftline.testing import check_metric
 
 NAMES = ["efr", "ukr", "okr", "csr", "kg", "oec", "ukr-before", "okr-before", "kg-before", "csr-strict"]
@@ -215,7 +216,7 @@ def test_each_variant_computes_what_its_name_says() -> None:
 
 
 def printed(protocol: str = "alpha=0.9, beta=0.5, gamma=0.8") -> dict[tuple[str, str, str], float]:
-    return {(n.method, n.metric, n.stat): n.value for n in published.numbers("refinement", "qa", protocol)}
+    return {(n.method, n.metric, n.stat): n.value for n in published.lookup("refinement", "qa", protocol)}
 
 
 def test_printed_numbers_are_those_of_the_paper() -> None:

@@ -11,16 +11,24 @@ import pytest
 from driftline.benchmarks.refinement import Options
 from driftline.benchmarks.test_time import Options as StreamOptions
 from driftline.record import Record, Run, seal
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import ResultTable, tabulate
+from driftline.report.figures.base import create
+from driftline.report.tables.model import Table
+from driftline.report.tables.render import render
+from driftline.report.tables.result import result_table
 from driftline.rows import write_rows
 
 COLUMNS = ["metric", "stat", "time", "tau", "value", "low", "high", "n", "unit"]
 PERIODS = ["a", "b", "c"]
+ROLES = {"frozen": "baseline", "baseline": "baseline", "oracle": "upper-bound"}
 
 
 def card(key: str, label: str, seed: int, changes: dict[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {
         "key": key,
         "label": label,
+        "role": ROLES.get(label.partition("(")[0], "method"),
         "run": {
             "benchmark": "timeline",
             "options": {"delta": 0.9, "horizon": None},
@@ -193,3 +201,21 @@ def at(metric: str, **by_time: float) -> list[tuple[Any, ...]]:
     """A metric over time: at("oec", t1=0.5)."""
     rows = ((time[1:], value) for time, value in by_time.items())
     return [(metric, "each", time, None, v, v - 0.1, v + 0.1, 64, "examples") for time, v in rows]
+
+
+def table_of(name: str, record: Record, **options: Any) -> pd.DataFrame:
+    """The table of a figure."""
+    return create(name, options).table(record)
+
+
+def results(record: Record) -> tuple[ResultTable, ...]:
+    """The results of each group."""
+    return tuple(tabulate(group) for group in groups(record))
+
+
+def render_results(found: Iterable[ResultTable], format: str) -> str:
+    return render([result_table(one) for one in found], format)
+
+
+def heads(table: Table) -> tuple[str, ...]:
+    return tuple(column.name for column in table.columns)

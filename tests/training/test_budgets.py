@@ -10,8 +10,9 @@ import pytest
 import driftline
 from driftline import models, registry
 from driftline.errors import UserError
-from driftline.report.notes import notes
-from driftline.report.tables import result_table
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import tabulate
+from driftline.report.tables.captions import notes
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.training.trials import Selection, needed
@@ -61,10 +62,10 @@ def test_a_budget_that_is_too_small_is_refused() -> None:
 
 def test_a_table_says_that_numbers_of_trials_differ(tmp_path: Path) -> None:
     same = driftline.run(SPEC, runs=tmp_path / "same")
-    (line,) = [line for line in notes(result_table(same)[0]) if "Trials per run" in line]
+    (line,) = [line for line in notes(tabulate(groups(same)[0])) if "Trials per run" in line]
     assert "lp-ft 12, seq-erm 4 (budget=method" in line
     equal = driftline.run(
         {**SPEC, "seq-to-final": {**SPEC["seq-to-final"], "budget": "method"}}, runs=tmp_path / "equal"
     )
     assert [card["protocol"]["trials"] for card in equal.cards] == [4, 4]
-    assert not [line for line in notes(result_table(equal)[0]) if "Trials per run" in line]
+    assert not [line for line in notes(tabulate(groups(equal)[0])) if "Trials per run" in line]

@@ -15,14 +15,14 @@ from driftline.auditing.detectors import DetectorResult
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.policies import Policies, PolicyResult
 from driftline.auditing.shift import Shift
-from driftline.report import charts
-from driftline.report.embedding import Figures, bundle, template
-from driftline.report.series import Series
+from driftline.report.analysis.curves import Series
+from driftline.report.figures.axes import share_range
+from driftline.report.page import charts
+from driftline.report.page.embed import PageCharts, PlacedChart, bundle, template
 from driftline.version import __version__
 
 COLUMNS = ["method", "time", "value", "low", "high", "n", "seeds", "interval"]
 MAX_FEATURES = 30  # in the table
-Figure = dict[str, str]
 
 
 def render(
@@ -35,12 +35,12 @@ def render(
     card: Mapping[str, Any],
 ) -> str:
     """Return the page as HTML."""
-    figures, results = Figures(), policies.results if policies else ()
+    figures, results = PageCharts(), policies.results if policies else ()
     curves = [_quality(decay, data.periods, figures)]
     if results:
         curves += [_replay(results, data.periods, figures), *_online(results, data.periods, figures)]
     maps = _maps(decay.matrix, list(data.periods), figures) if isinstance(decay, Decay) else []
-    text: str = template("templates/audit.html.j2", "driftline.auditing").render(
+    text: str = template("audit.html.j2", "driftline.auditing").render(
         answers=answers,
         data=data,
         curves=curves,
@@ -62,7 +62,7 @@ def render(
     return text
 
 
-def _quality(decay: Decay | LogDecay, periods: Sequence[str], figures: Figures) -> Figure:
+def _quality(decay: Decay | LogDecay, periods: Sequence[str], figures: PageCharts) -> PlacedChart:
     """Draw the first model and the new ones over time, or the logged predictions."""
     if isinstance(decay, Decay):
         cells = range(len(periods))
@@ -72,7 +72,7 @@ def _quality(decay: Decay | LogDecay, periods: Sequence[str], figures: Figures) 
         }
     else:
         curves = {"logged": list(decay.by_period)}
-    return figures.add("quality over time", _chart(curves, periods, "quality", figures))
+    return figures.add_chart("quality over time", _chart(curves, periods, "quality", figures))
 
 
 def _entry(matrix: AccuracyMatrix, t: int, tau: int) -> Estimate:
@@ -80,15 +80,15 @@ def _entry(matrix: AccuracyMatrix, t: int, tau: int) -> Estimate:
     return Estimate(value, low, high, int(matrix.n[t, tau]))
 
 
-def _replay(results: Sequence[PolicyResult], periods: Sequence[str], figures: Figures) -> Figure:
+def _replay(results: Sequence[PolicyResult], periods: Sequence[str], figures: PageCharts) -> PlacedChart:
     """Draw the quality of each policy."""
     deployed = periods[-len(results[0].by_period) :]
     spec = _chart({result.policy: list(result.by_period) for result in results}, deployed, "quality", figures)
     del spec["layer"][0]  # the bands of many policies would hide the lines; points show their intervals
-    return figures.add("replay: quality of each policy, period by period", spec)
+    return figures.add_chart("replay: quality of each policy, period by period", spec)
 
 
-def _online(results: Sequence[PolicyResult], periods: Sequence[str], figures: Figures) -> list[Figure]:
+def _online(results: Sequence[PolicyResult], periods: Sequence[str], figures: PageCharts) -> list[PlacedChart]:
     """Draw the online TAS and TTR of the policy that decides by them, if they are known."""
     result = next(result for result in results if result.online_tas)
     curves = {
@@ -98,11 +98,11 @@ def _online(results: Sequence[PolicyResult], periods: Sequence[str], figures: Fi
     if not any(estimate.is_known for curve in curves.values() for estimate in curve):
         return []
     spec = _chart(curves, periods[-len(result.online_tas) :], "share of a new model", figures)
-    return [figures.add("what was known at the time about the deployed model (on-online-tas)", spec)]
+    return [figures.add_chart("what was known at the time about the deployed model (on-online-tas)", spec)]
 
 
 def _chart(
-    curves: Mapping[str, Sequence[Estimate]], times: Sequence[str], title: str, figures: Figures
+    curves: Mapping[str, Sequence[Estimate]], times: Sequence[str], title: str, figures: PageCharts
 ) -> dict[str, Any]:
     """Return a line chart with its own legend."""
     rows = [
@@ -111,7 +111,7 @@ def _chart(
         for time, estimate in zip(times, curve, strict=True)
     ]
     series = Series(COLUMNS, _rounded(rows))
-    spec = charts.lines(figures.keep(series), list(times), list(curves), title, charts.span(series))
+    spec = charts.lines(figures.add_data(series), list(times), list(curves), title, share_range(series))
     for layer in spec.get("layer", [spec]):
         if layer.get("encoding", {}).get("color"):
             layer["encoding"]["color"]["legend"] = {"title": None, "orient": "top", "columns": 5, "symbolOpacity": 1}
@@ -119,7 +119,7 @@ def _chart(
     return spec
 
 
-def _maps(matrix: AccuracyMatrix, times: list[str], figures: Figures) -> list[Figure]:
+def _maps(matrix: AccuracyMatrix, times: list[str], figures: PageCharts) -> list[PlacedChart]:
     """Draw A(t, tau) and g(t, tau) as heat maps."""
     maps = []
     for title, values, low, high in (
@@ -131,11 +131,11 @@ def _maps(matrix: AccuracyMatrix, times: list[str], figures: Figures) -> list[Fi
         series = _cells(matrix, times, values, low, high)
         least, most = (f(series.values("value")) for f in (min, max))
         spec = (
-            charts.accuracy_map(figures.keep(series), times, (least, max(most, least + 0.01)))
+            charts.accuracy_map(figures.add_data(series), times, (least, max(most, least + 0.01)))
             if values is matrix.accuracy
-            else charts.transfer_map(figures.keep(series), times, least, matrix.delta)
+            else charts.transfer_map(figures.add_data(series), times, least, matrix.delta)
         )
-        maps.append(figures.add(title, spec))
+        maps.append(figures.add_chart(title, spec))
     return maps
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
+from driftline.benchmarks import summary
 from driftline.data import Dataset
 from driftline.loop import Probes
 from driftline.record import Run
@@ -47,14 +49,14 @@ class Options(BaseModel):
     privileged: ClassVar[tuple[str, ...]] = ()
     """Options that only privileged learners notice."""
 
+    cost_free: ClassVar[tuple[str, ...]] = ()
+    """Options that do not change the amount of work of a run."""
+    fit_cost_free: ClassVar[tuple[str, ...]] = ()
+    """Options that do not change the amount of work of a fit on a given number of samples."""
+
     decide_upstream: ClassVar[tuple[str, ...] | None] = None
     """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
 
-    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """The (metric, statistic) pairs whose mean decides between settings; one that a protocol has not does not count.
-
-    The first that a table has is the primary quality metric: methods are compared with the trivial baseline in it.
-    """
     phase_grid: ClassVar[tuple[str, ...]] = ()
     """Options that are lists of values to try, for methods that choose between fits of their own by final-valid."""
 
@@ -95,24 +97,66 @@ class NoExams:
         return iter(())
 
 
-class Benchmark(Protocol):
-    """One file per benchmark implements this."""
+class Benchmark(ABC):
+    """A stream, the labels it reveals, its probes and its scores; one file per benchmark defines a subclass."""
 
     question: ClassVar[str]
     reveals: ClassVar[Reveal]
     paper: ClassVar[str]
-    departures: ClassVar[tuple[str, ...]]
+    departures: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[type[Options]] = Options
+
     headline: ClassVar[tuple[tuple[str, str], ...]]
     """The (metric, statistic) pairs that a result table shows, in order."""
-    options: ClassVar[type[Options]]
-    interval_over: ClassVar[str] = "test examples"
-    """What the summary intervals of a single run are over, as captions say it."""
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """The (metric, statistic) pairs whose mean decides between settings; those that a protocol lacks do not count.
 
+    The first that a table has is its primary metric: the summary, the Pareto front and the comparison with the trivial
+    baseline use it.
+    """
+    summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """The (metric, statistic) pairs that the summary adds to the primary metric."""
+    interval_over: ClassVar[str] = "test examples"
+    """What the interval of a single run is over, for captions."""
+    time_unit: ClassVar[str] = "t"
+    """The label of a time axis."""
+    averaged_over: ClassVar[str | None] = None
+    """An option. Runs that differ in it alone are averaged for each seed."""
+
+    full_scale: ClassVar[Mapping[str, Any]] = {}
+    """The options, and settings of the model as `model.NAME`, behind the published numbers."""
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = None
+    """Method settings that a published row does not depend on; None: all of them."""
+
+    example: ClassVar[Mapping[str, Any] | None] = None
+    """A spec that runs in seconds on embedded data, for `driftline quickstart`."""
+    example_without_torch: ClassVar[Mapping[str, Any] | None] = None
+    """The same for an installation without torch."""
+    matrix_column: ClassVar[Mapping[str, Any] | None] = None
+    """A spec without methods and seeds: the benchmark's column in `driftline run matrix`."""
+    quick: ClassVar[Mapping[str, float]] = {}
+    """Values for `Learner.quick` in that column."""
+
+    @abstractmethod
     def lay_out(self, dataset: Dataset, options: Any, seed: Seed) -> Layout:
         """Choose stream, probes and upstream data."""
 
+    @abstractmethod
     def metrics(self, options: Any, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """The names of all metrics that `score` computes, with their settings, given the card's protocol."""
+        """Return the names of all metrics that `score` computes, with their settings, given the card's protocol."""
 
+    @abstractmethod
     def score(self, run: Run) -> pd.DataFrame:
-        """Rows with the columns of `SCORES`: functions of the record alone."""
+        """Return rows with the columns of `SCORES`: functions of the record alone."""
+
+    @classmethod
+    def is_full_scale(cls, card: Mapping[str, Any]) -> bool:
+        """Return whether a run has the sizes, network and grid of the published numbers."""
+        model = {f"model.{name}": value for name, value in card["run"]["model"]["settings"].items()}
+        settings = {**model, **card["run"]["options"]}
+        return all(settings.get(name) == value for name, value in cls.full_scale.items())
+
+    @classmethod
+    def summary(cls, results: summary.Results) -> str:
+        """Return the answer to the benchmark's question: the best method and its numbers."""
+        return summary.best_method(results, cls.primary_metrics, cls.summary_metrics)

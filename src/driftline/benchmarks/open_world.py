@@ -12,6 +12,7 @@ samples of the same time beside it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
@@ -34,7 +35,6 @@ class Options(base.Options):
         *("classes", "pretrain", "upstream_classes", "upstream_share", "upstream_each", "split"),
         *("upstream_updates", "upstream_lr", "upstream_batch"),
     )
-    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("overall", "mean"),)
 
     classes: int | None = Field(default=None, ge=2)
     """How many classes the stream has; if not given, four tenths of all."""
@@ -104,7 +104,7 @@ class Options(base.Options):
 
 
 @register("benchmark", "open-world")
-class OpenWorldBenchmark:
+class OpenWorldBenchmark(base.Benchmark):
     """One by one, with classes that nobody announced."""
 
     question: ClassVar[str] = "How well does a model learn new classes one sample at a time, and at what cost?"
@@ -126,7 +126,28 @@ class OpenWorldBenchmark:
         ("rolling", "final"),
         *((name, "mean") for name in ("k+1", "matched-auroc-mdt", "unseen-auroc-mdt", "clock-auroc")),
     )
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("overall", "mean"),)
+    summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        *((name, "mean") for name in ("novel-head", "novel-tail", "pretrain-head", "matched-auroc-mdt")),
+    )
     options: ClassVar[type[base.Options]] = Options
+    time_unit: ClassVar[str] = "samples seen"
+    full_scale: ClassVar[Mapping[str, Any]] = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = (
+        *("every", "epochs", "rhythm", "lr", "momentum", "weight_decay", "batch", "switch"),
+    )
+    example: ClassVar[Mapping[str, Any]] = {
+        "data": "digit-turns",
+        "model": {"name": "conv-1", "width": 16},
+        "methods": ["frozen", "ncm", {"name": "fine-tune", "every": 100}],
+        "options": {"law": "300/(4+r)", "upstream_updates": 600, "head": 20},
+    }
+    matrix_column: ClassVar[Mapping[str, Any]] = {
+        "data": "digit-turns",
+        "model": {"name": "mlp", "width": 128},  # a batch is one sample here: no batch norm
+        "options": {**example["options"], "upstream_updates": 1000},
+    }
+    quick: ClassVar[Mapping[str, float]] = {"updates": 1, "epochs": 2, "train_every": 100, "reset_every": 200}
     interval_over: ClassVar[str] = "test examples, or classes where n counts classes"
 
     def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:

@@ -13,7 +13,7 @@ the last examination is sat after the learner has finished; past queries are a s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -40,7 +40,6 @@ class Options(base.Options):
     decide_upstream: ClassVar[tuple[str, ...] | None] = (
         *("split", "train", "upstream_updates", "upstream_lr", "upstream_batch"),
     )
-    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("oec", "final"), ("efr", "mean"))
 
     alpha: float = Field(default=0.9, ge=0, le=1)
     """Episode t = 1, 2, ... has a share alpha^(t-1) of upstream queries."""
@@ -141,7 +140,7 @@ class Exams:
 
 
 @register("benchmark", "refinement")
-class Refinement:
+class Refinement(base.Benchmark):
     """Errors are fixed one episode after another; what does that cost, and what does it bring?"""
 
     question: ClassVar[str] = "Can a model fix its errors in a drifting stream without forgetting what it knew?"
@@ -162,7 +161,25 @@ class Refinement:
         *((f"{metric}{variant}", "final") for metric in ("ukr", "okr") for variant in ("", "-before")),
         *(("csr", "final"), ("csr-strict", "final"), ("kg", "final"), ("kg-before", "final")),
     )
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("oec", "final"), ("efr", "mean"))
+    summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        *(("efr", "mean"), ("ukr", "final"), ("ukr-before", "final"), ("kg", "final"), ("kg-before", "final")),
+    )
     options: ClassVar[type[base.Options]] = Options
+    full_scale: ClassVar[Mapping[str, Any]] = {"episodes": 100, "size": 64}
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = ("lr", "epochs", "batch", "strength", "decay")
+    example: ClassVar[Mapping[str, Any]] = {
+        "data": "digit-clusters",
+        "model": {"name": "mlp", "width": 128},
+        "methods": ["frozen", "cft", "er"],
+        "options": {"episodes": 20, "upstream_set": 256, "held_out": 64, "upstream_updates": 500},
+    }
+    matrix_column: ClassVar[Mapping[str, Any]] = {
+        "data": "digit-clusters",
+        "model": {"name": "conv-1", "width": 16},
+        "options": {**example["options"], "upstream_updates": 1000},
+    }
+    quick: ClassVar[Mapping[str, float]] = {"adaptation_lr": 1e-3, "reset_every": 5}
 
     def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
         """Divide the data into pools, the same for all seeds, and draw this seed's stream from them."""

@@ -7,7 +7,7 @@ on a test set of the final distribution that all methods share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
@@ -16,7 +16,7 @@ import pandas as pd
 from pydantic import BeforeValidator, Field
 
 from driftline import registry
-from driftline.benchmarks import base
+from driftline.benchmarks import base, summary
 from driftline.data import Dataset
 from driftline.errors import UserError, unknown
 from driftline.metrics.intervals import percentile_interval, resample_mean
@@ -60,8 +60,22 @@ class Options(base.Options):
     said_by_trials: ClassVar[tuple[str, ...]] = (
         *("lr", "weight_decay", "dropout", "adjacent", "fisher", "budget", "resamples"),
     )
+    fit_cost_free: ClassVar[tuple[str, ...]] = (
+        *(
+            "shifts",
+            "draws",
+            "sizes",
+            "test",
+            "oracle",
+            "lr",
+            "weight_decay",
+            "dropout",
+            "adjacent",
+            "fisher",
+            "budget",
+        ),
+    )
     privileged: ClassVar[tuple[str, ...]] = ("oracle",)
-    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("final-accuracy", "mean"),)
     phase_grid: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "dropout", "adjacent", "fisher")
 
     shifts: str = "RCL"
@@ -117,7 +131,7 @@ class AtTheEnd:
 
 
 @register("benchmark", "seq-to-final")
-class SeqToFinal:
+class SeqToFinal(base.Benchmark):
     """A sequence of shifts, and the score at its last step."""
 
     question: ClassVar[str] = "What of the past helps a model at the final step of a sequence of shifts?"
@@ -136,7 +150,32 @@ class SeqToFinal:
         "Batch norm of frozen layers stands still; IRM's scale is one number; Fisher information is per example.",
     )
     headline: ClassVar[tuple[tuple[str, str], ...]] = (("final-accuracy", "mean"),)
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = headline
     options: ClassVar[type[base.Options]] = Options
+    full_scale: ClassVar[Mapping[str, Any]] = {
+        "model.width": 64,
+        "test": 5000,
+        "lr": [1e-3, 1e-4],
+        "weight_decay": [1e-4, 1e-2],
+        "dropout": [0.0, 0.5],
+        "epochs": 100,
+    }
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = ("decay", "ends", "reference_fisher")
+    example: ClassVar[Mapping[str, Any]] = {
+        "data": "colour-digits",
+        "model": {"name": "conv-1", "width": 8},
+        "methods": ["baseline", "seq-erm", "seq-ft"],
+        "options": {
+            **{"shifts": "RL", "sizes": [300, 200, 200], "test": 400, "oracle": 0, "epochs": 12, "batch": 16},
+            **{"lr": [1e-2, 1e-3], "weight_decay": [0.0], "dropout": [0.0]},
+        },
+    }
+    matrix_column: ClassVar[Mapping[str, Any]] = {
+        "data": "colour-digits",
+        "model": {"name": "conv-1", "width": 8},
+        "options": {**example["options"], "oracle": 600, "adjacent": [0.1], "fisher": [1.0]},
+    }
+    quick: ClassVar[Mapping[str, float]] = {"updates": 100, "train_every": 200, "reset_every": 2}
 
     def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
         """Make the sequence; the oracle's is the same with a larger final step."""
@@ -175,6 +214,25 @@ class SeqToFinal:
         value = registry.get("metric", "final-accuracy").compute(right)
         row = {"metric": "final-accuracy", "stat": "mean", "value": value, "low": low, "high": high}
         return base.scores([{**row, "n": len(right), "unit": "examples"}])
+
+    @classmethod
+    def is_full_scale(cls, card: Mapping[str, Any]) -> bool:
+        """Return whether sizes, network and grid are the paper's: its Table 3, and decades from 1930 to 2000."""
+        options = card["run"]["options"]
+        decades = (options.get("period"), str(options.get("first"))[:4], str(options.get("final"))[:4])
+        in_time = options.get("shifts") != "time" or decades == ("decade", "1930", "2000")
+        sizes = options.get("sizes")
+        sized = sizes is None or tuple(sizes) == SIZES.get(len(sizes))
+        oracle = options.get("oracle") in (None, ORACLE * 4000)
+        return super().is_full_scale(card) and in_time and sized and oracle
+
+    @classmethod
+    def summary(cls, results: summary.Results) -> str:
+        """Return the best method, beside training on the final step alone and on many more of its samples."""
+        cells = results.scores(*cls.headline[0])
+        beside = {"baseline": "the final step alone", "oracle": "many more of its samples"}
+        others = [f"{summary.number(cells[name])} with {what}" for name, what in beside.items() if name in cells]
+        return " ".join([super().summary(results), *([f"For comparison: {', '.join(others)}."] if others else [])])
 
 
 def _sequence(dataset: Dataset, options: Options, seed: Seed) -> Sequence:

@@ -12,14 +12,14 @@ earlier work: corruptions one after another at one severity, up and down in seve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from driftline.benchmarks import base
+from driftline.benchmarks import base, summary
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.handed import file_of
@@ -35,13 +35,15 @@ from driftline.tasks import Classification
 from driftline.types import Reveal, Samples
 
 LEAST_BATCHES = 10
+PUBLISHED_IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
+"""Images of a published stream, by order; 7,500,000 for all other orders."""
 
 
 class Options(base.Options):
     """The settings of a stream of corrupted images."""
 
+    cost_free: ClassVar[tuple[str, ...]] = ("difficulty", "target", "path", "first_order")
     decide_upstream: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
-    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("stream-accuracy", "mean"),)
 
     order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards"] = "ccc"
     """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; cin-3dcc: the same with
@@ -98,7 +100,7 @@ class Options(base.Options):
 
 
 @register("benchmark", "test-time")
-class TestTime:
+class TestTime(base.Benchmark):
     """Adaptation without labels along a stream that keeps changing."""
 
     __test__: ClassVar[bool] = False  # for pytest: no test, whatever its name
@@ -120,8 +122,30 @@ class TestTime:
         ("batch-accuracy", "mean"),
         ("last-tenth", "mean"),
     )
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("stream-accuracy", "mean"),)
     options: ClassVar[type[base.Options]] = Options
     interval_over: ClassVar[str] = "blocks of consecutive batches"
+    time_unit: ClassVar[str] = "images seen"
+    averaged_over: ClassVar[str | None] = "speed"
+    full_scale: ClassVar[Mapping[str, Any]] = {"batch": 64}
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = (
+        *("lr", "momentum", "batch", "margin", "strength", "fisher_from", "fisher_images", "threshold", "forget"),
+    )
+    example: ClassVar[Mapping[str, Any]] = {
+        "data": "colour-digits",
+        "model": {"name": "conv-1", "width": 16},
+        "methods": ["frozen", "bn", {"name": "tent", "lr": 1e-3}],
+        "options": {
+            **{"order": "gradual", "corruptions": "gaussian_noise,contrast,defocus_blur,saturate"},
+            **{"images": 2304, "speed": 64, "upstream_updates": 600},
+        },
+    }
+    matrix_column: ClassVar[Mapping[str, Any]] = {
+        "data": "colour-digits",
+        "model": {"name": "conv-1", "width": 16},
+        "options": {**example["options"], "upstream_updates": 1000},
+    }
+    quick: ClassVar[Mapping[str, float]] = {"adaptation_lr": 1e-3, "reset_every": 9}
 
     def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
         """The stream of this seed; its order of corruptions and its images both depend on it."""
@@ -152,6 +176,26 @@ class TestTime:
         answers = run.table("answers")
         options = Options(**run.card["run"]["options"])
         return base.scores(rows(answers, options.draws, Seed(run.seed).child("bootstrap").numpy()))
+
+    @classmethod
+    def is_full_scale(cls, card: Mapping[str, Any]) -> bool:
+        """Return whether the stream has as many images as the published one of its order, in batches of 64."""
+        options = card["run"]["options"]
+        images = PUBLISHED_IMAGES.get(options["order"], 7_500_000)
+        return super().is_full_scale(card) and options.get("images") == images
+
+    @classmethod
+    def summary(cls, results: summary.Results) -> str:
+        """Return the best method, and the methods that collapse: their accuracy is below that of the frozen model."""
+        gains = results.gains(*cls.primary_metrics[0])
+        if not gains:
+            return f"{super().summary(results)} Gains need a run of the frozen model and of another method."
+        shown = {method: f"{method} ({summary.points(gain)})" for method, gain in gains.items()}
+        best = max(gains, key=lambda method: gains[method].value)
+        ahead = f"Best gain over the frozen model: {shown[best]}. " if gains[best].value > 0 else ""
+        below = [shown[method] for method, gain in gains.items() if gain.value < 0]
+        collapsed = f"Collapsed, below the frozen model: {', '.join(below)}." if below else "No method collapsed."
+        return f"{super().summary(results)} {ahead}{collapsed}"
 
 
 Stream = Corrupted | ImageFiles | Shards

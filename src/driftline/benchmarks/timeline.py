@@ -7,6 +7,7 @@ on every later period in full, which gives A(t, tau). No model is ever examined 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -29,8 +30,6 @@ PICTURED = 500  # samples whose features are kept for the picture of how classes
 
 class Options(base.Options):
     """The settings of a timeline."""
-
-    chosen_by: ClassVar[tuple[tuple[str, str], ...]] = (("ood", "mean"), ("fix-ood", "mean"))
 
     protocol: Literal["stream", "fix"] = "stream"
     """stream: train and test period by period (Eval-Stream); fix: train up to a split, test after it (Eval-Fix)."""
@@ -63,7 +62,7 @@ class Options(base.Options):
 
 
 @register("benchmark", "timeline")
-class Timeline:
+class Timeline(base.Benchmark):
     """Train at t, test at every tau."""
 
     question: ClassVar[str] = "How long does a model stay good, and is it the model or the data that changes?"
@@ -90,7 +89,29 @@ class Timeline:
         ("fix-ood", "mean"),
         ("fix-worst", "mean"),
     )
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("ood", "mean"), ("fix-ood", "mean"))
+    summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        *(("id", "mean"), ("tas", "mean"), ("sh", "mean"), ("fix-id", "mean")),
+    )
     options: ClassVar[type[base.Options]] = Options
+    example: ClassVar[Mapping[str, Any]] = {
+        "data": "digits",
+        "model": "linear",
+        "methods": ["erm", "erm-all", {"name": "ft", "updates": 100}],
+    }
+    example_without_torch: ClassVar[Mapping[str, Any]] = {
+        "data": "digits",
+        "model": "logistic",
+        "methods": ["erm", "erm-all"],
+    }
+    matrix_column: ClassVar[Mapping[str, Any]] = {
+        "data": {"name": "digits", "periods": 6, "rotation": 45.0},
+        "model": {"name": "conv-1", "width": 16},
+        "options": {"upstream": 1},  # methods without labels start from a trained model, as all others do here
+    }
+    quick: ClassVar[Mapping[str, float]] = {
+        **{"updates": 100, "train_every": 250, "adaptation_lr": 1e-3, "reset_every": 2},
+    }
 
     def lay_out(self, dataset: Dataset, options: Options, seed: Seed) -> base.Layout:
         """Cut the dataset into periods; the first ones may train a common starting model."""

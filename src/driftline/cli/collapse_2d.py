@@ -29,7 +29,7 @@ def collapse_2d(
 
     from driftline.benchmarks.collapse_2d import NOISE, best_linear, by_entropy
     from driftline.report.collapse import collapse_chart
-    from driftline.report.figures import check_format, save
+    from driftline.report.figures.export import check_format, save
     from driftline.seeds import Seed
 
     check_format(output)

@@ -1,86 +1,85 @@
-"""`driftline figure`: one figure as a file, and its numbers beside it."""
+"""`driftline figure`: one figure as a file, and its numbers as CSV."""
 
 from __future__ import annotations
 
+from dataclasses import Field
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
+from typer.core import TyperCommand
 
+from driftline import registry
 from driftline.cli.finished import finished
 from driftline.cli.places import DataFolder, RunsFolder, file_name
 from driftline.cli.terminal import echo
+from driftline.errors import UserError
+
+
+class FigureCommand(TyperCommand):
+    """A command whose help lists the registered figures and their options."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from driftline.report.figures.base import options, summary
+
+        rows = []
+        for name in registry.names("figure"):
+            rows.append((name, summary(name)))
+            rows += [(f"  --{key}", _help(field)) for key, field in options(name).items()]
+        with formatter.section("Figures"):
+            formatter.write_dl(rows)
 
 
 def figure(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="accuracy, transfer or projection (timeline); examples, path, weights, svcca, adjacent or "
-            "models-over-time (seq-to-final); curves; composition, "
-            "differences or gains (refinement); collapse, growth, severities, schedule or sweep (test-time); "
-            "rolling, roc, thresholds or classes (open-world); pareto.",
-            metavar="NAME",
-        ),
-    ],
+    name: Annotated[str, typer.Argument(help="Name of a figure, see below.", metavar="NAME")],
     runs_given: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
+        list[str] | None,
+        typer.Argument(metavar="[RUNS] [OPTIONS OF THE FIGURE]", help="Keys of runs, or a folder. [default: all]"),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", callback=file_name, help=".svg, .pdf, .png or .html. [default: NAME.svg]"),
     ] = None,
-    points: Annotated[
-        int | None,
-        typer.Option(help="Of path: how many, ends included. Of schedule: the first. [default: 21; 100]", min=2),
-    ] = None,
-    statistics: Annotated[
-        str | None, typer.Option(help="Of path: batch norm's, re-estimated or interpolated. [default: re-estimated]")
-    ] = None,
-    spans: Annotated[
-        str | None, typer.Option(help="Of differences: first and last steps. [default: 10-20,30-40, else halves]")
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="Of gains: which one, else oec. Of differences: one to compare instead of answers. "
-            "Of pareto: the one against compute."
-        ),
-    ] = None,
-    over: Annotated[str | None, typer.Option(help="Of gains: the method they are over. [default: frozen]")] = None,
-    stream: Annotated[
-        Path | None, typer.Option(help="Of composition: a released stream's file, instead of runs.")
-    ] = None,
-    calibration: Annotated[
-        Path | None, typer.Option(help="Of severities: the file of `driftline calibrate`, instead of runs.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Of severities: accuracies in percent that paths keep to. [default: 40,20,0]")
-    ] = None,
-    pair: Annotated[
-        str | None, typer.Option(help="Of severities: two corruptions with a comma between. [default: the first]")
-    ] = None,
-    setting: Annotated[str | None, typer.Option(help="Of sweep: such as rdumb.every. [default: all that vary]")] = None,
     runs: RunsFolder = None,
     data_dir: DataFolder = None,
 ) -> None:
-    """Draw a figure of finished runs; its table is written beside it as CSV. Nothing is trained."""
+    """Draw a figure of finished runs and write its numbers as CSV. Nothing is trained."""
     from driftline.record import Record
-    from driftline.report.figures import check_format, draw, save
+    from driftline.report.figures.base import create, draw
+    from driftline.report.figures.export import check_format, save
 
+    names, given = _split(runs_given or [])
     output = output or Path(f"{name}.svg")
     check_format(output)
-    record = Record([]) if stream or calibration else finished(runs_given, runs)
-    options: dict[str, Any] = {
-        "points": points,
-        "statistics": statistics,
-        "spans": spans,
-        "metric": metric,
-        "over": over,
-    }
-    options |= {"calibration": calibration, "target": target, "pair": pair, "setting": setting}
-    frame, chart = draw(name, record, where=data_dir, stream=stream, **options)
+    record = finished(names, runs) if create(name, given).needs_runs else Record([])
+    frame, chart = draw(name, record, data_dir, **given)
     table = save(frame, chart, output)
-    for note in frame.attrs.get("notes", []):
+    for note in frame.attrs["notes"]:
         echo(note, err=True)
     echo(f"{output}, and its numbers in {table}")
+
+
+def _help(field: Field[Any]) -> str:
+    default = "" if field.default is None else f" [default: {field.default}]"
+    return f"{field.metadata['help']}{default}"
+
+
+def _split(words: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """Split arguments into names of runs and options of the figure.
+
+    >>> _split(["er:0", "--points", "5", "--metric=csr"])
+    (['er:0'], {'points': '5', 'metric': 'csr'})
+    """
+    names: list[str] = []
+    options: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            names.append(word)
+            continue
+        key, equals, value = word.removeprefix("--").partition("=")
+        options[key] = value if equals else next(rest, None)
+        if options[key] is None:
+            raise UserError(f"option {word} needs a value")
+    return names, options

@@ -63,7 +63,7 @@ def forget(
 def _chosen(store: Store, names: list[str], older_than: str | None) -> list[Run]:
     """The runs that are named, too old, or else superseded; trials that chose settings are among the last two."""
     from driftline.record import undamaged
-    from driftline.report.groups import older_versions
+    from driftline.report.analysis.groups import older_versions
 
     if names:
         return list({run.key: run for run in map(store.find, names)}.values())

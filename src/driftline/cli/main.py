@@ -24,7 +24,7 @@ from driftline.cli.check import check
 from driftline.cli.collapse_2d import collapse_2d
 from driftline.cli.episodes import episodes
 from driftline.cli.export import export
-from driftline.cli.figure import figure
+from driftline.cli.figure import FigureCommand, figure
 from driftline.cli.finished import finished
 from driftline.cli.forget import forget
 from driftline.cli.places import RunsFolder, file_name
@@ -52,17 +52,24 @@ app = typer.Typer(
 
 @app.command("list")
 def list_(
-    kind: Annotated[str, typer.Argument(help="methods, benchmarks, datasets, models, metrics, shifts, sinks, or runs")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help="methods, benchmarks, datasets, models, metrics, shifts, figures, paper-tables, sinks, or runs"
+        ),
+    ],
     runs: RunsFolder = None,
 ) -> None:
     """What can be named, or what has been run."""
-    from driftline.cli import show
-    from driftline.store import Store
-
     if kind == "runs":
+        from driftline.cli import show
+        from driftline.store import Store
+
         show.runs(Store.open(runs))
     else:
-        show.names(kind)
+        from driftline.cli.printing.names import names
+
+        names(kind)
 
 
 @app.command()
@@ -109,32 +116,40 @@ def table(
         list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
     ] = None,
     format: Annotated[str, typer.Option(help="md, latex or csv")] = "md",
-    layout: Annotated[
-        str | None, typer.Option(help="A paper's table, such as seq-to-final/table-9. [default: one per kind of run]")
+    paper: Annotated[
+        str | None,
+        typer.Option(help="A paper's table, such as seq-to-final/table-9; see `driftline list paper-tables`."),
     ] = None,
+    matrix: Annotated[bool, typer.Option("--matrix", help="Methods by benchmarks, of `driftline run matrix`.")] = False,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Each two methods instead: paired difference, interval, corrected p.")
+        bool,
+        typer.Option("--compare", help="Pairwise comparison of methods: paired difference, interval, corrected p."),
     ] = False,
     ranks: Annotated[
-        bool, typer.Option("--ranks", help="Average ranks of methods instead, over data, models and sequences.")
+        bool, typer.Option("--ranks", help="Mean ranks of methods over data, models and sequences.")
     ] = False,
     runs: RunsFolder = None,
 ) -> None:
-    """The result table: methods by metrics, mean and interval over seeds; or a paper's table with our numbers."""
-    from driftline.report import comparing, grids, layouts, matrix, matrix_text, ranking, sheets, tables
+    """Print a table of results: methods by metrics, mean and interval over seeds; or one of the tables below."""
+    from driftline.report.tables.comparison import comparison_tables
+    from driftline.report.tables.matrix import matrix_tables
+    from driftline.report.tables.papers import paper_tables
+    from driftline.report.tables.ranking import ranking_tables
+    from driftline.report.tables.render import render
+    from driftline.report.tables.result import result_tables
 
-    if bool(layout) + compare + ranks > 1:
-        raise UserError("--layout, --compare and --ranks each make a table of their own: give one of them")
-    record = finished(runs_given, runs, None if layout else ("scores",))
-    if compare or ranks:
-        text = sheets.render(comparing.comparisons(record) if compare else ranking.ranks(record), format)
-    elif layout == "matrix":
-        text = matrix_text.render(matrix.needed(record), format)
-    elif layout:
-        text = grids.render(layouts.layout(record, layout), format)
+    if bool(paper) + matrix + compare + ranks > 1:
+        raise UserError("--paper, --matrix, --compare and --ranks each make a table of their own: give one of them")
+    record = finished(runs_given, runs, None if paper or matrix else ("scores",))
+    if paper:
+        tables = paper_tables(record, paper)
+    elif matrix:
+        tables = matrix_tables(record)
+    elif compare:
+        tables = comparison_tables(record)
     else:
-        text = tables.render(tables.result_table(record), format)
-    echo(text, nl=False)
+        tables = ranking_tables(record) if ranks else result_tables(record)
+    echo(render(tables, format), nl=False)
 
 
 @app.command()
@@ -147,8 +162,8 @@ def report(
     ),
     runs: RunsFolder = None,
 ) -> None:
-    """Draw one self-contained HTML page."""
-    from driftline.report.page import write_report
+    """Write one self-contained HTML page."""
+    from driftline.report.page.page import write_report
 
     write_report(finished(runs_given, runs), output)
     echo(f"report: {output}")
@@ -179,7 +194,7 @@ app.command()(check)
 app.command("collapse-2d")(collapse_2d)
 app.command()(episodes)
 app.command()(export)
-app.command()(figure)
+app.command(cls=FigureCommand, context_settings={"ignore_unknown_options": True})(figure)
 app.command()(forget)
 app.command()(watch)
 

@@ -85,8 +85,8 @@ def _assigned(methods: list[Any], columns: dict[str, Any], assignments: list[str
 
 def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engine, quiet: bool) -> int:
     """Run a matrix and print its table; the exit code."""
-    from driftline.report.matrix import needed  # charts come with it, which no other run has to load
-    from driftline.report.matrix_text import render
+    from driftline.report.tables.matrix import matrix_tables  # imports charts, which no other run needs
+    from driftline.report.tables.render import render
 
     keep_memory()
     with looking_in(where):
@@ -98,7 +98,7 @@ def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engin
     keys = [key for cell in after.cells for key in cell.keys if key not in failed]
     if not quiet:
         if keys:
-            echo(render(needed(store.record(keys)), "md"))
+            echo(render(matrix_tables(store.record(keys)), "md"))
         else:
             echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
         echo(f"kept in {path}. Next: driftline report --runs {store.name}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from driftline import registry
 from driftline.auditing import audit
 from driftline.auditing.examples import table
 from driftline.cli.matrix import in_turn
@@ -16,54 +18,13 @@ from driftline.engine.engines import Engine
 from driftline.engine.plan import Plan, plan
 from driftline.engine.worker import keep_memory
 from driftline.errors import UserError
-from driftline.report.groups import groups
-from driftline.report.notes import answer
-from driftline.report.page import write_report
-from driftline.report.results import tabulate
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import tabulate
+from driftline.report.analysis.summary import answer
+from driftline.report.page.page import write_report
 from driftline.spec import parse
 from driftline.store import Store
 
-NETWORK = {"name": "conv-1", "width": 16}
-SPECS: dict[str, dict[str, Any]] = {
-    "timeline": {
-        "data": "digits",
-        "model": "linear",
-        "methods": ["erm", "erm-all", {"name": "ft", "updates": 100}],
-    },
-    "seq-to-final": {
-        "data": "colour-digits",
-        "model": {"name": "conv-1", "width": 8},
-        "methods": ["baseline", "seq-erm", "seq-ft"],
-        "seq-to-final": {
-            **{"shifts": "RL", "sizes": [300, 200, 200], "test": 400, "oracle": 0, "epochs": 12, "batch": 16},
-            **{"lr": [1e-2, 1e-3], "weight_decay": [0.0], "dropout": [0.0]},
-        },
-    },
-    "refinement": {
-        "data": "digit-clusters",
-        "model": {"name": "mlp", "width": 128},
-        "methods": ["frozen", "cft", "er"],
-        "refinement": {"episodes": 20, "upstream_set": 256, "held_out": 64, "upstream_updates": 500},
-    },
-    "test-time": {
-        "data": "colour-digits",
-        "model": NETWORK,
-        "methods": ["frozen", "bn", {"name": "tent", "lr": 1e-3}],
-        "test-time": {
-            **{"order": "gradual", "corruptions": "gaussian_noise,contrast,defocus_blur,saturate"},
-            **{"images": 2304, "speed": 64, "upstream_updates": 600},
-        },
-    },
-    "open-world": {
-        "data": "digit-turns",
-        "model": NETWORK,
-        "methods": ["frozen", "ncm", {"name": "fine-tune", "every": 100}],
-        "open-world": {"law": "300/(4+r)", "upstream_updates": 600, "head": 20},
-    },
-}
-WITHOUT_NETWORKS: dict[str, dict[str, Any]] = {
-    "timeline": {"data": "digits", "model": "logistic", "methods": "erm,erm-all"},
-}
 SEEDS = 3  # with fewer the report marks nothing best
 AUDITED = {"drift": "concept", "rows": 2000}
 
@@ -72,7 +33,7 @@ def quickstart(output: Path, runs: str | None, jobs: int) -> int:
     """Run everything that this install allows, draw the report and the audit's page; the exit code."""
     store = Store.create(runs or os.environ.get("DRIFTLINE_RUNS") or "quickstart-runs")
     keep_memory()
-    plans, lost = planned(SPECS if find_spec("torch") else WITHOUT_NETWORKS)
+    plans, lost = planned(examples(torch=find_spec("torch") is not None))
     failed = in_turn(plans, store, None, Engine(jobs=jobs), quiet=False)
     for benchmark, one in plans.items():
         reasons = [failed[key] for key in one.run_keys if key in failed]
@@ -90,7 +51,14 @@ def quickstart(output: Path, runs: str | None, jobs: int) -> int:
     return 1 if lost else 0
 
 
-def planned(specs: dict[str, dict[str, Any]]) -> tuple[dict[str, Plan], dict[str, str]]:
+def examples(torch: bool) -> dict[str, Mapping[str, Any]]:
+    """Return the example of each benchmark that has one for an installation with or without torch."""
+    found = {name: registry.get("benchmark", name) for name in registry.names("benchmark")}
+    specs = {name: one.example if torch else one.example_without_torch for name, one in found.items()}
+    return {name: spec for name, spec in specs.items() if spec}
+
+
+def planned(specs: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Plan], dict[str, str]]:
     """A plan for each benchmark, and why some have none: one that cannot be run does not stop the others."""
     plans, lost = {}, {}
     for benchmark, content in specs.items():

@@ -1,8 +1,7 @@
-"""What the command line prints about names, runs and results."""
+"""What the command line prints about runs and results."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import shlex
 from collections.abc import Iterable, Mapping
@@ -12,38 +11,22 @@ import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
-from driftline import registry
 from driftline.cli.console import Terminal
 from driftline.cli.terminal import echo
-from driftline.engine.card import sources_hash
 from driftline.engine.execute import Summary
 from driftline.engine.receipts import Receipt
 from driftline.engine.sharing import Sharing
 from driftline.engine.stages import Stage
-from driftline.errors import unknown
 from driftline.naming import fits, short_hash, when
 from driftline.plain import visible
 from driftline.record import Record, Run
-from driftline.report.tables import render, result_table
+from driftline.report.tables.render import render
+from driftline.report.tables.result import result_tables
 from driftline.store import Store
 
-KINDS = {"penalties" if kind == "penalty" else f"{kind}s": kind for kind in registry.ROOMS}
 NAMED = 5  # stages that a line names
 SPARED = "trial(s) spared because the choice was settled without them"
 console = Terminal(highlight=False)
-
-
-def names(kind: str) -> None:
-    """All registered things of a kind, with the first line of what they say of themselves."""
-    if kind not in KINDS:
-        raise unknown("list", kind, [*KINDS, "runs"])
-    known = registry.names(KINDS[kind])
-    width = max(map(len, known), default=0)
-    if not known:
-        console.print(f"no {kind} yet")
-    for name in known:
-        line = f"{name:<{width}}  {_first_line(registry.get(KINDS[kind], name))}"
-        console.print(line, markup=False, soft_wrap=True)
 
 
 def runs(store: Store) -> None:
@@ -111,7 +94,7 @@ def _compared(card: Mapping[str, Any]) -> dict[str, Any]:
 def summary(record: Record, store: Store, how: Summary) -> None:
     """The result table after a run, and what to do next."""
     if len(record):
-        _results(record, store)
+        _results(record)
     _kept(counted(how), store)
 
 
@@ -131,15 +114,15 @@ def receipt(found: Receipt, store: Store) -> None:
     """The same about a spec of which everything is there."""
     for note in found.notes:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
-    _results(store.record(found.runs), store)
+    _results(store.record(found.runs))
     spared = f", {found.spared} {SPARED}" if found.spared else ""
     _kept(f"0 stage(s) computed, {found.reused} reused, 0 failed{spared}", store)
     if found.sharing:
         console.print(found.sharing, markup=False, soft_wrap=True)
 
 
-def _results(record: Record, store: Store) -> None:
-    table = store.remembered(record, sources_hash(), lambda: render(result_table(record), "md"))
+def _results(record: Record) -> None:
+    table = render(result_tables(record), "md")
     console.print(table, markup=False, soft_wrap=True)
 
 
@@ -194,12 +177,3 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
             k: v for key, value in tree.items() for k, v in _flat(value, f"{prefix}.{key}" if prefix else key).items()
         }
     return {prefix: tree}
-
-
-def _first_line(thing: Any) -> str:
-    if hasattr(thing, "formula"):
-        return str(thing.formula)
-    if hasattr(thing, "func"):
-        given = ", ".join(f"{key}={value}" for key, value in thing.keywords.items())
-        return f"{_first_line(thing.func)} [{given}]"
-    return (inspect.getdoc(thing) or "").split("\n")[0]

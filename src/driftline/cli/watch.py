@@ -53,11 +53,11 @@ def _live(store: Store, console: Console, plain: bool) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    from driftline.report.watching import picture
+    from driftline.report.live.view import render
 
     with Live(console=console, auto_refresh=False) as screen:
         while True:
-            seen = picture(store, time.time(), console.height, plain)
+            seen = render(store, time.time(), console.height, plain)
             text = Text(visible("\n".join(seen.lines)), no_wrap=True, overflow="ellipsis")
             screen.update(text, refresh=True)
             if not seen.running:
@@ -67,10 +67,10 @@ def _live(store: Store, console: Console, plain: bool) -> None:
 
 def _in_lines(store: Store, plain: bool, once: bool) -> None:
     """For a log, or a terminal that cannot go back: a line when something changed, the whole picture at the end."""
-    from driftline.report.watching import picture
+    from driftline.report.live.view import render
 
     said, when = "", 0.0
-    while (seen := picture(store, time.time(), plain=plain)).running and not once:
+    while (seen := render(store, time.time(), ascii=plain)).running and not once:
         counts, _, left = seen.lines[0].partition(";")
         if counts != said or time.monotonic() - when >= REPEAT:
             echo(f"{counts};{left}")

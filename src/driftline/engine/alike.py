@@ -7,17 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from driftline import registry
 from driftline.engine.stages import Stage, materials
 from driftline.jobs import Job, learner_class
+from driftline.state import declared
 from driftline.training.trials import Trial
 
-IDLE = ("lr", "weight_decay", "momentum", "dropout", "strength", "penalty", "temperature", "virtual_lr", "decay")
-"""Settings of methods that say how far, how strongly or how warmly: as numbers they change no amount of work."""
-SHOWN = ("shifts", "draws", "sizes", "test", "oracle", "lr", "weight_decay", "dropout", "adjacent", "fisher", "budget")
-"""Options of benchmarks that decide what a fit is shown, or how many fits there are; how much it is shown is looked at
-by itself."""
-HARD = ("difficulty", "target", "path", "first_order")
-"""Options that decide how hard a stream is, which takes no longer to answer."""
 WORDS = {
     "upstream": "pretraining",
     "historical": "historical",
@@ -43,11 +38,13 @@ class Alike:
         if stage.kind == "upstream":
             said = {**said, "options": Job.model_validate(job).upstream_options(), "reveal": None}
             return _text("upstream", said, Job.model_validate(job).pretraining.model_dump(mode="json"))
+        options = registry.get("benchmark", job["benchmark"]).options
         if stage.kind == "fit":
-            said["options"] = {k: v for k, v in job["options"].items() if k not in SHOWN}
+            said["options"] = {k: v for k, v in job["options"].items() if k not in options.fit_cost_free}
             return _text("fit", said, self._work(stage))
-        said["options"] = {k: v for k, v in job["options"].items() if k not in HARD}
-        settings = {k: v for k, v in settings_of(job).items() if not (k in IDLE and isinstance(v, int | float))}
+        said["options"] = {k: v for k, v in job["options"].items() if k not in options.cost_free}
+        free = declared(learner_class(job["method"]["name"]), "cost_free")
+        settings = {k: v for k, v in settings_of(job).items() if not (k in free and isinstance(v, int | float))}
         return _text("run", said, job["method"]["name"], settings)
 
     def word(self, stage: Stage) -> str:

@@ -40,6 +40,7 @@ def make(
     return {
         "key": key,
         "label": job.label,
+        "role": learner_class(job.method.name).role,
         "run": job.model_dump(mode="json", exclude={"label"}),
         "question": benchmark.question,
         "paper": benchmark.paper,

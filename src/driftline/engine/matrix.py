@@ -6,8 +6,8 @@
       benchmarks: [timeline, open-world]
 
 A benchmark may also have a column of its own: a spec without methods and seeds, as in
-`benchmarks: {timeline: {timeline: {upstream: 2}}}`. What it does not say is as in `engine.columns`; one that names its
-data stands alone. `settings` are by method and hold in that column alone.
+`benchmarks: {timeline: {timeline: {upstream: 2}}}`. Its defaults are the benchmark's `matrix_column`; one that names
+its data has none. `settings` are by method, `quick` by the keys of `Learner.quick`; both hold in that column alone.
 
 A cell that cannot be run says why, and takes nothing from the others.
 """
@@ -24,18 +24,18 @@ from pydantic import Field, model_validator
 
 from driftline import registry
 from driftline.checksums import write_checked
-from driftline.engine.columns import COLUMNS
 from driftline.engine.plan import Plan, plan
 from driftline.engine.rivals import merged
 from driftline.errors import UserError, unknown
 from driftline.jobs import Choice, Strict, filled, hash_of, label_of, learner_class, validated
+from driftline.learners.base import Learner
 from driftline.seeds import first_seeds
 from driftline.spec import Spec, parse
 from driftline.store import Store
 from driftline.user_code import NotRun
 
 FOLDER = "matrices"
-ABOUT = ("data", "model", "reveal", "settings")
+ABOUT = ("data", "model", "reveal", "settings", "quick")
 """What a column may say besides its benchmark's own options."""
 
 
@@ -65,8 +65,8 @@ class Matrix(Strict):
     def spec(self, benchmark: str, method: Choice) -> Spec:
         """What one cell runs."""
         column = self.benchmarks[benchmark]
-        suited = suit(method, column.get("settings", {}))
-        said = {name: value for name, value in column.items() if name != "settings"}
+        suited = suit(method, column.get("settings", {}), column.get("quick", {}))
+        said = {name: value for name, value in column.items() if name not in ("settings", "quick")}
         return parse({**said, "benchmark": benchmark, "methods": [suited.short()], "seeds": list(self.seeds)})
 
     def must_make_sense(self) -> None:
@@ -149,28 +149,36 @@ def listed(given: Any) -> list[Any]:
 
 def column_of(benchmark: str, said: Mapping[str, Any]) -> dict[str, Any]:
     """A column with its defaults; one that names its data stands alone, and other defaults are merged by key."""
+    usual: Mapping[str, Any] = {}
     with suppress(NotRun):
-        registry.get("benchmark", benchmark)
+        found = registry.get("benchmark", benchmark)
+        usual = {**found.matrix_column, "quick": found.quick} if found.matrix_column else {}
     for key in said:
         if key not in (*ABOUT, benchmark):
             raise unknown("setting", key, [*ABOUT, benchmark], f" (in the column {benchmark})")
     if "data" in said:
         return dict(said)
-    if benchmark not in COLUMNS:
+    if not usual:
         raise UserError(f"the column {benchmark} has no data of its own: give some, as `{benchmark}: {{data: NAME}}`")
-    usual = COLUMNS[benchmark]
-    merged = {key: {**usual.get(key, {}), **said.get(key, {})} for key in (benchmark, "settings")}
-    return {**usual, **said, **merged}
+    merged = {
+        benchmark: {**usual["options"], **said.get(benchmark, {})},
+        "quick": {**usual["quick"], **said.get("quick", {})},
+    }
+    return {"data": usual["data"], "model": usual["model"], **said, **merged}
 
 
-def suit(method: Choice, settings: Mapping[str, Mapping[str, Any]]) -> Choice:
-    """A method with a column's settings, where it has none of its own; a method around another hands them on."""
-    made = {**settings.get(method.name, {}), **method.settings}
-    if method.name == "resetting":
-        inner = made.get("method", "tent")
-        options = {**settings.get(inner, {}), **(made.get("options") or {})}
-        made = {**made, "options": options} if options else made
+def suit(method: Choice, settings: Mapping[str, Mapping[str, Any]], quick: Mapping[str, float]) -> Choice:
+    """Return a method with a column's settings where it has none of its own; a wrapped method gets them too."""
+    learner = learner_class(method.name)
+    made = {**_quick(learner, quick), **settings.get(method.name, {}), **method.settings}
+    if (name := learner.wraps(made)) is not None:
+        inner = suit(Choice(name=name, settings=made.get("options") or {}), settings, quick)
+        made = {**made, "options": inner.settings} if inner.settings else made
     return Choice(name=method.name, settings=made)
+
+
+def _quick(learner: type[Learner], values: Mapping[str, float]) -> dict[str, float]:
+    return {setting: values[key] for setting, key in learner.quick.items() if key in values}
 
 
 def revealed(benchmark: str) -> str:

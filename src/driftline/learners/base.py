@@ -17,6 +17,7 @@ from driftline.types import Answers, Reveal, Samples, take
 if TYPE_CHECKING:
     from driftline.training.trials import Selection, Trial
 
+Role = Literal["method", "baseline", "upper-bound"]
 Outcome = dict[str, Any]
 """The result of a planned fit: its score, the weights it kept, and its learning curve."""
 Recall = Callable[[str, bool], Outcome | None]
@@ -29,7 +30,7 @@ class Learner:
     A benchmark calls `prepare` once, then for each step `answer`, `learn` if labels were revealed, and `predict` for
     each probe; at the end `finish`. Everything random must come from `self.seed`. Attributes are saved at
     checkpoints and must be plain values, arrays, tensors, networks, optimizers or generators, or have `state()` and
-    `restore()`; those whose names start with an underscore are not saved, `prepare` makes them again.
+    `restore()`; those named in `transient` are not saved, `prepare` makes them again.
     """
 
     sees: ClassVar[Reveal] = Reveal.LABELS
@@ -50,10 +51,25 @@ class Learner:
     privileged: ClassVar[bool] = False
     """True for an upper bound that is shown more samples than other methods, where the benchmark has them."""
 
+    role: ClassVar[Role] = "method"
+    """Its part in a comparison: gains are measured over a baseline, and an upper bound does not compete."""
+    quick: ClassVar[Mapping[str, str]] = {}
+    """Settings that a matrix in miniature changes, each with the key of `Benchmark.quick` that holds its value."""
+
+    @classmethod
+    def wraps(cls, settings: Mapping[str, Any]) -> str | None:
+        """Return the name of the method that it wraps, whose settings are its `options`; None if it wraps none."""
+        return None
+
     @classmethod
     def needs(cls, settings: Mapping[str, Any]) -> Reveal:
         """Return the least that must be revealed to it with these settings."""
         return cls.sees
+
+    cost_free: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "momentum", "dropout"})
+    """Numeric settings that do not change the amount of work, added to those of the classes that it extends."""
+    transient: ClassVar[frozenset[str]] = frozenset({"_task"})
+    """Attributes that are not saved at checkpoints, added to those of the classes that it extends."""
 
     seed: Seed = Seed(0)
     """The source of all its random numbers; set before `prepare`."""

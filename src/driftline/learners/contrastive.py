@@ -32,6 +32,8 @@ class Contrastive(Pooled):
 
     requires = "network"
 
+    transient = frozenset({"_initial_head"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_suit(model)
         self.head = self.new_head(last_linear(model).in_features)

@@ -31,6 +31,8 @@ class CoralT(Windowed):
 
     strength: float = 0.9
 
+    cost_free = frozenset({"strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         linear_layers(model)  # refuses a network that has none
         super().prepare(model, task, upstream)

@@ -50,6 +50,8 @@ class CoTTA(NormAdapted):
     keep: Fraction = 0.999  # momentum of the teacher
     forget: Fraction = 0.001  # probability that a weight is restored to its source value
 
+    transient = frozenset({"_first", "_first_weights", "_weights"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._first: nn.Module = copy.deepcopy(model)

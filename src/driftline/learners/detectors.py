@@ -51,6 +51,8 @@ class OnDetector(Policy):
     window: Count | None = 3
     signals: int = 500
 
+    transient = frozenset({"_detector"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.told: list[float] = []

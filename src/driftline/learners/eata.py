@@ -46,6 +46,9 @@ class EATA(ETA):
     fisher_from: Literal["upstream", "stream"] = "upstream"
     fisher_images: Count = 2000
 
+    transient = frozenset({"_start", "_strength", "_upstream"})
+    cost_free = frozenset({"strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._strength = by_classes(task.width, 1.0, 1.0, 2000.0) if self.strength is None else self.strength

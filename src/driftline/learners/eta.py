@@ -39,6 +39,8 @@ class ETA(Sharpened):
     entropy: Positive = 0.4  # samples below this share of the largest entropy are reliable
     margin: Positive | None = None  # largest cosine with the mean probabilities; None: by the number of classes
 
+    transient = frozenset({"_entropy_threshold", "_margin"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._entropy_threshold = self.entropy * math.log(task.width)

@@ -44,6 +44,8 @@ class EWC(Trained):
 
     requires = "network"
 
+    cost_free = frozenset({"decay", "strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.importance: Tensor | None = None

@@ -36,6 +36,8 @@ class ExemplarTuning(OnFeatures):
     similarity: Similarity = "linear"
     scale: Positive = 4.0  # of cosines, before the first lesson
 
+    transient = frozenset({"_means"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         residual = {"residual": torch.zeros(self.sums.shape)}

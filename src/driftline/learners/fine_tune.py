@@ -42,6 +42,8 @@ class FineTuneLast(StandardTraining):
     lr: NonNegative = 0.1
     layers: Count = 1
 
+    transient = frozenset({"_keeps_features", "_per_sample"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._keeps_features = self.layers == 1

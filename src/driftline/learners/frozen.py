@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from driftline.learners.base import Learner
+from driftline.learners.base import Learner, Role
 from driftline.registry import register
 from driftline.reveal import Turns
 from driftline.types import Answers, Reveal
@@ -17,6 +17,7 @@ class Frozen(Learner):
     """The model as it was before the first step."""
 
     sees: ClassVar[Reveal] = Reveal.INPUTS
+    role: ClassVar[Role] = "baseline"
 
     def in_turn(self, turns: Turns) -> Answers:
         """Answer all samples at once: no label changes anything."""

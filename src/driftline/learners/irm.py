@@ -31,6 +31,8 @@ class IRMT(Windowed):
     strength: float = 1.0
     anneal: int = 0  # updates before the penalty has its full strength
 
+    cost_free = frozenset({"strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.made = 0

@@ -13,8 +13,9 @@ says with `rest` how many labels it will surely let pass, so that inputs can be 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -54,6 +55,7 @@ class Lifelong(Learner):
     pretraining: str | dict[str, Any] = "supervised"  # how its model was trained on upstream samples
 
     requires = "network"
+    quick: ClassVar[Mapping[str, str]] = {"every": "train_every"}
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -50,6 +50,8 @@ class LISA(Pooled):
 
     requires = "network"
 
+    transient = frozenset({"_pool", "_random", "_same"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if not isinstance(task, Classification):
             raise UserError("lisa mixes examples of the same class, and this task has no classes: use mixup")

@@ -37,6 +37,9 @@ class LwF(StandardTraining):
     weight: float = 1.0  # of distillation; cross-entropy has 1
     temperature: Positive = 2.0
 
+    transient = frozenset({"_knew", "_taught"})
+    cost_free = frozenset({"temperature"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.old = copy.deepcopy(model).requires_grad_(False)

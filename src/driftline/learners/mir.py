@@ -45,6 +45,9 @@ class MIR(ER):
     virtual_lr: NonNegative | None = None  # None: the same
     virtual_epochs: Count = 1
 
+    transient = frozenset({"_likeness"})
+    cost_free = frozenset({"virtual_lr"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if self.neighbours:

@@ -28,6 +28,7 @@ class Mixup(Pooled):
     alpha: Positive = 2.0
 
     requires = "network"
+    transient = frozenset({"_random"})
 
     def train(self, x: Any, y: Any) -> None:
         self._random = self.seed.child("lesson", self.lessons, "mixing").numpy()

@@ -14,9 +14,10 @@ of the network is never trained or used. The compute of the projection head and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -50,6 +51,9 @@ class MoCoStreaming(Trained):
     width: int = 32  # the most features that the classifier is given
 
     requires = "network"
+    quick: ClassVar[Mapping[str, str]] = {}
+    transient = frozenset({"_draws"})
+    cost_free = frozenset({"temperature"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if task.width < 2:

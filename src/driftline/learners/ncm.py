@@ -11,6 +11,7 @@ is trained before the stream starts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -32,6 +33,7 @@ class NearestClassMean(OnFeatures):
     every: Literal[0] = 0
 
     sees: ClassVar[Reveal] = Reveal.ERRORS  # each label sets one mean right, whichever labels come
+    quick: ClassVar[Mapping[str, str]] = {}
 
     @property
     def apart(self) -> bool:

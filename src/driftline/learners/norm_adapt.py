@@ -43,6 +43,8 @@ class NormAdapted(Learner):
     requires = "network"
     min_batch: ClassVar[int] = 2  # one input has no batch statistics; networks without batch norm take it
 
+    transient = frozenset({"_least"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if not isinstance(task, Classification):
@@ -100,6 +102,9 @@ class Sharpened(NormAdapted):
 
     lr: NonNegative = 2.5e-4
     momentum: BelowOne = 0.9
+
+    quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
+    transient = frozenset({"_first", "_weights"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -47,6 +47,8 @@ class OnFeatures(Lifelong):
 
     keeps_features: ClassVar[bool] = True
 
+    transient = frozenset({"_exemplars", "_means_now", "_per_sample"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.trained[:] = False

@@ -46,6 +46,8 @@ class Policy(Trained):
     window: Count | None = None
     most: Count | None = None
 
+    transient = frozenset({"_seconds"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.seen: list[tuple[Any, np.ndarray]] = []

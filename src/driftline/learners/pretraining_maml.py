@@ -36,6 +36,8 @@ class MAMLTraining(Episodic):
     steps: int = 5
     inner_lr: float = 0.1
 
+    transient = frozenset({"_adapting", "_cost"})
+
     def train(self, x: Any, y: Any) -> None:
         self._adapting = Adapting(self.model, steps=self.steps, lr=self.inner_lr)
         self._adapting.bare.train()

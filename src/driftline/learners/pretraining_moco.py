@@ -37,6 +37,8 @@ class MoCoTraining(Trained):
 
     requires = "network"
 
+    transient = frozenset({"_draws"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.must_suit(model)
         refuse_texts(model)

@@ -6,8 +6,9 @@ Before the answers of steps 0, N, 2N, ... weights, momentum and the mean answer 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from driftline.learners.eta import ETA
 from driftline.learners.resetting import Start
@@ -23,6 +24,10 @@ class RDumb(ETA):
     """RDumb: ETA, reset every `every` steps."""
 
     every: Count = 1000  # steps between resets
+
+    quick: ClassVar[Mapping[str, str]] = {**ETA.quick, "every": "reset_every"}
+
+    transient = frozenset({"_start"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

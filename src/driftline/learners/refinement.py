@@ -17,9 +17,10 @@ samples. Weight decay is Adam's own, not AdamW's. Strengths are those of our pro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -43,6 +44,9 @@ class Refinement(EpochLearner):
     penalty: Literal["none", "l2", "ewc"] = "none"
     strength: NonNegative = 0.1  # of the penalty
     decay: NonNegative = 0.9  # ewc: how much of the Fisher information of earlier steps is kept
+
+    quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
+    cost_free = frozenset({"decay", "strength"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

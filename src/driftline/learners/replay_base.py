@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -28,6 +29,8 @@ class EpochLearner(Trained):
 
     requires = "network"
     sees: ClassVar[Reveal] = Reveal.ERRORS
+    quick: ClassVar[Mapping[str, str]] = {}
+    transient = frozenset({"_upstream"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -46,12 +46,19 @@ class Resetting(Learner):
     options: dict[str, Any] | None = None  # settings of the method; None: its defaults
 
     sees: ClassVar[Reveal] = Reveal.INPUTS
+    quick: ClassVar[Mapping[str, str]] = {"every": "reset_every"}
     min_batch: ClassVar[int] = 2  # what the most demanding method needs
+
+    transient = frozenset({"_start"})
+
+    @classmethod
+    def wraps(cls, settings: Mapping[str, Any]) -> str:
+        return str(settings.get("method", cls.method))
 
     @classmethod
     def needs(cls, settings: Mapping[str, Any]) -> Reveal:
         """Return the least that must be revealed to the inner method."""
-        make = registry.get("method", settings.get("method", cls.method))
+        make = registry.get("method", cls.wraps(settings))
         sees: Reveal = getattr(make, "func", make).sees
         return sees
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
+from driftline.learners.base import Role
 from driftline.learners.settings import NonNegative
 from driftline.learners.staged import Staged
 from driftline.registry import register
@@ -44,6 +45,8 @@ def final_phase(lessons: int, selection: Selection) -> Phase:
 class FinalOnly(Staged):
     """Training on the final step alone."""
 
+    role: ClassVar[Role] = "baseline"
+
     def plan(self, lessons: int) -> Phase:
         return final_phase(lessons, self.selection)
 
@@ -54,6 +57,7 @@ class Oracle(FinalOnly):
     """Training on many more samples of the final step than other methods get."""
 
     privileged: ClassVar[bool] = True
+    role: ClassVar[Role] = "upper-bound"
 
 
 @dataclass
@@ -62,6 +66,8 @@ class OnAll(Staged):
 
     objective: Pooling = "erm"
     penalty: NonNegative = 1.0  # the weight of IRM's term
+
+    cost_free = frozenset({"penalty"})
 
     def plan(self, lessons: int) -> Phase:
         return pooled_phase(lessons, (lessons - 1,), objective(self.objective, self.penalty), self.selection)

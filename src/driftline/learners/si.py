@@ -43,6 +43,8 @@ class SI(Trained):
 
     requires = "network"
 
+    cost_free = frozenset({"strength"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.anchor = self._theta()

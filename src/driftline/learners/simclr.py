@@ -28,5 +28,7 @@ class SimCLR(Contrastive):
 
     temperature: float = 0.5
 
+    cost_free = frozenset({"temperature"})
+
     def contrast(self, a: Tensor, b: Tensor) -> Tensor:
         return nt_xent(self.head(a), self.head(b), self.temperature)

@@ -31,6 +31,8 @@ class Staged(Learner):
     requires = "network"
     plans_fits: ClassVar[bool] = True
 
+    transient = frozenset({"_initial", "_recall", "_selection"})
+
     def __post_init__(self) -> None:
         self.choose_by(Selection())
         self.look_up(lambda key, whole: None)

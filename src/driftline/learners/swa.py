@@ -40,6 +40,8 @@ class SWA(Pooled):
 
     requires = "network"
 
+    transient = frozenset({"_counted", "_made", "_sums"})
+
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.last: dict[str, Any] = {}

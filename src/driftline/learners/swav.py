@@ -31,6 +31,8 @@ class SwaV(Contrastive):
     epsilon: float = 0.05  # how soft assignments are
     iterations: int = 3  # of the Sinkhorn-Knopp algorithm
 
+    cost_free = frozenset({"temperature"})
+
     def new_head(self, features: int) -> nn.Module:
         head = projection(features, self.seed.child("head"), normalised=True)
         start = torch.randn(self.prototypes, OUTPUTS, generator=self.seed.child("prototypes").torch())

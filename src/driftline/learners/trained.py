@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from driftline.learners.base import Learner
 from driftline.learners.settings import Count, CountOrZero, NonNegative
@@ -30,6 +31,10 @@ class Trained(Learner):
     batch: Count = 32
     weight_decay: NonNegative = 0.0
     optimizer: Literal["adam", "sgd"] = "adam"
+
+    quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
+
+    transient = frozenset({"_initial"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

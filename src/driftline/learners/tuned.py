@@ -147,6 +147,8 @@ class Tuned(Tunes):
     history: Pooling = "erm"
     penalty: NonNegative = 1.0  # the weight of IRM's term
 
+    cost_free = frozenset({"penalty"})
+
     def plan(self, lessons: int) -> Phase:
         if lessons == 1:
             return final_phase(lessons, self.selection)  # there is no history yet

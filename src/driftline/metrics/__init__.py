@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from driftline import registry
 from driftline.registry import register
 
 
@@ -29,6 +30,12 @@ class Metric:
     example: Callable[[np.random.Generator], dict[str, Any]]
     within: tuple[float, float] | None = None
     """The least and the greatest value it can have, where both are known: they settle a choice early."""
+    title: str = ""
+    """Its name in tables and figures; by default its registered name, with spaces for hyphens."""
+
+    def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", self.name.replace("-", " "))
 
 
 def metric(
@@ -40,11 +47,21 @@ def metric(
     paper: str,
     example: Callable[[np.random.Generator], dict[str, Any]],
     within: tuple[float, float] | None = None,
+    title: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the metric `name`; the function itself is returned unchanged."""
 
     def keep(compute: Callable[..., Any]) -> Callable[..., Any]:
-        register("metric", name)(Metric(name, compute, formula, better, unit, paper, example, within))
+        register("metric", name)(Metric(name, compute, formula, better, unit, paper, example, within, title))
         return compute
 
     return keep
+
+
+def title(name: str) -> str:
+    """Return the title of a registered metric.
+
+    >>> title("ood"), title("final-accuracy")
+    ('accuracy later (OOD)', 'final accuracy')
+    """
+    return str(registry.get("metric", name).title)

@@ -16,6 +16,7 @@ MOST, FEW, LEAST = 100, 10, 250  # windows at most, windows of a short stream, i
 
 @metric(
     "stream-accuracy",
+    title="accuracy",
     formula="mean over images of [prediction = label]",
     better="higher",
     unit="share",
@@ -30,6 +31,7 @@ def accuracy(correct: ArrayLike) -> Any:
 
 @metric(
     "batch-accuracy",
+    title="accuracy by batches",
     formula="mean over batches of the share of right answers in a batch; a small last batch counts as a whole one",
     better="higher",
     unit="share",

@@ -18,6 +18,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
 
 @metric(
     "fix-id",
+    title="training periods (ID)",
     formula="ID = sum_t n_t A_t / sum_t n_t over the held-out parts of the periods trained on",
     better="higher",
     unit="share",
@@ -36,6 +37,7 @@ def identity(accuracy: ArrayLike, n: ArrayLike) -> Any:
 
 @metric(
     "fix-ood",
+    title="later periods (OOD)",
     formula="OOD = mean over later periods of A_tau, each period counted once",
     better="higher",
     unit="share",
@@ -50,6 +52,7 @@ def later_mean(accuracy: ArrayLike) -> Any:
 
 @metric(
     "fix-worst",
+    title="worst later period",
     formula="worst = min over later periods of A_tau",
     better="higher",
     unit="share",

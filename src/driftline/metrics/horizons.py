@@ -42,6 +42,7 @@ WORLDS = 200  # worlds without drift that a false-alarm rate is taken over
 
 @metric(
     "sh",
+    title="periods valid (SH)",
     formula="SH(t) = max{h >= 0 : A[t,t+k] >= delta A[t+k,t+k] - allowance * its standard error for k = 1..h}",
     better="higher",
     unit="steps",
@@ -88,6 +89,7 @@ def stability_horizon(
 
 @metric(
     "dh",
+    title="periods to drift (DH)",
     formula="DH(t) = min{h : S_h > threshold}, else horizon + 1; S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon "
     "- allowance * its standard error)",
     better="higher",

@@ -94,6 +94,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
 
 @metric(
     "overall",
+    title="accuracy",
     formula="mean over samples of [prediction = label]",
     better="higher",
     unit="share",
@@ -108,6 +109,7 @@ def overall(correct: ArrayLike) -> Any:
 
 @metric(
     "mean-class",
+    title="mean of classes",
     formula="mean over classes of (right answers / samples of the class)",
     better="higher",
     unit="share",
@@ -157,6 +159,7 @@ def cross_sections(
 
 @metric(
     "rolling",
+    title="rolling accuracy",
     formula="mean of [prediction = label] over consecutive whole windows; samples after the last one are left out",
     better="higher",
     unit="share",
@@ -204,6 +207,7 @@ def k_plus_one(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLike) -> flo
 
 @metric(
     "k+1",
+    title="counting 'unseen' (k+1)",
     formula="max over thresholds of the mean of [answer = label], where the answer is 'unseen' if the score is as high "
     "as the threshold, and right if the sample is unseen; an oracle's choice",
     better="higher",
@@ -254,6 +258,7 @@ for _name in SECTIONS:
     _kind, _size = _name.split("-")
     metric(
         _name,
+        title=f"{'new' if _kind == 'novel' else 'known'} classes, {'many' if _size == 'head' else 'few'} samples",
         formula=f"mean over {_kind} classes with {'more than' if _size == 'head' else 'at most'} `head` samples of "
         "(right answers / samples of the class); NaN if there are none",
         better="higher",

@@ -139,6 +139,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
 
 @metric(
     "efr",
+    title="errors fixed (EFR)",
     formula="EFR(t) = Acc(f_{t+delay}, E_t), E_t the errors of f_{t-1} in Q_t; NaN if there are none",
     better="higher",
     unit="share",
@@ -186,6 +187,7 @@ def satisfaction(right: ArrayLike, asked: ArrayLike, counting: str = "inclusive"
 
 @metric(
     "oec",
+    title="overall (OEC)",
     formula="OEC(t) = mean of UKR(t), OKR(t), CSR(t), KG(t); mean OEC = mean of their four means",
     better="higher",
     unit="share",
@@ -199,16 +201,24 @@ def overall(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayLike) -> Ov
     return Overall(np.mean([curve.values for curve in four], axis=0), np.mean([curve.mean for curve in four], axis=0))
 
 
-def _register(name: str, formula: str, compute: Callable[..., Curve]) -> None:
-    keep = metric(name, formula=formula, better="higher", unit="share", paper=CMR, example=_example, within=(0, 1))
-    keep(compute)
+def _register(name: str, title: str, formula: str, compute: Callable[..., Curve]) -> None:
+    settings: dict[str, Any] = {"better": "higher", "unit": "share", "within": (0, 1)}
+    metric(name, title=title, formula=formula, paper=CMR, example=_example, **settings)(compute)
 
 
-for _name, _set in (("ukr", "held-out upstream data"), ("okr", "a sample of Q_1 .. Q_{t-1}"), ("kg", "H")):
-    _register(_name, f"{_name.upper()}(t) = Acc(f_t, {_set})", retention)
-    _register(f"{_name}-before", f"{_name.upper()}(t) = Acc(f_{{t-1}}, {_set})", partial(retention, indexing="before"))
-_register("csr", "CSR(t) = 1 - |E_1 .. E_t| / |Q_1 .. Q_t|", satisfaction)
-_register("csr-strict", "CSR(t) = 1 - |E_1 .. E_{t-1}| / |Q_1 .. Q_{t-1}|", partial(satisfaction, counting="strict"))
+_before, _strict = partial(retention, indexing="before"), partial(satisfaction, counting="strict")
+for _name, _title, _set in (
+    ("ukr", "upstream kept", "held-out upstream data"),
+    ("okr", "queries kept", "a sample of Q_1 .. Q_{t-1}"),
+    ("kg", "unseen queries", "H"),
+):
+    _short = _name.upper()
+    _register(_name, f"{_title} ({_short})", f"{_short}(t) = Acc(f_t, {_set})", retention)
+    _title = f"{_title}, before learning ({_short})"
+    _register(f"{_name}-before", _title, f"{_short}(t) = Acc(f_{{t-1}}, {_set})", _before)
+_register("csr", "right so far (CSR)", "CSR(t) = 1 - |E_1 .. E_t| / |Q_1 .. Q_t|", satisfaction)
+_title = "right so far, before learning (CSR)"
+_register("csr-strict", _title, "CSR(t) = 1 - |E_1 .. E_{t-1}| / |Q_1 .. Q_{t-1}|", _strict)
 
 
 def differences(predictions: Mapping[str, Rows], first: int, last: int) -> np.ndarray:

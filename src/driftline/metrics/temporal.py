@@ -81,6 +81,7 @@ def accuracy(A: ArrayLike) -> np.ndarray:
 
 @metric(
     "tas",
+    title="relative to fresh (TAS)",
     formula="TAS(t) = min(1, mean_k A[t,t+k] / mean_k A[t+k,t+k])",
     better="higher",
     unit="share",
@@ -122,6 +123,7 @@ def adaptation_score(
 
 @metric(
     "id",
+    title="accuracy now (ID)",
     formula="ID(t) = A[t,t]",
     better="higher",
     unit="share",
@@ -140,6 +142,7 @@ def in_distribution(A: ArrayLike) -> PerStep:
 
 @metric(
     "ood",
+    title="accuracy later (OOD)",
     formula="OOD(t) = mean_k A[t,t+k]",
     better="higher",
     unit="share",

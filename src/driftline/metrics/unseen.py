@@ -230,8 +230,16 @@ VARIANTS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
 )
 
 
+TITLES = {
+    "unseen-auroc-mdt": "noticing the new (AUROC)",
+    "matched-auroc-mdt": "noticing, times matched (AUROC)",
+    "clock-auroc": "noticing by the clock (AUROC)",
+}
+
+
 def _register(name: str, formula: str, compute: Callable[..., Any], example: Callable[..., dict[str, Any]]) -> None:
-    metric(name, formula=formula, better="higher", unit="share", paper=NED, example=example)(compute)
+    title = TITLES.get(name, "")
+    metric(name, title=title, formula=formula, better="higher", unit="share", paper=NED, example=example)(compute)
 
 
 def _flags(rng: np.random.Generator) -> dict[str, Any]:

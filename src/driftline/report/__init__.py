@@ -1,0 +1,1 @@
+"""Reports of finished runs: analysis, tables, figures, the HTML page, and the live view."""

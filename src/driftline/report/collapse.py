@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from driftline.report.charts import colour
+from driftline.report.figures.palette import color
 
 PANELS = {"accuracy": "accuracy", "entropy": "entropy in nats", "scales": "length of the scales"}
 
@@ -15,7 +15,7 @@ PANELS = {"accuracy": "accuracy", "entropy": "entropy in nats", "scales": "lengt
 def collapse_chart(frame: pd.DataFrame) -> Any:
     """Three panels beside each other, a line per condition."""
     conditions = [int(condition) for condition in frame["condition"].unique()]
-    colours = alt.Scale(domain=conditions, range=[colour(k) for k in range(len(conditions))])
+    colours = alt.Scale(domain=conditions, range=[color(k) for k in range(len(conditions))])
     base = alt.Chart(frame, width=220, height=180).mark_line(strokeWidth=2)
     panels = [
         base.encode(

@@ -114,6 +114,8 @@ def enqueue(queue: Tensor, keys: Tensor, size: int) -> Tensor:
 class Momentum:
     """Momentum contrast: a network is queried, a slow copy of it gives the keys, and a queue remembers earlier keys."""
 
+    transient = frozenset({"_fast", "_momentum", "_size", "_temperature"})
+
     def __init__(self, model: nn.Module, seed: Seed, *, momentum: float, size: int, temperature: float) -> None:
         self.projector = projection(last_linear(model).in_features, seed)
         self._fast = nn.ModuleList([model, self.projector])

@@ -28,6 +28,8 @@ class Reservoir:
     (2, 3, dtype('uint8'))
     """
 
+    transient = frozenset({"_capacity"})
+
     def __init__(self, capacity: int, seed: Seed) -> None:
         self._capacity = capacity
         self.x: Any = None

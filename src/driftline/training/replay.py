@@ -51,6 +51,8 @@ class Memory:
     (['who ?', 'where ?', 'when ?'], ['Bob', 'Rome', 'now'])
     """
 
+    transient = frozenset({"_places"})
+
     def __init__(self) -> None:
         self.x: Any = None
         self.y: Any = None

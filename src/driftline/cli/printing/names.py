@@ -1,0 +1,20 @@
+"""The names of registered things; apart from the other printing, which loads pandas."""
+
+from __future__ import annotations
+
+from driftline import registry
+from driftline.cli.terminal import echo
+from driftline.errors import unknown
+
+KINDS = {"penalties" if kind == "penalty" else f"{kind}s": kind for kind in registry.KINDS}
+
+
+def names(kinds: str) -> None:
+    """Print all registered things of a kind, each with the first line of its description."""
+    if kinds not in KINDS:
+        raise unknown("list", kinds, [*KINDS, "runs"])
+    kind = KINDS[kinds]
+    known = registry.names(kind)
+    width = max(map(len, known), default=0)
+    for name in known:
+        echo(f"{name:<{width}}  {registry.summary(kind, name)}")

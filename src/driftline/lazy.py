@@ -1,0 +1,22 @@
+"""Public names that are imported on first use, so that importing a package stays fast."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def exports(package: str, table: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for a package whose public names come from `module:name`."""
+
+    def get(name: str) -> Any:
+        if name not in table:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        module, _, attribute = table[name].partition(":")
+        return getattr(importlib.import_module(module), attribute)
+
+    def listed() -> list[str]:
+        return sorted({*vars(importlib.import_module(package)), *table})
+
+    return get, listed

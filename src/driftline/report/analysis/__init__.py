@@ -1,0 +1,1 @@
+"""Numbers of finished runs: groups, means, intervals, comparisons, curves. No charts, no HTML."""

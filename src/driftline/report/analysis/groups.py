@@ -1,0 +1,214 @@
+"""Groups of comparable runs: same benchmark, data, model, options and rules of revealing labels."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from driftline.jobs import hash_of
+from driftline.record import Record, Run
+from driftline.report.analysis.highlights import BY_ORACLE
+from driftline.report.analysis.versions import superseded
+
+HEAD = ("benchmark", "data", "model")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ only in method and seed."""
+
+    title: str
+    runs: tuple[Run, ...]
+    labels: Mapping[str, str]
+    """Display name of the method, by run key."""
+    older: Mapping[str, str] = field(default_factory=dict)
+    """User files of which other runs used a newer version: short hash and date of the version used here."""
+
+    @property
+    def card(self) -> dict[str, Any]:
+        """The card of the first run; its protocol holds for all runs."""
+        return self.runs[0].card
+
+    @property
+    def benchmark(self) -> str:
+        return str(self.card["run"]["benchmark"])
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the benchmark."""
+        options: dict[str, Any] = self.card["run"]["options"]
+        return options
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.labels.values())))
+
+    @cached_property
+    def roles(self) -> dict[str, str]:
+        """`Learner.role` of each method."""
+        return {method: self.runs_of(method)[0].card.get("role", "method") for method in self.methods}
+
+    @cached_property
+    def ranked(self) -> frozenset[str]:
+        """The methods that know no more than the others: no upper bounds, no settings selected on the test streams."""
+        return frozenset(m for m in self.methods if self.roles[m] != "upper-bound" and m not in self.by_oracle)
+
+    @cached_property
+    def baseline(self) -> str | None:
+        """The method that gains are measured over: of several baselines, the one that needs the fewest labels."""
+        found = [method for method, role in self.roles.items() if role == "baseline"]
+        return min(found, key=self._labels_needed, default=None)
+
+    def _labels_needed(self, method: str) -> int:
+        needs = self.runs_of(method)[0].card["protocol"].get("least_the_method_needs", "labels")
+        return ("inputs", "errors", "labels").index(needs)
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """All scores, with columns for method and seed."""
+        scores = Record(self.runs).scores
+        return scores.assign(method=scores["run"].map(dict(self.labels)))
+
+    @cached_property
+    def by_oracle(self) -> tuple[str, ...]:
+        """Methods whose settings were selected on the test streams."""
+        return tuple(sorted({self.labels[run.key] for run in self.runs if _by_oracle(run.card)}))
+
+    @property
+    def notes(self) -> list[str]:
+        """Caveats that apply to all numbers of the group."""
+        return []
+
+    def runs_of(self, method: str) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if self.labels[run.key] == method)
+
+
+def groups(record: Record) -> tuple[Group, ...]:
+    """Return the runs of a record in groups, sorted by title.
+
+    A run given twice counts once. Runs that used an older version of a user's file form groups of their own.
+    """
+    members: dict[Hashable, list[Run]] = defaultdict(list)
+    runs = {run.key: run for run in record.runs}.values()
+    older = older_versions(runs)
+    for run in runs:
+        members[_hashable(_comparison_key(run.card, older.get(run.key)))].append(run)
+    keys = [_comparison_key(group[0].card, older.get(group[0].key)) for group in members.values()]
+    made = [
+        Group(
+            _title(key, keys),
+            tuple(sorted(runs, key=lambda run: (run.method, run.seed))),
+            _labels(runs),
+            older.get(runs[0].key, {}),
+        )
+        for key, runs in zip(keys, members.values(), strict=True)
+    ]
+    return tuple(sorted(made, key=lambda group: group.title))
+
+
+def newest(record: Record) -> list[Group]:
+    """Return the groups without those of older versions of a user's file."""
+    return [group for group in groups(record) if not group.older]
+
+
+def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
+    """Return by run key the user files of which a comparable run used a newer version, with the version used."""
+    return superseded(runs, lambda card: _hashable(_comparison_key(card)))
+
+
+def _comparison_key(card: Mapping[str, Any], older: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return what two comparable runs share, flat, by the names of a spec."""
+    run = card["run"]
+    parts = {
+        "data": run["data"]["settings"],
+        "model": run["model"]["settings"],
+        run["benchmark"]: run["options"],
+        "reveal": run["reveal"],
+    }
+    return {
+        "benchmark": run["benchmark"],
+        "data": run["data"]["name"],
+        "model": run["model"]["name"],
+        **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
+        "fingerprint": card["data"]["fingerprint"],
+        "driftline": card["code"]["driftline"],
+        **{f"older {name}": version for name, version in (older or {}).items()},
+    }
+
+
+def group_ignoring(found: Iterable[Group], ignored: Iterable[str]) -> list[tuple[str, list[Group]]]:
+    """Return sets of groups that differ only in the `ignored` settings, each with the settings that identify it.
+
+    `model` ignores the name of the model, `data.` every setting that starts with it.
+    """
+    sets: dict[Hashable, list[Group]] = defaultdict(list)
+    fixed: dict[Hashable, dict[str, Any]] = {}
+    ignored = tuple(ignored)
+    for group in found:
+        setting = {
+            key: value
+            for key, value in _comparison_key(group.card, group.older).items()
+            if key not in ignored and not any(key.startswith(name) for name in ignored if name.endswith("."))
+        }
+        fixed[_hashable(setting)] = setting
+        sets[_hashable(setting)].append(group)
+    differing = _differing(fixed.values())
+    texts = {name: " · ".join(f"{key}={setting.get(key)}" for key in differing) for name, setting in fixed.items()}
+    return sorted(((texts[name], members) for name, members in sets.items()), key=lambda pair: pair[0])
+
+
+def _title(key: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
+    """Return benchmark, data, model and sequence of shifts, and the settings that differ from similar groups."""
+    shifts = f"{key['benchmark']}.shifts"
+    head = [*HEAD, *([shifts] if shifts in key else [])]
+    alike = [other for other in others if all(other.get(name) == key[name] for name in head)]
+    differing = _differing(alike)
+    if any(name.startswith("data.") for name in differing):
+        differing = [name for name in differing if name != "fingerprint"]  # it differs because the settings do
+    settings = [f"{name}={key[name]}" for name in differing if name in key]
+    return " · ".join([*(str(key[name]) for name in head), *settings])
+
+
+def _labels(runs: Iterable[Run]) -> dict[str, str]:
+    """Return the display name of each run's method, with the settings that differ where two methods share a name."""
+    named: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for run in runs:
+        label = f"{run.method}{BY_ORACLE if _by_oracle(run.card) else ''}"
+        named[label][run.key] = {**run.card["run"]["method"]["settings"], "selection": _selection(run.card)}
+    labels = {}
+    for label, settings in named.items():
+        differing = _differing(settings.values())
+        for key, values in settings.items():
+            text = ", ".join(f"{name}={values.get(name)}" for name in differing)
+            labels[key] = f"{label} [{text}]" if text else label
+    return labels
+
+
+def _by_oracle(card: Mapping[str, Any]) -> bool:
+    search = card["run"].get("contest")
+    return search is not None and search["rule"] == "oracle"
+
+
+def _selection(card: Mapping[str, Any]) -> str:
+    """Return how settings were selected; a short hash distinguishes searches of the same size."""
+    search = card["run"].get("contest")
+    if search is None:
+        return "none"
+    return f"best of {len(search['points'])} by {search['rule']} ({hash_of(search)[:4]})"
+
+
+def _differing(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the keys whose values are not the same in all mappings, in order of appearance."""
+    mappings = list(mappings)
+    keys = dict.fromkeys(key for mapping in mappings for key in mapping)
+    return [key for key in keys if len({_hashable(mapping.get(key)) for mapping in mappings}) > 1]
+
+
+def _hashable(content: Any) -> Hashable:
+    return json.dumps(content, sort_keys=True)

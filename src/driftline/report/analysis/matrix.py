@@ -1,0 +1,208 @@
+"""Methods by benchmarks: the primary metric of each benchmark for each method, or the reason why it is missing.
+
+The cells come from the file that `driftline run matrix` writes next to the runs, the numbers from the runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline import registry
+from driftline.checksums import read_checked
+from driftline.engine.matrix import FOLDER
+from driftline.errors import Damaged, UserError
+from driftline.metrics.comparisons import Difference, average_ranks, paired
+from driftline.record import Record, Run, log
+from driftline.report.analysis.aggregate import paired_differences
+from driftline.report.analysis.groups import Group
+from driftline.report.analysis.pareto import primary_column
+from driftline.report.analysis.ranking import rank
+from driftline.report.analysis.result_table import Column, ResultTable, Score, scores_by_seed, tabulate
+
+MAX_SHADE = 45  # percent of color behind the largest gain of a column: numbers must stay legible
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """A method in a benchmark."""
+
+    label: str
+    """The method with its settings in this benchmark."""
+    uses: str
+    reason: str
+    score: Score | None = None
+    rank: float | None = None
+    gain: Difference | None = None
+    """Paired by seed with the baseline; None for the baseline itself."""
+    shade: int = 0
+    """Color of the cell by its gain, from -45 to 45 percent."""
+
+    @property
+    def short_reason(self) -> str:
+        """The first sentence of the reason."""
+        return self.reason.partition(". ")[0]
+
+
+@dataclass(frozen=True)
+class MatrixColumn:
+    """A benchmark of the matrix."""
+
+    benchmark: str
+    question: str
+    reveals: str
+    metric: Column | None = None
+    setting: str = ""
+    baseline: str = ""
+    """The method that gains are relative to."""
+
+
+@dataclass(frozen=True)
+class MatrixView:
+    """A matrix of methods and benchmarks; `cells` are by method and benchmark."""
+
+    columns: tuple[MatrixColumn, ...]
+    methods: tuple[str, ...]
+    seeds: int
+    cells: Mapping[tuple[str, str], MatrixCell]
+    ranks: Mapping[str, float]
+    """Mean rank of each method that has a score in every column with two methods or more."""
+
+    def row(self, method: str) -> list[tuple[MatrixColumn, MatrixCell]]:
+        return [(column, self.cells[method, column.benchmark]) for column in self.columns]
+
+    @cached_property
+    def reasons(self) -> list[str]:
+        """The reasons for missing scores, each once, in reading order."""
+        cells = (cell for method in self.methods for _, cell in self.row(method))
+        return list(dict.fromkeys(cell.short_reason for cell in cells if cell.short_reason))
+
+    @property
+    def title(self) -> str:
+        return f"{len(self.methods)} methods in {len(self.columns)} benchmarks"
+
+
+def views(record: Record) -> list[MatrixView]:
+    """Return every matrix that the runs of a record belong to."""
+    runs = {run.key: run for run in record.runs}
+    folders = dict.fromkeys(run.folder.parent.parent / FOLDER for run in record.runs)
+    contents = _contents(path for folder in folders for path in sorted(folder.glob("*.json")))
+    return [view(content, runs) for content in contents if any(runs.keys() & cell["keys"] for cell in content["cells"])]
+
+
+def require_views(record: Record) -> list[MatrixView]:
+    """Return every matrix of a record, or raise an error if there is none."""
+    found = views(record)
+    if not found:
+        raise UserError(
+            "no matrix among these runs: make one with `driftline run matrix --methods frozen,tent,ewc,ncm`"
+        )
+    return found
+
+
+def _contents(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    for path in paths:
+        try:
+            yield read_checked(path)
+        except Damaged as damage:
+            log.warning(f"note: a matrix is left out. {damage}")
+
+
+def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> MatrixView:
+    """Return a matrix from the content of its file and the runs that exist."""
+    columns, placed, scores, better = [], {}, {}, {}
+    for described in content["benchmarks"]:
+        benchmark = described["name"]
+        cells = [cell for cell in content["cells"] if cell["benchmark"] == benchmark]
+        column = MatrixColumn(benchmark, registry.get("benchmark", benchmark).question, described["reveals"])
+        table = _table(benchmark, cells, runs)
+        if table:
+            column = _column(column, table)
+            known = scores_by_seed(table.group.scores, column.metric) if column.metric else {}
+            ranked = table.group.ranked
+            scores[benchmark] = {method: dict(values) for method, values in known.items() if method in ranked}
+            better[benchmark] = column.metric.better if column.metric else "higher"
+        columns.append(column)
+        placed.update(_cells(column, cells, table, len(content["seeds"])))
+    methods = tuple(content["methods"])
+    return MatrixView(tuple(columns), methods, len(content["seeds"]), placed, mean_ranks(scores, better))
+
+
+def _table(benchmark: str, cells: Iterable[Mapping[str, Any]], runs: Mapping[str, Run]) -> ResultTable | None:
+    """Return the results of a column, with methods named as in the matrix."""
+    labels = {key: cell["method"] for cell in cells for key in cell["keys"] if key in runs}
+    if not labels:
+        return None
+    return tabulate(Group(benchmark, tuple(runs[key] for key in labels), labels))
+
+
+def _column(column: MatrixColumn, table: ResultTable) -> MatrixColumn:
+    run = table.group.card["run"]
+    baseline = table.group.baseline or ""
+    setting = f"{run['data']['name']}, {run['model']['name']}"
+    metric = primary_column(table) or next(iter(table.columns), None)
+    return replace(column, metric=metric, setting=setting, baseline=baseline)
+
+
+def _cells(
+    column: MatrixColumn, cells: Sequence[Mapping[str, Any]], table: ResultTable | None, seeds: int
+) -> dict[tuple[str, str], MatrixCell]:
+    scores = table.scores(column.metric) if table and column.metric else {}
+    found = {}
+    for cell in cells:
+        score = scores.get(cell["method"])
+        reason = cell["reason"] or ("" if score else "not finished, or without a score")
+        found[cell["method"], column.benchmark] = MatrixCell(cell["label"], cell["uses"], reason, score)
+    if table is None or column.metric is None:
+        return found
+    sign = 1 if column.metric.better == "higher" else -1
+    ranks, gains = _ranks(found, table.group, column.metric, seeds), _gains(table, column.metric, column.baseline)
+    largest = max((abs(gain.value) for gain in gains.values() if np.isfinite(gain.value)), default=0) or 1
+    return {
+        place: replace(
+            cell,
+            rank=ranks.get(place[0]),
+            gain=gains.get(place[0]),
+            shade=round(MAX_SHADE * sign * gains[place[0]].value / largest) if place[0] in gains else 0,
+        )
+        for place, cell in found.items()
+    }
+
+
+def _ranks(cells: Mapping[tuple[str, str], MatrixCell], group: Group, metric: Column, seeds: int) -> dict[str, float]:
+    """Return the ranks of means; a method that lacks a seed and the oracle, which sees more labels, are not ranked."""
+    values = {
+        method: cell.score.value
+        for (method, _), cell in cells.items()
+        if cell.score and cell.score.seeds == seeds and method in group.ranked
+    }
+    return dict(zip(values, average_ranks(list(values.values()), metric.better).tolist(), strict=True))
+
+
+def _gains(table: ResultTable, metric: Column, baseline: str) -> dict[str, Difference]:
+    """Return the difference of each method from the baseline, on common seeds."""
+    scores = scores_by_seed(table.group.scores, metric)
+    base = scores.get(baseline)
+    if not base:
+        return {}
+    gains = {m: paired(paired_differences(values, base)) for m, values in scores.items() if m != baseline}
+    return {method: gain for method, gain in gains.items() if np.isfinite(gain.value)}
+
+
+def mean_ranks(scores: Mapping[str, Mapping[str, Mapping[int, float]]], better: Mapping[str, str]) -> dict[str, float]:
+    """Return the mean rank over columns of each method that is in every column with two methods or more.
+
+    >>> column = {"a": {0: 0.9}, "b": {0: 0.8}, "c": {0: 0.7}}
+    >>> mean_ranks({"x": column, "y": {"a": {0: 0.5}, "b": {0: 0.6}}}, {"x": "higher", "y": "higher"})
+    {'a': 1.5, 'b': 1.5}
+    """
+    ranking = rank(scores)
+    if ranking is None:
+        return {}
+    ranks = ranking.ranks([better[title] for title in ranking.seeds])
+    return dict(zip(ranking.methods, ranks.mean(axis=0).tolist(), strict=True))

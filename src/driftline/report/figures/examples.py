@@ -1,0 +1,110 @@
+"""Figure `examples`: an image per class and step."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from driftline.errors import UserError
+from driftline.record import Record, Run
+from driftline.report.figures.axes import TEXT, Chart, independent_scales, names, panels
+from driftline.report.figures.base import Figure, Row, figure, to_table
+
+PICTURE = 56  # pixels in the chart
+MIN_HEIGHT = 64  # pixels of a PNG
+MAX_CLASSES = 20
+
+
+@figure("examples", benchmarks=("seq-to-final",))
+@dataclass(frozen=True)
+class Examples(Figure):
+    """An image per class and step, with its label at that step; the same originals where that is possible.
+
+    Where steps draw different samples, or are real periods, it is the first sample of each label. `picture` is a PNG as
+    a data URI.
+    """
+
+    def table(self, record: Record, data_dir: Path | None = None) -> pd.DataFrame:
+        rows: list[Row] = []
+        errors = []
+        for group in self.groups(record):
+            run = group.runs[0]
+            try:
+                rows += [{"panel": group.title, "seed": run.seed, **row} for row in _pictures(run, data_dir)]
+            except UserError as error:  # other groups may have images
+                errors.append(error)
+        if not rows:
+            raise errors[0]
+        return to_table(rows, [])
+
+    def chart(self, frame: pd.DataFrame) -> Chart:
+        x = alt.X("column:O", axis=None)
+        axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=260)
+        y = alt.Y("time:N", sort=names(frame, "time"), axis=axis)
+        down, across = (int(frame.groupby("panel")[name].nunique().max()) for name in ("time", "column"))
+        base = alt.Chart(width=(PICTURE + 8) * across, height=(PICTURE + 22) * down).encode(x=x, y=y)
+        pictures = base.mark_image(width=PICTURE, height=PICTURE, yOffset=-6, aria=False).encode(url="picture:N")
+        labels = base.mark_text(dy=PICTURE // 2 + 3, fontSize=9, color=TEXT, limit=PICTURE + 6).encode(text="label:N")
+        return independent_scales(panels(pictures + labels, frame, ["panel"]), "y")
+
+
+def _pictures(run: Run, data_dir: Path | None) -> Iterable[Row]:
+    from driftline.engine.stages import materials
+    from driftline.jobs import Job
+    from driftline.tasks import Classification
+
+    dataset, layout = materials(Job.model_validate({**run.card["run"], "label": run.method}), data_dir)
+    images, task = dataset.samples.x, dataset.task
+    if getattr(images, "ndim", 0) != 4 or not isinstance(task, Classification):
+        raise UserError(f"dataset '{dataset.name}' does not hold images of classes, so there are no examples to draw")
+    white = 1.0 if images.dtype.kind == "f" and images.max(initial=0) <= 1 else 255.0
+    for step, time, x, y, origin in _steps(dataset, layout.stream):
+        for k in range(len(y)):
+            place = {"step": step, "time": time, "column": int(origin[k]), "label": str(task.classes[y[k]])}
+            yield {**place, "picture": f"data:image/png;base64,{base64.b64encode(png(x[k], white)).decode()}"}
+
+
+def _steps(dataset: Any, stream: Any) -> Iterator[tuple[int, str, Any, np.ndarray, np.ndarray]]:
+    """Yield the number and name of each step, its images, their labels, and the columns they are placed in."""
+    from driftline.shifts import alter, relabel, white
+
+    carried = getattr(stream, "shifts", None)
+    if not carried or getattr(stream, "keeps_time", False) or any(s.changes == "draws" for s in carried[-1]):
+        for t in range(len(stream)):
+            samples = stream[t].samples[_first_of_each(stream[t].samples.y)]
+            yield t, stream[t].time, samples.x, samples.y, samples.y
+        return
+    rows = stream.rows[0].train
+    originals = dataset.samples[rows[_first_of_each(dataset.samples.y[rows])]]
+    for t, shifts in enumerate(carried):
+        noise = stream.seed.child("noise", t).numpy()
+        x = alter(shifts, originals.x, originals.y, noise, white(dataset.samples.x))
+        yield t, stream.names[t], x, relabel(shifts, originals.y, dataset.task.width), originals.y
+
+
+def _first_of_each(labels: np.ndarray) -> np.ndarray:
+    return np.unique(labels, return_index=True)[1][:MAX_CLASSES]
+
+
+def png(image: np.ndarray, white: float = 255.0) -> bytes:
+    """Return an image (height, width, 1 or 3 channels) as a PNG; small ones are enlarged pixel by pixel."""
+    pixels = np.rint(image * (255.0 / white)).clip(0, 255).astype(np.uint8)
+    times = max(1, -(-MIN_HEIGHT // len(pixels)))
+    pixels = pixels.repeat(times, axis=0).repeat(times, axis=1)
+    height, width, channels = pixels.shape
+    color_type = {1: 0, 3: 2}[channels]
+    lines = b"".join(b"\0" + line.tobytes() for line in pixels)
+    header = struct.pack(">IIBBBBB", width, height, 8, color_type, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))
+    )

@@ -1,0 +1,1 @@
+"""Progress of a running sweep, as text for `driftline watch`."""

@@ -1,0 +1,166 @@
+"""Charts of the page: Vega-Lite specs that name their data and take text colors from the page.
+
+The same chart is legible in light, in dark and on paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from driftline.report.analysis.pareto import CostPoint
+from driftline.report.analysis.result_table import Column
+from driftline.report.figures import heat_map
+from driftline.report.figures.axes import (
+    HEIGHT,
+    WIDTH,
+    curves_of_shares,
+    curves_over_images,
+    estimate_tooltips,
+    method_scale,
+    time_axis,
+)
+from driftline.report.figures.composition import stacked_bars
+from driftline.report.figures.disagreement import pair_matrix
+from driftline.report.figures.palette import SHAPES
+from driftline.report.figures.projection import scatter
+
+EMPTY = "rgba(128, 128, 128, 0.22)"  # not evaluated
+FRONT = "#8C8C8C"
+LOG_FROM = 20  # ratio of the largest to the smallest compute
+MAX_NAMES = 14  # more would overlap
+
+Spec = dict[str, Any]
+
+
+def accuracy_map(data: str, times: Sequence[str], domain: tuple[float, float]) -> Spec:
+    """Return the heat map of A(t, tau), with one scale for all methods of a group."""
+    return page_style(heat_map.accuracy_map(_named(data), times, domain), fill=EMPTY)
+
+
+def transfer_map(data: str, times: Sequence[str], lowest: float, delta: float) -> Spec:
+    """Return the heat map of g(t, tau)."""
+    return page_style(heat_map.transfer_map(_named(data), times, lowest, delta), fill=EMPTY)
+
+
+def lines(
+    data: str, times: Sequence[str], methods: Sequence[str], name: str, span: tuple[float, float], unit: str = "t"
+) -> Spec:
+    """Return curves of a share over time."""
+    return page_style(curves_of_shares(_named(data), times, methods, name, span, unit=unit))
+
+
+def lines_over_images(data: str, methods: Sequence[str], name: str, span: tuple[float, float]) -> Spec:
+    """Return curves over the number of images seen."""
+    return page_style(curves_over_images(_named(data), methods, name, span, legend=None))
+
+
+def stacked(data: str, times: Sequence[str], clusters: Sequence[str]) -> Spec:
+    """Return the number of queries by step and cluster."""
+    return page_style(stacked_bars(_named(data), times, clusters))
+
+
+def pairs(data: str, methods: Sequence[str], values: Sequence[float]) -> Spec:
+    """Return how often methods answer differently."""
+    return page_style(pair_matrix(_named(data), methods, values, "different answers"))
+
+
+def projection(data: str, stretches: Sequence[str], classes: Sequence[str]) -> Spec:
+    """Return features in two dimensions, a panel per stretch of time."""
+    return page_style(scatter(_named(data), stretches, classes))
+
+
+def dots(data: str, methods: Sequence[str], order: Sequence[str], name: str, references: Sequence[str]) -> Spec:
+    """Return one number per method with its interval, and a dashed line at each of the `references`."""
+    color = alt.Color("method:N", scale=method_scale(methods), legend=None)
+    base = alt.Chart(_named(data), width=WIDTH, height=alt.Step(20)).encode(
+        color=color, tooltip=[alt.Tooltip("method:N"), *estimate_tooltips(name)]
+    )
+    x = alt.X("value:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title=name, format=".0%", tickCount=6))
+    reference = base.transform_filter(alt.FieldOneOfPredicate(field="method", oneOf=list(references)))
+    rows = base.encode(
+        y=alt.Y("method:N", sort=list(reversed(order)), axis=alt.Axis(title=None, labelLimit=260, ticks=False))
+    )
+    layers = (
+        [reference.mark_rule(strokeDash=[4, 3], strokeWidth=1.2).encode(x=x)] if set(references) & set(order) else []
+    )
+    layers += [
+        rows.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q"),
+        rows.mark_point(filled=True, size=70, opacity=1).encode(x=x),
+    ]
+    return page_style(alt.layer(*layers).properties(description=f"{name} by method"))
+
+
+def bars(data: str, times: Sequence[str], unit: str = "period") -> Spec:
+    """Return the number of training and held-out samples per period or step."""
+    parts = alt.Scale(domain=["shown", "held out"], range=["#7A8CA3", "#C9A227"])
+    chart = (
+        alt.Chart(_named(data), width=WIDTH, height=HEIGHT)
+        .mark_bar()
+        .encode(
+            x=alt.X("time:N", scale=alt.Scale(domain=list(times)), axis=time_axis(times, unit)),
+            y=alt.Y("count:Q", axis=alt.Axis(title="samples", tickCount=5)),
+            color=alt.Color("part:N", scale=parts, legend=alt.Legend(title=None, orient="top")),
+            tooltip=[alt.Tooltip("time:N", title=unit), "part:N", alt.Tooltip("count:Q", title="samples")],
+        )
+    )
+    return page_style(chart.properties(description=f"Samples per {unit}"))
+
+
+def pareto(data: str, methods: Sequence[str], points: Sequence[CostPoint], column: Column) -> Spec:
+    """Return a mark per method with its interval, its name where there is room, and the Pareto front as steps."""
+    axis = alt.Axis(title=column.name, tickCount=5, format=".0%" if column.share else "~g")
+    y = alt.Y("value:Q", scale=alt.Scale(zero=False, padding=8), axis=axis)
+    placed = alt.Chart(_named(data), width=WIDTH, height=HEIGHT * 5 // 4).encode(
+        x=_cost([point.gmac for point in points])
+    )
+    base = placed.encode(color=alt.Color("method:N", scale=method_scale(methods), legend=None))
+    shape = alt.Shape("method:N", scale=method_scale(methods, lambda index: SHAPES[0]), legend=None)
+    layers = [
+        placed.transform_filter("datum.frontier === 'yes'")
+        .mark_line(color=FRONT, strokeWidth=1.5, interpolate="step-after")
+        .encode(y=y, order=alt.Order("gmac:Q")),
+        base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        base.mark_point(filled=True, size=90, opacity=1).encode(y=y, shape=shape, tooltip=_cost_tooltips(column)),
+    ]
+    if len(points) <= MAX_NAMES:
+        text = base.mark_text(align="left", dx=8, dy=-7, fontSize=11, limit=150)
+        layers.append(text.encode(y=y, text=alt.Text("method:N")))
+    title = f"Compute and {column.name} by method, with the frontier"
+    return page_style(alt.layer(*layers).properties(description=title))
+
+
+def _cost(costs: Sequence[float]) -> alt.X:
+    """Return the axis of compute, logarithmic where methods are far apart."""
+    wide = min(costs) > 0 and max(costs) > LOG_FROM * min(costs)
+    scale = alt.Scale(type="log", nice=False, padding=20) if wide else alt.Scale(zero=False, nice=False, padding=20)
+    axis = alt.Axis(title="GMAC per run", tickCount=5, format=",.3~r", labelOverlap=True)
+    return alt.X("gmac:Q", scale=scale, axis=axis)
+
+
+def _cost_tooltips(column: Column) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("method:N"),
+        alt.Tooltip("gmac:Q", title="GMAC per run", format=",.4~r"),
+        *estimate_tooltips(column.name, share=column.share),
+        alt.Tooltip("frontier:N", title="on the frontier"),
+    ]
+
+
+def _named(data: str) -> alt.NamedData:
+    return alt.NamedData(name=data)
+
+
+def page_style(chart: alt.TopLevelMixin, fill: str = "transparent") -> Spec:
+    """Return a chart in the style of the page."""
+    text = {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 11, "titleFontSize": 11}
+    themed = chart.configure(background="transparent", font="system-ui, sans-serif")
+    themed = themed.configure_axis(
+        **text, titleFontWeight="normal", domainColor=EMPTY, gridColor=EMPTY, tickColor=EMPTY
+    )
+    themed = themed.configure_legend(**text, titleFontWeight="normal").configure_view(stroke=None, fill=fill)
+    spec: Spec = themed.to_dict(validate=False)  # validation takes longer than everything else
+    spec.pop("$schema", None)
+    return spec

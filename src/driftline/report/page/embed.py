@@ -1,0 +1,134 @@
+"""What a page contains besides text: charts and their data, the library that draws them, and the templates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from driftline.report import format
+from driftline.report.analysis.curves import DIGITS, Series
+from driftline.report.figures.palette import Style, apply_styles, make_interactive, unit_specs
+from driftline.report.page.alt_text import describe
+
+UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+SCALE = 10**DIGITS
+FORMATS = ("value", "interval", "amount", "false_alarm", "points", "images")
+
+
+@dataclass(frozen=True)
+class PlacedChart:
+    """A chart of the page, by the id of its element."""
+
+    id: str
+    title: str
+
+
+class PageCharts:
+    """The charts of a page and their data; a method has the same style in all charts."""
+
+    def __init__(self, styles: Mapping[str, Style] | None = None) -> None:
+        self.styles = styles or {}
+        self.series: dict[str, Series] = {}
+        self.specs: dict[str, dict[str, Any]] = {}
+
+    def add_data(self, rows: Series) -> str:
+        """Add data; return the name that charts use."""
+        name = f"data{len(self.series)}"
+        self.series[name] = rows
+        return name
+
+    def add_chart(self, title: str, spec: dict[str, Any]) -> PlacedChart:
+        """Add a chart, with its alt text, styles and interaction."""
+        name = f"chart{len(self.specs)}"
+        numbers = [describe(self.series[data]) for data in data_names(spec)]
+        spec["description"] = " ".join([f"{spec.get('description', title)}.", *numbers]).strip()
+        apply_styles(spec, self.styles)
+        make_interactive(spec)
+        self.specs[name] = spec
+        return PlacedChart(name, title)
+
+    def content(self) -> str:
+        """Return all charts and data as JSON for a script element."""
+        data = {name: compress_columns(series) for name, series in self.series.items()}
+        configs: dict[str, int] = {}  # shared by many charts
+        charts = {
+            name: {**spec, "config": configs.setdefault(json.dumps(spec["config"]), len(configs))}
+            for name, spec in self.specs.items()
+        }
+        return safe_json({"data": data, "charts": charts, "styles": [json.loads(config) for config in configs]})
+
+
+def data_names(spec: dict[str, Any]) -> list[str]:
+    """Return the names of a chart's data, each once."""
+    parts = [spec.get("data"), *(unit.get("data") for unit in unit_specs(spec))]
+    return list(dict.fromkeys(part["name"] for part in parts if part))
+
+
+def compress_columns(series: Series) -> dict[str, Any]:
+    """Return rows by column: constants once, each text once, and shares as integers.
+
+    >>> compress_columns(Series(["method", "time", "seeds"], [["erm", "a", 3], ["erm", "b", 3]]))["columns"]
+    {'method': {'all': 'erm'}, 'time': {'words': ['a', 'b'], 'at': [0, 1]}, 'seeds': {'all': 3}}
+    """
+    columns = dict(zip(series.columns, map(list, zip(*series.rows, strict=True)), strict=False))
+    return {"rows": len(series.rows), "columns": {name: _compress(column) for name, column in columns.items()}}
+
+
+def _compress(column: list[Any]) -> Any:
+    if all(value == column[0] for value in column):
+        return {"all": column[0]}
+    if all(value is None or isinstance(value, float) for value in column):
+        return _integers(column)
+    if not all(isinstance(value, str) for value in column):
+        return column
+    words: dict[str, int] = {}
+    at = [words.setdefault(value, len(words)) for value in column]
+    return {"words": list(words), "at": at}
+
+
+def _integers(column: list[float | None]) -> Any:
+    """Return numbers as multiples of their last digit, if division restores them exactly."""
+    at = [None if value is None else round(value * SCALE) for value in column]
+    restored = [None if whole is None else whole / SCALE for whole in at]
+    return {"of": SCALE, "at": at} if restored == column else column
+
+
+def safe_json(content: Any) -> str:
+    """Return JSON that cannot end the script element it is in.
+
+    >>> safe_json({"method": "</script>"})
+    '{"method":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.translate(UNSAFE)
+
+
+def template(name: str = "page.html.j2", package: str = "driftline.report.page", folder: str = "templates") -> Any:
+    """Return a template of a package; it may extend those of the report."""
+    import jinja2
+
+    places = dict.fromkeys(((package, folder), ("driftline.report.page", "templates")))
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package, folder) for package, folder in places]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update({f"format_{name}": getattr(format, f"format_{name}") for name in FORMATS}, zip=zip)
+    return environment.get_template(name)
+
+
+@cache
+def bundle() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script that fetches nothing."""
+    import altair
+    import vl_convert
+
+    version = ".".join(altair.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+    known = version in vl_convert.get_vegalite_versions()
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", version if known else None)
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

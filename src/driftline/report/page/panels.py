@@ -1,0 +1,272 @@
+"""Panels of a section: each shows one aspect of a group of runs, or nothing if the runs do not have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.metrics import title
+from driftline.report.analysis import curves
+from driftline.report.analysis.composition import of_group
+from driftline.report.analysis.curves import Series, json_value
+from driftline.report.analysis.disagreement import disagreement, parse_step_ranges
+from driftline.report.analysis.estimates import FINAL
+from driftline.report.analysis.frozen_baseline import compare_with_frozen
+from driftline.report.analysis.groups import Group
+from driftline.report.analysis.internals import diagnostic_curves
+from driftline.report.analysis.pareto import cost_points, cost_series, primary_column
+from driftline.report.analysis.projection import project_features
+from driftline.report.analysis.result_table import ResultTable
+from driftline.report.analysis.selected_settings import HEADER, from_search
+from driftline.report.figures.axes import share_range, value_range
+from driftline.report.format import format_images, format_points
+from driftline.report.page import charts
+from driftline.report.page.embed import PageCharts, PlacedChart
+from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, text_columns, text_row
+
+CHOICES = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "epoch", "score")
+HOVER = "Hover over a mark for its value, interval, n and seeds."
+CURVE = ["method", "time", "value", "low", "high", "n", "seeds"]
+PAIR = ["method", "other", "value", "low", "high", "n", "seeds"]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A heading with charts, a table and a note."""
+
+    title: str
+    charts: tuple[PlacedChart, ...] = ()
+    charts_by_method: tuple[tuple[str, tuple[PlacedChart, ...]], ...] = ()
+    table: Table | None = None
+    sortable: bool = False
+    summary: str = ""
+    """If given, the table is collapsed below this text."""
+    note: str = ""
+    has_methods: bool = False
+    """Whether the charts distinguish methods, so that the legend applies to them."""
+
+
+def final_step(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show metrics with one value per run, with lines at the oracle and the baseline."""
+    placed = []
+    for column in results.columns:
+        rows = curves.final_values(results, column)
+        if column.metric == FINAL and rows.rows:
+            order = rows.values("method")
+            data, methods = page.add_data(rows), results.group.methods
+            references = tuple(method for method, role in results.group.roles.items() if role != "method")
+            spec = charts.dots(data, methods, order, column.name, references)
+            placed.append(page.add_chart(column.formula, spec))
+    note = f"Means over seeds with 95% intervals; the dashed lines are the oracle and the baseline. {HOVER}"
+    return Panel("At the final step", tuple(placed), note=note, has_methods=True) if placed else None
+
+
+def over_time(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show the headline metrics over time, and the data."""
+    group, headline = results.group, tuple((column.metric, column.stat) for column in results.columns)
+    placed = []
+    for metric, rows in curves.headline_curves(group, headline).items():
+        times, unit = curves.time_names(group), curves.time_unit(group)
+        spec = charts.lines(page.add_data(rows), times, group.methods, title(metric), share_range(rows), unit)
+        formula = next(column.formula for column in results.columns if column.metric == metric)
+        placed.append(page.add_chart(formula, spec))
+    data = (*_samples(group, page), *_composition(group, page))
+    if not placed:
+        return Panel("Data", data) if data else None
+    note = f"Lines are means over seeds, bands 95% intervals, clipped to 0 to 100%. {HOVER}"
+    return Panel("Over time", (*placed, *data), note=note, has_methods=True)
+
+
+def _samples(group: Group, page: PageCharts) -> list[PlacedChart]:
+    rows, unit = curves.sample_counts(group), "step" if "steps" in group.card["protocol"] else "period"
+    if not rows.rows:
+        return []
+    spec = charts.bars(page.add_data(rows), curves.time_names(group), unit)
+    return [page.add_chart(f"samples per {unit}", spec)]
+
+
+def _composition(group: Group, page: PageCharts) -> list[PlacedChart]:
+    found = of_group(group)
+    return [
+        page.add_chart(
+            f"{name} in {found.title}, by cluster", charts.stacked(page.add_data(rows), found.times, found.clusters)
+        )
+        for name, rows in found or ()
+        if found
+    ]
+
+
+def cost(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show the primary metric against compute."""
+    column = primary_column(results)
+    points = cost_points(results, column) if column else []
+    if not points or column is None:
+        return None
+    spec = charts.pareto(page.add_data(cost_series(points)), results.group.methods, points, column)
+    note = (
+        "Compute per run: multiply-accumulate operations of all forward and backward passes, excluding evaluation, "
+        "averaged over seeds. The line is the Pareto front. The oracle is excluded because it sees additional data."
+    )
+    return Panel("Cost", (page.add_chart(f"{column.name} against compute", spec),), note=note, has_methods=True)
+
+
+def against_frozen(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show the comparison of each method with the frozen model."""
+    found = compare_with_frozen(results.group)
+    if not found:
+        return None
+    columns = (
+        TableColumn("gain", "mean accuracy minus frozen"),
+        TableColumn("collapsed", "seeds with a negative gain"),
+        TableColumn("worse to the end", "seeds; since, median"),
+        TableColumn("largest drop", "in a window"),
+        TableColumn("adapted", "half of its largest gain after, median"),
+    )
+    rows = []
+    for one in found:
+        since = (format_images(one.worse_since),) if one.worse_to_the_end else ()
+        cells = (
+            TableCell(format_points(one.gain)),
+            TableCell(f"{one.collapsed} of {one.seeds}"),
+            TableCell(str(one.worse_to_the_end), lines=since),
+            TableCell(format_points(one.max_drop)),
+            TableCell(format_images(one.adapted_after)),
+        )
+        rows.append(TableRow(one.method, cells))
+    note = (
+        "Paired by seed on the same images, means over seeds with 95% t-intervals, which need two seeds. A window has "
+        f"{min(one.n for one in found)} images or more; the largest drop of many windows is partly chance."
+    )
+    title = "Comparison with the frozen model"
+    return Panel(title, table=Table(title, "method", columns, tuple(rows)), sortable=True, note=note)
+
+
+def internals(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show the diagnostics of methods over time."""
+    frame = diagnostic_curves(results.group)
+    if frame.empty:
+        return None
+    placed = []
+    for gauge, part in frame.groupby("gauge", sort=False):
+        data = page.add_data(Series.from_frame(part, CURVE))
+        spec = charts.lines_over_images(data, results.group.methods, str(gauge), value_range(part))
+        placed.append(page.add_chart(str(gauge), spec))
+    note = "Means over seeds with 95% t-intervals, for methods that report diagnostics."
+    return Panel("Diagnostics", tuple(placed), note=note, has_methods=True)
+
+
+def different_answers(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show how often methods answer the queries of a stream differently."""
+    group = results.group
+    if "composition" not in group.card["protocol"]:
+        return None
+    found = list(disagreement(group, parse_step_ranges(None, len(curves.time_names(group)))))
+    values, placed = [row["value"] for row in found], []
+    for steps in dict.fromkeys(row["steps"] for row in found):
+        rows = [[json_value(row[name]) for name in PAIR] for row in found if row["steps"] == steps]
+        spec = charts.pairs(page.add_data(Series(PAIR, rows)), group.methods, values)
+        placed.append(page.add_chart(steps, spec))
+    note = (
+        "Share of queries that two methods answer differently before they learn from them, in a range of steps; means "
+        "over seeds."
+    )
+    return Panel("Disagreement of methods", tuple(placed), note=note) if placed else None
+
+
+def searched_settings(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show the settings that a hyper-parameter search selected."""
+    rows = tuple(text_row(*one.cells) for one in from_search(results.group))
+    title = "Selected settings"
+    return Panel(title, table=Table(title, HEADER[0], text_columns(*HEADER[1:]), rows)) if rows else None
+
+
+def validation_choices(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show the fits that validation data selected; a card omits values that are 0."""
+    rows = [
+        text_row(method, str(seed), str(trials), *(format_choice(fit.get(name, 0)) for name in CHOICES))
+        for method, seed, trials, fit in curves.validation_choices(results.group)
+    ]
+    if not rows:
+        return None
+    details = {"trials": "in all phases", "train": "steps", "epoch": "kept", "score": "accuracy"}
+    names = {"train": "trained on", "weight_decay": "weight decay", "score": "validation"}
+    columns = tuple(TableColumn(names.get(one, one), details.get(one, "")) for one in ("seed", "trials", *CHOICES))
+    title = "Selection on validation data"
+    summary = f"{len(rows)} phases with their selected fits; all fits are in trials.parquet of each run"
+    return Panel(title, table=Table(title, "method", columns, tuple(rows)), summary=summary)
+
+
+def format_choice(value: Any) -> str:
+    """Return a setting as text.
+
+    >>> format_choice(0.0001), format_choice(0.58333), format_choice("fc")
+    ('0.0001', '0.5833', 'fc')
+    """
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def heat_maps(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show A(t, tau) of each method, and g(t, tau) where the benchmark has a delta."""
+    group = results.group
+    times, delta = curves.time_names(group), group.options.get("delta")
+    accuracy, transfer = curves.cells_by_method(group, "accuracy"), curves.cells_by_method(group, "ttr")
+    if not accuracy:
+        return None
+    first = charts.accuracy_map("", times, _range(accuracy))  # the maps of methods differ only in their data
+    second = charts.transfer_map("", times, _range(transfer)[0], delta) if delta is not None else {}
+    placed = []
+    for method in group.methods:
+        maps = []
+        if method in accuracy:
+            spec = {**first, "data": {"name": page.add_data(accuracy[method])}}
+            maps.append(page.add_chart("accuracy A(t, τ)", spec))
+        if method in transfer and second:
+            spec = {**second, "data": {"name": page.add_data(transfer[method])}}
+            maps.append(page.add_chart(f"transfer ratio g(t, τ), white at δ = {delta}", spec))
+        placed += [(method, tuple(maps))] if maps else []
+    note = f"Means over seeds; gray cells were not evaluated. {HOVER}"
+    return Panel("Trained at t, tested at τ", charts_by_method=tuple(placed), note=note, has_methods=True)
+
+
+def projections(results: ResultTable, page: PageCharts) -> Panel | None:
+    """Show the features of each method's network in two dimensions."""
+    group, placed = results.group, []
+    for method in group.methods:
+        rows, projection = project_features(group, method)
+        if rows.rows:
+            stretches, classes = (list(dict.fromkeys(rows.values(column))) for column in ("stretch", "class"))
+            spec = charts.projection(page.add_data(rows), stretches, sorted(classes))
+            seed = group.runs_of(method)[0].seed
+            title = f"{method}: {len(rows.rows)} held-out samples, {projection}, seed {seed}"
+            placed.append(page.add_chart(title, spec))
+    note = (
+        "Input of the last layer of each final network, in two dimensions. Where classes overlap, the data are hard to "
+        "separate."
+    )
+    return Panel("Features", tuple(placed), note=note) if placed else None
+
+
+def _range(by_method: dict[str, Series]) -> tuple[float, float]:
+    values = [value for rows in by_method.values() for value in rows.values("value")] or [0.0, 1.0]
+    low, high = min(values), max(values)
+    return (low, high) if low < high else (max(0.0, low - 0.05), low + 0.05)
+
+
+PANELS: tuple[Callable[[ResultTable, PageCharts], Panel | None], ...] = (
+    final_step,
+    over_time,
+    cost,
+    against_frozen,
+    internals,
+    different_answers,
+    searched_settings,
+    validation_choices,
+    heat_maps,
+    projections,
+)
+
+
+def panels(results: ResultTable, page: PageCharts) -> list[Panel]:
+    """Return the panels of a group of runs, in the order of the page."""
+    return [panel for show in PANELS if (panel := show(results, page))]

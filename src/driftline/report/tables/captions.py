@@ -1,0 +1,142 @@
+"""Captions and notes of result tables: the protocol, intervals, highlights and caveats."""
+
+from __future__ import annotations
+
+import math
+
+from driftline.engine.contests import rule_said
+from driftline.record import Run
+from driftline.report.analysis.published import full_scale
+from driftline.report.analysis.result_table import Column, ResultTable
+from driftline.report.analysis.trivial_baseline import trivial_notes
+from driftline.report.format import format_false_alarm
+
+T_INTERVAL = "95% t-interval over seeds"
+FALSE_ALARMS = (
+    "FA: false alarms, the share of models whose horizon would end within the data if nothing ever changed, with these "
+    "numbers of test examples."
+)
+
+
+def caption(table: ResultTable) -> str:
+    """Return one sentence from the protocol card: the runs, the data, and what is revealed to the methods."""
+    card, protocol = table.group.card, table.group.card["protocol"]
+    times = f"{len(protocol['periods'])} times, " if "periods" in protocol else ""
+    return (
+        f"{table.group.title} ({times}{card['data']['samples']} samples, {_answers(table)} test answers per run). "
+        f"{_revealed(table)}"
+    )
+
+
+def notes(table: ResultTable) -> list[str]:
+    """Return notes on intervals, highlights, selection of settings, and caveats."""
+    lines = [_intervals(table), _marks(table), *trivial_notes(table)]
+    lines += [*table.group.notes, *_selection(table), *_trials(table)]
+    lines += [FALSE_ALARMS] if any(format_false_alarm(cell.false_alarm) for cell in table.cells()) else []
+    if any(row.gmac is None for row in table.rows):
+        lines.append("GMAC –: not counted.")
+    if any(table.published.values()):
+        lines.append("Rows with a source are as printed in that paper, under its own protocol, data and compute.")
+        if not full_scale(table.group.card):
+            lines.append("Full scale: these runs have other sizes, another width or a smaller grid than the paper's.")
+    if len({run.card["code"]["sources"] for run in table.group.runs}) > 1:
+        lines.append("Caution: these runs were made by different states of the code (code.sources on their cards).")
+    return lines
+
+
+def _selection(table: ResultTable) -> list[str]:
+    """Return the rules by which settings were selected."""
+    searches = [search for run in table.group.runs if (search := run.card["run"].get("contest"))]
+    rules = dict.fromkeys(rule_said(search["rule"], search["metrics"]) for search in searches)
+    return [f"Settings were chosen before the runs ({rule}); the cards have the scores of all." for rule in rules]
+
+
+def _trials(table: ResultTable) -> list[str]:
+    """Return a sentence if methods that choose between fits of their own have different numbers of them."""
+    counts = {}
+    for method in table.group.methods:
+        cards = [run.card for run in table.group.runs_of(method) if not run.card["run"].get("contest")]
+        if tried := [card["protocol"]["trials"] for card in cards if card["protocol"].get("chosen")]:
+            counts[method] = max(tried)
+    if len(set(counts.values())) < 2:
+        return []
+    said = ", ".join(f"{method} {count}" for method, count in counts.items())
+    return [f"Trials per run, which are equal per phase and not per method: {said} (budget=method makes them equal)."]
+
+
+def formulas(table: ResultTable) -> list[tuple[str, str]]:
+    """Return each column with its direction, its formula and its settings."""
+    return [(f"{column.name} {column.arrow}", _formula(table, column)) for column in table.columns]
+
+
+def _formula(table: ResultTable, column: Column) -> str:
+    cells = [table.cell(row.method, column.metric, column.stat) for row in table.rows]
+    n = _range([cell.n for cell in cells if cell])
+    unit = next((cell.unit for cell in cells if cell), "times")
+    given = "".join(f", {key} = {value}" for key, value in column.settings.items())
+    return f"{column.stat} over {n} {unit} of {column.formula}{given}{_censored(table, column.metric)}"
+
+
+def _censored(table: ResultTable, metric: str) -> str:
+    """Return the number of values that are censored by the end of the data."""
+    scores = table.group.scores
+    each = scores[(scores["metric"] == metric) & (scores["stat"] == "each")]
+    cut = int(each["censored"].sum()) if "censored" in each else 0
+    return f"; {cut} of {len(each)} values are censored: the data ended first" if cut else ""
+
+
+def _intervals(table: ResultTable) -> str:
+    kinds = {cell.interval for cell in table.cells() if not math.isnan(cell.low)}
+    counts = "; ".join(f"{row.method} {row.seeds}" for row in table.rows)
+    same = {row.seeds for row in table.rows}
+    seeds = _seeds(same.pop()) if len(same) == 1 else f"seeds: {counts}"
+    which = [T_INTERVAL] if "seeds" in kinds else []
+    which += [f"95% interval over {kind} (one seed)" for kind in sorted(kinds - {"seeds"})]
+    cut = ", cut at the ends of what is possible"
+    return f"Mean over seeds ({seeds}) and {' or, with one seed, '.join(which) or 'no interval'}{cut if which else ''}."
+
+
+def _marks(table: ResultTable) -> str:
+    if any(cell.best for cell in table.cells()):
+        bounded = "upper-bound" in table.group.roles.values()
+        aside = "; the oracle, which is shown more, does not compete" if bounded else ""
+        aside += "; settings that were chosen on the test do not compete" if table.group.by_oracle else ""
+        return (
+            "Bold: the best of a column and all that cannot be told from it (paired t test on common seeds at 5%, "
+            f"Holm-corrected for the methods of the column){aside}."
+        )
+    if len(table.rows) < 2:
+        return "Nothing is marked best: there is one method."
+    return "Nothing is marked best: telling methods apart takes at least three seeds."
+
+
+def _revealed(table: ResultTable) -> str:
+    protocol = table.group.card["protocol"]
+    delay, budget = protocol["label_delay_steps"], protocol["labels_per_step"]
+    singly, missing = protocol.get("one_by_one", False), protocol.get("labels_missing", 0)
+    at_once = "after each answer" if singly else "at the end of each step"
+    when = f"{delay} {'sample' if singly else 'step'}(s) late" if delay else at_once
+    amount = "" if budget == "all" else f", at most {budget} per step"
+    amount += f", {missing:.0%} of them never" if missing else ""
+    return f"Revealed to the methods: {protocol['revealed']}, {when}{amount}."
+
+
+def _answers(table: ResultTable) -> str:
+    return _range([_tested(run) for run in table.group.runs])
+
+
+def _tested(run: Run) -> int:
+    """Return the number of answers to probes, or of all answers where a benchmark has no probes."""
+    for name in ("probes", "answers"):
+        if rows := run.rows(name):
+            return rows
+    return 0
+
+
+def _range(counts: list[int]) -> str:
+    ends = dict.fromkeys((min(counts), max(counts))) if counts else {}
+    return "–".join(f"{count:,}" for count in ends) or "no"
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'' if count == 1 else 's'}"

@@ -1,0 +1,106 @@
+"""Tables of results: methods by headline metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from driftline.record import Record
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.highlights import Highlight
+from driftline.report.analysis.result_table import Column, ResultTable, Row, Score, tabulate
+from driftline.report.analysis.selected_settings import HEADER, selected_settings
+from driftline.report.format import (
+    count_range,
+    format_amount,
+    format_decimal,
+    format_false_alarm,
+    format_percent,
+    format_seeds,
+)
+from driftline.report.tables.captions import caption, formulas, notes
+from driftline.report.tables.model import Record as CsvRecord
+from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, text_columns, text_row
+
+MAX_COLUMNS = 8  # of numbers in LaTeX: more would be too small to read
+
+
+def result_tables(record: Record) -> list[Table]:
+    """Return one table for each group of comparable runs."""
+    return [result_table(tabulate(group)) for group in groups(record)]
+
+
+def result_table(results: ResultTable) -> Table:
+    """Return the results of a group as a table, with selected settings below."""
+    gmac, seeds = TableColumn("GMAC", "per run"), TableColumn("seeds")
+    return Table(
+        title=results.group.title,
+        row_header="method",
+        columns=(*map(_column, results.columns), gmac, seeds),
+        rows=tuple(_row(row) for row in results.all_rows()),
+        notes=tuple(notes(results)),
+        caption=_caption(results),
+        definitions=tuple(formulas(results)),
+        below=_selected_settings(results),
+        records=tuple(_records(results)),
+        max_columns=MAX_COLUMNS,
+    )
+
+
+def _caption(results: ResultTable) -> str:
+    """Return the data, the protocol and the number of seeds."""
+    protocol = results.group.card["protocol"].get("protocol")
+    named = [f"Protocol: {protocol}."] if protocol else []
+    seeds = f"Seeds per method: {count_range([row.seeds for row in results.rows])}."
+    return " ".join([caption(results), *named, seeds])
+
+
+def _column(column: Column) -> TableColumn:
+    return TableColumn(
+        name=f"{column.word}\N{NO-BREAK SPACE}{column.arrow}",
+        detail=f"{column.stat}{', %' if column.share else ''}",
+        title=column.title,
+        format=format_percent if column.share else format_decimal,
+    )
+
+
+def _row(row: Row) -> TableRow:
+    cells = (score and _cell(score) for score in row.cells)
+    return TableRow(row.method, (*cells, TableCell(format_amount(row.gmac)), TableCell(format_seeds(row.seeds))))
+
+
+def _cell(score: Score) -> TableCell:
+    return TableCell(score, Highlight(bold=score.best), format_false_alarm(score.false_alarm))
+
+
+def _selected_settings(results: ResultTable) -> Table | None:
+    found = selected_settings(results.group)
+    if not found:
+        return None
+    rows = tuple(text_row(*one.cells) for one in found)
+    return Table("", HEADER[0], text_columns(*HEADER[1:], left=2), rows)
+
+
+def _records(results: ResultTable) -> Iterator[CsvRecord]:
+    for row in results.all_rows():
+        for column, score in zip(results.columns, row.cells, strict=True):
+            if score:
+                yield _record(results, row.method, column.metric, column.stat) | {
+                    **{"value": repr(score.value), "low": repr(score.low), "high": repr(score.high)},
+                    **{"interval": score.interval, "seeds": score.seeds, "n": score.n, "unit": score.unit},
+                    "best": int(score.best),
+                    "false_alarm": "" if math.isnan(score.false_alarm) else repr(score.false_alarm),
+                }
+        if row.gmac is not None:
+            counts = {"value": repr(row.gmac), "seeds": row.seeds, "n": row.seeds, "unit": "runs"}
+            yield _record(results, row.method, "gmac", "mean") | counts
+    for one in selected_settings(results.group):
+        for name, value in one.numbers.items():
+            counts = {"value": "" if value is None else value, "n": one.runs, "unit": "trials"}
+            yield _record(results, one.method, f"selection by {one.rule}", name) | counts
+
+
+def _record(results: ResultTable, method: str, metric: str, stat: str) -> CsvRecord:
+    named = {"group": results.group.title, "method": method, "metric": metric, "stat": stat}
+    number = {"value": "", "low": "", "high": "", "interval": "", "seeds": 0, "n": 0, "unit": ""}
+    return {**named, **number, "best": 0, "false_alarm": ""}

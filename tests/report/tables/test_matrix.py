@@ -1,0 +1,163 @@
+"""The matrix of methods and benchmarks from runs whose numbers are known."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.report.conftest import summary_rows, write_run
+
+from driftline.checksums import read_checked, write_checked
+from driftline.errors import UserError
+from driftline.record import Record, Run
+from driftline.report.analysis.matrix import MAX_SHADE, MatrixView, require_views, views
+from driftline.report.page.page import page
+from driftline.report.tables.matrix import matrix_table, notes
+from driftline.report.tables.render import render
+
+OOD = {"frozen": [0.5, 0.6, 0.4], "tent": [0.55, 0.65, 0.45], "ewc": [0.9, 0.8, 0.7]}
+STREAM = {"frozen": [0.5, 0.5, 0.5], "tent": [0.3, 0.31, 0.29]}
+WHY = "ewc needs all labels, and test-time reveals inputs only. ewc runs in: timeline"
+
+
+def cell(benchmark: str, method: str, runs: list[Run], **more: str) -> dict[str, Any]:
+    uses = "labels" if method == "ewc" else "inputs"
+    said = {"label": method, "uses": uses, "reason": ""} | more
+    return {"benchmark": benchmark, "method": method, "keys": [run.key for run in runs], **said}
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    """frozen, tent and ewc in timeline; in test-time ewc cannot run, and tent is called otherwise on its cards."""
+    folder, cells, runs = tmp_path / "runs", [], []
+    for method, values in OOD.items():
+        found = [write_run(folder, method, seed, summary_rows({("ood", "mean"): v})) for seed, v in enumerate(values)]
+        cells.append(cell("timeline", method, found))
+        runs += found
+    for method, values in STREAM.items():
+        rows = [summary_rows({("stream-accuracy", "mean"): v}) for v in values]
+        label = "tent(lr=0.001)" if method == "tent" else method
+        found = [write_run(folder, label, k, row, run__benchmark="test-time") for k, row in enumerate(rows)]
+        cells.append(cell("test-time", method, found, label=label))
+        runs += found
+    cells.append(cell("test-time", "ewc", [], reason=WHY))
+    columns = [{"name": "timeline", "reveals": "labels"}, {"name": "test-time", "reveals": "inputs"}]
+    content = {"methods": list(OOD), "seeds": [0, 1, 2], "benchmarks": columns, "cells": cells}
+    write_checked(tmp_path / "matrices" / "m.json", content)
+    return Record(runs)
+
+
+@pytest.fixture
+def view(record: Record) -> MatrixView:
+    (found,) = views(record)
+    return found
+
+
+def test_numbers_ranks_and_gains_by_hand(view: MatrixView) -> None:
+    cell = view.cells["ewc", "timeline"]
+    assert cell.score is not None
+    assert cell.gain is not None
+    assert cell.score.value == pytest.approx(0.8)
+    assert (cell.score.seeds, cell.score.n, cell.score.unit) == (3, 2, "times")
+    # gains 0.4, 0.2 and 0.3: mean 0.3, standard error 0.1 / sqrt 3, t(2) = 4.3027
+    assert cell.gain.value == pytest.approx(0.3)
+    assert cell.gain.low == pytest.approx(0.3 - 4.3027 * 0.1 / 3**0.5, abs=1e-4)
+    ranks = {method: view.cells[method, "timeline"].rank for method in view.methods}
+    assert ranks == {"frozen": 3, "tent": 2, "ewc": 1}
+    assert view.cells["frozen", "timeline"].gain is None, "it does not gain on itself"
+
+
+def test_colour_follows_the_gain_on_the_scale_of_its_column(view: MatrixView) -> None:
+    tints = {place: cell.shade for place, cell in view.cells.items()}
+    assert tints["ewc", "timeline"] == MAX_SHADE
+    assert tints["tent", "timeline"] == round(MAX_SHADE * 0.05 / 0.3)
+    assert tints["tent", "test-time"] == -MAX_SHADE, "below frozen"
+    assert tints["frozen", "timeline"] == tints["ewc", "test-time"] == 0
+
+
+def test_mean_ranks_are_of_methods_that_run_in_every_column(view: MatrixView) -> None:
+    # among frozen and tent alone: tent first in timeline, second in test-time
+    assert view.ranks == {"frozen": 1.5, "tent": 1.5}
+
+
+def test_a_cell_that_cannot_run_says_why(view: MatrixView) -> None:
+    cell = view.cells["ewc", "test-time"]
+    assert cell.score is None
+    assert cell.short_reason == "ewc needs all labels, and test-time reveals inputs only"
+    text = render([matrix_table(view)], "md")
+    assert "| ewc | 80.0 [55.2, 100.0] · +30.0 [5.2, 54.8], rank 1 · all labels | – (1) |" in text.replace("**", "")
+    assert "1. ewc needs all labels, and test-time reveals inputs only\n" in text
+
+
+def test_markdown_says_what_is_shown_and_marks_the_best_by_test(view: MatrixView) -> None:
+    (line,) = [line for line in render([matrix_table(view)], "md").splitlines() if line.startswith("| tent")]
+    timeline, stream = line.split(" | ")[1:]
+    assert "all labels, needs inputs only" in timeline
+    assert "+5.0 [5.0, 5.0], rank 2" in timeline
+    assert stream.startswith("30.0 [")
+    assert "-20.0 [-22.5, -17.5], rank 2 · inputs only" in stream
+    assert "**80.0**" in render([matrix_table(view)], "md"), "tent is worse than ewc by 0.35, 0.15 and 0.25"
+
+
+def test_settings_of_a_column_are_said(view: MatrixView) -> None:
+    assert "Settings in test-time: tent(lr=0.001)." in notes(view)
+
+
+def test_csv_has_a_row_for_every_cell(view: MatrixView) -> None:
+    rows = list(csv.DictReader(StringIO(render([matrix_table(view)], "csv"))))
+    assert len(rows) == 6
+    found = {(row["method"], row["benchmark"]): row for row in rows}
+    assert float(found["tent", "test-time"]["gain"]) == pytest.approx(-0.2)
+    assert found["tent", "timeline"]["uses"] == "inputs only"
+    assert found["ewc", "test-time"]["reason"] == WHY, "the whole of it"
+    assert found["ewc", "test-time"]["value"] == ""
+
+
+def test_latex_escapes_and_closes(view: MatrixView) -> None:
+    text = render([matrix_table(view)], "latex")
+    assert r"{}tent & " in text
+    assert text.count(r"\begin{") == text.count(r"\end{")
+    rows = text.split(r"\midrule")[1].split(r"\bottomrule")[0].strip().splitlines()
+    assert {row.count(" & ") for row in rows} == {2}
+    with pytest.raises(UserError, match="no format 'mdd'"):
+        render([matrix_table(view)], "mdd")
+
+
+def test_the_page_shows_the_matrix_and_no_markup_from_names(record: Record, tmp_path: Path) -> None:
+    file = tmp_path / "matrices" / "m.json"
+    write_checked(file, json.loads(json.dumps(read_checked(file)).replace(WHY, "<script>alert(1)</script>")))
+    text = page(record)
+    assert 'class="matrix"' in text
+    assert "3 methods in 2 benchmarks" in text
+    assert "<script>alert(1)" not in text
+    assert 'style="--tint: 45%"' in text
+
+
+def test_half_a_matrix_says_what_is_missing(record: Record) -> None:
+    (found,) = views(Record(run for run in record.runs if run.method != "ewc"))
+    assert found.cells["ewc", "timeline"].short_reason == "not finished, or without a score"
+    assert found.cells["tent", "timeline"].rank == 1
+
+
+def test_a_method_that_lost_a_seed_has_a_number_and_no_rank(record: Record) -> None:
+    (found,) = views(Record(run for run in record.runs if (run.method, run.seed) != ("ewc", 2)))
+    cell = found.cells["ewc", "timeline"]
+    assert cell.score is not None
+    assert cell.score.value == pytest.approx(0.85)
+    assert cell.rank is None
+    assert found.cells["tent", "timeline"].rank == 1
+
+
+def test_runs_without_a_matrix(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    alone = Record([write_run(tmp_path / "runs", "ft", 0, summary_rows({("ood", "mean"): 0.5}))])
+    assert views(alone) == []
+    with pytest.raises(UserError, match="driftline run matrix"):
+        require_views(alone)
+    (tmp_path / "matrices").mkdir()
+    (tmp_path / "matrices" / "m.json").write_text("{")
+    assert views(alone) == []
+    assert "a matrix is left out" in caplog.text

@@ -1,0 +1,317 @@
+import csv
+import io
+import math
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from driftline.benchmarks.test_time import Options as StreamOptions
+from driftline.errors import UserError
+from driftline.record import Record, Run, seal
+from driftline.report.analysis.aggregate import best_or_tied, clip_interval
+from driftline.report.analysis.estimates import Estimate, estimates, mean_of
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import ResultTable, Score
+from driftline.report.page.page import page
+
+from ..conftest import render_results, results, summary_rows, write_run
+
+Make = Callable[..., Record]
+T2 = 4.302652729911275  # the 97.5% point of Student's t with two degrees of freedom
+
+
+def ood(table: ResultTable, method: str) -> Score:
+    cell = table.cell(method, "ood", "mean")
+    assert cell is not None
+    return cell
+
+
+def test_mean_and_t_interval_over_seeds_by_hand(make_record: Make) -> None:
+    (table,) = results(make_record({"erm": [0.50, 0.60, 0.70]}))
+    cell = ood(table, "erm")
+    half = T2 * 0.1 / math.sqrt(3)
+    assert (cell.value, cell.low, cell.high) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
+    assert (cell.interval, cell.seeds, cell.n, cell.unit) == ("seeds", 3, 2, "times")
+    assert table.rows[0].gmac == pytest.approx(1.5)
+
+
+def test_one_seed_keeps_its_own_interval_and_nothing_is_marked(make_record: Make) -> None:
+    record = make_record({"erm": [0.5], "ft": [0.6]})
+    (table,) = results(record)
+    cell = ood(table, "ft")
+    assert (cell.value, cell.low, cell.high, cell.interval) == (
+        0.6,
+        pytest.approx(0.5),
+        pytest.approx(0.8),
+        "test examples",
+    )
+    text = render_results([table], "md")
+    assert "**" not in text
+    assert "95% interval over test examples (one seed)" in text
+    assert "telling methods apart takes at least three seeds" in text
+
+
+def test_one_seed_of_a_stream_says_that_blocks_of_batches_were_drawn(tmp_path: Path) -> None:
+    changes = {"run__benchmark": "test-time", "run__options": StreamOptions().model_dump(mode="json"), "metrics": {}}
+    run = write_run(tmp_path, "frozen", 0, summary_rows({("stream-accuracy", "mean"): 0.5}), **changes)
+    text = render_results(results(Record([run])), "md")
+    assert "95% interval over blocks of consecutive batches (one seed)" in text
+    assert "test examples" not in text
+
+
+def test_the_false_alarm_rate_stands_beside_a_horizon_everywhere(tmp_path: Path) -> None:
+    numbers = {("ood", "mean"): 0.8, ("dh", "mean"): 4.5}
+    runs = []
+    for seed, rate in ((0, 0.02), (1, 0.04)):
+        rows = [*summary_rows(numbers), ("dh", "false-alarm", None, None, rate, math.nan, math.nan, 9, "times")]
+        runs.append(write_run(tmp_path, "erm", seed, rows))
+    record = Record(runs)
+    (table,) = results(record)
+    cell = table.cell("erm", "dh", "mean")
+    assert cell is not None
+    assert cell.false_alarm == pytest.approx(0.03)
+    assert "4.50 [4.50, 4.50] FA 3% |" in render_results([table], "md")
+    assert "FA 3\\%" in render_results([table], "latex")
+    assert [row["false_alarm"] for row in csv.DictReader(io.StringIO(render_results([table], "csv")))] == [
+        "",
+        "0.03",
+        "",
+    ]
+    assert "FA: false alarms, the share of models whose horizon would end" in render_results([table], "md")
+
+
+def test_a_seed_without_a_value_is_left_out(make_record: Make) -> None:
+    (table,) = results(make_record({"erm": [0.5, math.nan], "ft": [math.nan, math.nan]}))
+    cell = ood(table, "erm")
+    assert (cell.value, cell.low, cell.interval, cell.seeds) == (0.5, pytest.approx(0.4), "test examples", 1)
+    assert table.cell("ft", "ood", "mean") is None
+
+
+def by_seed(**methods: list[float]) -> dict[str, dict[int, float]]:
+    return {method: dict(enumerate(values)) for method, values in methods.items()}
+
+
+def test_paired_differences_tell_apart_what_an_unpaired_test_would_not() -> None:
+    """Seeds differ much, but ft is better than erm by nearly the same amount on each."""
+    erm, ft = [0.30, 0.50, 0.70], [0.32, 0.521, 0.72]
+    assert stats.ttest_ind(erm, ft, equal_var=False).pvalue > 0.9
+    assert best_or_tied(by_seed(erm=erm, ft=ft), "higher") == {"ft"}
+    assert best_or_tied(by_seed(erm=erm, ft=ft), "lower") == {"erm"}
+
+
+def test_paired_differences_tie_what_an_unpaired_test_would_part() -> None:
+    """The seed that suits one method harms the other, so their difference is uncertain."""
+    erm, ft = [0.50, 0.54, 0.58], [0.74, 0.68, 0.62]
+    assert stats.ttest_ind(erm, ft, equal_var=False).pvalue < 0.05
+    assert best_or_tied(by_seed(erm=erm, ft=ft), "higher") == {"erm", "ft"}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (by_seed(erm=[0.5, 0.6, 0.7]), set()),
+        (by_seed(erm=[0.5, 0.6, 0.7], ft=[0.9, 0.8, np.nan]), set()),
+        (by_seed(erm=[0.5, 0.6, 0.7], ft=[0.4, np.nan, np.nan]), {"erm"}),
+        (by_seed(erm=[0.5, 0.6, 0.7], ft=[0.5, 0.6, 0.7]), {"erm", "ft"}),
+        (by_seed(erm=[0.1 + 0.2, 0.6, 0.7], ft=[0.3, 0.6, 0.7]), {"erm", "ft"}),
+        (by_seed(erm=[np.nan, np.nan], ft=[np.nan, np.nan]), set()),
+    ],
+    ids=["alone", "best has two seeds", "one common seed", "equal", "equal but for a bit", "unknown"],
+)
+def test_leaders_at_the_edges(values: dict[str, dict[int, float]], expected: set[str]) -> None:
+    assert best_or_tied(values, "higher") == expected
+
+
+def test_holm_keeps_what_a_single_test_would_drop() -> None:
+    """erm is .04 from best by its own test; among three comparisons that is no longer telling."""
+    best, erm = [0.70, 0.72, 0.74, 0.80], [0.69, 0.69, 0.71, 0.79]
+    far, level = [0.50, 0.51, 0.55, 0.58], [0.70, 0.71, 0.75, 0.79]
+    assert stats.ttest_rel(best, erm).pvalue == pytest.approx(0.0405, abs=1e-4)
+    assert best_or_tied(by_seed(best=best, erm=erm), "higher") == {"best"}
+    assert best_or_tied(by_seed(best=best, erm=erm, far=far, level=level), "higher") == {"best", "erm", "level"}
+
+
+def test_seeds_that_one_method_lacks_do_not_enter_its_comparison() -> None:
+    """ft has the easy seeds 2 to 4 only. Its mean is best, but on these erm is better each time, so both lead."""
+    erm, ft = {0: 0.1, 1: 0.1, 2: 0.80, 3: 0.81, 4: 0.82}, {2: 0.70, 3: 0.71, 4: 0.72}
+    assert best_or_tied({"erm": erm, "ft": ft}, "higher") == {"erm", "ft"}
+    assert best_or_tied({"erm": {s: erm[s] for s in ft}, "ft": ft}, "higher") == {"erm"}
+
+
+@given(st.integers(0, 200), st.randoms(use_true_random=False))
+def test_leaders_do_not_depend_on_the_order_of_methods(seed: int, random: Random) -> None:
+    rng = np.random.default_rng(seed)
+    values = by_seed(**{f"m{k}": (rng.normal(size=4) + k / 2).tolist() for k in range(5)})
+    names = list(values)
+    random.shuffle(names)
+    assert best_or_tied({name: values[name] for name in names}, "higher") == best_or_tied(values, "higher")
+
+
+def test_an_unknown_end_of_an_interval_is_not_cut_to_what_is_possible(make_record: Make) -> None:
+    assert clip_interval(-0.2, 1.2) == (0.0, 1.0)
+    assert np.isnan(clip_interval(math.nan, math.nan)).all()
+    record = make_record({"erm": [0.5]})
+    (group,) = groups(record)
+    group.scores.loc[:, ["low", "high"]] = math.nan
+    assert math.isnan(estimates(group, "ood")["erm"].low)
+
+
+def test_a_mean_over_cells_says_the_least_that_is_behind_it() -> None:
+    cells = [
+        Estimate(0.5, 0.4, 0.6, seeds=2, n=64, unit="examples", by_seed={0: 0.4, 1: 0.6}),
+        Estimate(0.7, 0.6, 0.8, seeds=1, n=32, unit="examples", by_seed={0: 0.7}),
+    ]
+    entry = mean_of(cells)
+    assert entry is not None
+    assert (entry.value, entry.seeds, entry.n, entry.cells) == (pytest.approx(0.6), 1, 32, 2)
+    assert math.isnan(entry.low)
+
+
+@pytest.fixture
+def golden(make_record: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[ResultTable, ...]:
+    from driftline.benchmarks.timeline import Timeline
+
+    monkeypatch.setattr(Timeline, "headline", (("ood", "mean"), ("sh", "mean"), ("dh", "mean")), raising=False)
+    return results(make_record({"erm": [0.5, 0.6, 0.7], "a|b_[50%]": [0.7, 0.8, 0.9]}))
+
+
+def test_csv_is_tidy_and_exact(golden: tuple[ResultTable, ...]) -> None:
+    rows = list(csv.DictReader(io.StringIO(render_results(golden, "csv"))))
+    assert list(rows[0]) == [
+        "group",
+        "method",
+        "metric",
+        "stat",
+        "value",
+        "low",
+        "high",
+        "interval",
+        "seeds",
+        "n",
+        "unit",
+        "best",
+        "false_alarm",
+    ]
+    assert [row["best"] for row in rows] == ["1", "1", "0", "0", "0", "0"]
+    assert [(row["method"], row["metric"]) for row in rows] == [
+        (method, metric) for method in ("a|b_[50%]", "erm") for metric in ("ood", "sh", "gmac")
+    ]
+    erm = rows[3]
+    assert (erm["stat"], erm["interval"], erm["seeds"], erm["n"], erm["unit"]) == ("mean", "seeds", "3", "2", "times")
+    cell = ood(golden[0], "erm")
+    assert (float(erm["value"]), float(erm["low"]), float(erm["high"])) == (cell.value, cell.low, cell.high)
+    assert (rows[5]["value"], rows[5]["low"], rows[5]["unit"]) == ("1.5", "", "runs")
+
+
+def test_uncounted_compute_is_a_dash(make_record: Make) -> None:
+    tables = results(make_record({"erm": [0.5]}, compute={"forward_macs": None, "backward_macs": None}))
+    assert "| – | 1 |" in render_results(tables, "md")
+    assert "GMAC –: not counted." in render_results(tables, "md")
+    assert "gmac" not in render_results(tables, "csv")
+
+
+def test_one_table_per_group(make_record: Make) -> None:
+    one = make_record({"erm": [0.5]})
+    other = make_record({"erm": [0.5]}, run__options={"delta": 0.8, "horizon": None})
+    text = render_results(results(Record([*one.runs, *other.runs])), "md")
+    assert text.count("### timeline") == 2
+
+
+def test_mixed_code_is_confessed(make_record: Make) -> None:
+    one, other = make_record({"erm": [0.5]}), make_record({"ft": [0.5]}, code__sources="s1")
+    assert "different states of the code" in render_results(results(Record([*one.runs, *other.runs])), "md")
+
+
+def test_unknown_format_names_the_known_ones(make_record: Make) -> None:
+    with pytest.raises(UserError, match=r"no format 'latx'\. Did you mean 'latex'"):
+        render_results(results(make_record({"erm": [0.5]})), "latx")
+
+
+CONTEST = {"points": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metrics": [["ood", "mean"]]}
+CHOSEN = {
+    "selection": "...",
+    "trials": 5,
+    "spared_trials": 1,
+    "chosen": [{"lr": 0.2, "score": 0.5}],
+    "tried": [{"lr": 0.1, "score": None, "out": "failed: no"}, {"lr": 0.2, "score": 0.5}],
+}
+
+
+def searched(make_record: Make, rule: str) -> ResultTable:
+    """Method x, the best of three, has chosen its settings by this rule."""
+    base = make_record({"y": [0.5, 0.6, 0.55], "z": [0.3, 0.31, 0.3]})
+    protocol = {**base.runs[0].card["protocol"], **CHOSEN}
+    compute = {**base.runs[0].card["compute"], "selection_macs": 2_000_000_000}
+    said = {"run__contest": {**CONTEST, "rule": rule}, "protocol": protocol, "compute": compute}
+    chose = make_record({"x": [0.9, 0.91, 0.92]}, **said)
+    (table,) = results(Record([*base.runs, *chose.runs]))
+    return table
+
+
+def test_what_was_chosen_and_what_it_took_stands_under_the_numbers(make_record: Make) -> None:
+    table = searched(make_record, "validation-streams")
+    assert "| x | validation-streams | lr=0.2 | 2 (1 failed) | 5 | 1 | 2 |" in render_results([table], "md")
+    assert "{}x & validation-streams & lr=0.2 & 2 (1 failed) & 5 & 1 & 2 \\\\" in render_results([table], "latex")
+    rows = [
+        row
+        for row in csv.DictReader(io.StringIO(render_results([table], "csv")))
+        if row["metric"].startswith("selection")
+    ]
+    assert {row["stat"]: row["value"] for row in rows} == {
+        "chosen lr": "0.2",
+        "settings": "2",
+        "trials": "5",
+        "spared": "1",
+        "gmac": "2.0",
+    }
+    assert ood(table, "x").best
+    plain = render_results(results(make_record({"y": [0.5, 0.6, 0.55]})), "md")
+    assert "GMAC to choose" not in plain
+
+
+def test_what_methods_chose_in_their_runs_stands_there_too(make_record: Make) -> None:
+    base = make_record({"y": [0.5, 0.6, 0.55]})
+    protocol = {**base.runs[0].card["protocol"], "selection": "final-valid: the best of each", "trials": 4}
+    options = {**base.runs[0].card["run"]["options"], "lr": [0.1, 0.2], "weight_decay": [0.0], "dropout": [0.0]}
+    runs = []
+    for k, lr in enumerate((0.1, 0.2, 0.2)):
+        said = {**protocol, "chosen": [{"lr": 0.3, "score": 0.1}, {"lr": lr, "score": 0.9}]}
+        runs.append(make_record({"x": [0.9, 0.91, 0.92]}, protocol=said, run__options=options).runs[k])
+    (table,) = results(Record(runs))
+    line = "x | final-valid | lr=0.2 (2 seeds) or 0.1 (1) | 4 | 12 | 0 | –"
+    assert f"| {line} |" in render_results([table], "md")
+    assert "selection by final-valid,chosen lr,0.2 (2 seeds) or 0.1 (1)" in render_results([table], "csv")
+    assert "final-valid & lr=0.2 (2 seeds) or 0.1 (1)" in render_results([table], "latex")
+
+
+def test_settings_chosen_on_the_test_are_marked_and_do_not_compete(make_record: Make) -> None:
+    table = searched(make_record, "oracle")
+    assert [row.method for row in table.rows] == ["x (settings by ORACLE)", "y", "z"]
+    assert not ood(table, "x (settings by ORACLE)").best
+    assert ood(table, "y").best
+    for format in ("md", "latex", "csv"):
+        assert "x (settings by ORACLE)" in render_results([table], format)
+    assert "which no user could do" in render_results([table], "md")
+    assert "chosen on the test do not compete" in render_results([table], "latex")
+
+
+def test_the_page_shows_what_was_chosen_with_names_escaped(make_record: Make) -> None:
+    table = searched(make_record, "oracle")
+    runs = [replace_label(run, "<b>x") for run in table.group.runs if run.method == "x"]
+    text = page(Record(runs))
+    assert "<h3>Selected settings</h3>" in text
+    cells = ["ORACLE (the test itself)", "lr=0.2", "2 (1 failed)", "5", "1", "2"]
+    row = f'<th scope="row">&lt;b&gt;x (settings by ORACLE)</th>{"".join(f"<td>{cell}</td>" for cell in cells)}'
+    assert row in text
+
+
+def replace_label(run: Run, label: str) -> Run:
+    """The same run under another name."""
+    seal(run.folder, {**run.card, "label": label})
+    return Run(run.folder)
