@@ -8,6 +8,7 @@ matrices/NAME.json the cells of a matrix and why some are empty
 sweeps/NAME.json   how far a sweep is, for `driftline watch`; lost without harm
 receipts/NAME.json the runs of a spec that was carried out whole, to spare planning it again; lost without harm
 used/NAME.json     when a version of a user's file was last used; lost without harm
+tables/NAME        cached tables of results of many runs; lost without harm
 logs/KEY.txt       what was printed while a run or stage was being made elsewhere; no file if it was nothing
 locks/KEY          held while a run or stage is being made; the system frees it if the process dies
 

@@ -62,10 +62,10 @@ def test_a_budget_that_is_too_small_is_refused() -> None:
 
 def test_a_table_says_that_numbers_of_trials_differ(tmp_path: Path) -> None:
     same = driftline.run(SPEC, runs=tmp_path / "same")
-    (line,) = [line for line in notes(tabulate(groups(same)[0])) if "Trials per run" in line]
+    (line,) = [line for line in notes(tabulate(groups(same)[0])) if "Fits per run" in line]
     assert "lp-ft 12, seq-erm 4 (budget=method" in line
     equal = driftline.run(
         {**SPEC, "seq-to-final": {**SPEC["seq-to-final"], "budget": "method"}}, runs=tmp_path / "equal"
     )
     assert [card["protocol"]["trials"] for card in equal.cards] == [4, 4]
-    assert not [line for line in notes(tabulate(groups(equal)[0])) if "Trials per run" in line]
+    assert not [line for line in notes(tabulate(groups(equal)[0])) if "Fits per run" in line]

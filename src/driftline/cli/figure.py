@@ -6,7 +6,6 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperCommand
 
@@ -20,12 +19,12 @@ from driftline.errors import UserError
 class FigureCommand(TyperCommand):
     """A command whose help lists the registered figures and their options."""
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from driftline.report.figures.base import options, summary
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from driftline.report.figures.base import options
 
         rows = []
         for name in registry.names("figure"):
-            rows.append((name, summary(name)))
+            rows.append((name, registry.summary("figure", name)))
             rows += [(f"  --{key}", _help(field)) for key, field in options(name).items()]
         with formatter.section("Figures"):
             formatter.write_dl(rows)

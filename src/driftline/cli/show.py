@@ -20,8 +20,7 @@ from driftline.engine.stages import Stage
 from driftline.naming import fits, short_hash, when
 from driftline.plain import visible
 from driftline.record import Record, Run
-from driftline.report.tables.render import render
-from driftline.report.tables.result import result_tables
+from driftline.report.tables.cache import cached_results
 from driftline.store import Store
 
 NAMED = 5  # stages that a line names
@@ -94,7 +93,7 @@ def _compared(card: Mapping[str, Any]) -> dict[str, Any]:
 def summary(record: Record, store: Store, how: Summary) -> None:
     """The result table after a run, and what to do next."""
     if len(record):
-        _results(record)
+        _results(record, store)
     _kept(counted(how), store)
 
 
@@ -114,16 +113,15 @@ def receipt(found: Receipt, store: Store) -> None:
     """The same about a spec of which everything is there."""
     for note in found.notes:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
-    _results(store.record(found.runs))
+    _results(store.record(found.runs), store)
     spared = f", {found.spared} {SPARED}" if found.spared else ""
     _kept(f"0 stage(s) computed, {found.reused} reused, 0 failed{spared}", store)
     if found.sharing:
         console.print(found.sharing, markup=False, soft_wrap=True)
 
 
-def _results(record: Record) -> None:
-    table = render(result_tables(record), "md")
-    console.print(table, markup=False, soft_wrap=True)
+def _results(record: Record, store: Store) -> None:
+    console.print(cached_results(record, store), markup=False, soft_wrap=True)
 
 
 def _kept(counts: str, store: Store) -> None:

@@ -41,7 +41,7 @@ def test_printed_rows_follow_our_own_and_never_win(make_record: Callable[..., Re
     lines = render_results([table], "md").splitlines()
     ours = next(k for k, line in enumerate(lines) if line.startswith("| ft |"))
     assert lines[ours + 1].startswith("| ft in temporal-metrics Table 2 | 92.4 |")
-    assert "as printed in that paper" in render_results([table], "md")
+    assert "as published in that paper" in render_results([table], "md")
     assert "92.4" not in answer(table)
     assert "60.0" in answer(table)
     assert "temporal-metrics Table 2" in render_results([table], "latex")

@@ -54,7 +54,7 @@ def test_one_seed_keeps_its_own_interval_and_nothing_is_marked(make_record: Make
     text = render_results([table], "md")
     assert "**" not in text
     assert "95% interval over test examples (one seed)" in text
-    assert "telling methods apart takes at least three seeds" in text
+    assert "that needs at least three seeds" in text
 
 
 def test_one_seed_of_a_stream_says_that_blocks_of_batches_were_drawn(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_false_alarm_rate_stands_beside_a_horizon_everywhere(tmp_path: Path)
         "0.03",
         "",
     ]
-    assert "FA: false alarms, the share of models whose horizon would end" in render_results([table], "md")
+    assert "FA: false-alarm rate, the share of models whose horizon would end" in render_results([table], "md")
 
 
 def test_a_seed_without_a_value_is_left_out(make_record: Make) -> None:
@@ -225,7 +225,7 @@ def test_one_table_per_group(make_record: Make) -> None:
 
 def test_mixed_code_is_confessed(make_record: Make) -> None:
     one, other = make_record({"erm": [0.5]}), make_record({"ft": [0.5]}, code__sources="s1")
-    assert "different states of the code" in render_results(results(Record([*one.runs, *other.runs])), "md")
+    assert "different versions of the code" in render_results(results(Record([*one.runs, *other.runs])), "md")
 
 
 def test_unknown_format_names_the_known_ones(make_record: Make) -> None:
@@ -298,7 +298,7 @@ def test_settings_chosen_on_the_test_are_marked_and_do_not_compete(make_record: 
     for format in ("md", "latex", "csv"):
         assert "x (settings by ORACLE)" in render_results([table], format)
     assert "which no user could do" in render_results([table], "md")
-    assert "chosen on the test do not compete" in render_results([table], "latex")
+    assert "selected on the test are not ranked" in render_results([table], "latex")
 
 
 def test_the_page_shows_what_was_chosen_with_names_escaped(make_record: Make) -> None:

@@ -14,7 +14,7 @@ from driftline.errors import UserError
 from driftline.record import Record
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, Chart, method_color, panels
-from driftline.report.figures.base import Figure, Row, figure
+from driftline.report.figures.base import Figure, Row, figure, records
 from driftline.report.figures.reloaded import run_columns
 
 COLUMNS = ["strength", "lr", "weight_decay", "dropout", "score", "picked"]
@@ -47,7 +47,7 @@ class AdjacentStrength(Figure):
                 kept = fits[fits["picked"]].assign(strength=np.nan)
             else:
                 kept = fits[(fits["objective"] == "joint") & (fits["structure"] == "separate")]
-            yield from ({**run_columns(group, run), **row} for row in kept[COLUMNS].to_dict("records"))
+            yield from ({**run_columns(group, run), **row} for row in records(kept, COLUMNS))
 
     def chart(self, frame: pd.DataFrame) -> Chart:
         base = alt.Chart(width=1.4 * SIZE, height=SIZE)

@@ -113,11 +113,13 @@ def line_with_band(
     dashes = alt.StrokeDash("method:N", scale=method_scale(methods, dash), legend=legend)
     line = base.mark_line(strokeWidth=2, clip=True).encode(y=y, strokeDash=dashes)
     if point_size is None:
-        return alt.layer(band, line.encode(tooltip=tooltip))
+        both: alt.LayerChart = band + line.encode(tooltip=tooltip)
+        return both
     points = base.mark_point(filled=True, size=point_size, opacity=1, clip=True).encode(
         y=y, shape=alt.Shape("method:N", scale=method_scale(methods, shape), legend=None), tooltip=tooltip
     )
-    return alt.layer(band, line, points)
+    layers: alt.LayerChart = band + line + points
+    return layers
 
 
 def curves_of_shares(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -95,11 +94,6 @@ def options(name: str) -> dict[str, dataclasses.Field[Any]]:
     return {field.name.replace("_", "-"): field for field in fields if "help" in field.metadata}
 
 
-def summary(name: str) -> str:
-    """Return the first line of a figure's docstring."""
-    return (inspect.getdoc(_class(registry.get("figure", name))) or "").partition("\n")[0]
-
-
 def create(name: str, given: Mapping[str, Any]) -> Figure:
     """Return a figure with options, which may be texts; those that are None keep their default."""
     thing = registry.get("figure", name)
@@ -136,6 +130,11 @@ def to_table(rows: list[Row], notes: list[str]) -> pd.DataFrame:
     return frame
 
 
+def records(frame: pd.DataFrame, columns: list[str]) -> list[Row]:
+    """Return some columns of a table as rows."""
+    return [dict(zip(columns, row, strict=True)) for row in frame[columns].itertuples(index=False)]
+
+
 def left_out_note(reason: str, titles: Iterable[str]) -> list[str]:
     """Return a note about what was left out for a reason, if anything was."""
     text = "; ".join(titles)
@@ -143,5 +142,5 @@ def left_out_note(reason: str, titles: Iterable[str]) -> list[str]:
 
 
 def _class(thing: Any) -> type[Figure]:
-    found: type[Figure] = thing.func if isinstance(thing, functools.partial) else thing
-    return found
+    found: Any = thing.func if isinstance(thing, functools.partial) else thing
+    return typing.cast("type[Figure]", found)

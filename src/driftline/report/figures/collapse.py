@@ -23,7 +23,7 @@ from driftline.report.figures.axes import (
     one_below_another,
     value_range,
 )
-from driftline.report.figures.base import Figure, Row, figure
+from driftline.report.figures.base import Figure, Row, figure, records
 from driftline.report.figures.palette import NEUTRAL
 from driftline.report.format import count_of, format_images
 
@@ -50,7 +50,7 @@ class Collapse(Figure):
             }
             counts = {"collapsed": one.collapsed, "worse_to_the_end": one.worse_to_the_end}
             places = {"worse_since": one.worse_since, "adapted_after": one.adapted_after}
-            for row in curves.loc[curves["method"] == one.method, CURVE].to_dict("records"):
+            for row in records(curves[curves["method"] == one.method], CURVE):
                 yield {"method": one.method, **row, **gain, **counts, **places, **drop}
 
     def chart(self, frame: pd.DataFrame) -> Chart:

@@ -20,7 +20,7 @@ from driftline.report.figures.axes import (
     one_below_another,
     value_range,
 )
-from driftline.report.figures.base import Figure, Row, figure
+from driftline.report.figures.base import Figure, Row, figure, records
 
 TABLE = ["gauge", "method", "time", "value", "low", "high", "seeds", "n"]
 
@@ -35,7 +35,7 @@ class Internals(Figure):
 
     def rows(self, group: Group) -> Iterable[Row]:
         curves = diagnostic_curves(group)
-        return [] if curves.empty else curves[TABLE].to_dict("records")
+        return [] if curves.empty else records(curves, TABLE)
 
     def chart(self, frame: pd.DataFrame) -> Chart:
         methods = names(frame)

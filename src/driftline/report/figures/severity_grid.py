@@ -56,7 +56,7 @@ class SeverityGrid(Figure):
         return chart.properties(width=1.6 * SIZE, height=1.6 * SIZE, title=f"{first}, then {second}")
 
 
-def _cells(frame: pd.DataFrame, first: str, second: str) -> alt.Chart:
+def _cells(frame: pd.DataFrame, first: str, second: str) -> Chart:
     """Return a square for each pair of severities, darker where accuracy is higher."""
     axes = [alt.Axis(title=f"severity of {name}", values=[0, 1, 2, 3, 4, 5], grid=False) for name in (second, first)]
     step = 5 / (frame["s1"].nunique() - 1)
@@ -76,7 +76,7 @@ def _cells(frame: pd.DataFrame, first: str, second: str) -> alt.Chart:
     )
 
 
-def _paths(frame: pd.DataFrame) -> alt.Chart:
+def _paths(frame: pd.DataFrame) -> Chart:
     """Return a line for each target."""
     paths = frame[frame["target"].notna()]
     paths = paths.assign(path=[f"{target:g}%" for target in paths["target"]])

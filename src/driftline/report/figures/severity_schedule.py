@@ -51,7 +51,7 @@ class SeveritySchedule(Figure):
         return alt.vconcat(*placed)
 
 
-def _severity_chart(frame: pd.DataFrame, x: alt.X, corruptions: list[str]) -> alt.Chart:
+def _severity_chart(frame: pd.DataFrame, x: alt.X, corruptions: list[str]) -> Chart:
     legend = alt.Legend(title=None, columns=2, symbolLimit=0)
     return (
         alt.Chart(inline_data(frame), width=2.6 * SIZE, height=0.6 * SIZE)

@@ -10,10 +10,11 @@ from driftline.report.analysis.published import full_scale
 from driftline.report.analysis.result_table import Column, ResultTable
 from driftline.report.analysis.trivial_baseline import trivial_notes
 from driftline.report.format import format_false_alarm
+from driftline.report.tables.model import bold_note
 
 T_INTERVAL = "95% t-interval over seeds"
 FALSE_ALARMS = (
-    "FA: false alarms, the share of models whose horizon would end within the data if nothing ever changed, with these "
+    "FA: false-alarm rate, the share of models whose horizon would end within the data if nothing changed, with these "
     "numbers of test examples."
 )
 
@@ -30,17 +31,17 @@ def caption(table: ResultTable) -> str:
 
 def notes(table: ResultTable) -> list[str]:
     """Return notes on intervals, highlights, selection of settings, and caveats."""
-    lines = [_intervals(table), _marks(table), *trivial_notes(table)]
-    lines += [*table.group.notes, *_selection(table), *_trials(table)]
+    lines = [_intervals(table), _highlights(table), *trivial_notes(table)]
+    lines += [*table.group.notes, *_selection(table), *_fits(table)]
     lines += [FALSE_ALARMS] if any(format_false_alarm(cell.false_alarm) for cell in table.cells()) else []
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
     if any(table.published.values()):
-        lines.append("Rows with a source are as printed in that paper, under its own protocol, data and compute.")
+        lines.append("Rows with a source are as published in that paper, under its own protocol, data and compute.")
         if not full_scale(table.group.card):
-            lines.append("Full scale: these runs have other sizes, another width or a smaller grid than the paper's.")
+            lines.append("Full scale: these runs have other sizes, another width or a smaller grid than the paper.")
     if len({run.card["code"]["sources"] for run in table.group.runs}) > 1:
-        lines.append("Caution: these runs were made by different states of the code (code.sources on their cards).")
+        lines.append("Caution: these runs were made with different versions of the code (code.sources on their cards).")
     return lines
 
 
@@ -48,20 +49,23 @@ def _selection(table: ResultTable) -> list[str]:
     """Return the rules by which settings were selected."""
     searches = [search for run in table.group.runs if (search := run.card["run"].get("contest"))]
     rules = dict.fromkeys(rule_said(search["rule"], search["metrics"]) for search in searches)
-    return [f"Settings were chosen before the runs ({rule}); the cards have the scores of all." for rule in rules]
+    return [
+        f"Settings were selected before the runs ({rule}); the cards hold the scores of all candidates."
+        for rule in rules
+    ]
 
 
-def _trials(table: ResultTable) -> list[str]:
-    """Return a sentence if methods that choose between fits of their own have different numbers of them."""
+def _fits(table: ResultTable) -> list[str]:
+    """Return a sentence if methods that select between their own fits have different numbers of them."""
     counts = {}
     for method in table.group.methods:
         cards = [run.card for run in table.group.runs_of(method) if not run.card["run"].get("contest")]
-        if tried := [card["protocol"]["trials"] for card in cards if card["protocol"].get("chosen")]:
-            counts[method] = max(tried)
+        if fits := [card["protocol"]["trials"] for card in cards if card["protocol"].get("chosen")]:
+            counts[method] = max(fits)
     if len(set(counts.values())) < 2:
         return []
-    said = ", ".join(f"{method} {count}" for method, count in counts.items())
-    return [f"Trials per run, which are equal per phase and not per method: {said} (budget=method makes them equal)."]
+    text = ", ".join(f"{method} {count}" for method, count in counts.items())
+    return [f"Fits per run, equal per phase and not per method: {text} (budget=method makes them equal)."]
 
 
 def formulas(table: ResultTable) -> list[tuple[str, str]]:
@@ -81,8 +85,8 @@ def _censored(table: ResultTable, metric: str) -> str:
     """Return the number of values that are censored by the end of the data."""
     scores = table.group.scores
     each = scores[(scores["metric"] == metric) & (scores["stat"] == "each")]
-    cut = int(each["censored"].sum()) if "censored" in each else 0
-    return f"; {cut} of {len(each)} values are censored: the data ended first" if cut else ""
+    count = int(each["censored"].sum()) if "censored" in each else 0
+    return f"; {count} of {len(each)} values are censored by the end of the data" if count else ""
 
 
 def _intervals(table: ResultTable) -> str:
@@ -92,22 +96,19 @@ def _intervals(table: ResultTable) -> str:
     seeds = _seeds(same.pop()) if len(same) == 1 else f"seeds: {counts}"
     which = [T_INTERVAL] if "seeds" in kinds else []
     which += [f"95% interval over {kind} (one seed)" for kind in sorted(kinds - {"seeds"})]
-    cut = ", cut at the ends of what is possible"
-    return f"Mean over seeds ({seeds}) and {' or, with one seed, '.join(which) or 'no interval'}{cut if which else ''}."
+    clipped = ", clipped to possible values" if which else ""
+    return f"Mean over seeds ({seeds}) and {' or, with one seed, '.join(which) or 'no interval'}{clipped}."
 
 
-def _marks(table: ResultTable) -> str:
+def _highlights(table: ResultTable) -> str:
     if any(cell.best for cell in table.cells()):
         bounded = "upper-bound" in table.group.roles.values()
-        aside = "; the oracle, which is shown more, does not compete" if bounded else ""
-        aside += "; settings that were chosen on the test do not compete" if table.group.by_oracle else ""
-        return (
-            "Bold: the best of a column and all that cannot be told from it (paired t test on common seeds at 5%, "
-            f"Holm-corrected for the methods of the column){aside}."
-        )
+        oracle = ["The oracle is not ranked, as it sees more labels."] if bounded else []
+        selected = ["Methods whose settings were selected on the test are not ranked."] if table.group.by_oracle else []
+        return " ".join([bold_note(), *oracle, *selected])
     if len(table.rows) < 2:
-        return "Nothing is marked best: there is one method."
-    return "Nothing is marked best: telling methods apart takes at least three seeds."
+        return "No method is marked best: there is only one."
+    return "No method is marked best: that needs at least three seeds."
 
 
 def _revealed(table: ResultTable) -> str:

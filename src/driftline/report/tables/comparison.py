@@ -13,13 +13,13 @@ from driftline.report.format import NONE, format_interval, format_p, format_valu
 from driftline.report.tables.model import Table, text_columns, text_row
 
 NOTE = (
-    "Difference: the first less the second, which has the worse mean, on what both have; 95% interval, cut at what is "
-    "possible. n of seeds: paired t test, which takes three, and beside it the exact sign-flip test, whose p cannot be "
-    "below 2 / 2^n."
+    "Difference: the first minus the second, which has the worse mean, on common seeds; 95% interval, clipped to "
+    "possible values. Over seeds: paired t-test, which needs three seeds, and the exact sign-flip test, whose p is at "
+    "least 2 / 2^n."
 )
-OVER_TIME = "n of times: one seed in common; moving blocks of times drawn anew, which speaks of this one stream."
+OVER_TIME = "Over times: one common seed; moving-block bootstrap over time, which is about this one stream."
 CORRECTED = "p is Holm-corrected for the {count} pair(s) of this table that can be tested."
-UNTESTED = "Nothing here can be tested: that takes three seeds in common, or one and a score at ten times or more."
+UNTESTED = "No pair can be tested: that needs three common seeds, or one and a score at ten times or more."
 
 
 def comparison_tables(record: Record) -> list[Table]:

@@ -9,14 +9,13 @@ from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.matrix import MatrixCell, MatrixColumn, MatrixView, require_views
 from driftline.report.format import NONE, format_decimal, format_interval, format_percent
 from driftline.report.tables.model import Record as CsvRecord
-from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow
+from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, bold_note
 
 REVEALED = {"inputs": "inputs only", "errors": "labels of errors", "labels": "all labels"}
 READING = (
-    "A cell: the benchmark's headline number with its 95% interval, the difference from {baseline} (paired by seed), "
-    "the rank among the methods of its column, and what the method is shown there. Bold: the best of a column and all "
-    "that cannot be told from it (paired t test on common seeds at 5%, Holm-corrected; it takes three seeds). Columns "
-    "are not comparable with one another."
+    "A cell: the primary metric of the benchmark with its 95% interval, the difference from {baseline} (paired by "
+    "seed), the rank in its column, and the labels that the method sees. {bold} Columns are not comparable with each "
+    "other."
 )
 
 
@@ -45,8 +44,8 @@ def matrix_table(view: MatrixView) -> Table:
 def notes(view: MatrixView) -> list[str]:
     """Return the notes of a matrix; the reasons for empty cells are footnotes."""
     baselines = dict.fromkeys(column.baseline for column in view.columns if column.baseline)
-    names = ", or where that cannot run from ".join(baselines) or "a baseline, if run"
-    found = [READING.format(baseline=names)]
+    names = " or, where that cannot run, ".join(baselines) or "a baseline, if run"
+    found = [READING.format(baseline=names, bold=bold_note())]
     found += [_column_note(view, column) for column in view.columns if column.metric]
     for column in view.columns:
         cells = [view.cells[method, column.benchmark] for method in view.methods]
@@ -55,7 +54,7 @@ def notes(view: MatrixView) -> list[str]:
     if view.ranks:
         order = sorted(view.ranks.items(), key=lambda pair: (pair[1], pair[0]))
         each = ", ".join(f"{method} {value:.2f}" for method, value in order)
-        found.append(f"Mean ranks among the methods that run in all columns in which two or more do: {each}.")
+        found.append(f"Mean ranks of the methods that run in all columns with two methods or more: {each}.")
     return found
 
 

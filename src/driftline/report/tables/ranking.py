@@ -14,12 +14,12 @@ from driftline.report.format import count_range, format_p
 from driftline.report.tables.model import Table, text_columns, text_row
 
 NOTE = (
-    "n: settings. Rank 1 is the best of a setting; methods that tie share the mean of their ranks. A setting's ranks "
-    "are of means over the seeds that all methods have there ({seeds})."
+    "n: number of settings. Rank 1 is the best of a setting; tied methods share the mean of their ranks. Ranks are of "
+    "means over the seeds that all methods of a setting have ({seeds})."
 )
 TEST = (
-    "Friedman's test that all are alike: chi-squared = {statistic:.2f} with {freedom} degree(s) of freedom, p = {p}; "
-    "rough for few settings, and it takes them for independent ({datasets} dataset(s))."
+    "Friedman test that all methods are equal: chi-squared = {statistic:.2f} with {freedom} degree(s) of freedom, p = "
+    "{p}; approximate for few settings, which are assumed to be independent ({datasets} dataset(s))."
 )
 
 
@@ -39,7 +39,7 @@ def ranking_tables(record: Record) -> list[Table]:
     ]
     if not tables:
         raise UserError(
-            "average ranks take two methods that were run in two settings or more, on common seeds: run the same "
+            "mean ranks need two methods that were run in two settings or more, on common seeds: run the same "
             "methods on other data, models or sequences, or name the runs to rank"
         )
     return tables
@@ -77,6 +77,10 @@ def _notes(ranking: Ranking, result: Ranks, members: Mapping[str, Group]) -> lis
         NOTE.format(seeds=seeds),
         TEST.format(statistic=result.statistic, freedom=freedom, p=p, datasets=len(datasets)),
         f"Settings: {'; '.join(ranking.seeds)}.",
-        *([f"Left out, not run in every setting: {', '.join(ranking.missing)}."] if ranking.missing else []),
-        *([f"Left out, no seed in common: {'; '.join(ranking.without_seed)}."] if ranking.without_seed else []),
+        *([f"Left out because not run in every setting: {', '.join(ranking.missing)}."] if ranking.missing else []),
+        *(
+            [f"Left out because without a common seed: {'; '.join(ranking.without_seed)}."]
+            if ranking.without_seed
+            else []
+        ),
     ]

@@ -65,7 +65,7 @@ def _column(column: Column) -> TableColumn:
 
 
 def _row(row: Row) -> TableRow:
-    cells = (score and _cell(score) for score in row.cells)
+    cells = (_cell(score) if score else None for score in row.cells)
     return TableRow(row.method, (*cells, TableCell(format_amount(row.gmac)), TableCell(format_seeds(row.seeds))))
 
 

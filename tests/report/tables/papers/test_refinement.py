@@ -11,24 +11,12 @@ import pytest
 
 from driftline.errors import UserError
 from driftline.record import Record, Run
+from driftline.report.tables.model import bold_note
 from driftline.report.tables.papers import paper_tables
+from driftline.report.tables.papers.refinement import GAINS, INTERVALS, PUBLISHED
 from driftline.report.tables.render import render
 
 from ...conftest import final, heads, refined
-
-INTERVALS = (
-    "In percent: means over seeds with 95% t-intervals, or with one seed bootstrap intervals over examples, cut at 0 "
-    "and 100. A column without (T) is a mean over steps, one with (T) the value at the last."
-)
-BOLD = (
-    "Bold: the best of a {0} and all that cannot be told from it (paired t test on common seeds at 5%, "
-    "Holm-corrected for the methods of the {0}); it takes three seeds."
-)
-GAINS = "In points: means over seeds of OEC(T) less frozen's on the same seed; 95% t-intervals, which take two seeds."
-PRINTED = (
-    "Rows with a source are as printed there: one run on one stream of its own data, scored by the model that enters a "
-    "step"
-)
 
 
 def runs(folder: Path, oec: dict[str, list[float]], **given: Any) -> list[Run]:
@@ -59,8 +47,8 @@ def test_table_1_in_markdown(tmp_path: Path) -> None:
         "",
         "Seeds of our numbers: 1. n of each seed: 64 examples.",
         INTERVALS,
-        BOLD.format("column"),
-        f"{PRINTED}.",
+        bold_note(),
+        f"{PUBLISHED}.",
     ]
 
 
@@ -128,8 +116,8 @@ def test_table_2_in_markdown(tmp_path: Path) -> None:
         "",
         "Seeds of our numbers: 1–2. n of each seed: 64 examples.",
         GAINS,
-        BOLD.format("row"),
-        f"{PRINTED}; its replay methods have k = 3.",
+        bold_note("row"),
+        f"{PUBLISHED}; its replay methods have k = 3.",
     ]
 
 

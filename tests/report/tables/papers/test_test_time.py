@@ -234,7 +234,7 @@ def test_printed_rows_do_not_stand_under_data_of_a_users_own(
     found = runs(tmp_path, {"frozen": [0.40], "tent": [0.30]}, options={"order": "cin-c"}, **own)
     (grid,) = paper_tables(Record(found), "test-time/table-1")
     assert any(line.source for line in grid.rows) == printed
-    assert any("as printed" in note for note in grid.notes) == printed
+    assert any("as published" in note for note in grid.notes) == printed
 
 
 @pytest.mark.parametrize(("order", "images"), [("cin-c", 750_000), ("cin-3dcc", 600_000), ("ccc", 7_500_000)])

@@ -8,6 +8,7 @@ from driftline.errors import UserError
 from driftline.report.analysis.estimates import Estimate
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.highlights import PLAIN, Highlight
+from driftline.report.format import format_percent
 from driftline.report.tables.model import TableCell, TableColumn, TableRow
 
 
@@ -32,9 +33,9 @@ def published_row(name: str, cells: tuple[TableCell | None, ...], source: str) -
     return [TableRow(name, cells, source)] if any(cells) else []
 
 
-def columns(*names: str, **given: Callable[[float | None], str]) -> tuple[TableColumn, ...]:
+def columns(*names: str, format: Callable[[float | None], str] = format_percent) -> tuple[TableColumn, ...]:
     """Return columns of numbers."""
-    return tuple(TableColumn(name, **given) for name in names)
+    return tuple(TableColumn(name, format=format) for name in names)
 
 
 def titled(title: str, settings: str) -> str:

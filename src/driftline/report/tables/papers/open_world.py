@@ -19,7 +19,7 @@ from driftline.report.analysis.groups import Group
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.published import numbers, source_note
 from driftline.report.format import format_amount
-from driftline.report.tables.model import Table, TableRow
+from driftline.report.tables.model import Table, TableRow, bold_note
 from driftline.report.tables.papers.base import cell, columns, has_source, order, published, published_row, require_runs
 
 BENCHMARK = "open-world"
@@ -45,24 +45,20 @@ NOVELTY = {
 GIGA = 1e9
 INTERVALS = (
     "In percent: means over seeds with 95% t-intervals, or with one seed Wilson's interval (overall, k+1) and "
-    "bootstrap intervals over classes (all else), cut at 0 and 100."
-)
-BOLD = (
-    "Bold: the best of a column and all that cannot be told from it (the 95% paired t-interval of their differences on "
-    "common seeds contains 0); it takes three seeds."
+    "bootstrap intervals over classes (all other columns), clipped to 0 and 100."
 )
 COMPUTE = (
     "GMAC, means over seeds: a forward pass counts once, the backward pass of trained layers twice, frozen layers only "
-    "forward; cached is what happened, uncached as if no features had been kept. Pretraining is not counted."
+    "forward; uncached is the compute without cached features. Pretraining is not counted."
 )
 PUBLISHED = (
-    "Rows with a source are as printed there: one order of one sequence of about 90,000 images of ImageNet-22K, 750 of "
-    "1,000 classes new. Rows marked doubtful hold cells that cannot be right: compare nothing with them."
+    "Rows with a source are as published there: one order of one sequence of about 90,000 images of ImageNet-22K, 750 "
+    "of 1,000 classes new. Rows marked doubtful contain cells that cannot be right: do not compare with them."
 )
 PUBLISHED_COMPUTE = "NED counts training as one, two or three forward passes; its compute cannot be compared with ours."
 CLOCK = (
     "The clock's score is -t: it looks at no sample. In a matched AUROC each first sample of a class meets the nearest "
-    "10 earlier and 10 later samples of seen classes; there the clock has 50. F1 is of the best threshold, chosen with "
+    "10 earlier and 10 later samples of seen classes; there the clock has 50. F1 is at the best threshold in "
     "hindsight. HG: 1 - max softmax. MDT: smallest distance, or minus the largest similarity, to a "
     'class. k+1: accuracy if "unseen" is an answer too, with the best threshold of MDT, or of HG without distances.'
 )
@@ -134,7 +130,7 @@ def table_6(groups: list[Group]) -> list[Table]:
 @register("paper-table", "open-world/table-7")
 def table_7(groups: list[Group]) -> list[Table]:
     """Detection of new classes, always next to the clock."""
-    return tables_of(groups, _novelty, "has scores for noticing new classes")
+    return tables_of(groups, _novelty, "has scores for detection of new classes")
 
 
 @register("paper-table", "open-world/table-8")
@@ -147,7 +143,7 @@ def _accuracies(title: str, group: Group, labels: list[str], source: Source) -> 
     metrics = {name: name.replace("-", " ") for name in ACCURACIES}
     head = group.card["protocol"]["head"]
     sections = f"Head: classes with more than {head} samples in the stream; tail: the others."
-    return _shares(title, group, labels, metrics, source, (INTERVALS, sections, BOLD))
+    return _shares(title, group, labels, metrics, source, (INTERVALS, sections, bold_note()))
 
 
 def _shares(
@@ -225,7 +221,7 @@ def _novelty(group: Group) -> Table | None:
     metrics = {name: head for name, head in NOVELTY.items() if name in known}
     if not metrics:
         return None
-    title, notes = f"Table 7: noticing new classes, {group.title}", (INTERVALS, CLOCK, BOLD)
+    title, notes = f"Table 7: detection of new classes, {group.title}", (INTERVALS, CLOCK, bold_note())
     return _shares(title, group, ordered(group.methods), metrics, source_of(group, "NED Table 7"), notes)
 
 

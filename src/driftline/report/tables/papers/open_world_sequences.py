@@ -17,12 +17,14 @@ from driftline.report.tables.papers.open_world import ACCURACIES, DATA, PUBLISHE
 
 SIZES = {("samples", "sum"): "samples", ("class-samples", "min"): "smallest class", ("class-samples", "max"): "largest"}
 COUNTED = "Samples of a sequence, and of its smallest and largest class. Seeds may meet one sequence in several orders."
-PUBLISHED_SIZES = "Rows with a source are as printed there; the one marked doubtful disagrees with the released labels."
+PUBLISHED_SIZES = (
+    "Rows with a source are as published there; the one marked doubtful disagrees with the released labels."
+)
 OVER = (
-    "In percent: means over seeds with 95% t-intervals, and under them standard deviations over seeds (n - 1); with "
+    "In percent: means over seeds with 95% t-intervals, and below them standard deviations over seeds (n - 1); with "
     "one seed, intervals over classes or samples. The first seeds meet a sequence each, later ones other orders of it."
 )
-PUBLISHED_OVER = "The printed means and deviations are over sequences 3 to 5."
+PUBLISHED_OVER = "The published means and deviations are over sequences 3 to 5."
 
 
 @register("paper-table", "open-world/table-2")
@@ -52,8 +54,8 @@ def _sizes(group: Group) -> Table | None:
         rows += [TableRow(name, tuple(published(float(n)) for n in ours[name]))] if name in ours else []
         rows += _published_sizes(group, name)
     notes = (COUNTED, *([PUBLISHED_SIZES] if has_source(rows) else []))
-    counts = columns(*SIZES.values(), format=format_amount)
-    return Table(f"Table 2: sequences, {group.title}", "sequence", counts, tuple(rows), notes)
+    sizes = columns(*SIZES.values(), format=format_amount)
+    return Table(f"Table 2: sequences, {group.title}", "sequence", sizes, tuple(rows), notes)
 
 
 def _published_sizes(group: Group, name: str) -> list[TableRow]:

@@ -14,7 +14,7 @@ from driftline.report.analysis.gains import gains
 from driftline.report.analysis.groups import Group, group_ignoring
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.published import published_values, source_note
-from driftline.report.tables.model import Table, TableCell, TableRow
+from driftline.report.tables.model import Table, TableCell, TableRow, bold_note
 from driftline.report.tables.papers.base import (
     cell,
     columns,
@@ -41,19 +41,18 @@ DYNAMICS = tuple(
     for beta, gamma in (("0.5", "0.8"), ("0.1", "0.8"), ("0.9", "0.8"), ("0.5", "0.5"), ("0.5", "0.2"))
 )
 INTERVALS = (
-    "In percent: means over seeds with 95% t-intervals, or with one seed bootstrap intervals over examples, cut at 0 "
-    "and 100. A column without (T) is a mean over steps, one with (T) the value at the last."
+    "In percent: means over seeds with 95% t-intervals, or with one seed bootstrap intervals over examples, clipped to "
+    "0 and 100. Columns with (T) are values at the last step, the others means over steps."
 )
-GAINS = "In points: means over seeds of OEC(T) less frozen's on the same seed; 95% t-intervals, which take two seeds."
-BOLD = (
-    "Bold: the best of a {line} and all that cannot be told from it (paired t test on common seeds at 5%, "
-    "Holm-corrected for the methods of the {line}); it takes three seeds."
+GAINS = (
+    "In percentage points: means over seeds of OEC(T) minus that of frozen on the same seed, with 95% t-intervals, "
+    "which need two seeds."
 )
 PUBLISHED = (
-    "Rows with a source are as printed there: one run on one stream of its own data, scored by the model that enters a "
-    "step"
+    "Rows with a source are as published there: one run on one stream of its own data, scored with the model before "
+    "each step"
 )
-OFFLINE = "Its offline CSR is of the finished model, and that model was chosen by KG."
+OFFLINE = "Its offline CSR is that of the final model, which was selected by KG."
 
 
 @register("paper-table", "refinement/table-1")
@@ -76,7 +75,7 @@ def _by_metric(group: Group) -> Table:
         cells = (published(values.get(score)) for score in SCORES)
         rows += published_row(label, tuple(cells), source_note(group.card, FIRST))
     heads = (metric.upper() + ("(T)" if stat == "final" else "") for metric, stat in SCORES)
-    notes = [INTERVALS, BOLD.format(line="column"), *([f"{PUBLISHED}."] if has_source(rows) else [])]
+    notes = [INTERVALS, bold_note(), *([f"{PUBLISHED}."] if has_source(rows) else [])]
     notes += [OFFLINE] if any(row.source and row.name.startswith("offline") for row in rows) else []
     return Table(f"Table 1: {group.title}", "method", columns(*heads), tuple(rows), tuple(notes))
 
@@ -106,7 +105,7 @@ def _by_dynamics(title: str, members: list[Group]) -> Table:
         cells = (published(published_values(group.card, label).get(SECOND, {}).get(GAIN)) for label in labels)
         rows += published_row(name, tuple(cells), source_note(group.card, SECOND))
     sourced = [f"{PUBLISHED}; its replay methods have k = 3."] if has_source(rows) else []
-    return Table(title, "stream", columns(*labels), tuple(rows), (GAINS, BOLD.format(line="row"), *sourced))
+    return Table(title, "stream", columns(*labels), tuple(rows), (GAINS, bold_note("row"), *sourced))
 
 
 def _highlighted(found: dict[str, Estimate], labels: Iterable[str]) -> tuple[TableCell | None, ...]:

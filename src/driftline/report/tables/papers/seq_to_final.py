@@ -47,8 +47,8 @@ MEANS = (
     "best (the oracle) of each row is less than one standard deviation below 0."
 )
 PUBLISHED = (
-    "Rows with a source are as printed there, one run per cell; their means are of the cells shown here. SFT's "
-    "schedule was chosen there on test data, and the history of I-FT and D-FT includes the final step."
+    "Rows with a source are as published there, one run per cell; their means are of the cells shown here. SFT's "
+    "schedule was selected there on test data, and the history of I-FT and D-FT includes the final step."
 )
 CAVEATS = {
     "sss": "Its numbers for sss are not comparable: its code shows all sub-classes at the first step.",

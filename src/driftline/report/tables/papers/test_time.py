@@ -23,7 +23,7 @@ from driftline.report.analysis.published import numbers, source_note
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.analysis.setting_sweep import SweepPoint, sweep_points
 from driftline.report.format import format_amount
-from driftline.report.tables.model import Table, TableCell, TableRow
+from driftline.report.tables.model import Table, TableCell, TableRow, bold_note
 from driftline.report.tables.papers.base import (
     cell,
     columns,
@@ -48,18 +48,15 @@ INTERVALS = (
     "Accuracy in percent: means over seeds, each a mean over speeds where there are several, with 95% t-intervals, "
     "or with one seed and speed block bootstrap intervals over time."
 )
-HIGHLIGHTS = (
-    "Bold: the best of a column and all that cannot be told from it (paired t test on common seeds at 5%, "
-    "Holm-corrected for the methods of the column); it takes three seeds. Italic: collapsed, that is, below frozen."
-)
+ITALIC = "Italic: collapsed, that is, below frozen."
 PUBLISHED = (
-    "Rows with a source are as printed there, for ResNet-50 on ImageNet and streams of 7.5 million images (cin-c and "
+    "Rows with a source are as published there, for ResNet-50 on ImageNet and streams of 7.5 million images (cin-c and "
     "holdout: 750,000, cin-3dcc: 600,000) with targets of 40, 20 and 0% in ccc: other data, networks, targets and "
     "shorter streams are not comparable."
 )
 LENGTHS = (
-    "Points on a path from one corruption to the next, both ends included; 41 is the longest there is. Of each seed "
-    "its longest stream counts; a path that the end of the stream cuts short does not."
+    "Number of points on a path from one corruption to the next, both ends included; at most 41. Each seed counts with "
+    "its longest stream; incomplete paths at the end of a stream are left out."
 )
 STATS = ("min", "max", "mean", "median")
 DEFAULTS = {"every": 1000, "entropy": 0.4, "strength": 2000}
@@ -86,7 +83,7 @@ def _by_stream(title: str, members: list[Group]) -> Table:
         rows.append(TableRow(label, tuple(_with_mean(cells, row.values()))))
         rows += _published_row(label, theirs, members[0], "RDumb Table 1")
     heads = (*streams, *(["mean"] if len(streams) > 1 else []))
-    notes = (INTERVALS, HIGHLIGHTS, *_published_notes(rows))
+    notes = (INTERVALS, bold_note(), ITALIC, *_published_notes(rows))
     return Table(title, "method", columns(*heads), tuple(rows), notes)
 
 
@@ -228,7 +225,7 @@ def table_5(groups: list[Group]) -> list[Table]:
         methods = [(group, name) for name in ("eata", "eta", "rdumb") for group in streams.values()]
         found = _by_method(point for group, name in methods for point in sweep_points(group, f"{name}.entropy"))
         theirs = {k: v for n in (8, 5) for k, v in _published(members[0], "ccc", f"RDumb Table {n}").items()}
-        title = f"Table 5: entropy below which answers are learnt from, mean over {', '.join(streams)}"
+        title = f"Table 5: entropy threshold for learning, mean over {', '.join(streams)}"
         source = _source(members[0], "RDumb Tables 5 and 8")
         tables += _sweep(titled(title, settings), "entropy", found, theirs, source)
     return _require_tables(tables, "eata, eta or rdumb with several settings of `entropy`, with order=ccc")

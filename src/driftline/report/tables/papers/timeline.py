@@ -12,7 +12,7 @@ from driftline.report.analysis.groups import Group
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.published import published_values
 from driftline.report.format import format_amount, format_percent
-from driftline.report.tables.model import Table, TableRow
+from driftline.report.tables.model import Table, TableRow, bold_note
 from driftline.report.tables.papers.base import cell, columns, has_source, order, published, published_row, require_runs
 
 BENCHMARK = "timeline"
@@ -35,13 +35,9 @@ FIXED: dict[ScoreName, str] = {
     ("fix-ood", "mean"): "OOD avg",
     ("fix-worst", "mean"): "OOD worst",
 }
-INTERVALS = (
-    "{unit}: means over seeds with 95% t-intervals, or with one seed intervals over test examples. Bold: the "
-    "best of a column and all that are not significantly worse (paired t-test on common seeds at 5%, Holm-corrected); "
-    "it takes three seeds."
-)
-PUBLISHED = "Rows with a source are as printed there. That paper has no code and does not state the epsilon of DH."
-PUBLISHED_FIXED = "Rows with a source are as printed there, with the networks, splits and seeds of that paper."
+INTERVALS = "{unit}: means over seeds with 95% t-intervals, or with one seed intervals over test examples."
+PUBLISHED = "Rows with a source are as published there. That paper has no code and does not state the epsilon of DH."
+PUBLISHED_FIXED = "Rows with a source are as published there, with the networks, splits and seeds of that paper."
 
 
 @register("paper-table", "timeline/table-1")
@@ -71,7 +67,7 @@ def _by_method(title: str, group: Group, scores: dict[ScoreName, str], source: s
     share = all(is_share(metric) for metric, _ in scores)
     more = [PUBLISHED] if has_source(rows) else []
     more += [] if share else _false_alarms(group, scores)
-    notes = (INTERVALS.format(unit="In percent" if share else "In periods"), *more)
+    notes = (INTERVALS.format(unit="In percent" if share else "In periods"), bold_note(), *more)
     numbers = columns(*scores.values(), format=format_percent if share else format_amount)
     return Table(title, "method", numbers, tuple(rows), notes)
 
@@ -99,7 +95,7 @@ def wild_time_table_1(groups: list[Group]) -> list[Table]:
             rows += published_row(f"{name}: {label}", cells, f"{WILD} 1")
     if not rows:
         raise UserError(f"no run of {BENCHMARK} with protocol=fix and the method {POOLED}")
-    notes = (INTERVALS.partition(" Bold")[0].format(unit="In percent"), *_published_notes(rows))
+    notes = (INTERVALS.format(unit="In percent"), *_published_notes(rows))
     title = "Wild-Time Table 1: before and after the split"
     return [Table(title, "data", columns(*FIXED.values()), tuple(rows), notes)]
 
@@ -115,7 +111,7 @@ def wild_time_table_2(groups: list[Group]) -> list[Table]:
         values = [published_values(group.card, label).get(f"{WILD} 2", {}).get(score) for group, score in scores]
         rows += _rows(label, found, values, f"{WILD} 2")
     heads = (f"{name}: {head}" for name in datasets for head in list(FIXED.values())[1:])
-    notes = (INTERVALS.format(unit="In percent"), *_published_notes(rows))
+    notes = (INTERVALS.format(unit="In percent"), bold_note(), *_published_notes(rows))
     return [Table("Wild-Time Table 2: after the split", "method", columns(*heads), tuple(rows), notes)]
 
 

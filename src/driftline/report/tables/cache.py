@@ -1,0 +1,36 @@
+"""A cache of tables of many runs: reading the scores of thousands of runs takes a minute."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+
+from driftline.checksums import read_checked, write_checked
+from driftline.engine.card import sources_hash
+from driftline.errors import Damaged
+from driftline.record import Record
+from driftline.report.tables.render import render
+from driftline.report.tables.result import result_tables
+from driftline.store import Store
+
+MIN_RUNS = 200
+FOLDER = "tables"
+
+
+def cached_results(record: Record, store: Store) -> str:
+    """Return the tables of results as Markdown; those of many runs are written to the store and read again.
+
+    The key of the cache covers the runs, the uses of user files and the source code.
+    """
+    if len(record) < MIN_RUNS:
+        return render(result_tables(record), "md")
+    scores = [(run.folder.name, os.stat(run.folder / "scores.parquet")) for run in record.runs]
+    uses = [(path.name, path.stat()) for path in sorted(store.folder.glob("used/[!.]*"))]
+    content = [sources_hash(), *(f"{name} {stat.st_mtime_ns} {stat.st_size}" for name, stat in (*scores, *uses))]
+    path = store.folder / FOLDER / hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
+    with suppress(Damaged):
+        return str(read_checked(path)["text"])
+    text = render(result_tables(record), "md")
+    write_checked(path, {"text": text})
+    return text
