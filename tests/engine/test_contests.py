@@ -116,7 +116,7 @@ def test_a_hopeless_setting_is_spared_its_last_trial_by_one_worker_and_by_two(qu
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"selection": {"grid": {"every": [1, 0]}}}, "every=0: should be greater than or equal to 1"),
+        ({"selection": {"grid": {"batch": [8, 0]}}}, r"batch.*should be greater than or equal to 1"),
         ({"refinement": {**SPEC["refinement"], "validation": 0.001}}, "an episode may need 16"),
     ],
 )
