@@ -15,7 +15,7 @@ __all__ = ["__version__", "audit", "load", "plan", "run"]
 
 if TYPE_CHECKING:
     from driftline.auditing import audit
-    from driftline.engine.forecast import forecast as plan
+    from driftline.engine.costs.forecast import forecast as plan
     from driftline.engine.run import run
     from driftline.record import load
 
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
 
         return run
     if name == "plan":
-        from driftline.engine.forecast import forecast
+        from driftline.engine.costs.forecast import forecast
 
         return forecast
     if name == "load":

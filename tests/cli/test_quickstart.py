@@ -96,7 +96,7 @@ def test_a_run_that_fails_is_told_and_nothing_is_reported_without_runs(
     def broken(*_: Any) -> None:
         raise ValueError("on purpose")
 
-    monkeypatch.setattr("driftline.engine.execute.perform", broken)
+    monkeypatch.setattr("driftline.engine.stages.Stage.run", broken)
     monkeypatch.setattr(module, "audited", lambda *_: None)
     assert quickstart(Path("out.html"), None, 1) == 1
     out, err = capsys.readouterr()

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import driftline
-from driftline.engine import checkpoint, stages
-from driftline.engine.execute import Event
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
+from driftline.engine.executors.base import Event
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
+from driftline.engine.stages import Pretrain, StageContext, checkpoint
 from driftline.store import Store
 
 pytestmark = pytest.mark.xdist_group("resume")  # what all its tests use is made once
@@ -55,16 +55,16 @@ def test_killed_twenty_times_equals_never_killed(
 ) -> None:
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     moments = random.Random(7)
-    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
+    planned, store = plan(as_spec(SPEC)), Store.create(tmp_path)
     for stage in planned.stages:
-        if stage.kind == "upstream":  # too long for the short lives to come, and without checkpoints of its own
-            stages.perform(stage, store, None)
+        if isinstance(stage, Pretrain):  # too long for the short lives to come, and without checkpoints of its own
+            stage.run(StageContext(store))
     kills, resumed, window = 0, 0, 0.3
     while kills < 20:
         child = os.fork()
         if child == 0:  # a child with everything loaded starts at once, so that a kill hits real work
             try:
-                carry_out(planned, store, None, jobs=1)
+                run_plan(planned, store)
             finally:
                 os._exit(0)
         time.sleep(moments.uniform(0.0, window))
@@ -106,13 +106,13 @@ def test_methods_start_from_the_same_upstream_model(tmp_path: Path) -> None:
 def test_what_is_damaged_is_made_again(
     plain: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
-    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
+    planned, store = plan(as_spec(SPEC)), Store.create(tmp_path)
     for stage in planned.stages:
-        if stage.kind == "upstream":
-            stages.perform(stage, store, None)
+        if isinstance(stage, Pretrain):
+            stage.run(StageContext(store))
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        carry_out(planned, store, None, jobs=1, watch=_stop_after(4))
+        run_plan(planned, store, on_event=_stop_after(4))
     (work,) = (tmp_path / "work").iterdir()
     victim = work / ("checkpoint.safetensors" if "checkpoint" in harm else "probes-000001.parquet")
     if harm == "missing part":
@@ -124,8 +124,8 @@ def test_what_is_damaged_is_made_again(
 
 
 def test_a_damaged_shared_stage_is_computed_again(plain: dict[str, bytes], tmp_path: Path) -> None:
-    planned, store = plan(as_spec(SPEC), None), Store.create(tmp_path)
-    stages.perform(planned.stages[0], store, None)
+    planned, store = plan(as_spec(SPEC)), Store.create(tmp_path)
+    planned.stages[0].run(StageContext(store))
     path = store.stage_path(planned.stages[0].key)
     path.write_bytes(path.read_bytes()[:60])
     driftline.run(SPEC, runs=tmp_path)
@@ -144,15 +144,15 @@ def test_workings_left_by_a_death_within_commit_are_forgotten(
     plain: dict[str, bytes], tmp_path: Path, met_by: str
 ) -> None:
     driftline.run(SPEC, runs=tmp_path)
-    planned, store = plan(as_spec(SPEC), None), Store.open(tmp_path)
-    stage = next(stage for stage in planned.stages if stage.kind == "deploy")
+    planned, store = plan(as_spec(SPEC)), Store.open(tmp_path)
+    stage = next(stage for stage in planned.stages if stage.is_result)
     left = store.work_folder(stage.key)
     left.mkdir(parents=True)
     (left / "checkpoint.safetensors").write_bytes(b"the run was moved into place, and then its maker was killed")
     if met_by == "a new run":
         driftline.run(SPEC, runs=tmp_path)
     else:
-        stages.perform(stage, store, None)
+        stage.run(StageContext(store))
     assert not left.exists()
     assert contents(tmp_path) == plain
 
@@ -172,7 +172,7 @@ def test_two_processes_on_one_store_lose_nothing(plain: dict[str, bytes], tmp_pa
         if child == 0:
             code = 1
             try:
-                computed = carry_out(plan(as_spec(SPEC), None), Store.create(tmp_path), None, jobs=1).computed
+                computed = run_plan(plan(as_spec(SPEC)), Store.create(tmp_path)).computed
                 (tmp_path / f"computed-by-{os.getpid()}").write_text(" ".join(stage.key for stage in computed))
                 code = 0
             finally:
@@ -182,4 +182,4 @@ def test_two_processes_on_one_store_lose_nothing(plain: dict[str, bytes], tmp_pa
     assert contents(tmp_path) == plain
     assert len(Store(tmp_path).record()) == 6
     computed = [key for path in tmp_path.glob("computed-by-*") for key in path.read_text().split()]
-    assert sorted(computed) == sorted(stage.key for stage in plan(as_spec(SPEC), None).stages), "each by one of them"
+    assert sorted(computed) == sorted(stage.key for stage in plan(as_spec(SPEC)).stages), "each by one of them"

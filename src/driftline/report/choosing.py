@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from driftline.jobs import told
 from driftline.report.groups import Group
+from driftline.spec.settings import format_settings
 
 HEADER = ("method", "rule", "chosen", "settings", "trials", "spared", "GMAC to choose")
 
@@ -39,7 +39,7 @@ class Chosen:
         rule = f"{self.rule.upper()} (the test itself)" if self.rule == "oracle" else self.rule
         settings = f"{self.competed}{f' ({self.failed} failed)' if self.failed else ''}"
         cost = "–" if self.gmac is None else f"{self.gmac:.3g}" if self.gmac < 100 else f"{self.gmac:,.0f}"
-        return (self.method, rule, told(self.settings), settings, str(self.trials), str(self.spared), cost)
+        return (self.method, rule, format_settings(self.settings), settings, str(self.trials), str(self.spared), cost)
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def phases(group: Group) -> list[Chosen]:
         cards = [run.card for run in group.runs_of(method)]
         picks = [card["protocol"]["chosen"][-1] for card in cards if card["protocol"].get("chosen")]  # in the last
         said = cards[0]["protocol"].get("selection") or ""
-        if len(picks) < len(cards) or cards[0]["run"].get("contest") or not said.startswith(PHASES):
+        if len(picks) < len(cards) or cards[0]["run"].get("search") or not said.startswith(PHASES):
             continue
         tried = [card["protocol"]["trials"] for card in cards]
         if max(tried) < 2:
@@ -99,18 +99,18 @@ def contests(group: Group) -> list[Chosen]:
     found = []
     for method in group.methods:
         card = group.runs_of(method)[0].card
-        contest, protocol = card["run"].get("contest"), card["protocol"]
+        contest, protocol = card["run"].get("search"), card["protocol"]
         if contest is None or not protocol.get("chosen"):
             continue
-        names, winner = contest["points"][0], protocol["chosen"][0]
+        names, winner = contest["candidates"][0], protocol["chosen"][0]
         macs = card["compute"].get("selection_macs")
         found.append(
             Chosen(
                 method=method,
                 rule=contest["rule"],
                 settings={name: winner[name] for name in names},
-                competed=len(contest["points"]),
-                failed=sum(point.get("out", "").startswith(("failed", "a trial has")) for point in protocol["tried"]),
+                competed=len(contest["candidates"]),
+                failed=sum(point.get("out", "").startswith(("failed", "a run has")) for point in protocol["tried"]),
                 trials=protocol["trials"],
                 spared=protocol.get("spared_trials", 0),
                 gmac=None if macs is None else macs / 1e9,

@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from driftline.jobs import hash_of
 from driftline.record import Record, Run
 from driftline.report.marks import BY_ORACLE
 from driftline.report.versions import superseded
+from driftline.spec.keys import stable_hash
 
 HEAD = ("benchmark", "data", "model")
 
@@ -159,16 +159,16 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
 
 
 def _by_oracle(card: Mapping[str, Any]) -> bool:
-    contest = card["run"].get("contest")
+    contest = card["run"].get("search")
     return contest is not None and contest["rule"] == "oracle"
 
 
 def _selection(card: Mapping[str, Any]) -> str:
     """How settings were chosen, in few words; two searches of one size are told apart by the start of a hash."""
-    contest = card["run"].get("contest")
+    contest = card["run"].get("search")
     if contest is None:
         return "none"
-    return f"best of {len(contest['points'])} by {contest['rule']} ({hash_of(contest)[:4]})"
+    return f"best of {len(contest['candidates'])} by {contest['rule']} ({stable_hash(contest)[:4]})"
 
 
 def _differing(mappings: Iterable[Mapping[str, Any]]) -> list[str]:

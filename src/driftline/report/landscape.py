@@ -2,7 +2,7 @@
 
 Every function takes a record and the folder of data, and returns one row per thing to draw. `panel` is what may be
 compared with each other (as in result tables), `method` the name there. Runs that a figure has no place for are left
-out, and `frame.attrs["notes"]` says why. Networks are rebuilt from the store (`engine.revisit`); nothing is trained.
+out, and `frame.attrs["notes"]` says why. Networks are rebuilt from the store (`engine.reload`); nothing is trained.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 import pandas as pd
 
 from driftline.errors import MissingExtra, UserError
-from driftline.jobs import hash_of
 from driftline.metrics.representation import directions, map_models, project, svcca
 from driftline.record import Record, Run
 from driftline.report.groups import Group, groups
+from driftline.spec.keys import stable_hash
 
 if TYPE_CHECKING:
-    from driftline.engine.revisit import Snapshot, Visit
+    from driftline.engine.reload import Snapshot, Visit
 
 Rows = Iterable[dict[str, Any]]
 Statistics = Literal["re-estimated", "interpolated"]
@@ -72,7 +72,7 @@ def path(
         raise UserError(f"statistics of batch norm are re-estimated or interpolated, not '{statistics}'")
 
     def rows(visit: Visit, run: Run) -> Rows:
-        from driftline.engine.revisit import between, re_estimate
+        from driftline.engine.reload import between, re_estimate
 
         if len(visit.snapshots) < 2:
             raise LeftOut("no model before the last step")
@@ -98,7 +98,7 @@ def weights(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     memo: dict[str, Any] = {}
 
     def rows(visit: Visit, run: Run) -> Rows:
-        from driftline.engine.revisit import layer_weights
+        from driftline.engine.reload import layer_weights
 
         marks = _once(memo, _setting(visit), lambda: [layer_weights(m) for m in _landmarks(visit)])
         placed = [(snapshot.step, layer_weights(snapshot.network)) for snapshot in visit.snapshots]
@@ -120,7 +120,7 @@ def similarity(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     memo: dict[str, Any] = {}
 
     def bases(visit: Visit, network: Any) -> dict[tuple[str, float], np.ndarray]:
-        from driftline.engine.revisit import activations
+        from driftline.engine.reload import activations
 
         acts = activations(network, visit.test.x)
         return {(layer, share): directions(values, share) for layer, values in acts.items() for share in SHARES}
@@ -197,8 +197,8 @@ def over_time(record: Record, *, where: Path | None = None) -> pd.DataFrame:
 def _of_each_run(record: Record, where: Path | None, rows: Callable[[Visit, Run], Rows]) -> pd.DataFrame:
     """The rows of all runs that can be opened again, and a note for each that cannot or has no place here."""
     try:
-        from driftline.engine.execute import one_thread
-        from driftline.engine.revisit import can_revisit, revisit
+        from driftline.engine.executors.process import one_thread
+        from driftline.engine.reload import can_revisit, revisit
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -234,7 +234,7 @@ def _once(memo: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
 
 def _setting(visit: Visit) -> str:
     """What runs of different methods share, the oracle and the grid included."""
-    return hash_of(visit.job.model_dump(mode="json", exclude={"method", "label"}))
+    return stable_hash(visit.job.model_dump(mode="json", exclude={"method", "label"}))
 
 
 def _oracle(visit: Visit) -> Visit:
@@ -252,11 +252,12 @@ def _landmarks(visit: Visit) -> list[Any]:
 
 
 def _pictures(run: Run, where: Path | None) -> Iterator[dict[str, Any]]:
-    from driftline.engine.stages import materials
-    from driftline.jobs import Job
+    from driftline.engine.build import DatasetCache, build_scenario
+    from driftline.spec.job import Job
     from driftline.tasks import Classification
 
-    dataset, layout = materials(Job.model_validate({**run.card["run"], "label": run.method}), where)
+    job = Job.model_validate({**run.card["run"], "label": run.method})
+    dataset, layout = build_scenario(job, DatasetCache(where))
     images, task = dataset.samples.x, dataset.task
     if getattr(images, "ndim", 0) != 4 or not isinstance(task, Classification):
         raise UserError(f"dataset '{dataset.name}' does not hold images of classes, so there are no examples to draw")

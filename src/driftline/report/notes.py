@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from driftline.engine.contests import rule_said
+from driftline.engine.stages.search_round import describe_rule
 from driftline.record import Run
 from driftline.report.against_frozen import STREAM, Number, Standing, standings
 from driftline.report.beside import full_scale
@@ -71,8 +71,8 @@ def notes(table: ResultTable) -> list[str]:
 
 def _selection(table: ResultTable) -> list[str]:
     """By which rule the settings of methods that had a choice were chosen."""
-    found = [contest for run in table.group.runs if (contest := run.card["run"].get("contest"))]
-    said = dict.fromkeys(rule_said(contest["rule"], contest["metrics"]) for contest in found)
+    found = [contest for run in table.group.runs if (contest := run.card["run"].get("search"))]
+    said = dict.fromkeys(describe_rule(contest["rule"], contest["metrics"]) for contest in found)
     return [f"Settings were chosen before the runs ({text}); the cards have the scores of all." for text in said]
 
 
@@ -80,7 +80,7 @@ def _trials(table: ResultTable) -> list[str]:
     """Return a sentence if methods that choose between fits of their own have different numbers of them."""
     counts = {}
     for method in table.group.methods:
-        cards = [run.card for run in table.group.runs_of(method) if not run.card["run"].get("contest")]
+        cards = [run.card for run in table.group.runs_of(method) if not run.card["run"].get("search")]
         if tried := [card["protocol"]["trials"] for card in cards if card["protocol"].get("chosen")]:
             counts[method] = max(tried)
     if len(set(counts.values())) < 2:

@@ -69,7 +69,7 @@ def choices(group: Group) -> list[tuple[str, int, int, dict[str, Any]]]:
     return [
         (group.labels[run.key], run.seed, run.card["protocol"]["trials"], chosen)
         for run in group.runs
-        if not run.card["run"].get("contest")  # what was chosen before a run has a table of its own
+        if not run.card["run"].get("search")  # what was chosen before a run has a table of its own
         for chosen in run.card["protocol"].get("chosen", [])
     ]
 

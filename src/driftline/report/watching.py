@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from driftline.engine.logbook import Running, Sweep, sweeps
+from driftline.engine.executors.status import Running, SweepStatus, sweeps
 from driftline.errors import Damaged
 from driftline.record import Run
 from driftline.report.terminal import bar, span, spark
@@ -37,7 +37,7 @@ class Picture:
 def picture(store: Store, now: float, height: int = 40, plain: bool = False) -> Picture:
     """The sweeps that go on, else the latest, and the runs they are about; in about `height` lines."""
     known = sweeps(store)
-    live = [sweep for sweep, heard in known if sweep.alive(heard, now)]
+    live = [sweep for sweep, heard in known if sweep.is_alive(heard, now)]
     shown = live or [sweep for sweep, _ in known[-1:]]
     names = {key: name for sweep, _ in known for key, name in sweep.runs.items()}
     lines = [headline(sweep, sweep in live, now) for sweep in shown] or [f"no sweep is known in {store.folder}"]
@@ -53,7 +53,7 @@ def picture(store: Store, now: float, height: int = 40, plain: bool = False) -> 
     return Picture((*lines, *_few("finished", done, room, len(keys))), bool(live))
 
 
-def headline(sweep: Sweep, live: bool, now: float) -> str:
+def headline(sweep: SweepStatus, live: bool, now: float) -> str:
     """A sweep in one line: how many stages are done, running, failed and waiting, and how long it may still take."""
     done, waiting = sweep.reused + sweep.computed, sum(sweep.waiting.values())
     total = done + waiting + len(sweep.running) + len(sweep.failed)
@@ -66,13 +66,13 @@ def headline(sweep: Sweep, live: bool, now: float) -> str:
     return f"{told}; " + (f"stopped with {unfinished} to do: the same command resumes" if unfinished else "ended")
 
 
-def seconds_left(sweep: Sweep, now: float) -> float | None:
+def seconds_left(sweep: SweepStatus, now: float) -> float | None:
     """What is left of the running stages, and the waiting ones at the mean time of their kind, shared by those running.
 
     None while a kind of stage is waiting of which nothing is known.
     """
     total = 0.0
-    usual = {kind: seconds / count for kind, (count, seconds) in sweep.took.items()}
+    usual = {kind: seconds / count for kind, (count, seconds) in sweep.durations.items()}
     for stage in sweep.running.values():
         left = _left(stage, usual, now)
         if left is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline import loop, state
-from driftline.engine.execute import one_thread
+from driftline.engine.executors.process import one_thread
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.models.estimator import logistic, naive_bayes
