@@ -14,6 +14,7 @@ import driftline
 from driftline import models, published
 from driftline.report.layouts import BOTTOM, TOP, VARIANTS
 from driftline.spec import Spec, mapping, read
+from driftline.spec.keys import run_key
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").rglob("*.yaml"))
 
@@ -23,7 +24,7 @@ def test_recipe_expands_to_jobs(path: Path) -> None:
     spec = read(path)
     jobs = spec.jobs(default_model="mlp")
     assert len(jobs) == len(spec.methods) * len(spec.seeds)
-    assert len({job.key("") for job in jobs}) == len(jobs)
+    assert len({run_key(job, "") for job in jobs}) == len(jobs)
 
 
 def test_there_are_recipes() -> None:

@@ -131,7 +131,7 @@ def test_what_was_stopped_goes_on(tmp_path):
     before = rows_asked["all"]
     told = []
     matrices = calibrate(
-        stopping(10_000), images(), LABELS, NAMES, report=lambda done, of: told.append((done, of)), **settings
+        stopping(10_000), images(), LABELS, NAMES, on_progress=lambda done, of: told.append((done, of)), **settings
     )
     assert rows_asked["all"] - before == 13 + 12 * 8 - (13 + (finished - 1) * 8), "finished rows are not asked again"
     assert told == [(k, 13) for k in range(1, 14)]

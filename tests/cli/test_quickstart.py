@@ -10,6 +10,7 @@ import pytest
 from driftline import registry
 from driftline.cli import quickstart as module
 from driftline.cli.quickstart import SEEDS, SPECS, WITHOUT_NETWORKS, planned, quickstart
+from driftline.engine.build import DatasetCache
 from driftline.record import load
 
 TIMELINE = {
@@ -41,13 +42,13 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
 def test_it_covers_every_benchmark_with_seeds_enough_to_mark_the_best() -> None:
     assert set(SPECS) == set(registry.names("benchmark"))
     assert SEEDS >= 3
-    plans, lost = planned(SPECS)
+    plans, lost = planned(SPECS, DatasetCache())
     assert lost == {}
     for benchmark, plan in plans.items():
-        jobs = [stage.job for stage in plan.stages if stage.kind == "deploy"]
-        assert {job["benchmark"] for job in jobs} == {benchmark}
+        jobs = [stage.job for stage in plan.stages if stage.is_result]
+        assert {job.benchmark for job in jobs} == {benchmark}
         assert len(jobs) == SEEDS * len(SPECS[benchmark]["methods"])
-    light, lost = planned(WITHOUT_NETWORKS)
+    light, lost = planned(WITHOUT_NETWORKS, DatasetCache())
     assert lost == {}
     assert list(light) == ["timeline"]
 

@@ -183,7 +183,7 @@ def test_chaos(
 ) -> None:
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     kinds = Counter(stage.kind for stage in planned.stages)
-    assert min(kinds[kind] for kind in ("upstream", "fit", "trial", "round", "deploy")) > 0
+    assert min(kinds[kind] for kind in ("pretrain", "fit", "search-run", "search-round", "run")) > 0
     peace = tmp_path / "peace"
     run_plan(planned, Store.create(peace))
     expected, moments, kills, sweeps = results(peace), random.Random(SEED), Counter[str](), 0

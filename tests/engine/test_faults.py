@@ -205,7 +205,7 @@ def test_a_head_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) ->
             exceptions=SimpleNamespace(RayError=ValueError),
             get=lambda *_, **__: ({}, {}),
         )
-        line = progress.Line(ray, None)
+        line = progress.ProgressMonitor(ray, None)
         time.sleep(0.3)
         assert line.lost is None
     line._thread.join(10)
@@ -215,7 +215,7 @@ def test_a_head_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_log_has_a_limit_and_keeps_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "LIMIT", 1000)
     store = Store.create(tmp_path)
-    with logs.kept(store, "k"):
+    with logs.redirect(store, "k"):
         for number in range(1000):
             os.write(1, f"line {number}\n".encode())
     kept = store.log_path("k").read_bytes()
@@ -251,11 +251,9 @@ def test_an_error_in_one_thread_is_raised_while_another_still_computes(tmp_path:
     over = threading.Event()
 
     class Slow(Scripted):
-        in_process = False
-
-    def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
-        over.wait(60)
-        return True
+        def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
+            over.wait(60)
+            return True
 
     bug = ZeroDivisionError("a bug")
     try:
@@ -317,7 +315,7 @@ def test_setting_the_clock_changes_no_duration(tmp_path: Path, monkeypatch: pyte
 
     ((sweep, _),) = sweeps(store)
     ran = loads((store.run_folder(planned.run_keys[0]) / "runtime.json").read_text())["seconds"]
-    assert 0 < ran <= sweep.took["deploy"][1] < 600
+    assert 0 < ran <= sweep.durations["run"][1] < 600
 
 
 class Mortal:
@@ -344,10 +342,10 @@ def test_a_worker_that_is_about_to_be_killed_gets_no_further_stage(
     worker._process = process  # type: ignore[assignment]
 
     def conversation(*_: Any) -> Iterator[dict[str, Any]]:
-        yield {"done": 0, "of": 0}
+        yield {"done": 0, "total": 0}
         time.sleep(0.1)  # the clock has gone off, and the process has its last words
         yield {"finished": "k", "computed": True}
 
     monkeypatch.setattr(local, "_conversation", conversation)
-    assert worker.compute(stage("k"), lambda done, of: None)
+    assert worker.submit(stage("k"), lambda done, total: None)
     assert process.code == -9, "the next stage finds it dead and starts another"

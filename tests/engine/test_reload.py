@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from driftline.engine.revisit import (
+from torch import nn
+
+import driftline
+from driftline.engine.reload import (
     Visit,
     activations,
     between,
@@ -20,9 +23,6 @@ from driftline.engine.revisit import (
     revisit,
     up_to,
 )
-from torch import nn
-
-import driftline
 from driftline.errors import UserError
 from driftline.models.blocks import weights
 from driftline.models.inputs import as_input, as_tensor

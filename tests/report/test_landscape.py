@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from driftline.engine.revisit import Visit, layer_weights, revisit
 
 import driftline
+from driftline.engine.reload import Visit, layer_weights, revisit
 from driftline.errors import UserError
 from driftline.metrics.representation import svcca
 from driftline.record import Record

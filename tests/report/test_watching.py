@@ -54,7 +54,7 @@ def test_a_finished_sweep_with_a_failure(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(FAILS)
     store = Store.create(tmp_path / "store")
-    run_plan(plan(as_spec(spec(ft()))), store, None, jobs=1)
+    run_plan(plan(as_spec(spec(ft()))), store)
     planned = plan(as_spec(spec(ft(), {"name": "erm", "updates": 5}, f"{mine}:Mine")))
     run_plan(planned, store)
     lines = seen(store)
@@ -99,7 +99,7 @@ def test_a_running_sweep(tmp_path: Path) -> None:
     write(store, running_sweep(now))
     lines = seen(store)
     assert lines[0] == "3 of 8 stages done (2 reused), 0 failed, 2 running, 3 waiting; about 50 s left"
-    assert lines[2] == "  ft seed 0        ######...... 50/100  20 s left   25.0 % right  0505"
+    assert lines[2] == "  ft seed 0           ######...... 50/100  20 s left   25.0 % right  0505"
     assert lines[3] == "  pretraining seed 1  for 6 s"
     assert "interrupted" not in lines
     assert picture(store, now).running
@@ -107,24 +107,24 @@ def test_a_running_sweep(tmp_path: Path) -> None:
 
 
 def running_sweep(now: float) -> SweepStatus:
-    step = Running("ft seed 0", "deploy", now - 30, done=50, of=100, first=40, first_at=now - 4)
+    step = Running("ft seed 0", "run", now - 30, done=50, of=100, first=40, first_at=now - 4)
     other = Running("pretraining seed 1", "pretrain", now - 6)
-    counts = {"reused": 2, "computed": 1, "waiting": {"deploy": 2, "upstream": 1}}
+    counts = {"reused": 2, "computed": 1, "waiting": {"run": 2, "pretrain": 1}}
     return SweepStatus(
-        now - 60, **counts, took={"upstream": (2, 20.0), "deploy": (4, 132.0)}, running={"k1": step, "k2": other}
+        now - 60, **counts, durations={"pretrain": (2, 20.0), "run": (4, 132.0)}, running={"k1": step, "k2": other}
     )
 
 
 def write(store: Store, sweep: SweepStatus) -> None:
-    (store.folder / "sweeps").mkdir()
-    (store.folder / "sweeps" / "a.json").write_text(json.dumps(asdict(sweep)))
+    (store.folder / "status").mkdir()
+    (store.folder / "status" / "a.json").write_text(json.dumps(asdict(sweep)))
 
 
 def test_time_left_by_hand() -> None:
     sweep = running_sweep(1000.0)
-    # ft: 10 steps took 4 s, 50 are left: 20 s. upstream: 10 s on average, 6 gone: 4 s. Waiting: 2 x 33 s + 10 s.
+    # ft: 10 steps took 4 s, 50 are left: 20 s. pretraining: 10 s on average, 6 gone: 4 s. Waiting: 2 x 33 s + 10 s.
     assert seconds_left(sweep, 1000.0) == pytest.approx((20 + 4 + 66 + 10) / 2)
-    sweep.took = {"upstream": (2, 20.0)}  # no run has finished: the running one will take 30 s + 20 s
+    sweep.durations = {"pretrain": (2, 20.0)}  # no run has finished: the running one will take 30 s + 20 s
     assert seconds_left(sweep, 1000.0) == pytest.approx((20 + 4 + 100 + 10) / 2)
     sweep.waiting["fit"] = 1
     assert seconds_left(sweep, 1000.0) is None, "nothing is known of fits"

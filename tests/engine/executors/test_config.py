@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import driftline
 from driftline.cli.main import app
+from driftline.engine.build import DatasetCache
 from driftline.engine.executors.config import ExecutorConfig, parse_bytes
 from driftline.engine.pool import executors
 from driftline.errors import UserError
@@ -67,7 +68,7 @@ def test_an_address_at_which_nobody_listens_is_said_at_once(tmp_path: Path) -> N
     pytest.importorskip("ray")
     with (
         pytest.raises(UserError, match=r"no Ray cluster can be used at localhost:1: .*refused"),
-        executors(ExecutorConfig("ray", address="localhost:1"), Store(tmp_path), None),
+        executors(ExecutorConfig("ray", address="localhost:1"), Store(tmp_path), DatasetCache()),
     ):
         pass
 
@@ -76,7 +77,7 @@ def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
         pytest.raises(UserError, match=r'pip install "driftline\[ray\]"'),
-        executors(ExecutorConfig("ray"), Store(tmp_path), None),
+        executors(ExecutorConfig("ray"), Store(tmp_path), DatasetCache()),
     ):
         pass
 

@@ -86,7 +86,7 @@ def test_plan_knows_the_stages_that_are_there_too(url: str, caches: Any) -> None
 def test_a_stage_that_failed_once_and_is_there_has_not_failed(url: str, caches: Any) -> None:
     driftline.run(SPEC, runs=url)
     store, (stage, *_) = Store.create(url), plan(as_spec(SPEC)).stages
-    store.fail(stage.key, stage.job, "its worker process ended by SIGKILL")
+    store.fail(stage.key, stage.job.model_dump(mode="json"), "its worker process ended by SIGKILL")
     assert store.mirror is not None
     store.mirror.bring(f"failed/{stage.key}.json")
     caches("second")

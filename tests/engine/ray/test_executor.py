@@ -214,9 +214,9 @@ def test_what_another_driver_is_at_is_not_computed_twice(cluster: Any, here: Pat
     (stage,) = work.stages
     alone, store = Store.create(here / "serial"), Store.create(here / "ray")
     run_plan(work, alone)
-    with executors(ExecutorConfig("ray", 1, address=cluster.address), store, None) as hands:
+    with executors(ExecutorConfig("ray", 1, address=cluster.address), store, DatasetCache()) as hands:
         answers: list[bool] = []
-        waiting = threading.Thread(target=lambda: answers.append(hands[0].compute(stage, lambda done, of: None)))
+        waiting = threading.Thread(target=lambda: answers.append(hands[0].submit(stage, lambda done, total: None)))
         with store.lock(stage.key):
             waiting.start()
             waiting.join(1)

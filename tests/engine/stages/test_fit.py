@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driftline.cli.run import run_and_print
 
 import driftline
 from driftline import state
+from driftline.cli.run import run_and_print
 from driftline.engine.costs.sharing import sharing_savings
 from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning.plan import plan

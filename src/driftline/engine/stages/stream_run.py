@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,11 +35,16 @@ from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.keys import run_key
 from driftline.store import Store
+from driftline.streams.ahead import Ahead
+from driftline.training import pulse
 from driftline.types import Stream
 
 if TYPE_CHECKING:
     from driftline.training.meter import Meter
 
+FEW, MANY = 12, 1000
+"""Streams of up to FEW steps are profiled in full, because the plan of a method depends on their number; where samples
+come one by one, up to MANY, because the cost of training depends on how many labels came before."""
 FREE_SETTINGS = (
     "lr",
     "weight_decay",
@@ -218,7 +224,7 @@ class _Run:
             selected=selected,
             dataset=dataset,
             scenario=scenario,
-            stream=stream_for(job, scenario),
+            stream=_profiled(stream_for(job, scenario)),
             learner=learner,
             meter=meter,
             pretrain_macs=macs,
@@ -245,9 +251,18 @@ class _Run:
 
         probes = scenario.delayed_probes(self.job.reveal.delay) if scenario.delayed_probes else scenario.probes
         probes = UncountedProbes(probes, self.meter) if self.meter else probes
-        entrance = uncounted(scenario.entrance, self.meter) if self.meter else scenario.entrance
-        steps = {"entrance": entrance, "start": start, "after_step": after_step}
-        loop.run(self.stream, self.learner, self.reveal, probes, self.recorder, **steps)  # type: ignore[arg-type]
+        initial = scenario.entrance if start == 0 else ()
+        loop.run(
+            self.stream,
+            self.learner,
+            self.reveal,
+            probes,
+            self.recorder,
+            initial_probes=uncounted(initial, self.meter) if self.meter else initial,
+            start=start,
+            indices=_sampled(self.stream, start),
+            after_step=after_step,
+        )
 
     def finish(self) -> None:
         """Write the tables, the card and the scores."""
@@ -279,6 +294,18 @@ class _Run:
             selected=self.selected,
             truncated=_truncated(learner.model, self.dataset),
         )
+
+
+def _profiled(stream: Stream) -> Stream:
+    """Return the stream without prefetching while the stage is profiled: skipped steps must not be computed."""
+    return stream.stream if pulse.listening() and isinstance(stream, Ahead) else stream
+
+
+def _sampled(stream: Stream, start: int) -> Iterable[int] | None:
+    """Return the steps to run while the stage is profiled: a sample; None if it is not."""
+    if not pulse.listening():
+        return None
+    return pulse.each(range(start, len(stream)), MANY if stream[start].in_turn else FEW)
 
 
 def _truncated(model: Any, dataset: Dataset) -> int | None:
