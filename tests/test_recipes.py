@@ -94,7 +94,7 @@ def test_the_qa_recipe_has_all_16_rows_of_table_1() -> None:
     found = published.numbers("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
     assert set(printed_methods(spec)) == {n.method for n in found if n.source == "CMR Table 1"}
     assert len(spec.methods) == 16
-    contests = {printed: job.contest for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
+    contests = {printed: job.search for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
     tried = {
         name: contest and [tuple(point.values()) for point in contest.points] for name, contest in contests.items()
     }

@@ -13,22 +13,20 @@ import torch
 from torch import nn
 
 import driftline
-from driftline.engine.reload import (
-    Visit,
-    activations,
-    between,
-    can_revisit,
-    layer_weights,
-    re_estimate,
-    revisit,
-    up_to,
-)
+from driftline.engine.reload import ReloadedRun, has_saved_networks, reload_run
 from driftline.errors import UserError
 from driftline.models.blocks import weights
 from driftline.models.inputs import as_input, as_tensor
 from driftline.models.joint import JointNetwork
 from driftline.record import Record, Run
 from driftline.training.fit import outputs
+from driftline.training.interpolation import (
+    activations,
+    interpolate,
+    layer_weights,
+    reestimate_batch_norm,
+    truncate_to_step,
+)
 
 pytestmark = pytest.mark.xdist_group("revisit")  # what all its tests use is made once
 
@@ -80,7 +78,7 @@ def run_of(record: Record, method: str) -> Run:
     return next(run for run in record.runs if run.method == method)
 
 
-def ends(visit: Visit) -> tuple[Any, Any]:
+def ends(visit: ReloadedRun) -> tuple[Any, Any]:
     before, after = (snapshot.network for snapshot in visit.snapshots[-2:])
     return before, after
 
@@ -88,9 +86,9 @@ def ends(visit: Visit) -> tuple[Any, Any]:
 @pytest.mark.parametrize("method", STEPS)
 def test_the_final_network_gives_the_recorded_answers(record: Record, method: str) -> None:
     run = run_of(record, method)
-    visit = revisit(run)
+    visit = reload_run(run)
     probes = run.table("probes")
-    assert can_revisit(run)
+    assert has_saved_networks(run)
     np.testing.assert_array_equal(visit.test.y, probes["truth"])
     np.testing.assert_array_equal(visit.answers(visit.final), probes["prediction"])
     assert visit.accuracy(visit.final) == run.table("scores")["value"].item()
@@ -99,11 +97,11 @@ def test_the_final_network_gives_the_recorded_answers(record: Record, method: st
 
 @pytest.mark.parametrize("method", STEPS)
 def test_there_is_a_model_for_every_step_that_trained_one(record: Record, method: str) -> None:
-    assert [snapshot.step for snapshot in revisit(run_of(record, method)).snapshots] == STEPS[method]
+    assert [snapshot.step for snapshot in reload_run(run_of(record, method)).snapshots] == STEPS[method]
 
 
 def test_the_same_fit_has_the_same_key_and_another_has_not(record: Record) -> None:
-    keys = {name: [s.key for s in revisit(run_of(record, name)).snapshots] for name in STEPS}
+    keys = {name: [s.key for s in reload_run(run_of(record, name)).snapshots] for name in STEPS}
     assert keys["seq-ft"][0] == keys["lp-ft"][0] == keys["st-1"][0]
     assert keys["sft"][0] == keys["sst-1"][0] == keys["seq-ewc"][0]
     assert keys["baseline"] != keys["oracle"]  # the same trial on other samples
@@ -112,12 +110,12 @@ def test_the_same_fit_has_the_same_key_and_another_has_not(record: Record) -> No
 
 @pytest.mark.parametrize("method", PATHS)
 def test_a_path_ends_in_the_very_networks(record: Record, method: str) -> None:
-    visit = revisit(run_of(record, method))
+    visit = reload_run(run_of(record, method))
     before, after = ends(visit)
     x = visit.test.x
     assert not np.allclose(outputs(before, x), outputs(after, x), atol=1e-3)  # else this shows nothing
     for s, network in ((0.0, before), (1.0, after)):
-        found, _ = between(before, after, s)
+        found, _ = interpolate(before, after, s)
         if method == LOW_RANK:  # the weights are the same, their place in memory is not
             np.testing.assert_allclose(outputs(found, x), outputs(network, x), rtol=1e-4, atol=1e-5)
         else:
@@ -126,8 +124,8 @@ def test_a_path_ends_in_the_very_networks(record: Record, method: str) -> None:
 
 @pytest.mark.parametrize("method", ["seq-ft", "sft", "seq-ewc"])
 def test_on_the_way_every_number_is_in_proportion(record: Record, method: str) -> None:
-    before, after = ends(revisit(run_of(record, method)))
-    found, moved = between(before, after, 0.25)
+    before, after = ends(reload_run(run_of(record, method)))
+    found, moved = interpolate(before, after, 0.25)
     first, last = before.state_dict(), after.state_dict()
     for name, value in found.state_dict().items():
         if value.is_floating_point():
@@ -138,7 +136,7 @@ def test_on_the_way_every_number_is_in_proportion(record: Record, method: str) -
 
 
 def test_keeping_the_first_networks_batch_norm_would_show(record: Record) -> None:
-    visit = revisit(run_of(record, "seq-ft"))
+    visit = reload_run(run_of(record, "seq-ft"))
     before, after = ends(visit)
     wrong = copy.deepcopy(after)
     norms = {n for n, part in before.named_modules() if isinstance(part, nn.BatchNorm2d)}
@@ -148,7 +146,7 @@ def test_keeping_the_first_networks_batch_norm_would_show(record: Record) -> Non
 
 
 def test_scaling_a_side_modules_weights_would_not_remove_it(record: Record) -> None:
-    visit = revisit(run_of(record, "jst-1"))
+    visit = reload_run(run_of(record, "jst-1"))
     before, after = ends(visit)
     wrong = copy.deepcopy(after)
     with torch.no_grad():
@@ -159,9 +157,9 @@ def test_scaling_a_side_modules_weights_would_not_remove_it(record: Record) -> N
 
 
 def test_half_of_a_side_module(record: Record) -> None:
-    visit = revisit(run_of(record, "jst-1"))
+    visit = reload_run(run_of(record, "jst-1"))
     before, after = ends(visit)
-    found, _ = between(before, after, 0.5)
+    found, _ = interpolate(before, after, 0.5)
     x = as_input(as_tensor(visit.test.x))
     with torch.no_grad():
         h = found.standardise(x).expand(-1, 3, -1, -1)
@@ -171,10 +169,10 @@ def test_half_of_a_side_module(record: Record) -> None:
 
 
 def test_statistics_are_those_of_the_samples_given(record: Record) -> None:
-    visit = revisit(run_of(record, "seq-ft"))
-    network, moved = between(*ends(visit), 0.5)
+    visit = reload_run(run_of(record, "seq-ft"))
+    network, moved = interpolate(*ends(visit), 0.5)
     x = visit.lesson.train_x
-    re_estimate(network, moved, x, batch=len(x))
+    reestimate_batch_norm(network, moved, x, batch=len(x))
     stem = network.layers["conv1"]
     with torch.no_grad():
         seen = stem[0](network.standardise(as_input(as_tensor(x))).expand(-1, 3, -1, -1))
@@ -184,28 +182,28 @@ def test_statistics_are_those_of_the_samples_given(record: Record) -> None:
 
 
 def test_frozen_batch_norm_keeps_its_statistics(record: Record) -> None:
-    visit = revisit(run_of(record, "st-1"))
+    visit = reload_run(run_of(record, "st-1"))
     before, after = ends(visit)
-    network, moved = between(before, after, 0.5)
+    network, moved = interpolate(before, after, 0.5)
     assert len(moved) == 2  # that of the new stem and that of the side module, not the block's
-    re_estimate(network, moved, visit.lesson.train_x, batch=12)
+    reestimate_batch_norm(network, moved, visit.lesson.train_x, batch=12)
     block, side = network.layers["layer1"].steps
     assert torch.equal(block[1].running_var, before.layers["layer1"][1].running_var)
     assert not torch.equal(side[1].running_var, after.layers["layer1"].steps[1][1].running_var)
 
 
 def test_a_joint_network_cut_off_at_a_step_is_that_step(record: Record) -> None:
-    visit = revisit(run_of(record, "jm"))
+    visit = reload_run(run_of(record, "jm"))
     x = as_input(as_tensor(visit.test.x))
     whole = visit.final
     assert isinstance(whole, JointNetwork)
     for step in range(3):
         with torch.no_grad():
-            assert torch.equal(up_to(whole, step)(x), whole(x, step=step))
+            assert torch.equal(truncate_to_step(whole, step)(x), whole(x, step=step))
 
 
 def test_weights_and_activations_by_layer(record: Record) -> None:
-    visit = revisit(run_of(record, "seq-ft"))
+    visit = reload_run(run_of(record, "seq-ft"))
     network = visit.final
     flat = layer_weights(network)
     assert flat is not None
@@ -213,7 +211,7 @@ def test_weights_and_activations_by_layer(record: Record) -> None:
     both = torch.cat([head.weight.flatten(), head.bias]).detach()
     np.testing.assert_array_equal(flat["fc"], both)
     assert {name: len(w) for name, w in flat.items()} == {"conv1": 3 * 2 * 49, "layer1": 2 * 16 * 9, "fc": 17 * 3}
-    assert layer_weights(revisit(run_of(record, "sst-1")).final) is None
+    assert layer_weights(reload_run(run_of(record, "sst-1")).final) is None
     acts = activations(network, visit.test.x, batch=7)
     np.testing.assert_allclose(acts["fc"], outputs(network, visit.test.x), rtol=1e-4, atol=1e-5)
     with torch.no_grad():
@@ -222,8 +220,8 @@ def test_weights_and_activations_by_layer(record: Record) -> None:
 
 
 def test_low_rank_weights_are_the_product(record: Record) -> None:
-    layer = revisit(run_of(record, LOW_RANK)).final.layers["layer1"]
-    flat = layer_weights(revisit(run_of(record, LOW_RANK)).final)
+    layer = reload_run(run_of(record, LOW_RANK)).final.layers["layer1"]
+    flat = layer_weights(reload_run(run_of(record, LOW_RANK)).final)
     assert flat is not None
     base, change = layer.steps[0][0].weight, layer.steps[1].products()[0]
     np.testing.assert_array_equal(flat["layer1"], (base * change).detach().flatten())
@@ -236,7 +234,7 @@ def test_nothing_is_trained_in_silence(record: Record, tmp_path: Path) -> None:
         fit.unlink()
     moved = Run(tmp_path / "runs/runs" / run_of(record, "seq-ft").key)
     with pytest.raises(UserError, match=r"fits of seq-ft, seed 0, are not in .*: run it with the same settings"):
-        revisit(moved).final  # noqa: B018
+        reload_run(moved).final  # noqa: B018
     assert not list((tmp_path / "runs/stages").iterdir())
 
 
@@ -245,6 +243,6 @@ def test_changed_data_are_noticed(record: Record, tmp_path: Path) -> None:
     run.card["data"]["fingerprint"], kept = "other", run.card["data"]["fingerprint"]
     try:
         with pytest.raises(UserError, match="not those it was run on"):
-            revisit(run)
+            reload_run(run)
     finally:
         run.card["data"]["fingerprint"] = kept

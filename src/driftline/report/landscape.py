@@ -25,7 +25,7 @@ from driftline.report.groups import Group, groups
 from driftline.spec.keys import stable_hash
 
 if TYPE_CHECKING:
-    from driftline.engine.reload import Snapshot, Visit
+    from driftline.engine.reload import ReloadedRun, Snapshot
 
 Rows = Iterable[dict[str, Any]]
 Statistics = Literal["re-estimated", "interpolated"]
@@ -71,8 +71,8 @@ def path(
     if statistics not in ("re-estimated", "interpolated"):
         raise UserError(f"statistics of batch norm are re-estimated or interpolated, not '{statistics}'")
 
-    def rows(visit: Visit, run: Run) -> Rows:
-        from driftline.engine.reload import between, re_estimate
+    def rows(visit: ReloadedRun, run: Run) -> Rows:
+        from driftline.training.interpolation import interpolate, reestimate_batch_norm
 
         if len(visit.snapshots) < 2:
             raise LeftOut("no model before the last step")
@@ -81,9 +81,9 @@ def path(
         for s, network in ((0.0, before), (1.0, after)):
             yield {"s": s, "statistics": "own", "accuracy": visit.accuracy(network), "n": n}
         for s in np.linspace(0, 1, points).tolist():
-            network, moved = between(before, after, s)
+            network, moved = interpolate(before, after, s)
             if statistics == "re-estimated":
-                re_estimate(network, moved, train, visit.selection.batch)
+                reestimate_batch_norm(network, moved, train, visit.selection.batch)
             yield {"s": s, "statistics": statistics, "accuracy": visit.accuracy(network), "n": n}
 
     return _of_each_run(record, where, rows)
@@ -97,8 +97,8 @@ def weights(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     """
     memo: dict[str, Any] = {}
 
-    def rows(visit: Visit, run: Run) -> Rows:
-        from driftline.engine.reload import layer_weights
+    def rows(visit: ReloadedRun, run: Run) -> Rows:
+        from driftline.training.interpolation import layer_weights
 
         marks = _once(memo, _setting(visit), lambda: [layer_weights(m) for m in _landmarks(visit)])
         placed = [(snapshot.step, layer_weights(snapshot.network)) for snapshot in visit.snapshots]
@@ -119,13 +119,13 @@ def similarity(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     """
     memo: dict[str, Any] = {}
 
-    def bases(visit: Visit, network: Any) -> dict[tuple[str, float], np.ndarray]:
-        from driftline.engine.reload import activations
+    def bases(visit: ReloadedRun, network: Any) -> dict[tuple[str, float], np.ndarray]:
+        from driftline.training.interpolation import activations
 
         acts = activations(network, visit.test.x)
         return {(layer, share): directions(values, share) for layer, values in acts.items() for share in SHARES}
 
-    def compared(visit: Visit, snapshot: Snapshot) -> dict[str, tuple[float, ...]]:
+    def compared(visit: ReloadedRun, snapshot: Snapshot) -> dict[str, tuple[float, ...]]:
         oracle = _once(memo, _setting(visit), lambda: bases(visit, _oracle(visit).final))
         mine = bases(visit, snapshot.network)
         # Directions are orthonormal: comparing all of them is comparing the activations they were kept of.
@@ -133,7 +133,7 @@ def similarity(record: Record, *, where: Path | None = None) -> pd.DataFrame:
         layers = {layer: tuple(each[layer, share] for share in SHARES) for layer in snapshot.network.layers}
         return {**layers, WHOLE: tuple(np.mean(list(layers.values()), axis=0).tolist())}
 
-    def rows(visit: Visit, run: Run) -> Rows:
+    def rows(visit: ReloadedRun, run: Run) -> Rows:
         for snapshot in visit.snapshots:
             known = _once(memo, _setting(visit) + snapshot.key, partial(compared, visit, snapshot))
             for layer, values in known.items():
@@ -177,7 +177,7 @@ def over_time(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     """
     memo: dict[Any, np.ndarray] = {}
 
-    def rows(visit: Visit, run: Run) -> Rows:
+    def rows(visit: ReloadedRun, run: Run) -> Rows:
         for snapshot in visit.snapshots:
             given = _once(memo, snapshot.key, partial(visit.answers, snapshot.network))
             right = visit.dataset.task.correct(given, visit.test.y)
@@ -194,11 +194,11 @@ def over_time(record: Record, *, where: Path | None = None) -> pd.DataFrame:
     return placed
 
 
-def _of_each_run(record: Record, where: Path | None, rows: Callable[[Visit, Run], Rows]) -> pd.DataFrame:
+def _of_each_run(record: Record, where: Path | None, rows: Callable[[ReloadedRun, Run], Rows]) -> pd.DataFrame:
     """The rows of all runs that can be opened again, and a note for each that cannot or has no place here."""
     try:
         from driftline.engine.executors.process import one_thread
-        from driftline.engine.reload import can_revisit, revisit
+        from driftline.engine.reload import has_saved_networks, reload_run
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -208,10 +208,10 @@ def _of_each_run(record: Record, where: Path | None, rows: Callable[[Visit, Run]
     for group in groups(record):
         for run in group.runs:
             try:
-                if not can_revisit(run):
+                if not has_saved_networks(run):
                     raise LeftOut("no networks are kept")
                 with one_thread():  # as in training, so that answers are the same to the last bit
-                    found += [{**_named(group, run), **row} for row in rows(revisit(run, where), run)]
+                    found += [{**_named(group, run), **row} for row in rows(reload_run(run, where), run)]
             except LeftOut as reason:
                 reasons.setdefault(str(reason), {})[group.labels[run.key]] = None
     notes = [f"left out ({reason}): {', '.join(labels)}" for reason, labels in reasons.items()]
@@ -232,18 +232,18 @@ def _once(memo: dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
     return memo[key]
 
 
-def _setting(visit: Visit) -> str:
+def _setting(visit: ReloadedRun) -> str:
     """What runs of different methods share, the oracle and the grid included."""
     return stable_hash(visit.job.model_dump(mode="json", exclude={"method", "label"}))
 
 
-def _oracle(visit: Visit) -> Visit:
+def _oracle(visit: ReloadedRun) -> ReloadedRun:
     if visit.layout.richer is None:
         raise LeftOut("this sequence has no oracle; models-over-time needs none")
     return visit.with_method("oracle")
 
 
-def _landmarks(visit: Visit) -> list[Any]:
+def _landmarks(visit: ReloadedRun) -> list[Any]:
     """The networks that the origin and the two axes come from: oracle, ERM on history, baseline."""
     if visit.learner.served < 2:
         raise LeftOut("this sequence has no history")
