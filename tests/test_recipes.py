@@ -96,7 +96,7 @@ def test_the_qa_recipe_has_all_16_rows_of_table_1() -> None:
     assert len(spec.methods) == 16
     contests = {printed: job.search for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
     tried = {
-        name: contest and [tuple(point.values()) for point in contest.points] for name, contest in contests.items()
+        name: contest and [tuple(point.values()) for point in contest.candidates] for name, contest in contests.items()
     }
     assert tried["frozen"] is tried["offline"] is None
     assert tried["cft"] == tried["mir(every=3)"] == [(10,), (20,)]
