@@ -26,15 +26,17 @@ from pathlib import Path
 from typing import Any
 
 from driftline import state
-from driftline.engine import stages, worker
-from driftline.engine.engines import Engine
-from driftline.engine.execute import execute
-from driftline.engine.local import Worker
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
-from driftline.engine.stages import Stage
+from driftline.engine.build import DatasetCache
+from driftline.engine.executors import worker
+from driftline.engine.executors.config import ExecutorConfig
+from driftline.engine.executors.local import LocalExecutor
+from driftline.engine.executors.scheduler import schedule
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
+from driftline.engine.stages import Pretrain, Stage, StageContext, StreamRun
 from driftline.record import seal
 from driftline.spec import Spec, parse
+from driftline.spec.keys import pretrain_key
 from driftline.store import Store
 
 MILLISECOND = 0.001
@@ -53,13 +55,13 @@ def busy(*_: Any) -> None:
         pass
 
 
-def quick_stage(job: Any, stage: Stage, store: Store, where: Any, report: Any) -> None:
+def quick_stage(stage: Stage, context: StageContext) -> None:
     """Instead of training: a millisecond, and a small result."""
     busy()
-    state.save({"model": {}, "macs": 0}, store.stage_path(stage.key))
+    state.save({"model": {}, "macs": None}, context.store.stage_path(stage.key))
 
 
-class QuickWorker(Worker):
+class QuickWorker(LocalExecutor):
     """A worker whose stages take a millisecond."""
 
     command = (sys.executable, __file__, "--worker")
@@ -68,17 +70,18 @@ class QuickWorker(Worker):
 def per_stage(n: int, beside: str | None) -> None:
     """`beside`: the folder in which the store is made."""
     jobs = parse({**SMALL, "methods": ["erm"], "seeds": n}).jobs(default_model="linear")
-    fingerprint = stages.dataset_for(jobs[0], None).fingerprint
-    planned = [Stage(job.upstream_key(fingerprint), "upstream", job.model_dump(mode="json")) for job in jobs]
-    (last,) = plan(as_spec({**SMALL, "methods": ["erm"]}), None).stages
+    fingerprint = DatasetCache().load(jobs[0].data).fingerprint
+    planned = [Pretrain(pretrain_key(job, fingerprint), job) for job in jobs]
+    (last,) = plan(as_spec({**SMALL, "methods": ["erm"]})).stages
+    assert isinstance(last, StreamRun)
     with tempfile.TemporaryDirectory(dir=beside) as folder:
         store = Store.create(folder)
         workers = [QuickWorker(store, None) for _ in range(2)]
         for one in workers:  # both are up and have read the data
-            execute([last], store, [one])
+            schedule([last], store, [one])
         before = [processor_seconds(one) for one in workers]
         began, driver = time.perf_counter(), time.process_time()
-        execute([*planned, replace(last, needs=tuple(stage.key for stage in planned))], store, list(workers))
+        schedule([*planned, replace(last, fits=tuple(stage.key for stage in planned))], store, list(workers))
         seconds, driver = time.perf_counter() - began, time.process_time() - driver
         spent = sum(processor_seconds(one) for one in workers) - sum(before)
         for one in workers:
@@ -92,7 +95,7 @@ def per_stage(n: int, beside: str | None) -> None:
     )
 
 
-def processor_seconds(one: Worker) -> float:
+def processor_seconds(one: LocalExecutor) -> float:
     """What a worker has used so far."""
     assert one._process is not None
     fields = Path(f"/proc/{one._process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -102,14 +105,14 @@ def processor_seconds(one: Worker) -> float:
 def filled_store(spec: Spec, folder: Path) -> int:
     """A store in which all runs of a spec are finished: real ones for the first seed, copies of them for the others."""
     store = Store.create(folder)
-    carry_out(plan(spec.model_copy(update={"seeds": spec.seeds[:1]}), None), store, None, 2)
+    run_plan(plan(spec.model_copy(update={"seeds": spec.seeds[:1]})), store, ExecutorConfig(jobs=2))
     made = {run.card["label"]: run for run in store.record().runs}
-    planned = plan(spec, None)
+    planned = plan(spec)
     for stage in planned.stages:
-        if not stage.done(store):
-            source, target = made[stage.job["label"]], store.run_folder(stage.key)
+        if not stage.is_done(store):
+            source, target = made[stage.job.label], store.run_folder(stage.key)
             shutil.copytree(source.folder, target)
-            said = {**source.card, "key": stage.key, "run": {**source.card["run"], "seed": stage.job["seed"]}}
+            said = {**source.card, "key": stage.key, "run": {**source.card["run"], "seed": stage.job.seed}}
             seal(target, said)
     return len(planned.run_keys)
 
@@ -144,11 +147,11 @@ def memory() -> None:
     for images in (2_000, 20_000):
         stream = {"order": "gradual", "corruptions": "contrast", "images": images, "speed": 64, "upstream_updates": 1}
         spec = {"benchmark": "test-time", "data": "colour-digits", "model": "res-1", "methods": ["frozen"]}
-        planned = plan(as_spec({**spec, "test-time": stream}), None)
+        planned = plan(as_spec({**spec, "test-time": stream}))
         with tempfile.TemporaryDirectory() as folder:
             child = os.fork()
             if child == 0:
-                failed = carry_out(planned, Store.create(folder), None, engine=Engine("local", 1)).failed
+                failed = run_plan(planned, Store.create(folder), config=ExecutorConfig("local", 1)).failed
                 os._exit(len(failed))
             _, status, used = os.wait4(child, 0)
             assert status == 0
@@ -173,7 +176,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        stages.train_upstream, stages.deploy = quick_stage, busy
+        Pretrain.compute, StreamRun.compute = quick_stage, busy  # type: ignore[method-assign, assignment]
         del sys.argv[1]
         worker.main()
     else:

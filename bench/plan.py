@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from driftline.engine.forecast import Forecast, forecast
+from driftline.engine.costs.forecast import Forecast, forecast
 
 SWEEPS: dict[str, dict[str, Any]] = {
     "timeline, yearbook": {

@@ -17,10 +17,12 @@ from typing import Any
 
 from ray.cluster_utils import Cluster
 
-from driftline.engine import matrix
-from driftline.engine.engines import Engine
-from driftline.engine.execute import Event
-from driftline.engine.run import carry_out
+from driftline.engine.build import DatasetCache
+from driftline.engine.executors.base import Event
+from driftline.engine.executors.config import ExecutorConfig
+from driftline.engine.planning import matrix
+from driftline.engine.planning.plan import merged
+from driftline.engine.run import run_plan
 from driftline.store import Store
 
 SMALL = {"object_store_memory": 200 * 2**20, "include_dashboard": False}
@@ -42,8 +44,8 @@ def main() -> None:
     parser.add_argument("--cpus", type=int, default=1, help="of each machine")
     given = parser.parse_args()
     said = {"methods": ["frozen", "ncm", "er", "ft", "ewc"], "seeds": given.seeds, "benchmarks": WIDE}
-    outlined = matrix.outline(matrix.read({"matrix": said}), None)
-    work = matrix.together(outlined.plans.values())
+    outlined = matrix.outline(matrix.read({"matrix": said}), DatasetCache())
+    work = merged(outlined.plans.values())
     os.environ.setdefault("RAY_worker_niceness", "0")  # else a busy machine starves them, and not the serial sweep
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
     machines = [cluster.add_node(num_cpus=given.cpus, **SMALL) for _ in range(2)]
@@ -55,7 +57,7 @@ def main() -> None:
         nonlocal finished
         finished += event.kind == "finished"
         if event.kind == "advanced":
-            half_done[event.stage.key] = 2 * event.done >= event.of
+            half_done[event.stage.key] = 2 * event.done >= event.total
         else:
             half_done.pop(event.stage.key, None)
         amid = len(half_done) == 2 * given.cpus and not any(half_done.values())
@@ -66,12 +68,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         alone, store = Store.create(Path(folder) / "serial"), Store.create(Path(folder) / "ray")
         started = time.perf_counter()
-        engine = Engine("ray", 2 * given.cpus, address=cluster.address)
-        summary = carry_out(work, store, None, watch=lose_a_machine, engine=engine)
+        config = ExecutorConfig("ray", 2 * given.cpus, address=cluster.address)
+        summary = run_plan(work, store, on_event=lose_a_machine, config=config)
         result["ray_seconds"] = round(time.perf_counter() - started, 1)
         cluster.shutdown()
         started = time.perf_counter()
-        carry_out(work, alone, None)
+        run_plan(work, alone)
         result["serial_seconds"] = round(time.perf_counter() - started, 1)
         result["machines_left"] = len(machines)
         result["failed"] = len(summary.failed)

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
-from driftline.engine.sharing import saved_by_sharing
-from driftline.engine.worker import keep_memory
+from driftline.engine.costs.sharing import sharing_savings
+from driftline.engine.executors.process import keep_memory
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
 from driftline.store import Store
 
 GROUPS = {
@@ -59,11 +59,11 @@ def run(methods: list[str], images: Path, width: int, size: int) -> tuple[float,
     """Seconds, multiply-accumulates of the fits, how many there were, and the accuracies."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store.create(folder)
-        planned = plan(as_spec(spec(images, methods, width, size)), None)
+        planned = plan(as_spec(spec(images, methods, width, size)))
         started = time.perf_counter()
-        carry_out(planned, store, None, jobs=1)
+        run_plan(planned, store)
         seconds = time.perf_counter() - started
-        cost = saved_by_sharing(planned, store)
+        cost = sharing_savings(planned, store)
         assert cost is not None
         record = store.record(planned.run_keys)
         scores = {run.card["label"]: float(run.table("scores")["value"].iloc[0]) for run in record.runs}

@@ -20,7 +20,7 @@ import torch
 from driftline import data, loop, models, registry
 from driftline.benchmarks.base import NoExams
 from driftline.benchmarks.test_time import Options, laid
-from driftline.engine.worker import keep_memory
+from driftline.engine.executors.process import keep_memory
 from driftline.learners.base import Learner
 from driftline.record import Recorder
 from driftline.reveal import Revealing

@@ -80,7 +80,7 @@ def _entry(kind: str, name: str, module: str) -> str:
 
 def _settings(kind: str, name: str) -> str:
     """Return the settings as Python source; None for a kind without, or where source cannot say it."""
-    from driftline.jobs import settings_of
+    from driftline.spec.settings import settings_of
 
     if kind not in ("method", "pretraining", "dataset", "model"):
         return "None"

@@ -15,6 +15,7 @@ from driftline import models
 from driftline.published import numbers as published
 from driftline.report.tables.papers.seq_to_final import BOTTOM, TOP, VARIANTS
 from driftline.spec import Spec, mapping, read
+from driftline.spec.keys import run_key
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").rglob("*.yaml"))
 
@@ -24,7 +25,7 @@ def test_recipe_expands_to_jobs(path: Path) -> None:
     spec = read(path)
     jobs = spec.jobs(default_model="mlp")
     assert len(jobs) == len(spec.methods) * len(spec.seeds)
-    assert len({job.key("") for job in jobs}) == len(jobs)
+    assert len({run_key(job, "") for job in jobs}) == len(jobs)
 
 
 def test_there_are_recipes() -> None:
@@ -94,9 +95,9 @@ def test_the_qa_recipe_has_all_16_rows_of_table_1() -> None:
     found = published.lookup("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
     assert set(printed_methods(spec)) == {n.method for n in found if n.source == "CMR Table 1"}
     assert len(spec.methods) == 16
-    contests = {printed: job.contest for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
+    contests = {printed: job.search for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
     tried = {
-        name: contest and [tuple(point.values()) for point in contest.points] for name, contest in contests.items()
+        name: contest and [tuple(point.values()) for point in contest.candidates] for name, contest in contests.items()
     }
     assert tried["frozen"] is tried["offline"] is None
     assert tried["cft"] == tried["mir(every=3)"] == [(10,), (20,)]

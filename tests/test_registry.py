@@ -70,9 +70,9 @@ def test_naming_and_listing_import_nothing_and_getting_imports_one_module() -> N
 
 def test_settings_come_from_the_index_without_the_module() -> None:
     code = (
-        "import sys; from driftline.jobs import Choice, filled\n"
-        "print(filled('model', Choice(name='mlp', settings={'width': '8'})).settings)\n"
-        "print(filled('method', Choice(name='lp-ft')).settings['layers'], 'torch' in sys.modules)"
+        "import sys; from driftline.spec.settings import Choice, with_defaults\n"
+        "print(with_defaults('model', Choice(name='mlp', settings={'width': '8'})).settings)\n"
+        "print(with_defaults('method', Choice(name='lp-ft')).settings['layers'], 'torch' in sys.modules)"
     )
     assert python(code) == "{'width': 8, 'depth': 2}\nfc>all False"
 

@@ -8,6 +8,7 @@ import pytest
 
 from driftline import spec
 from driftline.errors import UserError
+from driftline.spec.keys import pretrain_key, run_key
 
 GIVEN = {"benchmark": "timeline", "data": "digits", "methods": "erm,ft", "seeds": 3}
 
@@ -46,17 +47,17 @@ def test_flags_reach_the_job_with_every_default_filled_in() -> None:
 def test_saying_a_default_does_not_change_the_key() -> None:
     (plain,) = spec.parse({**GIVEN, "methods": ["ft"], "seeds": 1}).jobs("mlp")
     said = spec.with_settings({**GIVEN, "methods": ["ft"], "seeds": 1}, ["ft.lr=0.001", "timeline.delta=.9"])
-    assert spec.parse(said).jobs("mlp")[0].key("f") == plain.key("f")
+    assert run_key(spec.parse(said).jobs("mlp")[0], "f") == run_key(plain, "f")
     for other in ("ft.lr=0.002", "timeline.delta=.8", "reveal.delay=1", "data.seed=1"):
         changed = spec.with_settings({**GIVEN, "methods": ["ft"], "seeds": 1}, [other])
-        assert spec.parse(changed).jobs("mlp")[0].key("f") != plain.key("f"), other
-    assert plain.key("g") != plain.key("f"), "other data, other run"
+        assert run_key(spec.parse(changed).jobs("mlp")[0], "f") != run_key(plain, "f"), other
+    assert run_key(plain, "g") != run_key(plain, "f"), "other data, other run"
 
 
 def test_the_upstream_model_does_not_depend_on_the_method() -> None:
     jobs = spec.parse({**GIVEN, "seeds": 1}).jobs("mlp")
-    assert jobs[0].upstream_key("f") == jobs[1].upstream_key("f")
-    assert jobs[0].key("f") != jobs[1].key("f")
+    assert pretrain_key(jobs[0], "f") == pretrain_key(jobs[1], "f")
+    assert run_key(jobs[0], "f") != run_key(jobs[1], "f")
 
 
 @pytest.mark.parametrize(

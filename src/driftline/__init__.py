@@ -14,7 +14,7 @@ from driftline.version import __version__
 
 if TYPE_CHECKING:
     from driftline.auditing import audit
-    from driftline.engine.forecast import forecast as plan
+    from driftline.engine.costs.forecast import forecast as plan
     from driftline.engine.run import run
     from driftline.learners.base import Learner
     from driftline.record import load
@@ -46,7 +46,7 @@ __getattr__, __dir__ = lazy.exports(
         "audit": "driftline.auditing:audit",
         "check_learner": "driftline.testing:check_learner",
         "load": "driftline.record:load",
-        "plan": "driftline.engine.forecast:forecast",
+        "plan": "driftline.engine.costs.forecast:forecast",
         "register": "driftline.registry:register",
         "run": "driftline.engine.run:run",
     },

@@ -13,7 +13,7 @@ from driftline.errors import Damaged
 from driftline.record import Run
 from driftline.store import Store
 
-NOTES = ("failed", "receipts", "matrices", "texts", "used")
+NOTES = ("failed", "matrices", "texts", "used")
 """Folders of JSON files."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,16 @@ def file_of(name: str | Path) -> Path:
     return _copies.get(str(name)) or Path(os.path.expanduser(name))
 
 
-def instead(copies: Mapping[str, Path]) -> None:
-    """From now on read these copies, and no others, for the names they have."""
-    _copies.clear()
+@contextmanager
+def use_copies(copies: Mapping[str, Path]) -> Iterator[None]:
+    """Read these copies for the names they have, in all threads of this process."""
+    before = dict(_copies)
     _copies.update(copies)
+    try:
+        yield
+    finally:
+        _copies.clear()
+        _copies.update(before)
 
 
 def texts(value: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The loop: the world moves, the learner answers, some labels are revealed, it learns, it is examined.
+"""The loop: the stream moves on, the learner answers, labels are revealed, it learns and is evaluated.
 
 All benchmarks run on this one function; they differ in the stream, in what is revealed and in what is probed.
 """
@@ -12,16 +12,11 @@ from driftline.learners.base import Learner
 from driftline.learners.unchanged import checked_once
 from driftline.record import Recorder
 from driftline.reveal import Revealing
-from driftline.training import pulse
 from driftline.types import Probe, Step, Stream
-
-FEW, MANY = 12, 1000
-"""A stream of so few steps is gone through as a whole even in a rehearsal: what a method plans hangs on how long it is.
-Where samples come one by one, so does one of many steps: what lessons cost hangs on how many labels came before."""
 
 
 class Probes(Protocol):
-    """Which examinations are due after a step, or, given None, after the learner has finished."""
+    """Which probes are due after a step or, given None, after the learner has finished."""
 
     def due(self, step: Step | None) -> Iterable[Probe]: ...
 
@@ -33,21 +28,20 @@ def run(
     probes: Probes,
     record: Recorder,
     *,
-    entrance: Iterable[Probe] = (),
+    initial_probes: Iterable[Probe] = (),
     start: int = 0,
+    indices: Iterable[int] | None = None,
     after_step: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Take a prepared learner through a stream. `after_step` is told how many steps are done.
+    """Take a prepared learner through a stream. `after_step` is called with the number of steps done.
 
-    The examinations `entrance` are sat before the first step and stand in the record at step -1.
+    `initial_probes` come before the first step, and are recorded at step -1. `indices`: the steps to run, by default
+    all from `start` on.
     """
-    for probe in entrance if start == 0 else ():
-        record.probed(Step(-1, "0", probe.samples), probe, learner.predict(probe.samples.x))
-    predict, few = checked_once(learner), FEW
-    if pulse.listening():
-        stream = getattr(stream, "stream", stream)  # steps that are left out must not be made ahead
-        few = MANY if stream[start].in_turn else FEW
-    for index in pulse.each(range(start, len(stream)), few):
+    predict = checked_once(learner)
+    for probe in initial_probes:
+        record.probed(Step(-1, "0", probe.samples), probe, predict(probe.samples.x))
+    for index in range(start, len(stream)) if indices is None else indices:
         step = stream[index]
         if step.in_turn:  # the same, sample by sample
             answers = learner.in_turn(reveal.turns(step))

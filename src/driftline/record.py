@@ -192,7 +192,7 @@ class Run:
     @property
     def is_result(self) -> bool:
         """Whether it was made for its own sake, and not to choose settings by."""
-        return bool(self.card["run"].get("purpose") != "trial")
+        return bool(self.card["run"].get("purpose") != "search")
 
     @property
     def seed(self) -> int:

@@ -5,8 +5,7 @@ failed/KEY.json    why a run failed; removed when it later succeeds
 stages/KEY         results that several runs share
 work/KEY/          a run on its way: checkpoint and parts, from which it resumes
 matrices/NAME.json the cells of a matrix and why some are empty
-sweeps/NAME.json   how far a sweep is, for `driftline watch`; lost without harm
-receipts/NAME.json the runs of a spec that was carried out whole, to spare planning it again; lost without harm
+status/NAME.json   progress of a sweep, for `driftline watch`; not needed to resume
 used/NAME.json     when a version of a user's file was last used; lost without harm
 tables/NAME        cached tables of results of many runs; lost without harm
 logs/KEY.txt       what was printed while a run or stage was being made elsewhere; no file if it was nothing
@@ -35,7 +34,7 @@ from driftline.mirror import Mirror, is_url, local_folder
 from driftline.naming import fits, undecided
 from driftline.record import CARD, FRAMES, Record, Run, intact, undamaged
 
-FORMAT = 2  # since 2, every file carries a checksum
+FORMAT = 3  # since 2, every file carries a checksum; since 3, keys come from spec/keys.py
 
 
 class Store:

@@ -12,9 +12,9 @@ import pytest
 import driftline
 from driftline import data, registry
 from driftline.benchmarks.open_world import OpenWorldBenchmark, Options, amounts
-from driftline.engine import checkpoint
-from driftline.engine.plan import plan
-from driftline.engine.run import carry_out
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import run_plan
+from driftline.engine.stages import checkpoint
 from driftline.errors import UserError
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import tabulate
@@ -94,18 +94,18 @@ def test_killed_in_the_middle_of_the_stream_and_resumed_it_ends_the_same(
     record: driftline.Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
-    planned, store = plan(parse(SPEC), None), Store.create(tmp_path)
+    planned, store = plan(parse(SPEC)), Store.create(tmp_path)
     advanced = []
 
     def stop(event: Any) -> None:
-        if event.kind == "advanced" and event.stage.kind == "deploy":
+        if event.kind == "advanced" and event.stage.is_result:
             advanced.append(event.done)
             if len(advanced) in (6, 20, 34, 48):
                 raise KeyboardInterrupt
 
     for _ in range(5):
         try:
-            carry_out(planned, store, None, jobs=1, watch=stop)
+            run_plan(planned, store, on_event=stop)
         except KeyboardInterrupt:
             continue
     again = driftline.load(tmp_path)

@@ -15,10 +15,10 @@ import driftline
 from driftline.benchmarks import refinement_scores
 from driftline.benchmarks.refinement import Options, Refinement
 from driftline.data import load
-from driftline.engine import checkpoint
-from driftline.engine.execute import Event
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
+from driftline.engine.executors.base import Event
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
+from driftline.engine.stages import Pretrain, checkpoint
 from driftline.errors import UserError
 from driftline.record import Record, Run, seal
 from driftline.report.analysis.composition import of_group
@@ -246,7 +246,7 @@ def test_upstream_data_that_nobody_marked_are_divided_at_random() -> None:
 def test_streams_of_all_kinds_share_one_upstream_model() -> None:
     def upstream(**options: Any) -> set[str]:
         spec = as_spec({**SPEC, "refinement": {**OPTIONS, **options}})
-        return {stage.key for stage in plan(spec, None).stages if stage.kind == "upstream"}
+        return {stage.key for stage in plan(spec).stages if isinstance(stage, Pretrain)}
 
     assert len(upstream()) == 1
     assert upstream() == upstream(beta=0.1, episodes=4, role="validation")
@@ -321,7 +321,7 @@ def test_a_run_that_was_stopped_half_way_ends_as_if_it_had_not(
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     spec = {**SPEC, "methods": SPEC["methods"][2:]}
     with pytest.raises(KeyboardInterrupt):
-        carry_out(plan(as_spec(spec), None), Store.create(tmp_path), None, jobs=1, watch=stop_after(3))
+        run_plan(plan(as_spec(spec)), Store.create(tmp_path), on_event=stop_after(3))
     assert list((tmp_path / "work").glob("*/checkpoint.safetensors"))
     (resumed,), never = driftline.run(spec, runs=tmp_path).runs, by_method(small)["er"]
     for name in ("answers.parquet", "probes.parquet", "scores.parquet", "card.json"):
@@ -362,7 +362,7 @@ def test_the_report_shows_curves_and_what_the_stream_is_made_of(small: Record) -
         ({"refinement": {**OPTIONS, "held_out": 5000}}, "'rot90' has 1,497 samples: 5,000 are to be held out"),
         ({"refinement": {**OPTIONS, "repeats": False, "size": 300, "episodes": 50}}, "are left: give larger pools"),
         ({"methods": ["ft"]}, "ft needs all labels, and refinement reveals the labels of its errors"),
-        ({"reveal": {"delay": 6}}, "labels that come 6 steps late never come in 6 steps"),
+        ({"reveal": {"delay": 6}}, "The label delay is 6 steps but the stream has only 6"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_it_is_tried(

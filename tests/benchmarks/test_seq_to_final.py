@@ -12,8 +12,8 @@ import driftline
 from driftline.benchmarks.seq_to_final import ROTATIONS, SIZES, Options, SeqToFinal
 from driftline.data import Dataset, folders, load
 from driftline.errors import UserError
-from driftline.jobs import validated
 from driftline.seeds import Seed
+from driftline.spec.settings import validated
 from driftline.tasks import Classification
 from driftline.training.trials import Selection
 from driftline.types import Samples

@@ -14,14 +14,15 @@ import torch
 
 import driftline
 from driftline.benchmarks.test_time import Options, TestTime, laid
+from driftline.calibration.grid import calibrate
+from driftline.calibration.run import starting_model
 from driftline.data import load
-from driftline.engine import checkpoint
-from driftline.engine.calibrate import calibrate, starting_model
-from driftline.engine.execute import Event
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
+from driftline.engine.build import DatasetCache
+from driftline.engine.executors.base import Event
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
+from driftline.engine.stages import Pretrain, checkpoint
 from driftline.errors import UserError
-from driftline.jobs import Job
 from driftline.learners.frozen import Frozen
 from driftline.learners.tent import Tent
 from driftline.metrics.adaptation import windows
@@ -79,8 +80,8 @@ def layout(file: Path, seed: int = 0, **options: Any) -> Any:
 
 def upstream(small: Record, file: Path) -> Any:
     """The model that all methods of these runs started from."""
-    stage = next(stage for stage in plan(as_spec(spec(file)), None).stages if stage.kind == "upstream")
-    return starting_model(Job.model_validate(stage.job), Store.open(small.runs[0].folder.parents[1]), None)[0]
+    stage = next(stage for stage in plan(as_spec(spec(file))).stages if isinstance(stage, Pretrain))
+    return starting_model(stage.job, Store.open(small.runs[0].folder.parents[1]), DatasetCache())[0]
 
 
 def value(run: Run, metric: str) -> float:
@@ -231,7 +232,7 @@ def test_a_run_that_was_stopped_half_way_ends_as_if_it_had_not(
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     given = spec(file, METHODS[3:])
     with pytest.raises(KeyboardInterrupt):
-        carry_out(plan(as_spec(given), None), Store.create(tmp_path), None, jobs=1, watch=stop_after(6))
+        run_plan(plan(as_spec(given)), Store.create(tmp_path), on_event=stop_after(6))
     assert list((tmp_path / "work").glob("*/checkpoint.safetensors"))
     (resumed,), never = driftline.run(given, runs=tmp_path).runs, by_method(small)["rdumb"]
     for name in ("answers.parquet", "gauges.parquet", "scores.parquet", "card.json"):
@@ -285,14 +286,14 @@ def test_nothing_is_ever_fitted_to_the_images_of_the_stream(tmp_path: Path, file
     with np.load(file) as content:
         np.savez(tmp_path / "all.npz", x=content["x"], y=content["y"])
     untaught = spec(tmp_path / "all.npz", ["frozen"], upstream_updates=0)
-    with pytest.raises(UserError, match=r"needs a trained model to start from: give weights \(--set model\.weights"):
+    with pytest.raises(UserError, match=r"needs a pretrained model: give weights \(--set model\.weights"):
         driftline.run({**untaught, "model": "logistic"}, runs=tmp_path / "runs")
     assert len(driftline.run(untaught, runs=tmp_path / "runs")) == 1  # a network may come trained
 
 
 def test_a_network_that_is_known_to_be_random_is_refused(tmp_path: Path, file: Path) -> None:
     random = {**spec(file, ["bn"], upstream_updates=0), "model": {"name": "resnet20", "width": 4}}
-    with pytest.raises(UserError, match="needs a trained model to start from"):
+    with pytest.raises(UserError, match="needs a pretrained model"):
         driftline.run(random, runs=tmp_path)
 
 
@@ -318,5 +319,5 @@ def test_shards_show_the_very_stream_that_was_kept_in_them(small: Record, file: 
 def test_single_images_are_refused_by_batch_norm_alone(file: Path, tmp_path: Path) -> None:
     (run,) = driftline.run(spec(file, ["frozen"], batch=1, images=5), runs=tmp_path).runs
     assert pd.unique(run.table("answers")["step"]).tolist() == [0, 1, 2, 3, 4]
-    with pytest.raises(UserError, match="bn with batch norm goes by the statistics of a batch, and 1 input has none"):
+    with pytest.raises(UserError, match=r"bn needs at least 2 inputs per batch.*got 1"):
         driftline.run(spec(file, ["bn"], batch=1, images=5), runs=tmp_path)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import driftline
 from driftline.benchmarks.timeline import Options, Timeline
 from driftline.data import load
-from driftline.engine.plan import plan
+from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec
 from driftline.errors import UserError
 from driftline.metrics.horizons import drift_horizon, stability_horizon
@@ -219,8 +219,8 @@ def test_real_portraits_by_decade(real_data: list[Path], tmp_path: Path) -> None
     assert n.diagonal().sum() + sum(run.card["protocol"]["samples_per_period"]) == 27149
     assert A[0, 1] > 0.75, "one decade ahead, hair still tells"
     assert A[0, 5:8].mean() < A[0, 1] - 0.05, "and later less so"
-    default = plan(as_spec({**spec, "model": None}), None)
-    assert default.stages[0].job["model"] == {"name": "yearbook-cnn", "settings": {"width": 32}}
+    default = plan(as_spec({**spec, "model": None}))
+    assert default.stages[0].job.model.model_dump() == {"name": "yearbook-cnn", "settings": {"width": 32}}
 
 
 def test_numbers_are_scored_by_r2(tmp_path: Path) -> None:

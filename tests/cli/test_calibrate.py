@@ -6,12 +6,13 @@ import typer
 from typer.testing import CliRunner
 
 from driftline import registry
+from driftline.calibration import run as module
 from driftline.cli.calibrate import calibrate
 from driftline.data import Dataset
-from driftline.engine import calibrate as module
-from driftline.engine.stages import materials
+from driftline.engine.build import DatasetCache
 from driftline.errors import UserError
 from driftline.spec import parse
+from driftline.spec.keys import pretrain_key
 from driftline.streams import read_matrices
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -78,6 +79,6 @@ def test_the_model_is_the_one_that_runs_start_from(command, tmp_path):
     spec = {"benchmark": "test-time", "data": "greys", "methods": "frozen"}
     options = {"calibration": str(output), "difficulty": "hard", "upstream_updates": 40, "images": 64}
     job = parse({**spec, "test-time": options}).jobs(default_model="linear")[0]
-    fingerprint = materials(job, None)[0].fingerprint
+    fingerprint = DatasetCache().load(job.data).fingerprint
     stages = [path.stem for path in (tmp_path / "runs" / "stages").iterdir()]
-    assert stages == [job.upstream_key(fingerprint)]
+    assert stages == [pretrain_key(job, fingerprint)]

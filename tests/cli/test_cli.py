@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from driftline.cli.main import main
-from driftline.engine import engines
+from driftline.engine import pool
 from driftline.store import Store
 
 from ..engine.forked import ForkedWorker
@@ -204,7 +204,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         ),
         (("run", "timeline", "--data", "digits", "--methods", "ermm"), "no method 'ermm'. Did you mean 'erm'?"),
         (("run", "timeline", "--methods", "erm"), "needs --data"),
-        ((*RUN, "--set", "erm.lr=1"), "erm.lr means nothing to logistic"),
+        ((*RUN, "--set", "erm.lr=1"), "erm.lr has no effect: logistic is not trained by gradients"),
         ((*RUN[:-4], "--set", "timeline.period=fortnight"), "period 'fortnight' cannot cut"),
         (
             ("run", "timeline", "--data", "digits", "--model", "forest", "--methods", "ft"),
@@ -220,7 +220,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         ),
         (("run", "none.yaml"), "cannot read none.yaml: No such file"),
         ((*RUN, "--print-spec", "--set", "erm.lrr=1"), "no setting 'lrr'. Did you mean 'lr'?"),
-        ((*RUN, "--set", "reveal.delay=9"), "labels that come 9 steps late never come in 4 steps"),
+        ((*RUN, "--set", "reveal.delay=9"), "The label delay is 9 steps but the stream has only 4"),
         ((*RUN[:4], "--model", "sklearn.cluster.KMeans", "--methods", "erm"), "KMeans is not a classifier"),
         (
             ("run", "timeline", "--data", "digits", "--methods", "json:dumps"),
@@ -364,7 +364,7 @@ def test_interrupt_exits_130_and_the_same_command_resumes(
     assert "Traceback" not in err
     assert not list((tmp_path / "driftline-runs").glob("failed/*")), "an interrupted run has not failed"
     assert list(work.glob("*/checkpoint.safetensors"))
-    monkeypatch.setattr(engines, "Worker", ForkedWorker)
+    monkeypatch.setattr(pool, "LocalExecutor", ForkedWorker)
     code, out, err = driftline(*command)
     assert (code, err.count("finished")) == (0, 2), err
     assert "0 failed" in out

@@ -10,6 +10,7 @@ import pytest
 from driftline import registry
 from driftline.cli import quickstart as module
 from driftline.cli.quickstart import SEEDS, examples, planned, quickstart
+from driftline.engine.build import DatasetCache
 from driftline.record import load
 
 TIMELINE = {
@@ -42,13 +43,13 @@ def test_it_covers_every_benchmark_with_seeds_enough_to_mark_the_best() -> None:
     specs = examples(torch=True)
     assert set(specs) == set(registry.names("benchmark"))
     assert SEEDS >= 3
-    plans, lost = planned(specs)
+    plans, lost = planned(specs, DatasetCache())
     assert lost == {}
     for benchmark, plan in plans.items():
-        jobs = [stage.job for stage in plan.stages if stage.kind == "deploy"]
-        assert {job["benchmark"] for job in jobs} == {benchmark}
+        jobs = [stage.job for stage in plan.stages if stage.is_result]
+        assert {job.benchmark for job in jobs} == {benchmark}
         assert len(jobs) == SEEDS * len(specs[benchmark]["methods"])
-    light, lost = planned(examples(torch=False))
+    light, lost = planned(examples(torch=False), DatasetCache())
     assert lost == {}
     assert list(light) == ["timeline"]
 
@@ -97,7 +98,7 @@ def test_a_run_that_fails_is_told_and_nothing_is_reported_without_runs(
     def broken(*_: Any) -> None:
         raise ValueError("on purpose")
 
-    monkeypatch.setattr("driftline.engine.execute.perform", broken)
+    monkeypatch.setattr("driftline.engine.stages.Stage.run", broken)
     monkeypatch.setattr(module, "audited", lambda *_: None)
     assert quickstart(Path("out.html"), None, 1) == 1
     out, err = capsys.readouterr()

@@ -5,17 +5,19 @@ from pathlib import Path
 import pytest
 
 from driftline.cli import show
-from driftline.engine.execute import Summary
-from driftline.engine.stages import Stage
+from driftline.engine.executors.base import RunSummary
+from driftline.engine.stages import Stage, StreamRun
 from driftline.store import Store
+
+from ..engine.stand_ins import job
 
 
 def stages(n: int) -> list[Stage]:
-    return [Stage(f"k{k}", "deploy", {"label": f"m{k}", "seed": 0}) for k in range(n)]
+    return [StreamRun(f"k{k}", job(f"m{k}")) for k in range(n)]
 
 
 def test_what_failed_is_named_once_per_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    how = Summary(failed={"k0": "odd", "k2": "even", "k1": "odd"}, excluded={"k3": "RuntimeError: no"})
+    how = RunSummary(failed={"k0": "odd", "k2": "even", "k1": "odd"}, failed_candidates={"k3": "RuntimeError: no"})
     store = Store.create(tmp_path / "my runs")
     for key in ("k2", "k3"):
         store.fail(key, {"label": key, "seed": 0}, "even", "Traceback ...")
@@ -23,13 +25,13 @@ def test_what_failed_is_named_once_per_reason(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().err.splitlines() == [
         "failed: m0 seed 0, m1 seed 0: odd",
         "failed: m2 seed 0: even",
-        "failed trial: m3 seed 0: RuntimeError: no",
+        "failed search run: m3 seed 0: RuntimeError: no",
         f"see its traceback: driftline show k2 --runs '{tmp_path}/my runs'",
     ]
 
 
 def test_a_line_names_the_first_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show.failures(Summary(failed={f"k{k}": "odd" for k in range(7)}), stages(7), Store(tmp_path))
+    show.failures(RunSummary(failed={f"k{k}": "odd" for k in range(7)}), stages(7), Store(tmp_path))
     said = capsys.readouterr().err
     assert "m4 seed 0 and 2 more: odd" in said
     assert "m5" not in said
@@ -37,8 +39,8 @@ def test_a_line_names_the_first_few(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_counts_tell_of_every_end_that_stages_came_to() -> None:
     one, two, three, *_ = stages(5)
-    how = Summary([one], [two, three], {}, {"k0": ["its worker was lost"]}, {"k1": "odd"}, [two])
+    how = RunSummary([one], [two, three], {}, {"k0": ["its worker was lost"]}, {"k1": "odd"}, [two])
     assert show.counted(how) == (
-        "1 stage(s) computed, 2 reused, 0 failed, 1 trial(s) spared because the choice was settled without them, "
-        "1 trial(s) failed, 1 tried again because a worker was lost"
+        "1 stage(s) computed, 2 reused, 0 failed, 1 search run(s) skipped because the winner was certain without them, "
+        "1 search run(s) failed, 1 tried again because a worker was lost"
     )

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from driftline.cli import watch as watch_module
 from driftline.cli.main import main
-from driftline.engine.logbook import Running, Sweep
+from driftline.engine.executors.status import Running, SweepStatus
 from driftline.store import Store
 
 Command = Callable[..., tuple[int, str, str]]
@@ -37,13 +37,13 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A sweep that advances each time the watcher sleeps, and ends after three times."""
     store, now = Store.create(tmp_path / "store"), time.time()
-    (store.folder / "sweeps").mkdir()
-    stage = Running("ft seed 0", "deploy", now, of=40, first_at=now)
+    (store.folder / "status").mkdir()
+    stage = Running("ft seed 0", "run", now, of=40, first_at=now)
 
     def write(naps: int) -> None:
         running = {} if naps >= 3 else {"k": replace(stage, done=10 * naps)}
-        sweep = Sweep(now, computed=int(naps >= 3), running=running, runs={"k": "ft seed 0"}, ended=naps >= 3)
-        (store.folder / "sweeps" / "a.json").write_text(json.dumps(asdict(sweep)))
+        sweep = SweepStatus(now, computed=int(naps >= 3), running=running, runs={"k": "ft seed 0"}, ended=naps >= 3)
+        (store.folder / "status" / "a.json").write_text(json.dumps(asdict(sweep)))
 
     naps: list[float] = []
 

@@ -13,6 +13,7 @@ import pytest
 from driftline import spec
 from driftline.data import load, webshards
 from driftline.errors import UserError
+from driftline.spec.keys import run_key
 
 RANDOM = np.random.default_rng(0)
 TOKENS = (
@@ -123,7 +124,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path, dataset, name
             if dataset:
                 assert load(dataset, options, [tmp_path / "data"]).fingerprint
             else:
-                assert [job.key("data") for job in spec.read(file).jobs("mlp")[:2]]
+                assert [run_key(job, "data") for job in spec.read(file).jobs("mlp")[:2]]
         except UserError:
             refused += 1
             assert k, "the whole file must be read"

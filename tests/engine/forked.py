@@ -9,8 +9,8 @@ import threading
 import time
 from typing import Any
 
-from driftline.engine import worker
-from driftline.engine.local import Worker
+from driftline.engine.executors import worker
+from driftline.engine.executors.local import LocalExecutor
 from driftline.store import Store
 
 
@@ -60,7 +60,7 @@ def _serve(listen: int, tell: int, store: Store) -> None:
         os._exit(1)
 
 
-class ForkedWorker(Worker):
+class ForkedWorker(LocalExecutor):
     """A worker that starts at once."""
 
     def _running(self) -> Any:

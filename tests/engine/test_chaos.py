@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from driftline.engine import checkpoint
-from driftline.engine.execute import Event, execute
-from driftline.engine.matrix import together
-from driftline.engine.plan import Plan, plan
-from driftline.engine.run import as_spec, carry_out
+from driftline.engine.executors.base import Event
+from driftline.engine.executors.scheduler import schedule
+from driftline.engine.planning.plan import Plan, merged, plan
+from driftline.engine.run import as_spec, run_plan
+from driftline.engine.stages import checkpoint
 from driftline.store import Store
 
 from .forked import ForkedWorker
@@ -64,7 +64,7 @@ SPECS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def planned() -> Plan:
-    return together(plan(as_spec(spec), None) for spec in SPECS)
+    return merged(plan(as_spec(spec)) for spec in SPECS)
 
 
 def results(folder: Path) -> dict[str, bytes]:
@@ -102,7 +102,9 @@ class Driver:
             if event.kind == "finished":
                 os.write(journal, f"{event.stage.key}\n".encode())
 
-        return len(execute(planned.stages, store, [ForkedWorker(store, None), ForkedWorker(store, None)], watch).failed)
+        return len(
+            schedule(planned.stages, store, [ForkedWorker(store, None), ForkedWorker(store, None)], watch).failed
+        )
 
     def ended(self) -> int | None:
         """The exit code, if it has ended."""
@@ -181,9 +183,9 @@ def test_chaos(
 ) -> None:
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     kinds = Counter(stage.kind for stage in planned.stages)
-    assert min(kinds[kind] for kind in ("upstream", "fit", "trial", "round", "deploy")) > 0
+    assert min(kinds[kind] for kind in ("pretrain", "fit", "search-run", "search-round", "run")) > 0
     peace = tmp_path / "peace"
-    carry_out(planned, Store.create(peace), None, jobs=1)
+    run_plan(planned, Store.create(peace))
     expected, moments, kills, sweeps = results(peace), random.Random(SEED), Counter[str](), 0
     began = time.monotonic()
     while time.monotonic() - began < LEAST:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
 from driftline.store import Store
 
 COUNTS = """
@@ -55,7 +55,7 @@ def failures(tmp_path: Path, spec: dict[str, Any], source: str) -> list[str]:
     """The reasons for which the runs of a method in this file failed."""
     (tmp_path / "mine.py").write_text(source)
     store = Store.create(tmp_path / "store")
-    summary = carry_out(plan(as_spec({**spec, "methods": [f"{tmp_path / 'mine.py'}:Mine"]}), None), store, None, jobs=1)
+    summary = run_plan(plan(as_spec({**spec, "methods": [f"{tmp_path / 'mine.py'}:Mine"]})), store)
     assert len(summary.failed) + len(summary.computed) >= 1
     return list(summary.failed.values())
 

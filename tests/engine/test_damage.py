@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 import driftline
 from driftline import checking, state
 from driftline.cli.main import app
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
 from driftline.errors import Damaged
 from driftline.record import Run, load
 from driftline.store import Store
@@ -104,7 +104,7 @@ def test_pages_carry_their_crc(store: Store) -> None:
         pq.read_table(path, page_checksum_verification=True)
 
 
-@pytest.mark.parametrize("harm", ["nothing", "run", "scores missing", "stage and run", "stage", "receipt"])
+@pytest.mark.parametrize("harm", ["nothing", "run", "scores missing", "stage and run", "stage"])
 def test_a_run_redoes_exactly_what_is_damaged(store: Store, made: Path, harm: str) -> None:
     run, (stage,) = run_of(store, "frozen"), (store.folder / "stages").iterdir()
     if harm in ("run", "stage and run"):
@@ -113,21 +113,18 @@ def test_a_run_redoes_exactly_what_is_damaged(store: Store, made: Path, harm: st
         (run.folder / "scores.parquet").unlink()
     if "stage" in harm:
         flip(stage, 8 * stage.stat().st_size - 9)
-    if harm == "receipt":
-        (receipt,) = (store.folder / "receipts").iterdir()
-        receipt.write_text("{")
-    planned = plan(as_spec(SPEC), None, store.finished)
+    planned = plan(as_spec(SPEC), is_finished=store.finished)
     assert bool(checking.check(store).damage) == (harm != "nothing")
-    computed = {one.kind: one.job["label"] for one in carry_out(planned, store, None).computed}
-    expected: dict[str, dict[str, str]] = {"stage and run": {"upstream": "erm", "deploy": "frozen"}}
-    assert computed == expected.get(harm, {"deploy": "frozen"} if harm in ("run", "scores missing") else {})
+    computed = {one.kind: one.job.label for one in run_plan(planned, store).computed}
+    expected: dict[str, dict[str, str]] = {"stage and run": {"pretrain": "erm", "run": "frozen"}}
+    assert computed == expected.get(harm, {"run": "frozen"} if harm in ("run", "scores missing") else {})
     driftline.run(SPEC, runs=store.folder)
     for path in made.glob("runs/*/*"):
         if path.name != "runtime.json":
             assert (store.folder / path.relative_to(made)).read_bytes() == path.read_bytes()
 
 
-def test_a_receipt_does_not_hide_damage(store: Store) -> None:
+def test_a_damaged_run_is_made_again(store: Store) -> None:
     run = run_of(store, "erm")
     flip(run.folder / "scores.parquet", 999)
     assert not store.intact(run.key)
@@ -181,7 +178,7 @@ def test_check_says_what_is_damaged_and_repairs_it(store: Store) -> None:
     arguments = ["check", "--runs", str(store.folder)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0
-    assert "4 runs, stages and notes verified, 0 damaged" in result.stdout
+    assert "3 runs, stages and notes verified, 0 damaged" in result.stdout
     run, (stage,) = run_of(store, "erm"), (store.folder / "stages").iterdir()
     flip(stage, 8 * stage.stat().st_size - 1)
     driftline.run(SPEC, runs=store.folder)

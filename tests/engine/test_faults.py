@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,16 +14,20 @@ from typing import Any
 import pytest
 
 import driftline
-from driftline.engine import local, logs, ray_line
-from driftline.engine.execute import Event, StageFailed, WorkerLost, execute
-from driftline.engine.local import Worker
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
-from driftline.engine.stages import Stage
+from driftline.engine.executors import local, logs
+from driftline.engine.executors.base import Event, StageFailed, WorkerLost
+from driftline.engine.executors.local import LocalExecutor
+from driftline.engine.executors.scheduler import schedule
+from driftline.engine.planning.plan import plan
+from driftline.engine.ray import progress
+from driftline.engine.run import as_spec, run_plan
+from driftline.engine.stages import Fit, Stage, StreamRun
+from driftline.engine.stages.base import OnProgress
 from driftline.errors import ClusterLost
 from driftline.store import Store
 
 from .forked import ForkedWorker
+from .stand_ins import job, pretraining
 
 MINE = """
 import os, signal, time
@@ -78,13 +82,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_death_hanging_and_hunger(tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
     (tmp_path / "mine.py").write_text(MINE)
-    planned, store = plan(as_spec(spec(tmp_path)), None), Store.create(tmp_path / "store")
+    planned, store = plan(as_spec(spec(tmp_path))), Store.create(tmp_path / "store")
     stages = dict(zip(("die", "hang", "eat", "erm", "erm-all"), planned.stages, strict=True))
     patience = 2 + 4 * _seconds(stages["erm"], store)  # nothing but what hangs takes so long, also on a busy machine
     workers = [ForkedWorker(store, None, timeout=patience) for _ in range(2)]
     told: list[Event] = []
     try:
-        summary = execute(planned.stages, store, list(workers), told.append)
+        summary = schedule(planned.stages, store, list(workers), told.append)
     finally:
         for worker in workers:
             worker.close()
@@ -102,7 +106,7 @@ def test_death_hanging_and_hunger(tmp_path: Path) -> None:
     assert logs[stages["die"].key] == "about to die\n"
     assert stages["erm"].key not in logs, "it printed nothing"
 
-    resumed = carry_out(planned, store, None, jobs=1)  # the marks are there, so that all goes well
+    resumed = run_plan(planned, store)  # the marks are there, so that all goes well
     assert {stage.key for stage in resumed.computed} == {stages["hang"].key, stages["eat"].key}
     assert store.failures() == []
     driftline.run(spec(tmp_path), runs=tmp_path / "peace")
@@ -112,7 +116,7 @@ def test_death_hanging_and_hunger(tmp_path: Path) -> None:
 def _seconds(stage: Stage, store: Store) -> float:
     """How long a stage takes on a worker."""
     began, worker = time.monotonic(), ForkedWorker(store, None)
-    execute([stage], store, [worker])
+    schedule([stage], store, [worker])
     worker.close()
     return time.monotonic() - began
 
@@ -127,7 +131,9 @@ class Scripted:
         self.answers = answers
         self.seen: list[str] = []
 
-    def compute(self, stage: Stage, report: Callable[[int, int], None]) -> bool:
+    in_process = False
+
+    def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
         self.seen.append(stage.key)
         answer = self.answers.get(stage.key, [True]).pop(0)
         if isinstance(answer, Exception):
@@ -135,14 +141,14 @@ class Scripted:
         return answer
 
 
-def stage(key: str, kind: Any = "deploy", needs: tuple[str, ...] = ()) -> Stage:
-    return Stage(key, kind, {"label": key, "seed": 0}, needs, title=key)
+def stage(key: str, needs: tuple[str, ...] = ()) -> Stage:
+    return StreamRun(key, job(key), fits=needs)
 
 
 def test_a_worker_that_is_lost_is_replaced_as_often_as_was_said(tmp_path: Path) -> None:
     store = Store.create(tmp_path)
     hands = Scripted(1, a=[WorkerLost("x"), True], b=[WorkerLost("x"), WorkerLost("y")], c=[WorkerLost("x")] * 2)
-    summary = execute([stage("a"), stage("b"), stage("c"), stage("d")], store, [hands])
+    summary = schedule([stage("a"), stage("b"), stage("c"), stage("d")], store, [hands])
     assert hands.seen == ["a", "a", "b", "b", "c", "c", "d"]
     assert [done.key for done in summary.computed] == ["a", "d"]
     assert summary.failed == {"b": "x; then y", "c": "x, 2 times"}
@@ -151,16 +157,15 @@ def test_a_worker_that_is_lost_is_replaced_as_often_as_was_said(tmp_path: Path) 
 
 
 def test_what_another_process_has_done_counts_as_reused(tmp_path: Path) -> None:
-    summary = execute([stage("a"), stage("b")], Store.create(tmp_path), [Scripted(a=[False])])
+    summary = schedule([stage("a"), stage("b")], Store.create(tmp_path), [Scripted(a=[False])])
     assert ([s.key for s in summary.reused], [s.key for s in summary.computed]) == (["a"], ["b"])
 
 
 def test_a_failure_reaches_all_that_need_it_and_no_other(tmp_path: Path) -> None:
-    up, fit = stage("up", "upstream"), stage("fit", "fit", ("up",))
-    other = stage("other", "upstream")
+    up, fit, other = pretraining("up"), Fit("fit", job("fit"), "", "fit", ("up",)), pretraining("other")
     runs = [stage("a", needs=("fit",)), stage("b", needs=("up", "other")), stage("c", needs=("other",))]
     hands = Scripted(up=[StageFailed("no")])
-    summary = execute([up, fit, other, *runs], Store.create(tmp_path), [hands])
+    summary = schedule([up, fit, other, *runs], Store.create(tmp_path), [hands])
     assert hands.seen == ["up", "other", "c"]
     needed = "a stage it needs failed: no"
     assert summary.failed == {"up": "no", "fit": needed, "a": needed, "b": needed}
@@ -170,22 +175,22 @@ def test_an_executor_that_breaks_ends_the_sweep_while_its_stage_still_waits(tmp_
     over = threading.Event()
 
     class Waiting(Scripted):
-        def compute(self, stage: Stage, report: Callable[[int, int], None]) -> bool:
+        def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
             self.broken = ClusterLost()  # from now on no stage will end
             over.wait(60)
             return True
 
     try:
         with pytest.raises(ClusterLost, match=r"no longer answers\. .* the same command resumes"):
-            execute([stage("a")], Store.create(tmp_path), [Waiting()])
+            schedule([stage("a")], Store.create(tmp_path), [Waiting()])
         assert not over.is_set()
     finally:
         over.set()
 
 
 def test_a_head_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_line, "BEAT", 0.01)
-    monkeypatch.setattr(ray_line, "HEAD", 0.1)
+    monkeypatch.setattr(progress, "BEAT", 0.01)
+    monkeypatch.setattr(progress, "HEAD", 0.1)
     with socket.socket() as head:
         head.bind(("127.0.0.1", 0))
         head.listen()
@@ -200,7 +205,7 @@ def test_a_head_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) ->
             exceptions=SimpleNamespace(RayError=ValueError),
             get=lambda *_, **__: ({}, {}),
         )
-        line = ray_line.Line(ray, None)
+        line = progress.ProgressMonitor(ray, None)
         time.sleep(0.3)
         assert line.lost is None
     line._thread.join(10)
@@ -210,7 +215,7 @@ def test_a_head_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_log_has_a_limit_and_keeps_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "LIMIT", 1000)
     store = Store.create(tmp_path)
-    with logs.kept(store, "k"):
+    with logs.redirect(store, "k"):
         for number in range(1000):
             os.write(1, f"line {number}\n".encode())
     kept = store.log_path("k").read_bytes()
@@ -246,14 +251,14 @@ def test_an_error_in_one_thread_is_raised_while_another_still_computes(tmp_path:
     over = threading.Event()
 
     class Slow(Scripted):
-        def compute(self, stage: Stage, report: Callable[[int, int], None]) -> bool:
+        def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
             over.wait(60)
             return True
 
     bug = ZeroDivisionError("a bug")
     try:
         with pytest.raises(ZeroDivisionError):
-            execute([stage("a"), stage("b")], Store.create(tmp_path), [Slow(), Scripted(a=[bug], b=[bug])])
+            schedule([stage("a"), stage("b")], Store.create(tmp_path), [Slow(), Scripted(a=[bug], b=[bug])])
         assert not over.is_set()
     finally:
         over.set()
@@ -301,16 +306,16 @@ def test_setting_the_clock_changes_no_duration(tmp_path: Path, monkeypatch: pyte
     jumps = iter(range(10**9, 0, -(10**6)))
     monkeypatch.setattr(time, "time", lambda: float(next(jumps)))  # every look at the clock finds it set back
     small = {**spec(tmp_path), "methods": [{"name": "erm", "updates": 5}], "data": {"name": "digits", "periods": 3}}
-    store, planned = Store.create(tmp_path), plan(as_spec(small), None)
-    assert not carry_out(planned, store, None, jobs=1).failed
+    store, planned = Store.create(tmp_path), plan(as_spec(small))
+    assert not run_plan(planned, store).failed
     monkeypatch.undo()
     from json import loads
 
-    from driftline.engine.logbook import sweeps
+    from driftline.engine.executors.status import sweeps
 
     ((sweep, _),) = sweeps(store)
     ran = loads((store.run_folder(planned.run_keys[0]) / "runtime.json").read_text())["seconds"]
-    assert 0 < ran <= sweep.took["deploy"][1] < 600
+    assert 0 < ran <= sweep.durations["run"][1] < 600
 
 
 class Mortal:
@@ -333,14 +338,14 @@ class Mortal:
 def test_a_worker_that_is_about_to_be_killed_gets_no_further_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker, process = Worker(Store(tmp_path), None, timeout=0.01), Mortal()
+    worker, process = LocalExecutor(Store(tmp_path), None, timeout=0.01), Mortal()
     worker._process = process  # type: ignore[assignment]
 
     def conversation(*_: Any) -> Iterator[dict[str, Any]]:
-        yield {"done": 0, "of": 0}
+        yield {"done": 0, "total": 0}
         time.sleep(0.1)  # the clock has gone off, and the process has its last words
         yield {"finished": "k", "computed": True}
 
     monkeypatch.setattr(local, "_conversation", conversation)
-    assert worker.compute(stage("k"), lambda done, of: None)
+    assert worker.submit(stage("k"), lambda done, total: None)
     assert process.code == -9, "the next stage finds it dead and starts another"

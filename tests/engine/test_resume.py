@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import driftline
-from driftline.engine import checkpoint, stages
-from driftline.engine.execute import Event
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
+from driftline.engine.executors.base import Event
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
+from driftline.engine.stages import StageContext, checkpoint
 from driftline.store import Store
 
 pytestmark = pytest.mark.xdist_group("resume")  # what all its tests use is made once
@@ -77,13 +77,13 @@ def test_killed_twenty_times_equals_never_killed(
     """Upstream models are there: they take too long for such short lives, and have no checkpoints of their own."""
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     moments = random.Random(7)
-    planned, store, tmp_path = plan(as_spec(SPEC), None), Store.open(upstream), upstream
+    planned, store, tmp_path = plan(as_spec(SPEC)), Store.open(upstream), upstream
     kills, resumed, window = 0, 0, 0.3
     while kills < 20:
         child = os.fork()
         if child == 0:  # a child with everything loaded starts at once, so that a kill hits real work
             try:
-                carry_out(planned, store, None, jobs=1)
+                run_plan(planned, store)
             finally:
                 os._exit(0)
         time.sleep(moments.uniform(0.0, window))
@@ -124,10 +124,10 @@ def test_methods_start_from_the_same_upstream_model(made: Path) -> None:
 def test_what_is_damaged_is_made_again(
     plain: dict[str, bytes], upstream: Path, monkeypatch: pytest.MonkeyPatch, harm: str
 ) -> None:
-    planned, store = plan(as_spec(ONE), None), Store.open(upstream)
+    planned, store = plan(as_spec(ONE)), Store.open(upstream)
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        carry_out(planned, store, None, jobs=1, watch=_stop_after(4))
+        run_plan(planned, store, on_event=_stop_after(4))
     (work,) = (upstream / "work").iterdir()
     victim = work / ("checkpoint.safetensors" if "checkpoint" in harm else "probes-000001.parquet")
     if harm == "missing part":
@@ -140,7 +140,7 @@ def test_what_is_damaged_is_made_again(
 
 
 def test_a_damaged_shared_stage_is_computed_again(plain: dict[str, bytes], upstream: Path) -> None:
-    path = Store.open(upstream).stage_path(plan(as_spec(ONE), None).stages[0].key)
+    path = Store.open(upstream).stage_path(plan(as_spec(ONE)).stages[0].key)
     path.write_bytes(path.read_bytes()[:60])
     driftline.run(ONE, runs=upstream)
     assert len(contents(upstream)) == len(FILES)
@@ -157,15 +157,15 @@ def test_a_run_whose_card_is_lost_is_made_again(plain: dict[str, bytes], finishe
 def test_workings_left_by_a_death_within_commit_are_forgotten(
     plain: dict[str, bytes], finished: Path, met_by: str
 ) -> None:
-    planned, store = plan(as_spec(SPEC), None), Store.open(finished)
-    stage = next(stage for stage in planned.stages if stage.kind == "deploy")
+    planned, store = plan(as_spec(SPEC)), Store.open(finished)
+    stage = next(stage for stage in planned.stages if stage.is_result)
     left = store.work_folder(stage.key)
     left.mkdir(parents=True)
     (left / "checkpoint.safetensors").write_bytes(b"the run was moved into place, and then its maker was killed")
     if met_by == "a new run":
         driftline.run(SPEC, runs=finished)
     else:
-        stages.perform(stage, store, None)
+        stage.run(StageContext(store))
     assert not left.exists()
     assert contents(finished) == plain
 
@@ -185,7 +185,7 @@ def test_two_processes_on_one_store_lose_nothing(plain: dict[str, bytes], tmp_pa
         if child == 0:
             code = 1
             try:
-                computed = carry_out(plan(as_spec(SPEC), None), Store.create(tmp_path), None, jobs=1).computed
+                computed = run_plan(plan(as_spec(SPEC)), Store.create(tmp_path)).computed
                 (tmp_path / f"computed-by-{os.getpid()}").write_text(" ".join(stage.key for stage in computed))
                 code = 0
             finally:
@@ -195,4 +195,4 @@ def test_two_processes_on_one_store_lose_nothing(plain: dict[str, bytes], tmp_pa
     assert contents(tmp_path) == plain
     assert len(Store(tmp_path).record()) == 6
     computed = [key for path in tmp_path.glob("computed-by-*") for key in path.read_text().split()]
-    assert sorted(computed) == sorted(stage.key for stage in plan(as_spec(SPEC), None).stages), "each by one of them"
+    assert sorted(computed) == sorted(stage.key for stage in plan(as_spec(SPEC)).stages), "each by one of them"

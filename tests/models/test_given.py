@@ -11,10 +11,10 @@ import torch
 
 from driftline import jobs, models
 from driftline.errors import UserError
-from driftline.jobs import Choice
 from driftline.models.estimator import Estimator
 from driftline.models.given import maker_of
 from driftline.seeds import Seed
+from driftline.spec.settings import Choice
 from driftline.training.fit import new_optimizer
 
 SOURCE = """

@@ -18,14 +18,14 @@ from torch.nn.functional import conv2d
 
 import driftline
 from driftline import models
+from driftline.calibration.run import calibrate_model
 from driftline.data import folders, load
-from driftline.engine.calibrate import calibrate_model
 from driftline.errors import UserError
-from driftline.jobs import settings_model
 from driftline.models.normalised import IMAGENET_DEVIATION, IMAGENET_MEAN, read
 from driftline.models.resnet import Basic, Bottleneck, NewChannels, OriginalBottleneck, ResNet
 from driftline.seeds import Seed
 from driftline.spec import parse
+from driftline.spec.settings import settings_model
 from driftline.store import Store
 from driftline.training.torch_model import torch_model
 

@@ -49,8 +49,8 @@ def calibrate(
 
     A calibration that was stopped goes on where it was if the same command is given again.
     """
-    from driftline.engine.calibrate import calibrate_model
-    from driftline.engine.worker import keep_memory
+    from driftline.calibration.run import calibrate_model
+    from driftline.engine.executors.process import keep_memory
     from driftline.store import Store
     from driftline.streams.orders import subset
 
@@ -64,10 +64,10 @@ def calibrate(
         images=images,
         levels=levels,
         store=Store.create(runs),
-        where=data_dir,
+        data_dir=data_dir,
         frost=frost,
         jobs=jobs,
-        report=(lambda done, of: None) if quiet else _shown,
+        on_progress=(lambda done, total: None) if quiet else _shown,
     )
     if not quiet:
         echo(f"{output}: {len(matrices.of)} matrices of {matrices.levels} x {matrices.levels} accuracies")

@@ -98,20 +98,17 @@ def _to_train(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
 
 def _trained(parts: dict[str, dict[str, Any]], dataset: Dataset, samples: Samples, seed: Any) -> Any:
     """A network trained on these samples."""
-    from driftline import models, registry
+    from driftline.engine.build import initial_model, new_pretrainer
     from driftline.errors import UserError
-    from driftline.jobs import Choice, filled
+    from driftline.spec.settings import Choice, with_defaults
     from driftline.training.model import as_model
 
     said = {**parts["model"], "name": parts["model"]["name"] or dataset.model}
-    choice = filled("model", Choice.model_validate(said))
-    shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
-    network = models.build(choice.name, shape, dataset.task.width, seed.child("init"), **choice.settings)
+    choice = with_defaults("model", Choice.model_validate(said))
+    network = initial_model(choice, dataset, seed)
     if not as_model(network).is_network:
         raise UserError(f"episodes need the features of a network, and {choice.name} is none: try --model mlp")
-    how = filled("pretraining", Choice.model_validate(parts["pretraining"]))
-    teacher = registry.get("pretraining", how.name)(**how.settings)
-    teacher.seed = seed.child("upstream")
-    teacher.prepare(network, dataset.task)
-    teacher.train(samples.x, samples.y)
+    pretrainer = new_pretrainer(Choice.model_validate(parts["pretraining"]), seed)
+    pretrainer.prepare(network, dataset.task)
+    pretrainer.train(samples.x, samples.y)
     return network

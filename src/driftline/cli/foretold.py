@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.status import Status
 
 from driftline.cli.console import Terminal
 from driftline.cli.terminal import echo
-from driftline.engine import papers as engine
-from driftline.engine.blank import ASSUMED
-from driftline.engine.forecast import Forecast
+from driftline.engine.costs.forecast import Forecast
 
 UNITS = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
 OFTEN = 5.0  # seconds between two lines of a log
-RUNS = ("trials", "probes and score")
 TIMES = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
@@ -43,7 +37,7 @@ class Progress:
 
     def watch(self, done: int, of: int, name: str) -> None:
         """Show what is next."""
-        self.say(f"trying out {min(done + 1, of)} of {of} kinds of stages: {name}")
+        self.say(f"profiling {min(done + 1, of)} of {of} kinds of stages: {name}")
 
     def say(self, what: str) -> None:
         """Show what is being done."""
@@ -59,43 +53,6 @@ def text(found: Forecast) -> str:
     return "\n".join([*_stages(found), "", *_sums(found), "", *_times(found), *_assumed(found)])
 
 
-def papers(folder: Path, seconds: float, as_json: bool, quiet: bool) -> str:
-    """The tables of all papers: a row for each paper, and one for each of its recipes."""
-    with Progress(quiet) as progress:
-        made = list(engine.papers(folder, seconds, watch=progress.say))
-    if as_json:
-        return json.dumps({one.benchmark: _as_json(one) for one in made}, indent=1)
-    workers = list(made[0].together.seconds)
-    fits = ("fits", "by run", "by trial", "saved by run", "by trial")
-    head = ("paper", "runs", *fits, "MACs", "disk", *(f"on {n:,}" for n in workers))
-    rows = [row for one in made for row in _rows(one)]
-    whole = [*table(head, [_row(one.title, one.together) for one in made]), "", *table(("recipe", *head[1:]), rows), ""]
-    assumed = "".join(f"\n- {text}" for text in ASSUMED)
-    notes = {note for one in made for note in one.together.notes}
-    return "\n".join(
-        [*whole, f"time is on so many workers, each a core like this machine's. Assumed is:{assumed}", *notes]
-    )
-
-
-def _as_json(one: engine.Paper) -> dict[str, Any]:
-    each = {name: json.loads(found.to_json()) for name, found in one.recipes.items()}
-    return {"title": one.title, "together": json.loads(one.together.to_json()), "recipes": each}
-
-
-def _rows(one: engine.Paper) -> Iterable[Sequence[str]]:
-    return (_row(f"{one.benchmark}/{name}", found) for name, found in one.recipes.items())
-
-
-def _row(name: str, found: Forecast) -> Sequence[str]:
-    made, runs = found.sharing, sum(found.kinds[word].stages for word in RUNS if word in found.kinds)
-    fits: tuple[str, ...] = ("0", "0", "0", "", "")
-    if made is not None:
-        counts = (made.fits, made.fits_alone, made.fits_anew)
-        fits = (*map("{:,}".format, counts), f"{100 * made.saved:.0f} %", f"{100 * made.saved_in_all:.0f} %")
-    times = (duration(seconds) for seconds in found.seconds.values())
-    return (name, f"{runs:,}", *fits, amount(found.macs), f"{amount(found.bytes)}B", *times)
-
-
 def _stages(found: Forecast) -> Iterable[str]:
     """The graph: each kind of stage with its number, in the order in which they are computed."""
     head = ("stage", "number", "in the store", "to do: time of one worker", "MACs", "disk")
@@ -109,7 +66,7 @@ def _stages(found: Forecast) -> Iterable[str]:
 def _sums(found: Forecast) -> Iterable[str]:
     yield f"in all {amount(found.macs)} multiply-accumulates and {amount(found.bytes)}B of disk"
     if found.sharing is not None:
-        yield found.sharing.said()
+        yield found.sharing.describe()
 
 
 def _times(found: Forecast) -> Iterable[str]:
@@ -120,12 +77,12 @@ def _times(found: Forecast) -> Iterable[str]:
 def _assumed(found: Forecast) -> Iterable[str]:
     yield ""
     yield (
-        f"Tried out in {duration(found.calibration)}: {found.groups - found.known - found.guessed} kinds of stages by "
-        f"rehearsal, {found.known} by finished stages in the store, {found.guessed} by others like them."
+        f"Profiled in {duration(found.calibration)}: {found.groups - found.known - found.guessed} kinds of stages by "
+        f"sampling, {found.known} by finished stages in the store, {found.guessed} by similar stages."
     )
     yield "A worker is one core like this machine's, with nothing else to do; fits are taken to use all their epochs,"
     started, planned = duration(found.start), duration(found.planning)
-    yield f"and all trials to be called for. It takes {started} to start, and planning {planned}."
+    yield f"and all search runs to be required. It takes {started} to start, and planning {planned}."
     for note in found.notes:
         yield f"note: {note}"
 

@@ -15,12 +15,15 @@ from driftline.cli.engine import FLAGS as ENGINE
 from driftline.cli.progress import Progress
 from driftline.cli.terminal import echo
 from driftline.data import looking_in
-from driftline.engine import matrix
-from driftline.engine.engines import Engine, executors
-from driftline.engine.plan import Plan
-from driftline.engine.run import pursue
-from driftline.engine.worker import keep_memory
+from driftline.engine.build import DatasetCache
+from driftline.engine.executors.config import ExecutorConfig
+from driftline.engine.executors.process import keep_memory
+from driftline.engine.planning import matrix
+from driftline.engine.planning.plan import Plan
+from driftline.engine.pool import executors
+from driftline.engine.run import compute_stages
 from driftline.errors import UserError, unknown
+from driftline.spec.settings import listed
 from driftline.store import Store
 
 NAME = "matrix"
@@ -46,13 +49,13 @@ def content(
     columns = _columns(said.get("benchmarks"))
     if (wanted := _benchmarks(given)) is not None:
         columns = {name: columns.get(name) for name in wanted}
-    return {NAME: {**said, **_assigned(matrix.listed(said["methods"]), columns, assignments)}}
+    return {NAME: {**said, **_assigned(listed(said["methods"]), columns, assignments)}}
 
 
 def _columns(given: Any) -> dict[str, Any]:
     if given is None:
         return dict.fromkeys(registry.names("benchmark"))
-    return dict(given) if isinstance(given, dict) else dict.fromkeys(matrix.listed(given))
+    return dict(given) if isinstance(given, dict) else dict.fromkeys(listed(given))
 
 
 def _benchmarks(given: list[str]) -> list[str] | None:
@@ -64,7 +67,7 @@ def _benchmarks(given: list[str]) -> list[str] | None:
         raise unknown("flag", words[0], FLAGS, " (for matrix)")
     if len(words) != 2:
         raise UserError("--benchmarks takes names with commas between, for example timeline,test-time")
-    return matrix.listed(words[1])
+    return listed(words[1])
 
 
 def _assigned(methods: list[Any], columns: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
@@ -83,16 +86,17 @@ def _assigned(methods: list[Any], columns: dict[str, Any], assignments: list[str
     return {"methods": changed["methods"], "benchmarks": made}
 
 
-def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engine, quiet: bool) -> int:
+def run(said: Mapping[str, Any], store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
     """Run a matrix and print its table; the exit code."""
     from driftline.report.tables.matrix import matrix_tables  # imports charts, which no other run needs
     from driftline.report.tables.render import render
 
     keep_memory()
-    with looking_in(where):
-        outlined = matrix.outline(matrix.read(said), where)
+    datasets = DatasetCache(data_dir)
+    with looking_in(data_dir):
+        outlined = matrix.outline(matrix.read(said), datasets)
         outlined.keep(store)  # an interrupted matrix can be looked at as well
-        failed = in_turn(outlined.plans, store, where, engine, quiet)
+        failed = run_plans(outlined.plans, store, datasets, config, quiet)
     after = outlined.after(failed)
     path = after.keep(store)
     keys = [key for cell in after.cells for key in cell.keys if key not in failed]
@@ -105,19 +109,22 @@ def run(said: Mapping[str, Any], store: Store, where: Path | None, engine: Engin
     return 1 if failed else 0
 
 
-def in_turn(plans: Mapping[str, Plan], store: Store, where: Path | None, engine: Engine, quiet: bool) -> dict[str, str]:
-    """Carry out one benchmark's plan after another with the same workers; why stages failed, by their keys."""
+def run_plans(
+    plans: Mapping[str, Plan], store: Store, datasets: DatasetCache, config: ExecutorConfig, quiet: bool
+) -> dict[str, str]:
+    """Run one benchmark's plan after another with the same workers; return why stages failed, by key."""
     failed: dict[str, str] = {}
-    with executors(engine, store, where) as hands:
+    with executors(config, store, datasets) as pool:
         for benchmark, planned in plans.items():
             if not quiet and planned.stages:
                 echo(f"\n{benchmark}: {registry.get('benchmark', benchmark).question}", err=True)
-            with Progress(planned, quiet=quiet) as progress:
-                how = pursue(planned, store, hands, progress.watch)
+            with Progress(quiet) as progress:
+                progress.begin(planned)
+                summary = compute_stages(planned, store, pool, progress.show)
             if not quiet and planned.stages:
-                echo(show.counted(how), err=True)
-            show.failures(how, planned.stages, store)
-            failed |= how.failed
+                echo(show.counted(summary), err=True)
+            show.failures(summary, planned.stages, store)
+            failed |= summary.failed
     return failed
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,12 +18,6 @@ def plan(
         list[str] | None,
         typer.Argument(help="As for `driftline run`; of several recipes, too.", metavar="BENCHMARK|matrix|RECIPES"),
     ] = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="The tables of all five papers at full scale, on stand-in data.")
-    ] = False,
-    recipes: Annotated[
-        Path, typer.Option(help="--paper: the folder of recipes; those of all *.full.yaml are planned.")
-    ] = Path("recipes"),
     data: wanted.Data = None,
     model: wanted.Model = None,
     methods: wanted.Methods = None,
@@ -33,9 +26,7 @@ def plan(
     calibration_seconds: Annotated[
         float | None,
         typer.Option(
-            help="Limit of profiling in seconds; a tenth of the estimated work if that is less. "
-            "[default: 20; --paper: 60 per paper]",
-            min=1,
+            help="Limit of profiling in seconds; a tenth of the estimated work if that is less. [default: 20]", min=1
         ),
     ] = None,
     format: Annotated[str, typer.Option(help="text or json")] = "text",
@@ -48,22 +39,19 @@ def plan(
     What is in the store already is not counted. Nothing is written there.
     """
     from driftline.cli import foretold
-    from driftline.engine.forecast import SECONDS, forecast
-    from driftline.engine.worker import keep_memory
+    from driftline.engine.costs.forecast import SECONDS, forecast
+    from driftline.engine.executors.process import keep_memory
 
     if format not in ("text", "json"):
         raise UserError(f"--format {format}: give text or json")
     named, given = _apart([*(what or []), *context.args])
-    if paper == bool(named):
-        raise UserError("driftline plan needs a benchmark's name, matrix, or recipes, or else --paper")
+    if not named:
+        raise UserError("driftline plan needs a benchmark's name, matrix, or recipes")
     keep_memory()
-    if paper:
-        echo(foretold.papers(recipes, calibration_seconds or 60, format == "json", quiet))
-        return
     with foretold.Progress(quiet) as progress:
         specs = [_told(one, given, data, model, methods, seeds, set_ or []) for one in named]
         found = forecast(
-            *specs, runs=runs, data_dir=data_dir, seconds=calibration_seconds or SECONDS, watch=progress.watch
+            *specs, runs=runs, data_dir=data_dir, seconds=calibration_seconds or SECONDS, on_profile=progress.watch
         )
     echo(found.to_json() if format == "json" else foretold.text(found))
 

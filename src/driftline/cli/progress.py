@@ -12,45 +12,49 @@ from rich.progress import Progress as Bars
 
 from driftline.cli.console import Terminal
 from driftline.cli.terminal import echo
-from driftline.engine.execute import Event
-from driftline.engine.plan import Plan
+from driftline.engine.executors.base import Event
+from driftline.engine.planning.plan import Plan
 from driftline.plain import visible
 
 
 class Progress:
-    """Watches the engine."""
+    """Shows how the stages of a plan end."""
 
-    def __init__(self, plan: Plan, quiet: bool = False) -> None:
+    def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._total = len(plan.stages)
-        self._settled = 0
+        self._total = 0
+        self._ended = 0
         self._began: dict[str, float] = {}
         self._console = Terminal(stderr=True)
         self._bars: Bars | None = None
         self._tasks: dict[str, TaskID] = {}
-        if not quiet:
-            for note in plan.notes:
-                self._console.print(f"note: {note}", highlight=False, markup=False)
-            if sys.stderr.isatty():
-                columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-                self._bars = Bars(*columns, console=self._console, transient=True)
-                self._all = self._bars.add_task("all", total=self._total)
 
     def __enter__(self) -> Progress:
-        if self._bars:
-            self._bars.start()
         return self
+
+    def begin(self, plan: Plan) -> None:
+        """Print the notes of a plan, and start the bars."""
+        self._total = len(plan.stages)
+        if self._quiet:
+            return
+        for note in plan.notes:
+            self._console.print(f"note: {note}", highlight=False, markup=False)
+        if sys.stderr.isatty():
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bars = Bars(*columns, console=self._console, transient=True)
+            self._all = self._bars.add_task("all", total=self._total)
+            self._bars.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._bars:
             self._bars.stop()
 
-    def watch(self, event: Event) -> None:
-        """Show what happened."""
+    def show(self, event: Event) -> None:
+        """Show an event."""
         if self._quiet:
             return
-        if event.kind in ("reused", "finished", "failed", "spared"):
-            self._settled += 1
+        if event.kind in ("reused", "finished", "failed", "skipped"):
+            self._ended += 1
         if self._bars:
             self._draw(self._bars, event)
         elif event.kind != "advanced":
@@ -58,17 +62,17 @@ class Progress:
 
     def _draw(self, bars: Bars, event: Event) -> None:
         if event.kind == "started":
-            self._tasks[event.stage.key] = bars.add_task(escape(visible(event.stage.name)), total=None)
+            self._tasks[event.stage.key] = bars.add_task(escape(visible(event.stage.title)), total=None)
         elif event.kind == "advanced":
-            bars.update(self._tasks[event.stage.key], completed=event.done, total=event.of or None)
+            bars.update(self._tasks[event.stage.key], completed=event.done, total=event.total or None)
         elif event.kind == "retried":
-            bars.console.print(f"{event.stage.name} is tried again: {event.reason}", markup=False)
+            bars.console.print(f"{event.stage.title} is tried again: {event.reason}", markup=False)
         else:
             if event.stage.key in self._tasks:
                 bars.remove_task(self._tasks.pop(event.stage.key))
-            bars.update(self._all, completed=self._settled)
+            bars.update(self._all, completed=self._ended)
             if event.kind == "failed":
-                bars.console.print(f"{event.stage.name} failed: {event.reason}", style="red", markup=False)
+                bars.console.print(f"{event.stage.title} failed: {event.reason}", style="red", markup=False)
 
     def _print(self, event: Event) -> None:
         if event.kind == "started":
@@ -76,8 +80,8 @@ class Progress:
             return
         took = time.monotonic() - self._began.get(event.stage.key, time.monotonic())
         what = {"reused": "reused", "finished": f"finished in {took:.1f} s", "failed": f"failed: {event.reason}"}
-        what |= {"retried": f"tried again: {event.reason}", "spared": "spared: the choice is settled without it"}
-        echo(f"[{self._settled}/{self._total}] {event.stage.name}: {what[event.kind]}", err=True)
+        what |= {"retried": f"tried again: {event.reason}", "skipped": "skipped: its setting can no longer win"}
+        echo(f"[{self._ended}/{self._total}] {event.stage.title}: {what[event.kind]}", err=True)
 
 
 class Pieces:

@@ -11,12 +11,13 @@ from typing import Any
 from driftline import registry
 from driftline.auditing import audit
 from driftline.auditing.examples import table
-from driftline.cli.matrix import in_turn
+from driftline.cli.matrix import run_plans
 from driftline.cli.progress import Pieces
 from driftline.cli.terminal import echo
-from driftline.engine.engines import Engine
-from driftline.engine.plan import Plan, plan
-from driftline.engine.worker import keep_memory
+from driftline.engine.build import DatasetCache
+from driftline.engine.executors.config import ExecutorConfig
+from driftline.engine.executors.process import keep_memory
+from driftline.engine.planning.plan import Plan, plan
 from driftline.errors import UserError
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import tabulate
@@ -33,8 +34,9 @@ def quickstart(output: Path, runs: str | None, jobs: int) -> int:
     """Run everything that this install allows, draw the report and the audit's page; the exit code."""
     store = Store.create(runs or os.environ.get("DRIFTLINE_RUNS") or "quickstart-runs")
     keep_memory()
-    plans, lost = planned(examples(torch=find_spec("torch") is not None))
-    failed = in_turn(plans, store, None, Engine(jobs=jobs), quiet=False)
+    datasets = DatasetCache()
+    plans, lost = planned(examples(torch=find_spec("torch") is not None), datasets)
+    failed = run_plans(plans, store, datasets, ExecutorConfig(jobs=jobs), quiet=False)
     for benchmark, one in plans.items():
         reasons = [failed[key] for key in one.run_keys if key in failed]
         lost |= {benchmark: reasons[0]} if reasons else {}
@@ -58,12 +60,14 @@ def examples(torch: bool) -> dict[str, Mapping[str, Any]]:
     return {name: spec for name, spec in specs.items() if spec}
 
 
-def planned(specs: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, Plan], dict[str, str]]:
+def planned(
+    specs: Mapping[str, Mapping[str, Any]], datasets: DatasetCache
+) -> tuple[dict[str, Plan], dict[str, str]]:
     """A plan for each benchmark, and why some have none: one that cannot be run does not stop the others."""
     plans, lost = {}, {}
     for benchmark, content in specs.items():
         try:
-            plans[benchmark] = plan(parse({**content, "benchmark": benchmark, "seeds": SEEDS}), None)
+            plans[benchmark] = plan(parse({**content, "benchmark": benchmark, "seeds": SEEDS}), datasets)
         except UserError as error:
             lost[benchmark] = str(error)
     return plans, lost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,10 @@ from driftline.cli.terminal import echo
 from driftline.errors import UserError, unknown
 
 if TYPE_CHECKING:
+    from driftline.engine.executors.config import ExecutorConfig
+    from driftline.engine.planning.plan import Plan
     from driftline.spec import Spec
+    from driftline.store import Store
 
 FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", *flags.FLAGS)
 
@@ -56,12 +59,11 @@ def run(
     with announced(f"preparing {what}", quiet):  # the imports may take longest
         from driftline import user_code
         from driftline.cli import matrix
-        from driftline.cli.running import carry_out_spec
-        from driftline.engine.engines import Engine, size_of
+        from driftline.engine.executors.config import ExecutorConfig, parse_bytes
         from driftline.store import Store
 
-        size = None if memory is None else size_of(memory)
-        how = Engine(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
+        size = None if memory is None else parse_bytes(memory)
+        config = ExecutorConfig(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
         spec = None
         if not matrix.asked_for(what):
             with user_code.not_run() if print_spec else nullcontext():
@@ -75,12 +77,37 @@ def run(
             with user_code.not_run():
                 echo(matrix.as_yaml(said), nl=False)
             return
-        raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, how, quiet))
+        raise typer.Exit(matrix.run(said, Store.create(runs), data_dir, config, quiet))
     if print_spec:
         echo(spec.to_yaml(), nl=False)
         return
-    _, code = carry_out_spec(spec, Store.create(runs), data_dir, how, quiet)
-    raise typer.Exit(code)
+    raise typer.Exit(run_and_print(spec, Store.create(runs), data_dir, config, quiet))
+
+
+def run_and_print(spec: Spec, store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
+    """Run a spec, and print progress, results and failures; return the exit code."""
+    from driftline.cli import show
+    from driftline.cli.progress import Progress
+    from driftline.engine.costs.sharing import sharing_savings
+    from driftline.engine.run import run_spec
+
+    planning = ExitStack()
+    with planning, Progress(quiet) as progress:
+        planning.enter_context(
+            announced(f"planning {len(spec.methods):,} method(s), {len(spec.seeds):,} seed(s)", quiet)
+        )
+
+        def begin(plan: Plan) -> None:
+            planning.close()
+            progress.begin(plan)
+
+        finished = run_spec(spec, store, config, data_dir, on_plan=begin, on_event=progress.show)
+    if not quiet:
+        show.summary(finished.record, store, finished.summary)
+        show.logs(store, finished.summary)
+        show.sharing(sharing_savings(finished.plan, store))
+    show.failures(finished.summary, finished.plan.stages, store)
+    return 1 if finished.summary.failed else 0
 
 
 def _spec(said: dict[str, Any], flags: list[str], settings: list[str], to_print: bool) -> Spec:

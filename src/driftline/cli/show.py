@@ -13,9 +13,8 @@ from rich.table import Table
 
 from driftline.cli.console import Terminal
 from driftline.cli.terminal import echo
-from driftline.engine.execute import Summary
-from driftline.engine.receipts import Receipt
-from driftline.engine.sharing import Sharing
+from driftline.engine.costs.sharing import Sharing
+from driftline.engine.executors.base import RunSummary
 from driftline.engine.stages import Stage
 from driftline.naming import fits, short_hash, when
 from driftline.plain import visible
@@ -24,7 +23,7 @@ from driftline.report.tables.cache import cached_results
 from driftline.store import Store
 
 NAMED = 5  # stages that a line names
-SPARED = "trial(s) spared because the choice was settled without them"
+SKIPPED = "search run(s) skipped because the winner was certain without them"
 console = Terminal(highlight=False)
 
 
@@ -90,34 +89,23 @@ def _compared(card: Mapping[str, Any]) -> dict[str, Any]:
     return _flat({**said, "user_files": files})
 
 
-def summary(record: Record, store: Store, how: Summary) -> None:
+def summary(record: Record, store: Store, how: RunSummary) -> None:
     """The result table after a run, and what to do next."""
     if len(record):
         _results(record, store)
     _kept(counted(how), store)
 
 
-def counted(how: Summary) -> str:
+def counted(how: RunSummary) -> str:
     """How many stages came to which end."""
     counts = f"{len(how.computed)} stage(s) computed, {len(how.reused)} reused, {len(how.failed)} failed"
-    if how.spared:
-        counts += f", {len(how.spared)} {SPARED}"
-    if how.excluded:
-        counts += f", {len(how.excluded)} trial(s) failed"
+    if how.skipped:
+        counts += f", {len(how.skipped)} {SKIPPED}"
+    if how.failed_candidates:
+        counts += f", {len(how.failed_candidates)} search run(s) failed"
     if how.retried:
         counts += f", {len(how.retried)} tried again because a worker was lost"
     return counts
-
-
-def receipt(found: Receipt, store: Store) -> None:
-    """The same about a spec of which everything is there."""
-    for note in found.notes:
-        console.print(f"note: {note}", markup=False, soft_wrap=True)
-    _results(store.record(found.runs), store)
-    spared = f", {found.spared} {SPARED}" if found.spared else ""
-    _kept(f"0 stage(s) computed, {found.reused} reused, 0 failed{spared}", store)
-    if found.sharing:
-        console.print(found.sharing, markup=False, soft_wrap=True)
 
 
 def _results(record: Record, store: Store) -> None:
@@ -130,7 +118,7 @@ def _kept(counts: str, store: Store) -> None:
     )
 
 
-def logs(store: Store, how: Summary) -> None:
+def logs(store: Store, how: RunSummary) -> None:
     """Where to find what stages printed."""
     said = [stage for stage in how.computed if store.log_path(stage.key).exists()]
     if said:
@@ -139,12 +127,12 @@ def logs(store: Store, how: Summary) -> None:
         )
 
 
-def failures(how: Summary, stages: Iterable[Stage], store: Store) -> None:
+def failures(how: RunSummary, stages: Iterable[Stage], store: Store) -> None:
     """What failed, by name, and why; the last line says how to see a traceback."""
-    names = {stage.key: stage.name for stage in stages}
+    names = {stage.key: stage.title for stage in stages}
     _named("failed", how.failed, names)
-    _named("failed trial", how.excluded, names)
-    shown = [key for key in (*how.failed, *how.excluded) if store.failure(key)]
+    _named("failed search run", how.failed_candidates, names)
+    shown = [key for key in (*how.failed, *how.failed_candidates) if store.failure(key)]
     if shown:
         where = shlex.quote(store.name)
         echo(f"see its traceback: driftline show {shown[0][:12]} --runs {where}", err=True)
@@ -161,7 +149,7 @@ def _named(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> No
 def sharing(saved: Sharing | None) -> None:
     """What it saved that runs and trials share their fits."""
     if saved is not None and saved.fits < saved.fits_anew:
-        console.print(saved.said("saved"), markup=False, soft_wrap=True)
+        console.print(saved.describe("saved"), markup=False, soft_wrap=True)
 
 
 def _summary_scores(found: Run) -> pd.Series:

@@ -1,1 +1,1 @@
-"""How runs are executed: a spec becomes stages, and stages are computed once, in this process or in workers."""
+"""From a spec to results: planning, stages, executors and costs."""

@@ -1,18 +1,21 @@
-"""From a spec to a record."""
+"""Run a spec from end to end: plan it, compute its stages, and return the record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from driftline.data import looking_in
-from driftline.engine import receipts
-from driftline.engine.engines import Engine, Name, executors
-from driftline.engine.execute import Executor, Summary, Watch, execute
-from driftline.engine.mirroring import mirrored
-from driftline.engine.plan import Plan, plan, read_anew
+from driftline.engine.build import DatasetCache
+from driftline.engine.executors.base import Executor, OnEvent, RunSummary, ignore_event
+from driftline.engine.executors.config import ExecutorConfig, Name
+from driftline.engine.executors.process import keep_memory
+from driftline.engine.executors.scheduler import schedule
+from driftline.engine.executors.sync import synchronized
+from driftline.engine.planning.plan import Plan, plan
+from driftline.engine.pool import executors
 from driftline.errors import UserError
 from driftline.record import Record
 from driftline.spec import Spec, parse, read
@@ -25,54 +28,75 @@ def run(
     runs: str | Path | None = None,
     data_dir: str | Path | None = None,
     jobs: int | None = None,
-    engine: Engine | Name | None = None,
+    engine: ExecutorConfig | Name | None = None,
     address: str | None = None,
 ) -> Record:
-    """Run what a spec asks for, reusing what is there, and return the record of its runs.
+    """Run what a spec asks for, reusing finished runs, and return the record.
 
-    `spec`: a Spec, a mapping, or the path of a YAML file. `runs`: a folder, or the URL of one, such as s3://bucket/runs.
-    With `jobs` above 1 the runs are computed in so many worker processes, and with `engine="ray"` on a Ray cluster, the
-    one at `address` if there is one; the record is the same, bit for bit. An `Engine` says more, such as a timeout.
+    `spec`: a Spec, a mapping, or the path of a YAML file. `runs`: a folder, or a URL such as s3://bucket/runs. With
+    `jobs` above 1 the runs are computed in that many worker processes, and with `engine="ray"` on a Ray cluster, the
+    one at `address` if given; the record is the same, bit for bit. An `ExecutorConfig` has more settings, such as a
+    timeout.
     """
-    store, where = Store.create(runs), Path(data_dir) if data_dir else None
-    how = engine if isinstance(engine, Engine) else Engine(engine, jobs, address)
-    with looking_in(where):
-        said = as_spec(spec)
-        dataset = read_anew(said, where)
-        if receipt := receipts.find(said, dataset, store):
-            return store.record(receipt.runs)
-        planned = plan(said, where, store.finished, dataset)
-        summary = carry_out(planned, store, where, engine=how)
-        receipts.keep(said, dataset, store, planned, summary)
-    if summary.failed:
-        raise UserError(f"{len(summary.failed)} run(s) failed: {next(iter(summary.failed.values()))}")
-    return store.record(planned.run_keys)
+    config = engine if isinstance(engine, ExecutorConfig) else ExecutorConfig(engine, jobs, address)
+    finished = run_spec(as_spec(spec), Store.create(runs), config, Path(data_dir) if data_dir else None)
+    if failed := finished.summary.failed:
+        raise UserError(f"{len(failed)} run(s) failed: {next(iter(failed.values()))}")
+    return finished.record
 
 
 def as_spec(spec: Spec | Mapping[str, Any] | str | Path) -> Spec:
-    """A spec from any of the forms that `run` takes."""
+    """Return the spec from any of the forms that `run` takes."""
     if isinstance(spec, Spec):
         return spec
     return parse(dict(spec)) if isinstance(spec, Mapping) else read(Path(spec))
 
 
-def carry_out(
+@dataclass(frozen=True)
+class FinishedSpec:
+    """What became of a spec."""
+
+    plan: Plan
+    summary: RunSummary
+    record: Record
+    """The runs that did not fail."""
+
+
+def run_spec(
+    spec: Spec,
+    store: Store,
+    config: ExecutorConfig,
+    data_dir: Path | None = None,
+    on_plan: Callable[[Plan], None] = lambda plan: None,
+    on_event: OnEvent = ignore_event,
+) -> FinishedSpec:
+    """Plan a spec and compute its missing stages; `on_plan` is called before the first event."""
+    keep_memory()
+    with looking_in(data_dir):
+        datasets = DatasetCache(data_dir)
+        planned = plan(spec, datasets, store.finished)
+        on_plan(planned)
+        summary = run_plan(planned, store, config, datasets, on_event)
+    record = store.record([key for key in planned.run_keys if key not in summary.failed])
+    return FinishedSpec(planned, summary, record)
+
+
+def run_plan(
     planned: Plan,
     store: Store,
-    where: Path | None,
-    jobs: int | None = None,
-    watch: Watch = lambda event: None,
-    engine: Engine | None = None,
-) -> Summary:
-    """Compute a plan's missing stages with `jobs` at once, or as an engine says."""
-    how = engine or Engine(jobs=jobs)
-    if how.jobs is not None:
-        how = replace(how, jobs=max(1, min(how.jobs, len(planned.stages))))
-    with executors(how, store, where) as hands:
-        return pursue(planned, store, hands, watch)
+    config: ExecutorConfig | None = None,
+    datasets: DatasetCache | None = None,
+    on_event: OnEvent = ignore_event,
+) -> RunSummary:
+    """Compute the missing stages of a plan with executors of its own."""
+    config = config or ExecutorConfig()
+    if config.jobs is not None:
+        config = replace(config, jobs=max(1, min(config.jobs, len(planned.stages))))
+    with executors(config, store, datasets or DatasetCache()) as pool:
+        return compute_stages(planned, store, pool, on_event)
 
 
-def pursue(planned: Plan, store: Store, hands: list[Executor], watch: Watch = lambda event: None) -> Summary:
-    """Compute a plan's missing stages; if the store is a copy of one elsewhere, fetch from there and bring there."""
-    with mirrored(planned, store, watch) as watching:
-        return execute(planned.stages, store, hands, watching)
+def compute_stages(planned: Plan, store: Store, pool: list[Executor], on_event: OnEvent = ignore_event) -> RunSummary:
+    """Compute the missing stages of a plan; a remote store is kept up to date."""
+    with synchronized(planned, store, on_event) as on_synchronized_event:
+        return schedule(planned.stages, store, pool, on_synchronized_event)

@@ -22,8 +22,8 @@ from driftline.types import Samples
 class Contrastive(Pooled):
     """A learner that spends a share of its updates on a contrastive loss, and the rest on labels.
 
-    Where a protocol examines during the stream, a lesson is the latest period alone; where it waits, all of them.
-    One optimiser serves both stages and the head, as in Wild-Time.
+    Where a protocol evaluates during the stream, it trains on the latest period alone; otherwise on all of them at
+    the end. One optimizer serves both stages and the head, as in Wild-Time.
     """
 
     share: float = 0.9  # of the updates that use no labels

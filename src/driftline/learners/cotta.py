@@ -10,8 +10,8 @@ with the teacher held fixed; teacher <- keep * teacher + (1 - keep) * student; t
 goes back to its first value with probability `forget`. The answers are the teacher's, from before this.
 
 As in the RDumb study only scales and shifts are trained; `trained="all"` trains every weight, as the paper does.
-Departs from that study's code, which disturbs images that are normalised already and so cuts off most of their values:
-here normalisation is inside the network. The settings are those for ImageNet. With 10 classes no batch is ever less
+Departs from that study's code, which disturbs images that are normalized already and so cuts off most of their values:
+here normalization is inside the network. The settings are those for ImageNet. With 10 classes no batch is ever less
 sure than 0.1; thresholds of 0.92 (10 classes) and 0.72 (100 classes) with `forget=0.01` are in use, at 34 forward
 passes for each batch.
 """

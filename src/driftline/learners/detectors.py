@@ -44,7 +44,7 @@ def alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
 class OnDetector(Policy):
     """Retraining when a drift detector fires; the new model gets a new detector.
 
-    The detector is told the error of each newly labelled sample in order, or of `signals` of them evenly spread.
+    The detector gets the error of each newly labelled sample in order, or of `signals` of them evenly spread.
     """
 
     detector: Literal["adwin", "page-hinkley", "kswin", "ddm"] = "adwin"

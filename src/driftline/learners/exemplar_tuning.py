@@ -7,7 +7,7 @@ Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 
 with f(x) at its own length. The mean follows every label; the residual starts at zero and is trained by cross-entropy
 on the schedule of fine-tuning. The printed probability leaves class i out of its denominator; this is a softmax.
 
-Other similarities, of which the paper only gives the names: "cosine", s cos(C_i, f), with a scale that lessons train as
+Other similarities, which the paper only names: "cosine", s cos(C_i, f), with a trained scale as
 in weight imprinting; "euclidean", -|C_i - f|^2, with f at its own length as in the linear form. The recorded distance
 is minus the largest logit: for "euclidean", the smallest squared distance.
 """
@@ -34,7 +34,7 @@ class ExemplarTuning(OnFeatures):
     """Exemplar tuning: class means updated with every label, with residuals trained at intervals."""
 
     similarity: Similarity = "linear"
-    scale: Positive = 4.0  # of cosines, before the first lesson
+    scale: Positive = 4.0  # of cosines, before the first training
 
     transient = frozenset({"_means"})
 
@@ -67,5 +67,5 @@ class ExemplarTuning(OnFeatures):
         return 2 * features @ vectors.T - vectors.square().sum(dim=1) - features.square().sum(dim=1, keepdim=True)
 
     def lesson(self) -> None:
-        self._means = torch.tensor(self.means(slice(None)))  # no label comes during a lesson
+        self._means = torch.tensor(self.means(slice(None)))  # no label comes during training
         super().lesson()

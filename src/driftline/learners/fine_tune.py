@@ -5,8 +5,8 @@ layer. Departs from the authors' code, which counts tensors and not layers, so t
 which runs frozen layers in training mode, so that their batch norm moves. Here they stand still to the bit.
 
 With one layer the memory holds features instead of inputs: they cannot change any more, and are the ones that were
-computed to answer. A lesson then costs the last layer alone, forward once and backward twice; the meter is told
-what the passes through the frozen layers would have cost.
+computed to answer. Training then costs the last layer alone, forward once and backward twice; the saved passes through
+the frozen layers are counted separately.
 """
 
 from __future__ import annotations

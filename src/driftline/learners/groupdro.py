@@ -4,7 +4,7 @@ Sagawa et al., "Distributionally Robust Neural Networks for Group Shifts", ICLR 
 windows of time: Yao et al., "Wild-Time", NeurIPS 2022.
 
 All windows have a weight, each update draws some of them, and only their weights rise before the common
-normalisation. The paper draws one group per update and steps by q_g times its gradient; here several are drawn, and
+normalization. The paper draws one group per update and steps by q_g times its gradient; here several are drawn, and
 the sum of q_g loss_g over them is multiplied by m / k (m windows, k drawn). That is the paper's step but for a
 constant factor, and an unbiased estimate of the sum over all windows, so `lr` means what it means elsewhere.
 The weights of those drawn are not made to sum to 1: see `objectives.robust_loss`.

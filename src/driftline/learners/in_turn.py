@@ -8,7 +8,7 @@ exponential schedules, the best of which at the final step is kept; "chosen" let
 the reference code, which picks the family of schedules by test accuracy and lets one schedule start from another's
 final weights.
 
-`beam` keeps so many of the best models after each step, where a step may tune different layers (`layers`, for example
+`beam` keeps this many of the best models after each step, where a step may tune different layers (`layers`, for example
 "search"); 1 is greedy. The paper names this search; its code does not have it.
 """
 

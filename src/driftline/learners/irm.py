@@ -4,7 +4,7 @@ Arjovsky et al., "Invariant Risk Minimization", 2019 (IRMv1); as a method over w
 "Wild-Time", NeurIPS 2022.
 
 The penalty is the product of two independent halves of a group, which is unbiased. For the first `anneal` updates it
-has weight 1, then `strength`, and the optimiser starts again at the change, as in DomainBed and WILDS; Wild-Time's
+has weight 1, then `strength`, and the optimizer starts again at the change, as in DomainBed and WILDS; Wild-Time's
 code has this option but never advances its counter. The count starts again with a fresh start, not with a warm one.
 """
 

@@ -1,14 +1,14 @@
 """Base class for online learners: labels arrive one at a time, all are stored, and training happens at intervals.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): every 5,000 labels the network is
-trained for 4 epochs on all that were told so far, by SGD with momentum, whose state is kept from lesson to lesson. A
+trained for 4 epochs on all labels so far, by SGD with momentum, whose state is kept between trainings. A
 left-over batch is trained on too, and layers that are not trained stay in evaluation mode.
 
-The label space grows: a class enters the answers with the first lesson that has it. Until then its row of the last
+The label space grows: a class enters the answers with the first training that has it. Until then its row of the last
 layer is zero and takes part neither in the answers nor in the loss.
 
-When to train is the method's own decision: `wants_lesson`. Three rhythms are ready-made. A method that overrides it
-says with `rest` how many labels it will surely let pass, so that inputs can be answered together until then.
+A method decides when to train: `wants_lesson`. Three schedules are ready-made. A method that overrides it returns from
+`rest` a lower bound on the labels until then, so that inputs can be answered together.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Lifelong(Learner):
 
     The defaults are NED's for fine-tuning, but for `every`: its 5,000 are for streams of 90,000 samples.
 
-    `rhythm`: a lesson every so many labels; or after so many, twice as many, four times as many; or whenever so many
-    labels of classes have come that it has never been trained on. With every=0 it never trains, and keeps nothing.
+    `rhythm`: train every `every` labels; or after `every`, twice and four times as many; or after `every` labels of
+    classes that it was never trained on. With every=0 it never trains, and stores nothing.
     """
 
     every: CountOrZero = 250
@@ -86,7 +86,7 @@ class Lifelong(Learner):
         return (self.last + self.every if self.rhythm == "every" else max(self.every, 2 * self.last)) - self.heard
 
     def learn(self, x: Any, y: Any) -> None:
-        for k in range(len(y)):  # labels that come together are told one after another
+        for k in range(len(y)):  # labels that arrive together are learned one by one
             self.hear(take(x, slice(k, k + 1)), y[k : k + 1])
 
     def hear(self, x: Any, y: np.ndarray) -> None:

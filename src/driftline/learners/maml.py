@@ -1,7 +1,7 @@
 """MAML: fine-tuning of a network that was meta-trained for it.
 
 Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017; in a stream: Wallingford
-et al., 2020 (NED), whose bill for it (the cached and uncached cells of its Table 1) is that of fine-tuning the last
+et al., 2020 (NED), whose cost for it (the cached and uncached cells of its Table 1) is that of fine-tuning the last
 layer. How the network is meta-trained: `pretraining_maml`.
 """
 

@@ -3,13 +3,13 @@
 He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020; in front of a streaming
 classifier: Iovine et al., "Towards streaming land use classification of images with temporal distribution shifts",
 ESANN 2025. What that paper and its successor on temporal metrics do not say is chosen here: features are learnt from
-the inputs of the first lesson and then stay (`feature_lessons`), because a classifier that learns one sample at a time
-cannot follow features that move under it; they are scaled to length one; if the network has more than `width` of
+the inputs of the first training round and then stay (`feature_lessons`), because a classifier that learns one sample
+at a time cannot follow features that change; they are scaled to length one; if the network has more than `width` of
 them, a fixed random projection makes them `width`, because a streaming classifier's time grows with their number.
 
 Departs from He et al. in that the queue starts empty instead of with random keys, which makes the first update idle,
-and is short, as lessons are; batch norm is not shuffled, which only matters across devices. The classification layer
-of the network is never trained or used. The compute of the projection head and of the classifier is not counted.
+and is short, as training rounds are; batch norm is not shuffled, which only matters across devices. The network's
+classification layer is never trained or used. The compute of the projection head and of the classifier is not counted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MoCoStreaming(Trained):
     """MoCo features from the first training round, and a river classifier that learns one sample at a time."""
 
     head: Kind = "hat"  # Hoeffding adaptive tree, adaptive random forest or incremental naive Bayes
-    feature_lessons: int = 1  # how many lessons train the features; -1: every one
+    feature_lessons: int = 1  # how many training rounds train the features; -1: every one
     momentum: float = 0.999
     queue_size: int = 1024
     temperature: float = 0.07

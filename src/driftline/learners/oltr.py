@@ -11,7 +11,7 @@ Liu et al., "Large-Scale Long-Tailed Recognition in an Open World", CVPR 2019, a
     logit_i = scale * |m|^2 / (1 + |m|^2) * cos(m, w_i)
 
 The first stage, features by themselves, is the pretraining of the network. The memory is written at the start of
-each lesson: the mean features of all that was told, by the network as it is then. Until the first lesson the
+each training: the mean features of all labelled samples, by the present network. Until the first training the
 pretrained network answers. Classes without a centroid are neither recalled nor near.
 
 What departs: features are the vectors that a network hands to its last layer, not maps, so there is nothing for the
@@ -50,8 +50,8 @@ class OLTR(StandardTraining):
 
     lr: NonNegative = 0.1  # of the classifier and of what recalls
     feature_lr: NonNegative = 0.01
-    early: int = 500  # so many labels in the beginning; NED: 10,000 of 90,000
-    early_every: Count = 50  # have a lesson every so many; NED: 200
+    early: int = 500  # among the first `early` labels (NED: 10,000 of 90,000),
+    early_every: Count = 50  # train every `early_every` (NED: 200)
     scale: Positive = 16.0
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:

@@ -12,7 +12,7 @@ equally many. That its place among them does not matter either was measured, not
 layers of 12 to 2,048 outputs nor in convolutions of 4 to 64 channels. Linear layers with fewer outputs are padded.
 
 Compute: the only pass of a sample through the network is counted whole, with its last layer, which costs as much as
-comparing with all classes. A lesson costs that once forward and twice backward per sample, and spares the rest of the
+comparing with all classes. Training costs that once forward and twice backward per sample, and saves the rest of the
 pass.
 """
 

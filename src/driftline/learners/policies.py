@@ -1,7 +1,7 @@
 """Retraining policies: when to train a new model, and on which labels.
 
-Each waits for labels, decides, and if it is time trains afresh; the first labels always train the first model. `rows`
-counts all samples it trained on, challengers included, and `retrained` the lessons (from 0) after which it did.
+Each decides at every delivery of labels whether to train from scratch; the first labels always train the first model.
+`rows` counts all training samples, challengers included; `retrained` lists the deliveries (from 0) with a training.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class AllHistory(Policy):
 class OnOnlineTas(Policy):
     """Retraining when the online TAS of the deployed model (`metrics.online`) falls below a threshold.
 
-    Each time labels come, a share is held out, a challenger is trained on the rest of them, and both are examined on
+    Each time labels come, a share is held out, a challenger is trained on the rest of them, and both are evaluated on
     the held-out share. The challengers are counted as training.
     """
 
@@ -161,7 +161,7 @@ class OnOnlineTas(Policy):
         return replace(super().log(), online_tas=tuple(self.estimates), online_ttr=tuple(self.ratios))
 
     def due(self, x: Any, y: np.ndarray) -> bool:
-        if len(y) < 2:  # too few to train on some and examine on others
+        if len(y) < 2:  # too few to train on some and evaluate on others
             return False
         order = self.seed.child("holdout", self.heard).numpy().permutation(len(y))
         cut = min(max(round(self.holdout * len(y)), 1), len(y) - 1)

@@ -5,7 +5,7 @@
 
 Wallingford et al., 2020 (NED), meta-train with 30 classes and 5 samples of each for 100 epochs at a learning rate of
 0.01, which halves after 40 and 80. Here `updates` counts episodes and the rate halves after 40 and 80 % of them; where
-there are fewer classes, an episode has them all. Departs from NED in the optimiser: Adam at 0.001, as Snell et al.,
+there are fewer classes, an episode has them all. Departs from NED in the optimizer: Adam at 0.001, as Snell et al.,
 because small networks learn little in the few episodes that a CPU has time for. `optimizer: sgd` and `lr` change it.
 `batch` is of supervised training alone.
 """

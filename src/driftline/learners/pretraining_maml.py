@@ -5,7 +5,7 @@ queries after `steps` steps on its support, differentiated by the weights before
 of 5 classes with 5 samples each, as in Wallingford et al., 2020 (NED).
 
 What stands in the last layer is `training.inner_loop`'s: zero at the start of each episode, and zero in the end. Batch
-norm goes by the batch at hand; its running statistics take note of every pass. One episode per update.
+norm uses batch statistics; its running statistics are updated by every pass. One episode per update.
 """
 
 from __future__ import annotations

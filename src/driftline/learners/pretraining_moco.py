@@ -1,7 +1,7 @@
 """MoCo pretraining: momentum contrast on inputs alone.
 
 He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020, as far as `learners.moco`
-follows it. The last layer is not trained and ends as zero, so the first lesson of a stream teaches it everything.
+follows it. The last layer is not trained and ends as zero, so the first training in a stream starts it.
 Such features need another learning rate there: Wallingford et al., 2020 (NED), fine-tune with 30 instead of 0.1.
 """
 

@@ -1,7 +1,7 @@
 """Periodic reset of any method to its state before the first step.
 
 `{name: resetting, method: tent, every: 1000}`. Before the answers of steps 0, N, 2N, ... everything that the method
-holds is put back as `prepare` left it: weights, the state of its optimiser, running means, counters, and with them
+holds is put back as `prepare` left it: weights, the state of its optimizer, running means, counters, and with them
 the random numbers that it draws by its counters. Steps count whether or not the method updated in them. RDumb is this
 around ETA.
 """

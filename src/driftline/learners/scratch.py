@@ -1,6 +1,6 @@
 """Training from scratch on the final step or on all steps: the baselines of Seq-to-Final.
 
-The baselines of Seq-to-Final (Ji, Alaa, Sontag): `baseline` and `oracle` see the final step only, the oracle a much
+Ji, Alaa and Sontag, "Seq-to-Final": `baseline` and `oracle` see the final step only, the oracle a much
 larger one; `seq-erm`, `seq-irm` and `seq-dro` pool all steps. All are chosen by the final step's validation part.
 
 IRM adds, per step, the square of the slope of its loss by a scale on the outputs, in an unbiased estimate from two

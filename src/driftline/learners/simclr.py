@@ -6,7 +6,7 @@ lesson as in Wild-Time: 2700 updates without labels then 300 with them (Eval-Str
 
 Departs from Wild-Time's code, which never switches its network back after the first period, so that later periods
 contrast class logits: here every period contrasts features. NT-Xent needs negatives, and mini-batches are drawn with
-replacement: a sample drawn twice is its own negative, which matters for lessons not much larger than a mini-batch.
+replacement: a sample drawn twice is its own negative, which matters for rounds not much larger than a mini-batch.
 The views are those of `driftline.training.views`. The projection head's compute is not counted.
 """
 

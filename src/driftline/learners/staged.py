@@ -75,7 +75,7 @@ class Staged(Learner):
         """Inputs, labels and split of each step; the split may be missing or None."""
         self.outcomes: dict[str, Outcome] = {}
         self.served: int = 0
-        """After how many lessons the present model was made; 0 for the initial one."""
+        """The number of steps the present model was fitted on; 0 for the initial one."""
 
     @property
     def layer_names(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Training on history, then tuning on the final step: LP-FT, I-FT, D-FT, ST of Seq-to-Final.
 
-Seq-to-Final (Ji, Alaa, Sontag). History: all earlier lessons pooled, by ERM, IRM or DRO. Final mode: which layers are
-tuned in which order (`training.layers`), and what pulls them back. Structure: the same network; side modules beside
+Seq-to-Final (Ji, Alaa, Sontag). History: all earlier steps pooled, by ERM, IRM or DRO. Final mode: which layers are
+tuned in which order (`training.layers`), and which penalty they have. Structure: the same network; side modules beside
 frozen blocks, summed with them; low-rank changes of frozen weights; or a second copy of every layer ("separate", the
 frozen joint model of the paper's Table 15). Methods that start from the same history share it.
 
@@ -47,8 +47,8 @@ class Tunes(Staged):
     reference_fisher: bool = False  # the Fisher information of the reference code: see training.measure
     low_rank_start: Literal["identity", "reference"] = "identity"
     moving_statistics: bool = False  # let batch-norm statistics of frozen layers move, as in the reference code
-    tied: bool = True  # whether stem and head, or separate layers, are pulled to those of the step before
-    afresh: bool = False  # tune from initial weights: the earlier model is only what they are pulled to
+    tied: bool = True  # penalize the distance of stem and head, or of separate layers, from the step before
+    afresh: bool = False  # tune from initial weights: the earlier network is only the penalty's anchor
 
     def __post_init__(self) -> None:
         super().__post_init__()

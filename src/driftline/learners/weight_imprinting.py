@@ -1,12 +1,12 @@
 """Weight imprinting: a cosine classifier initialized with class means and trained later.
 
 Qi, Brown and Lowe, "Low-Shot Learning with Imprinted Weights", CVPR 2018, in a stream as in Wallingford et al., "In the
-Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): logits are s cos(w_i, f), with a scale that lessons train and
-that starts at 4, the best of the paper's. A class is the mean of its features at length one; after 10,000 labels, a
-number chosen by validation accuracy in the paper, lessons begin and train weights and scale.
+Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): logits are s cos(w_i, f), with a trained scale that
+starts at 4, the best of the paper's. A class is the mean of its features at length one; after 10,000 labels, a
+number chosen by validation accuracy in the paper, training of weights and scale begins.
 
 Neither says what happens to classes that appear later. Here every class stays a mean, set right by each of its labels,
-until the first lesson that has it; from then on only lessons change it. With every=0 there are none, and this is
+until the first training that has it; from then on only training changes it. With every=0 there are none, and this is
 nearest class mean by cosine.
 """
 
@@ -31,8 +31,8 @@ from driftline.types import Samples
 class WeightImprinting(OnFeatures):
     """Weight imprinting: class means at first, then trained weights."""
 
-    switch: int = 500  # so many labels pass before the first lesson; NED: 10,000 of 90,000
-    scale: Positive = 4.0  # of cosines, before the first lesson
+    switch: int = 500  # labels before the first training; NED: 10,000 of 90,000
+    scale: Positive = 4.0  # of cosines, before the first training
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

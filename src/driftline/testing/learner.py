@@ -11,7 +11,7 @@ from typing import Any
 
 from driftline import loop
 from driftline import state as files
-from driftline.engine.execute import one_thread
+from driftline.engine.executors.process import one_thread
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.models.estimator import logistic, naive_bayes

@@ -1,8 +1,8 @@
-"""Long loops say what they go through, so that whoever asks what they cost need not wait for their end.
+"""A hook for profilers: long loops offer their items, so that a profiler can run a sample of them.
 
-A loop over things that cost about the same is written `for batch in pulse.each(batches)`. As a rule nobody listens, and
-then this is the loop itself. A rehearsal (`engine.rehearse`) takes some of the things, leaves out the others, and puts
-what these would have cost on the bill. What a shortened loop leaves behind is good for nothing but counting.
+A loop over items of about equal cost is written `for batch in pulse.each(batches)`. Without a profiler this is the loop
+itself. A profiler (`engine.costs.profiler`) runs some items and counts the skipped ones as their neighbors. The result
+of a sampled loop is good for nothing but counting.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -20,48 +21,49 @@ FEW = 3
 
 
 class Listener(Protocol):
-    """Someone who wants to know what loops cost."""
+    """A profiler of loops."""
 
     def each(self, items: Sequence[T], few: int) -> Iterable[T]:
-        """Some of these things in their order; all of them if they are no more than a few."""
+        """Yield some of these items in order; all if there are no more than `few`."""
 
     def attached(self, meter: Any) -> None:
-        """A network is counted by this meter from now on."""
+        """Count the passes that this meter sees."""
 
     def apart(self, seconds: float) -> None:
-        """So much of the time went to something that other turns of the same loop need not do again."""
+        """Exclude seconds that other iterations of the same loop do not take."""
 
 
-_listeners: list[Listener] = []
+_listener: ContextVar[Listener | None] = ContextVar("profiler", default=None)
 
 
 def each(items: Sequence[T], few: int = FEW) -> Iterable[T]:
-    """All of these things in their order, or, in a rehearsal, some; up to `few` are always gone through."""
-    return _listeners[-1].each(items, few) if _listeners else items
+    """Return these items or, while profiling, a sample of them; up to `few` are never sampled."""
+    listener = _listener.get()
+    return items if listener is None else listener.each(items, few)
 
 
 def listening() -> bool:
-    """Whether this is a rehearsal."""
-    return bool(_listeners)
+    """Whether the current stage is being profiled."""
+    return _listener.get() is not None
 
 
 def attached(meter: Any) -> None:
-    """Tell a listener, if there is one, which meter counts."""
-    if _listeners:
-        _listeners[-1].attached(meter)
+    """Tell the profiler, if there is one, which meter counts."""
+    if (listener := _listener.get()) is not None:
+        listener.attached(meter)
 
 
 @contextmanager
 def once() -> Iterator[None]:
-    """What is done here is done for the first turn of a loop alone."""
+    """Mark work that only the first iteration of a loop does."""
     began = time.process_time()
     yield
-    if _listeners:
-        _listeners[-1].apart(time.process_time() - began)
+    if (listener := _listener.get()) is not None:
+        listener.apart(time.process_time() - began)
 
 
 def whole(rows: Tensor, n: int) -> Tensor:
-    """The rows, repeated to be n if a rehearsal left some out."""
+    """Return the rows, repeated to be n if a profiler skipped some."""
     if len(rows) == n or not len(rows):
         return rows
     import torch
@@ -71,9 +73,9 @@ def whole(rows: Tensor, n: int) -> Tensor:
 
 @contextmanager
 def heard_by(listener: Listener) -> Iterator[None]:
-    """Loops of this process are heard by a listener for a while."""
-    _listeners.append(listener)
+    """Let a profiler sample the loops of this context."""
+    token = _listener.set(listener)
     try:
         yield
     finally:
-        _listeners.remove(listener)
+        _listener.reset(token)

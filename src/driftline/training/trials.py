@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Selection:
-    """How hyper-parameters are chosen: which values are tried, how long a fit may take, how many fits compete."""
+    """The search space: values to try, the length of a fit, and the number of fits that compete."""
 
     lr: tuple[float, ...] = (1e-3, 1e-4)
     weight_decay: tuple[float, ...] = (1e-4, 1e-2)
@@ -36,24 +36,24 @@ class Selection:
     epochs: int = 100
     batch: int = 100
     patience: int = 5
-    """A fit ends after more than so many epochs in a row without a rise in validation accuracy."""
+    """A fit ends after more than this many epochs in a row without a rise in validation accuracy."""
     stopping: Literal["previous", "best"] = "previous"
     """What an epoch must exceed to count as a rise: the epoch before it, as in the paper's code, or the best so far."""
     augment: bool = False
-    """Whether training images are flipped, turned and pushed a little."""
+    """Whether training images are randomly flipped, rotated and translated."""
     fisher_examples: int | None = 1000
-    """How many examples the Fisher information is estimated from; None for all."""
+    """The number of examples for the Fisher information; None for all."""
 
     @property
     def size(self) -> int:
-        """How many combinations of lr, weight_decay and dropout there are."""
+        """The number of combinations of lr, weight_decay and dropout."""
         return len(self.lr) * len(self.weight_decay) * len(self.dropout)
 
     def points(self, *, extra: Sequence[float] = (), **axes: Sequence[float]) -> list[dict[str, Any]]:
-        """The grid of a phase: every combination of lr, weight_decay and dropout, or of the axes given in their place.
+        """Return the grid of a phase: every combination of lr, weight_decay and dropout, or of the axes given instead.
 
         `extra` values of `strength` are one axis more. If that makes more points than lr x weight_decay x dropout has,
-        under the same budget every other setting is still tried, and the values of `strength` are dealt out in turn.
+        under the same budget every other setting is still tried, and the values of `strength` take turns.
 
         >>> [point["strength"] for point in Selection().points(extra=(0.01, 0.1, 1.0))]
         [0.01, 0.1, 1.0, 0.01, 0.1, 1.0, 0.01, 0.1]
@@ -71,23 +71,23 @@ class Selection:
 
 @dataclass(frozen=True)
 class Growth:
-    """How a network of several steps comes from the one before: see `models.joint`."""
+    """How a network gets layers for further steps: see `models.joint`."""
 
     blocks: str
     """The kind of the blocks between stem and head."""
     ends: str
     """The kind of stem and head."""
     steps: int
-    """How many steps the network has afterwards."""
+    """The number of steps of the resulting network."""
     copy: bool = False
     """Whether new separate layers begin as copies of the step before."""
     frozen: bool = True
     """Whether only the last step is trained."""
     shared: tuple[str, ...] = ()
-    """Layers that all steps have in common."""
+    """Layers that all steps share."""
     rank: int = 0
     start: str = "identity"
-    """Where low-rank changes start: at none, or at random as in the reference code."""
+    """The initial low-rank factors: none, or random as in the reference code."""
 
 
 def _erm() -> Objective:
@@ -167,11 +167,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Phase:
-    """Trials that compete; the earlier one wins a tie."""
+    """Trials that compete by validation accuracy; the earlier one wins a tie."""
 
     trials: tuple[Trial, ...]
     keep: int = 1
-    """How many of the best are of use to later phases."""
+    """The number of best trials that later phases may start from."""
 
     @cached_property
     def key(self) -> str:
@@ -184,7 +184,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Pick:
-    """The trial that came out at this rank of a phase."""
+    """The trial at this rank of a phase."""
 
     phase: Phase
     rank: int = 0
@@ -195,7 +195,7 @@ class Pick:
 
 
 def needed(phase: Phase) -> Iterator[Trial]:
-    """Every trial that a phase rests on, and its own, each once and after those it starts from."""
+    """Yield every trial of a plan once, each after those it starts from."""
     seen: set[str] = set()
 
     def walk(phase: Phase) -> Iterator[Trial]:
@@ -210,7 +210,7 @@ def needed(phase: Phase) -> Iterator[Trial]:
 
 
 def ranked(scores: Sequence[float]) -> list[int]:
-    """Positions from the best score to the worst; the earlier one first among equals.
+    """Return positions from the best score to the worst; the earlier one first among equals.
 
     >>> ranked([0.5, 0.75, 0.75])
     [1, 2, 0]

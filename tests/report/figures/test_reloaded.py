@@ -12,12 +12,13 @@ import pandas as pd
 import pytest
 
 import driftline
-from driftline.engine.revisit import Visit, layer_weights, revisit
+from driftline.engine.reload import ReloadedRun, reload_run
 from driftline.errors import UserError
 from driftline.metrics.representation import svcca
 from driftline.record import Record
 from driftline.report.figures.examples import png
 from driftline.shifts import apply
+from driftline.training.interpolation import layer_weights
 from driftline.training.torch_model import torch_model
 
 from ..conftest import table_of
@@ -56,8 +57,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return ran(tmp_path_factory.mktemp("reloaded"), METHODS)
 
 
-def visits(record: Record) -> dict[str, Visit]:
-    return {run.method: revisit(run) for run in record.runs}
+def visits(record: Record) -> dict[str, ReloadedRun]:
+    return {run.method: reload_run(run) for run in record.runs}
 
 
 def of(record: Record, *methods: str) -> Record:
@@ -216,7 +217,7 @@ def test_examples_are_the_same_originals_under_each_steps_shifts(record: Record)
 def test_where_steps_differ_in_what_is_drawn_each_shows_its_own_samples(tmp_path: Path) -> None:
     record = ran(tmp_path, ["baseline"], shifts="l", sizes=[30, 30], test=30, epochs=1)
     frame = table_of("examples", record).set_index(["step", "column"])
-    stream = revisit(record.runs[0]).layout.stream
+    stream = reload_run(record.runs[0]).layout.stream
     for step in (0, 1):
         samples = stream[step].samples
         for label in range(3):

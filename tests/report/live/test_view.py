@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftline.engine import checkpoint
-from driftline.engine.execute import Event
-from driftline.engine.logbook import Running, Sweep
-from driftline.engine.plan import plan
-from driftline.engine.run import as_spec, carry_out
+from driftline.engine.executors.base import Event
+from driftline.engine.executors.status import Running, SweepStatus
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import as_spec, run_plan
+from driftline.engine.stages import checkpoint
 from driftline.record import seal
 from driftline.report.live.sparkline import DIGITS, sparkline
 from driftline.report.live.view import accuracy_per_step, render, seconds_left
@@ -54,9 +54,9 @@ def test_a_finished_sweep_with_a_failure(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(FAILS)
     store = Store.create(tmp_path / "store")
-    carry_out(plan(as_spec(spec(ft())), None), store, None, jobs=1)
-    planned = plan(as_spec(spec(ft(), {"name": "erm", "updates": 5}, f"{mine}:Mine")), None)
-    carry_out(planned, store, None, jobs=1)
+    run_plan(plan(as_spec(spec(ft()))), store)
+    planned = plan(as_spec(spec(ft(), {"name": "erm", "updates": 5}, f"{mine}:Mine")))
+    run_plan(planned, store)
     lines = seen(store)
     assert lines[0] == "2 of 3 stages done (1 reused), 1 failed; ended"
     at = lines.index("failed")
@@ -73,18 +73,18 @@ def test_a_finished_sweep_with_a_failure(tmp_path: Path) -> None:
 def test_an_interrupted_run_says_how_far_it_is_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "CHECKPOINT_SECONDS", 0.0)
     store = Store.create(tmp_path)
-    planned = plan(as_spec(spec(ft(), {"name": "erm", "updates": 5})), None)
+    planned = plan(as_spec(spec(ft(), {"name": "erm", "updates": 5})))
 
     def stop(event: Event) -> None:
         if event.kind == "advanced" and event.done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        carry_out(planned, store, None, jobs=1, watch=stop)
+        run_plan(planned, store, on_event=stop)
     lines = seen(store)
     assert lines[0] == "0 of 2 stages done (0 reused), 0 failed; stopped with 2 to do: the same command resumes"
     assert lines[1:] == ["interrupted", "  ft(updates=5) seed 0  2 steps are safe"], "the third was not saved"
-    carry_out(planned, store, None, jobs=1)
+    run_plan(planned, store)
     assert seen(store)[0] == "2 of 2 stages done (0 reused), 0 failed; ended"
     assert "interrupted" not in seen(store)
 
@@ -99,32 +99,32 @@ def test_a_running_sweep(tmp_path: Path) -> None:
     write(store, running_sweep(now))
     lines = seen(store)
     assert lines[0] == "3 of 8 stages done (2 reused), 0 failed, 2 running, 3 waiting; about 50 s left"
-    assert lines[2] == "  ft seed 0        ######...... 50/100  20 s left   25.0 % right  0505"
-    assert lines[3] == "  upstream seed 1  for 6 s"
+    assert lines[2] == "  ft seed 0           ######...... 50/100  20 s left   25.0 % right  0505"
+    assert lines[3] == "  pretraining seed 1  for 6 s"
     assert "interrupted" not in lines
     assert render(store, now).running
     assert not render(store, now + 1000).running, "its process gives no sign of life"
 
 
-def running_sweep(now: float) -> Sweep:
-    step = Running("ft seed 0", "deploy", now - 30, done=50, of=100, first=40, first_at=now - 4)
-    other = Running("upstream seed 1", "upstream", now - 6)
-    counts = {"reused": 2, "computed": 1, "waiting": {"deploy": 2, "upstream": 1}}
-    return Sweep(
-        now - 60, **counts, took={"upstream": (2, 20.0), "deploy": (4, 132.0)}, running={"k1": step, "k2": other}
+def running_sweep(now: float) -> SweepStatus:
+    step = Running("ft seed 0", "run", now - 30, done=50, of=100, first=40, first_at=now - 4)
+    other = Running("pretraining seed 1", "pretrain", now - 6)
+    counts = {"reused": 2, "computed": 1, "waiting": {"run": 2, "pretrain": 1}}
+    return SweepStatus(
+        now - 60, **counts, durations={"pretrain": (2, 20.0), "run": (4, 132.0)}, running={"k1": step, "k2": other}
     )
 
 
-def write(store: Store, sweep: Sweep) -> None:
-    (store.folder / "sweeps").mkdir()
-    (store.folder / "sweeps" / "a.json").write_text(json.dumps(asdict(sweep)))
+def write(store: Store, sweep: SweepStatus) -> None:
+    (store.folder / "status").mkdir()
+    (store.folder / "status" / "a.json").write_text(json.dumps(asdict(sweep)))
 
 
 def test_time_left_by_hand() -> None:
     sweep = running_sweep(1000.0)
-    # ft: 10 steps took 4 s, 50 are left: 20 s. upstream: 10 s on average, 6 gone: 4 s. Waiting: 2 x 33 s + 10 s.
+    # ft: 10 steps took 4 s, 50 are left: 20 s. pretraining: 10 s on average, 6 gone: 4 s. Waiting: 2 x 33 s + 10 s.
     assert seconds_left(sweep, 1000.0) == pytest.approx((20 + 4 + 66 + 10) / 2)
-    sweep.took = {"upstream": (2, 20.0)}  # no run has finished: the running one will take 30 s + 20 s
+    sweep.durations = {"pretrain": (2, 20.0)}  # no run has finished: the running one will take 30 s + 20 s
     assert seconds_left(sweep, 1000.0) == pytest.approx((20 + 4 + 100 + 10) / 2)
     sweep.waiting["fit"] = 1
     assert seconds_left(sweep, 1000.0) is None, "nothing is known of fits"

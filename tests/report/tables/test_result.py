@@ -233,7 +233,7 @@ def test_unknown_format_names_the_known_ones(make_record: Make) -> None:
         render_results(results(make_record({"erm": [0.5]})), "latx")
 
 
-CONTEST = {"points": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metrics": [["ood", "mean"]]}
+CONTEST = {"candidates": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metrics": [["ood", "mean"]]}
 CHOSEN = {
     "selection": "...",
     "trials": 5,
@@ -248,7 +248,7 @@ def searched(make_record: Make, rule: str) -> ResultTable:
     base = make_record({"y": [0.5, 0.6, 0.55], "z": [0.3, 0.31, 0.3]})
     protocol = {**base.runs[0].card["protocol"], **CHOSEN}
     compute = {**base.runs[0].card["compute"], "selection_macs": 2_000_000_000}
-    said = {"run__contest": {**CONTEST, "rule": rule}, "protocol": protocol, "compute": compute}
+    said = {"run__search": {**CONTEST, "rule": rule}, "protocol": protocol, "compute": compute}
     chose = make_record({"x": [0.9, 0.91, 0.92]}, **said)
     (table,) = results(Record([*base.runs, *chose.runs]))
     return table

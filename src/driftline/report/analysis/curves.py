@@ -84,7 +84,7 @@ def validation_choices(group: Group) -> list[tuple[str, int, int, dict[str, Any]
     return [
         (group.labels[run.key], run.seed, run.card["protocol"]["trials"], selected)
         for run in group.runs
-        if not run.card["run"].get("contest")  # a search before the runs has its own table
+        if not run.card["run"].get("search")  # a search before the runs has its own table
         for selected in run.card["protocol"].get("chosen", [])
     ]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from driftline.jobs import hash_of
 from driftline.record import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
 from driftline.report.analysis.versions import superseded
+from driftline.spec.keys import stable_hash
 
 HEAD = ("benchmark", "data", "model")
 
@@ -191,16 +191,16 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
 
 
 def _by_oracle(card: Mapping[str, Any]) -> bool:
-    search = card["run"].get("contest")
+    search = card["run"].get("search")
     return search is not None and search["rule"] == "oracle"
 
 
 def _selection(card: Mapping[str, Any]) -> str:
     """Return how settings were selected; a short hash distinguishes searches of the same size."""
-    search = card["run"].get("contest")
+    search = card["run"].get("search")
     if search is None:
         return "none"
-    return f"best of {len(search['points'])} by {search['rule']} ({hash_of(search)[:4]})"
+    return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(search)[:4]})"
 
 
 def _differing(mappings: Iterable[Mapping[str, Any]]) -> list[str]:

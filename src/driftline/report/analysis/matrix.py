@@ -15,7 +15,7 @@ import numpy as np
 
 from driftline import registry
 from driftline.checksums import read_checked
-from driftline.engine.matrix import FOLDER
+from driftline.engine.planning.matrix import FOLDER
 from driftline.errors import Damaged, UserError
 from driftline.metrics.comparisons import Difference, average_ranks, paired
 from driftline.record import Record, Run, log

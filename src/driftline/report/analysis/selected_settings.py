@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from driftline.jobs import told
 from driftline.report.analysis.groups import Group
 from driftline.report.format import format_amount
+from driftline.spec.settings import format_settings
 
 HEADER = ("method", "rule", "chosen", "settings", "trials", "spared", "GMAC to choose")
 
@@ -40,7 +40,7 @@ class SelectedSettings:
         rule = f"{self.rule.upper()} (the test itself)" if self.rule == "oracle" else self.rule
         candidates = f"{self.candidates}{f' ({self.failed} failed)' if self.failed else ''}"
         counts = (candidates, str(self.runs), str(self.skipped), format_amount(self.gmac))
-        return (self.method, rule, told(self.settings), *counts)
+        return (self.method, rule, format_settings(self.settings), *counts)
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def from_validation(group: Group) -> list[SelectedSettings]:
         cards = [run.card for run in group.runs_of(method)]
         last = [card["protocol"]["chosen"][-1] for card in cards if card["protocol"].get("chosen")]
         selection = cards[0]["protocol"].get("selection") or ""
-        if len(last) < len(cards) or cards[0]["run"].get("contest") or not selection.startswith(PHASES):
+        if len(last) < len(cards) or cards[0]["run"].get("search") or not selection.startswith(PHASES):
             continue
         fits = [card["protocol"]["trials"] for card in cards]
         if max(fits) < 2:
@@ -101,18 +101,18 @@ def from_search(group: Group) -> list[SelectedSettings]:
     found = []
     for method in group.methods:
         card = group.runs_of(method)[0].card
-        search, protocol = card["run"].get("contest"), card["protocol"]
+        search, protocol = card["run"].get("search"), card["protocol"]
         if search is None or not protocol.get("chosen"):
             continue
-        names, selected = search["points"][0], protocol["chosen"][0]
+        names, selected = search["candidates"][0], protocol["chosen"][0]
         macs = card["compute"].get("selection_macs")
         found.append(
             SelectedSettings(
                 method=method,
                 rule=search["rule"],
                 settings={name: selected[name] for name in names},
-                candidates=len(search["points"]),
-                failed=sum(point.get("out", "").startswith(("failed", "a trial has")) for point in protocol["tried"]),
+                candidates=len(search["candidates"]),
+                failed=sum(point.get("out", "").startswith(("failed", "a run has")) for point in protocol["tried"]),
                 runs=protocol["trials"],
                 skipped=protocol.get("spared_trials", 0),
                 gmac=None if macs is None else macs / 1e9,

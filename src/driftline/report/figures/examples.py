@@ -58,11 +58,12 @@ class Examples(Figure):
 
 
 def _pictures(run: Run, data_dir: Path | None) -> Iterable[Row]:
-    from driftline.engine.stages import materials
-    from driftline.jobs import Job
+    from driftline.engine.build import DatasetCache, build_scenario
+    from driftline.spec.job import Job
     from driftline.tasks import Classification
 
-    dataset, layout = materials(Job.model_validate({**run.card["run"], "label": run.method}), data_dir)
+    job = Job.model_validate({**run.card["run"], "label": run.method})
+    dataset, layout = build_scenario(job, DatasetCache(data_dir))
     images, task = dataset.samples.x, dataset.task
     if getattr(images, "ndim", 0) != 4 or not isinstance(task, Classification):
         raise UserError(f"dataset '{dataset.name}' does not hold images of classes, so there are no examples to draw")

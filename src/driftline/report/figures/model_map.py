@@ -19,7 +19,7 @@ from driftline.report.figures.base import Row, figure
 from driftline.report.figures.reloaded import NetworkFigure, path_of_steps
 
 if TYPE_CHECKING:
-    from driftline.engine.revisit import Visit
+    from driftline.engine.reload import ReloadedRun
 
 
 @figure("model-map", benchmarks=("seq-to-final",))
@@ -31,7 +31,7 @@ class ModelMap(NetworkFigure):
     dimensions represent the distances.
     """
 
-    def network_rows(self, visit: Visit) -> Iterable[Row]:
+    def network_rows(self, visit: ReloadedRun) -> Iterable[Row]:
         for snapshot in visit.snapshots:
             answers = self.cached(snapshot.key, partial(visit.answers, snapshot.network))
             correct = visit.dataset.task.correct(answers, visit.test.y)

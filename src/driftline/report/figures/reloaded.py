@@ -11,14 +11,14 @@ import altair as alt
 import pandas as pd
 
 from driftline.errors import MissingExtra
-from driftline.jobs import hash_of
 from driftline.record import Record, Run
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, TEXT, Chart, independent_scales, method_color, method_shape, panels
 from driftline.report.figures.base import Figure, Row, left_out_note, to_table
+from driftline.spec.keys import stable_hash
 
 if TYPE_CHECKING:
-    from driftline.engine.revisit import Visit
+    from driftline.engine.reload import ReloadedRun
 
 ALL_LAYERS = "all layers"
 
@@ -34,14 +34,14 @@ class NetworkFigure(Figure):
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Values that several runs share."""
 
-    def network_rows(self, visit: Visit) -> Iterable[Row]:
+    def network_rows(self, visit: ReloadedRun) -> Iterable[Row]:
         """Return the rows of a run, or raise LeftOut."""
         raise NotImplementedError
 
     def table(self, record: Record, data_dir: Path | None = None) -> pd.DataFrame:
         try:
-            from driftline.engine.execute import one_thread
-            from driftline.engine.revisit import can_revisit, revisit
+            from driftline.engine.executors.process import one_thread
+            from driftline.engine.reload import has_saved_networks, reload_run
         except ModuleNotFoundError as error:
             if error.name != "torch":
                 raise
@@ -50,10 +50,10 @@ class NetworkFigure(Figure):
         left_out: dict[str, dict[str, None]] = {}
         for group, run in [(one, run) for one in self.groups(record) for run in one.runs]:
             try:
-                if not can_revisit(run):
+                if not has_saved_networks(run):
                     raise LeftOut("no networks are kept")
                 with one_thread():  # as in training, so that answers are identical
-                    rows += [{**run_columns(group, run), **row} for row in self.network_rows(revisit(run, data_dir))]
+                    rows += [{**run_columns(group, run), **row} for row in self.network_rows(reload_run(run, data_dir))]
             except LeftOut as reason:
                 left_out.setdefault(str(reason), {})[group.labels[run.key]] = None
         notes = [note for why, labels in left_out.items() for note in left_out_note(why, [", ".join(labels)])]
@@ -71,12 +71,12 @@ def run_columns(group: Group, run: Run) -> Row:
     return {"panel": group.title, "method": group.labels[run.key], "seed": run.seed, "run": run.key}
 
 
-def shared_setting(visit: Visit) -> str:
+def shared_setting(visit: ReloadedRun) -> str:
     """Return a hash of what runs of different methods share."""
-    return hash_of(visit.job.model_dump(mode="json", exclude={"method", "label"}))
+    return stable_hash(visit.job.model_dump(mode="json", exclude={"method", "label"}))
 
 
-def reload_oracle(visit: Visit) -> Visit:
+def reload_oracle(visit: ReloadedRun) -> ReloadedRun:
     """Return the reloaded oracle run of the same setting."""
     if visit.layout.richer is None:
         raise LeftOut("this sequence has no oracle; model-map needs none")

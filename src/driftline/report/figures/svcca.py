@@ -16,7 +16,7 @@ from driftline.report.figures.base import Row, figure
 from driftline.report.figures.reloaded import ALL_LAYERS, NetworkFigure, paths_by_layer, reload_oracle, shared_setting
 
 if TYPE_CHECKING:
-    from driftline.engine.revisit import Snapshot, Visit
+    from driftline.engine.reload import ReloadedRun, Snapshot
 
 SHARES = (0.5, 0.9)  # of the variance kept
 
@@ -29,13 +29,13 @@ class Svcca(NetworkFigure):
     "all layers" is the mean over layers, as in the reference code.
     """
 
-    def network_rows(self, visit: Visit) -> Iterable[Row]:
+    def network_rows(self, visit: ReloadedRun) -> Iterable[Row]:
         for snapshot in visit.snapshots:
             key = shared_setting(visit) + snapshot.key
             for layer, (half, most) in self.cached(key, partial(self._compare, visit, snapshot)).items():
                 yield {"step": snapshot.step, "layer": layer, "half": half, "most": most, "n": len(visit.test)}
 
-    def _compare(self, visit: Visit, snapshot: Snapshot) -> dict[str, tuple[float, ...]]:
+    def _compare(self, visit: ReloadedRun, snapshot: Snapshot) -> dict[str, tuple[float, ...]]:
         oracle = self.cached(shared_setting(visit), lambda: _bases(visit, reload_oracle(visit).final))
         bases = _bases(visit, snapshot.network)
         # The directions are orthonormal, so comparing all of them is comparing the activations.
@@ -48,8 +48,8 @@ class Svcca(NetworkFigure):
         return paths_by_layer(frame, ("half", half), ("most", most), oracle=1.0)
 
 
-def _bases(visit: Visit, network: Any) -> dict[tuple[str, float], np.ndarray]:
-    from driftline.engine.revisit import activations
+def _bases(visit: ReloadedRun, network: Any) -> dict[tuple[str, float], np.ndarray]:
+    from driftline.training.interpolation import activations
 
     found = activations(network, visit.test.x)
     return {(layer, share): directions(values, share) for layer, values in found.items() for share in SHARES}

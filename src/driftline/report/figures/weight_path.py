@@ -16,7 +16,7 @@ from driftline.report.figures.base import Row, figure, option
 from driftline.report.figures.reloaded import LeftOut, NetworkFigure
 
 if TYPE_CHECKING:
-    from driftline.engine.revisit import Visit
+    from driftline.engine.reload import ReloadedRun
 
 
 @figure("weight-path", benchmarks=("seq-to-final",))
@@ -32,8 +32,8 @@ class WeightPath(NetworkFigure):
         "re-estimated", "Batch-norm statistics: re-estimated on the last step, or interpolated."
     )
 
-    def network_rows(self, visit: Visit) -> Iterable[Row]:
-        from driftline.engine.revisit import between, re_estimate
+    def network_rows(self, visit: ReloadedRun) -> Iterable[Row]:
+        from driftline.training.interpolation import interpolate, reestimate_batch_norm
 
         if len(visit.snapshots) < 2:
             raise LeftOut("no model before the last step")
@@ -42,9 +42,9 @@ class WeightPath(NetworkFigure):
         for s, network in ((0.0, before), (1.0, after)):
             yield {"s": s, "statistics": "own", "accuracy": visit.accuracy(network), "n": n}
         for s in np.linspace(0, 1, self.points).tolist():
-            network, moved = between(before, after, s)
+            network, moved = interpolate(before, after, s)
             if self.batch_norm == "re-estimated":
-                re_estimate(network, moved, train, visit.selection.batch)
+                reestimate_batch_norm(network, moved, train, visit.selection.batch)
             yield {"s": s, "statistics": self.batch_norm, "accuracy": visit.accuracy(network), "n": n}
 
     def chart(self, frame: pd.DataFrame) -> Chart:

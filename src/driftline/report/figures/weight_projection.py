@@ -21,7 +21,7 @@ from driftline.report.figures.reloaded import (
 )
 
 if TYPE_CHECKING:
-    from driftline.engine.revisit import Visit
+    from driftline.engine.reload import ReloadedRun
 
 
 @figure("weight-projection", benchmarks=("seq-to-final",))
@@ -33,8 +33,8 @@ class WeightProjection(NetworkFigure):
     residual networks.) Networks with side modules have no weights to compare.
     """
 
-    def network_rows(self, visit: Visit) -> Iterable[Row]:
-        from driftline.engine.revisit import layer_weights
+    def network_rows(self, visit: ReloadedRun) -> Iterable[Row]:
+        from driftline.training.interpolation import layer_weights
 
         references = self.cached(shared_setting(visit), lambda: [layer_weights(m) for m in _references(visit)])
         weights = [(snapshot.step, layer_weights(snapshot.network)) for snapshot in visit.snapshots]
@@ -50,7 +50,7 @@ class WeightProjection(NetworkFigure):
         return paths_by_layer(frame, x, y, oracle=0.0)
 
 
-def _references(visit: Visit) -> list[Any]:
+def _references(visit: ReloadedRun) -> list[Any]:
     """Return the networks at the origin and at the ends of the two directions: oracle, ERM on history, baseline."""
     if visit.learner.served < 2:
         raise LeftOut("this sequence has no history")

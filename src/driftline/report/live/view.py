@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from driftline.engine.logbook import Running, Sweep, sweeps
+from driftline.engine.executors.status import Running, SweepStatus, sweeps
 from driftline.errors import Damaged
 from driftline.record import Run
 from driftline.report.live.sparkline import format_duration, progress_bar, sparkline
@@ -37,7 +37,7 @@ class LiveView:
 def render(store: Store, now: float, height: int = 40, ascii: bool = False) -> LiveView:
     """Return the running sweeps, else the latest, and their runs, in about `height` lines."""
     known = sweeps(store)
-    live = [sweep for sweep, heard in known if sweep.alive(heard, now)]
+    live = [sweep for sweep, heard in known if sweep.is_alive(heard, now)]
     visible = live or [sweep for sweep, _ in known[-1:]]
     names = {key: name for sweep, _ in known for key, name in sweep.runs.items()}
     lines = [status_line(sweep, sweep in live, now) for sweep in visible] or [f"no sweep is known in {store.folder}"]
@@ -54,7 +54,7 @@ def render(store: Store, now: float, height: int = 40, ascii: bool = False) -> L
     return LiveView((*lines, *_first_rows("finished", done, rows, len(keys))), bool(live))
 
 
-def status_line(sweep: Sweep, live: bool, now: float) -> str:
+def status_line(sweep: SweepStatus, live: bool, now: float) -> str:
     """Return a sweep in one line: stages done, running, failed and waiting, and the time left."""
     done, waiting = sweep.reused + sweep.computed, sum(sweep.waiting.values())
     total = done + waiting + len(sweep.running) + len(sweep.failed)
@@ -67,13 +67,13 @@ def status_line(sweep: Sweep, live: bool, now: float) -> str:
     return f"{counts}; " + (f"stopped with {unfinished} to do: the same command resumes" if unfinished else "ended")
 
 
-def seconds_left(sweep: Sweep, now: float) -> float | None:
+def seconds_left(sweep: SweepStatus, now: float) -> float | None:
     """Return the estimated time left: of running stages, and of waiting ones at the mean time of their kind.
 
     None while a stage is waiting whose kind has never finished.
     """
     total = 0.0
-    usual = {kind: seconds / count for kind, (count, seconds) in sweep.took.items()}
+    usual = {kind: seconds / count for kind, (count, seconds) in sweep.durations.items()}
     for stage in sweep.running.values():
         left = _left(stage, usual, now)
         if left is None:

@@ -7,11 +7,11 @@ import os
 from contextlib import suppress
 
 from driftline.checksums import read_checked, write_checked
-from driftline.engine.card import sources_hash
 from driftline.errors import Damaged
 from driftline.record import Record
 from driftline.report.tables.render import render
 from driftline.report.tables.result import result_tables
+from driftline.spec.keys import sources_hash
 from driftline.store import Store
 
 MIN_RUNS = 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from driftline.engine.contests import rule_said
+from driftline.engine.stages.search_round import describe_rule
 from driftline.record import Run
 from driftline.report.analysis.published import full_scale
 from driftline.report.analysis.result_table import Column, ResultTable
@@ -47,8 +47,8 @@ def notes(table: ResultTable) -> list[str]:
 
 def _selection(table: ResultTable) -> list[str]:
     """Return the rules by which settings were selected."""
-    searches = [search for run in table.group.runs if (search := run.card["run"].get("contest"))]
-    rules = dict.fromkeys(rule_said(search["rule"], search["metrics"]) for search in searches)
+    searches = [search for run in table.group.runs if (search := run.card["run"].get("search"))]
+    rules = dict.fromkeys(describe_rule(search["rule"], search["metrics"]) for search in searches)
     return [
         f"Settings were selected before the runs ({rule}); the cards hold the scores of all candidates."
         for rule in rules
@@ -59,7 +59,7 @@ def _fits(table: ResultTable) -> list[str]:
     """Return a sentence if methods that select between their own fits have different numbers of them."""
     counts = {}
     for method in table.group.methods:
-        cards = [run.card for run in table.group.runs_of(method) if not run.card["run"].get("contest")]
+        cards = [run.card for run in table.group.runs_of(method) if not run.card["run"].get("search")]
         if fits := [card["protocol"]["trials"] for card in cards if card["protocol"].get("chosen")]:
             counts[method] = max(fits)
     if len(set(counts.values())) < 2:

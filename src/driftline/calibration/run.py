@@ -1,0 +1,130 @@
+"""Calibrate a model: the accuracies that CCC streams are made from, kept in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from driftline.calibration.grid import Predict, calibrate
+from driftline.data import Dataset, looking_in
+from driftline.engine.build import DatasetCache, build_learner, build_model, build_scenario, load_pretrained
+from driftline.engine.stages import Pretrain, StageContext
+from driftline.engine.stages.base import OnProgress, ignore_progress
+from driftline.errors import UserError
+from driftline.seeds import Seed
+from driftline.shifts import crops
+from driftline.shifts.corruptions import frost_source
+from driftline.spec.job import Job
+from driftline.spec.keys import pretrain_key, stable_hash
+from driftline.spec.settings import Choice, with_defaults
+from driftline.store import Store
+from driftline.streams.corrupted import own_corruptions, pool
+from driftline.streams.matrices import LEVELS, Matrices, read_matrices, write_matrices
+from driftline.training.model import as_model
+from driftline.types import Samples
+
+
+def calibrate_model(
+    job: Job,
+    names: Sequence[str],
+    output: Path,
+    *,
+    images: int,
+    levels: int = LEVELS,
+    store: Store,
+    data_dir: Path | None = None,
+    frost: Path | None = None,
+    jobs: int = 1,
+    on_progress: OnProgress = ignore_progress,
+) -> Matrices:
+    """Return the matrices of a job's model on images of its data, written to `output` or read from it.
+
+    A model that is trained on the spot is that of the job's runs: the same Pretrain stage of the same store. The
+    images are drawn from those that streams draw from; of images larger than 224 pixels the centre is taken. `frost` is
+    a folder with ImageNet-C's photographs of frost.
+    """
+    datasets = DatasetCache(data_dir)
+    with looking_in(data_dir):
+        model, dataset, weights = starting_model(job, store, datasets)
+        predict = _frozen(job, model, datasets)
+    seed = Seed(job.seed).child("calibration")
+    samples = _drawn(dataset, images, seed)
+    decisive = {
+        "weights": weights,
+        "fingerprint": dataset.fingerprint,
+        "images": images,
+        "levels": levels,
+        "corruptions": list(names),
+        "frost": frost_source(frost),
+        "seed": job.seed,
+    }
+    key = stable_hash(decisive)
+    if output.exists():
+        return _present(output, key)
+    parts = output.with_name(f"{output.name}.{key}.parts")
+    measured = calibrate(
+        predict,
+        crops.centred(samples.x),
+        samples.y,
+        names,
+        levels=levels,
+        seed=seed,
+        corrupt=own_corruptions(frost),
+        parts=parts,
+        jobs=jobs,
+        on_progress=on_progress,
+    )
+    about = {"model": job.model.short(), "data": job.data.short(), **decisive, "key": key}
+    matrices = Matrices(measured.of, about)
+    write_matrices(matrices, output)
+    shutil.rmtree(parts)
+    return matrices
+
+
+def starting_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, Dataset, str]:
+    """Return the model that all methods of a job start with, its data, and a hash of its weights.
+
+    The model is pretrained if the job's scenario says so.
+    """
+    dataset, scenario = build_scenario(job, datasets)
+    model = build_model(job, dataset)
+    if scenario.upstream is not None:
+        stage = Pretrain(pretrain_key(job, dataset.fingerprint), job)
+        stage.run(StageContext(store, datasets))
+        load_pretrained(model, store.stage_path(stage.key))
+        if not as_model(model).is_network:
+            return model, dataset, stage.key
+    return model, dataset, _hash(model.state_dict().items())
+
+
+def _frozen(job: Job, model: Any, datasets: DatasetCache) -> Predict:
+    """Return the answers of a model that never changes."""
+    frozen = job.model_copy(update={"method": with_defaults("method", Choice(name="frozen"))})
+    learner = build_learner(frozen, model, *build_scenario(frozen, datasets))
+    return lambda x: learner.predict(x).prediction
+
+
+def _hash(weights: Iterable[tuple[str, Any]]) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in weights:
+        digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _drawn(dataset: Dataset, images: int, seed: Seed) -> Samples:
+    source = pool(dataset)
+    if not 1 <= images <= len(source):
+        raise UserError(f"images={images}: dataset '{dataset.name}' has {len(source):,} images to calibrate on")
+    return source[seed.child("images").numpy().permutation(len(source))[:images]]
+
+
+def _present(output: Path, key: str) -> Matrices:
+    found = read_matrices(output)
+    if found.about.get("key") != key:
+        raise UserError(
+            f"{output} holds a calibration of another model, data or setting: choose another -o, or move it"
+        )
+    return found

@@ -1,0 +1,138 @@
+"""Build what a job names: its dataset, scenario, model, pretrainer and learner.
+
+Planning, runs and reloaded runs all build them here, so that they agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from driftline import data, models, registry, state
+from driftline.benchmarks.base import Layout
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.learners.trained import Trained
+from driftline.seeds import Seed
+from driftline.spec.job import Job
+from driftline.spec.settings import Choice, learner_class, with_defaults
+from driftline.training.model import as_model
+from driftline.types import Stream
+
+CACHED = 2
+"""Datasets that a process keeps in memory."""
+
+
+Round = tuple[Any, ...]
+"""Inputs, labels and the split that a learner is given at once."""
+
+
+class DatasetCache:
+    """The datasets that a process has read, or was sent, and the training rounds of its latest streams."""
+
+    def __init__(self, data_dir: Path | None = None, size: int = CACHED) -> None:
+        self.data_dir = data_dir
+        self._size = size
+        self._datasets: OrderedDict[tuple[str, str], Dataset] = OrderedDict()
+        self._rounds: OrderedDict[str, list[Round]] = OrderedDict()
+
+    def load(self, choice: Choice) -> Dataset:
+        """Return a dataset, read once."""
+        key = dataset_key(choice)
+        if key not in self._datasets:
+            self.add(choice, data.load(choice.name, choice.settings, data.folders(self.data_dir)))
+        self._datasets.move_to_end(key)
+        return self._datasets[key]
+
+    def add(self, choice: Choice, dataset: Dataset) -> None:
+        """Keep a dataset; the one used longest ago makes room for it."""
+        self._datasets[dataset_key(choice)] = dataset
+        while len(self._datasets) > self._size:
+            self._datasets.popitem(last=False)
+
+    def fingerprint(self, choice: Choice) -> str | None:
+        """Return the fingerprint of a dataset if it is in memory."""
+        dataset = self._datasets.get(dataset_key(choice))
+        return None if dataset is None else dataset.fingerprint
+
+    def training_rounds(self, key: str, make: Callable[[], list[Round]]) -> list[Round]:
+        """Return the training rounds of a stream, made once, since many fits need the same."""
+        if key not in self._rounds:
+            self._rounds[key] = make()
+            while len(self._rounds) > self._size:
+                self._rounds.popitem(last=False)
+        return list(self._rounds[key])
+
+
+def dataset_key(choice: Choice) -> tuple[str, str]:
+    """Return what identifies a dataset: its name and its settings with all defaults."""
+    return choice.name, json.dumps(choice.settings, sort_keys=True)
+
+
+def build_scenario(job: Job, datasets: DatasetCache) -> tuple[Dataset, Layout]:
+    """Return the dataset of a job, and the scenario that its benchmark makes of it."""
+    dataset = datasets.load(job.data)
+    benchmark = registry.get("benchmark", job.benchmark)()
+    return dataset, benchmark.lay_out(dataset, benchmark.options(**job.options), Seed(job.seed))
+
+
+def build_model(job: Job, dataset: Dataset) -> Any:
+    """Return the model as initialized for the job's seed."""
+    return initial_model(job.model, dataset, Seed(job.seed))
+
+
+def initial_model(choice: Choice, dataset: Dataset, seed: Seed) -> Any:
+    """Return a model with as many inputs and outputs as the dataset needs."""
+    shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
+    settings = dict(choice.settings)
+    if models.takes_said(choice.name) and dataset.said is not None:
+        settings["said"] = (dataset.samples.x, dataset.said)
+    return models.build(choice.name, shape, dataset.task.width, seed.child("init"), **settings)
+
+
+def build_pretrainer(job: Job, scenario: Layout) -> Trained:
+    """Return what trains the model on upstream samples; the method's settings override the benchmark's."""
+    settings = {**scenario.schooling, **job.pretraining.settings}
+    return new_pretrainer(Choice(name=job.pretraining.name, settings=settings), Seed(job.seed))
+
+
+def new_pretrainer(choice: Choice, seed: Seed) -> Trained:
+    """Return a pretrainer that is ready to prepare a model."""
+    pretrainer: Trained = registry.get("pretraining", choice.name)(**with_defaults("pretraining", choice).settings)
+    pretrainer.seed = seed.child("upstream")
+    return pretrainer
+
+
+def restore_model(model: Any, saved: Any) -> None:
+    """Load pretrained weights into a model."""
+    as_model(model).restore(saved)
+
+
+def load_pretrained(model: Any, path: Path) -> int | None:
+    """Load the result of a Pretrain stage into a model; return the MACs that its training took."""
+    saved = state.load(path)
+    restore_model(model, saved["model"])
+    return None if saved["macs"] is None else sum(saved["macs"])
+
+
+def build_learner(job: Job, model: Any, dataset: Dataset, scenario: Layout) -> Learner:
+    """Return the job's method, prepared with this model."""
+    learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
+    learner.seed, learner.waits = Seed(job.seed).child("learner"), scenario.waits
+    if scenario.selection is not None:
+        learner.choose_by(scenario.selection)
+    learner.prepare(model, dataset.task, scenario.upstream)
+    return learner
+
+
+def stream_for(job: Job, scenario: Layout) -> Stream:
+    """Return the stream of a job: the oracle stream for methods that may see it."""
+    if not learner_class(job.method.name).privileged:
+        return scenario.stream
+    if scenario.richer is None:
+        raise UserError(f"{job.method.name} needs more samples of the final step than there are: leave it out")
+    return scenario.richer

@@ -1,0 +1,1 @@
+"""What a plan costs: profiles, forecasts, and what sharing saves."""

@@ -1,0 +1,1 @@
+"""Where stages are computed, and in which order."""

@@ -1,0 +1,101 @@
+"""What executors have in common: their interface, events, errors, and how an attempt at a stage ends."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from driftline.engine.executors.process import out_of_memory
+from driftline.engine.stages import Stage, StageContext
+from driftline.engine.stages.base import OnProgress
+from driftline.engine.stages.search_round import NO_MEMORY
+from driftline.errors import Changed, DiskError, UserError
+from driftline.store import Store
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a stage."""
+
+    kind: Literal["reused", "started", "advanced", "retried", "finished", "failed", "skipped"]
+    stage: Stage
+    done: int = 0
+    total: int = 0
+    reason: str = ""
+
+
+OnEvent = Callable[[Event], None]
+
+
+def ignore_event(event: Event) -> None:
+    """Show nothing."""
+
+
+@dataclass
+class RunSummary:
+    """How the stages of a plan ended."""
+
+    computed: list[Stage] = field(default_factory=list)
+    reused: list[Stage] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Reasons by key."""
+    retried: dict[str, list[str]] = field(default_factory=dict)
+    """Why stages were tried again, by key."""
+    failed_candidates: dict[str, str] = field(default_factory=dict)
+    """Search runs that failed, with the reason; the search goes on without their candidates."""
+    skipped: list[Stage] = field(default_factory=list)
+    """Search runs that were not needed to find the winner."""
+
+
+class StageFailed(Exception):
+    """A stage did not produce its result; the reason is a sentence."""
+
+
+class Interrupted(Exception):
+    """A stage was stopped; it has not failed, and will be resumed."""
+
+
+class WorkerLost(Exception):
+    """The worker of a stage is gone, and the stage may be tried again; the reason is a sentence."""
+
+
+class Executor(Protocol):
+    """A place where stages are computed, one at a time."""
+
+    retries: int
+    """How often a stage is tried again after its worker was lost."""
+    in_process: bool
+    """Whether stages are computed in the calling thread, so that Ctrl-C reaches them."""
+
+    @property
+    def broken(self) -> Exception | None:
+        """Why no stage can be computed here any more, if that is so."""
+
+    def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
+        """Compute a stage; return, once the result is in the store, whether it had to be computed.
+
+        Raise StageFailed if there will be no result, WorkerLost if another attempt may succeed.
+        """
+
+
+def attempt(stage: Stage, context: StageContext) -> bool:
+    """Run a stage; return whether it was computed. If it fails, record why and raise StageFailed."""
+    store = context.store
+    try:
+        computed = stage.run(context)
+        store.succeeded(stage.key)
+        return computed
+    except DiskError:
+        raise  # the reason could not be written either
+    except Exception as error:
+        name = NO_MEMORY[0] if out_of_memory(error) else type(error).__name__
+        reason = str(error) if isinstance(error, UserError) else f"{name}: {error}"
+        record_failure(stage, store, reason, "" if isinstance(error, Changed) else traceback.format_exc())
+        raise StageFailed(reason) from error
+
+
+def record_failure(stage: Stage, store: Store, reason: str, details: str = "") -> None:
+    """Write down why a stage failed; `details`: a traceback or the end of its log."""
+    store.fail(stage.key, stage.job.model_dump(mode="json"), reason, details)

@@ -1,0 +1,80 @@
+"""Logs: what a stage prints in a worker, kept beside its result."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from driftline.store import Store
+
+TAIL = 4000  # bytes of a log that are shown with a failure
+LIMIT = 4 * 2**20  # bytes of a log; of a longer one, the second half is kept
+BEAT = 0.2  # seconds between two looks at the size of a log
+CUT = b"[the beginning of this log was removed: it had grown too long]\n"
+
+
+@contextmanager
+def redirect(store: Store, key: str) -> Iterator[None]:
+    """Send what this process prints, also from C libraries, to the log of a stage; an empty log is removed."""
+    path = store.log_path(key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    except OSError:  # a full disk is the stage's to report, not its log's
+        yield
+        return
+    before = _redirected(log, log)
+    os.close(log)
+    over = threading.Event()
+    watcher = threading.Thread(target=_limit, args=(path, over), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        for handle in _redirected(*before) + before:
+            os.close(handle)
+        over.set()
+        watcher.join()
+        with suppress(OSError):
+            if path.stat().st_size == 0:
+                path.unlink()
+
+
+def _limit(path: Path, over: threading.Event) -> None:
+    """Cut a log that grows too long, until the stage is over and once more then."""
+    ended = False
+    while not ended:
+        ended = over.wait(BEAT)
+        with suppress(OSError), path.open("rb+") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > LIMIT:
+                file.seek(size - LIMIT // 2)
+                kept = file.read(LIMIT // 2)
+                file.seek(0)
+                file.write(CUT + kept)  # what prints appends, so that it goes on behind it
+                file.truncate()
+
+
+def _redirected(out: int, err: int) -> tuple[int, int]:
+    """Let this process print there from now on; where it printed before."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    before = os.dup(1), os.dup(2)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    return before
+
+
+def tail(store: Store, key: str) -> str:
+    """Return the end of a stage's log under a heading that tells it from a traceback; empty if there is no log."""
+    try:
+        with store.log_path(key).open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            return "the end of its log:\n" + file.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,185 @@
+"""The status file of a sweep, for `driftline watch` in another process.
+
+status/NAME.json   one per plan: which stages wait, run and have ended
+
+The process that drives a sweep writes the file at most once a second, and touches it as often, so that an old file was
+left by a process that died. It is not needed to run or to resume.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from driftline.spec.keys import stable_hash
+from driftline.store import Store
+
+if TYPE_CHECKING:
+    from driftline.engine.executors.base import Event
+    from driftline.engine.stages import Stage
+
+FOLDER = "status"
+BEAT = 1.0  # seconds between two signs of life
+PATIENCE = 60.0  # seconds without one after which a process is taken for dead
+
+
+@dataclass
+class Running:
+    """A stage under way."""
+
+    name: str
+    kind: str
+    since: float
+    """When it began: seconds since 1970."""
+    done: int = 0
+    of: int = 0
+    """All its steps; 0 if it has not counted any."""
+    first: int = 0
+    first_at: float = 0.0
+    """How many steps were done when it first told, and when that was: a resumed one does not begin with none."""
+
+
+@dataclass
+class SweepStatus:
+    """The stages of a plan, by what has become of them."""
+
+    began: float
+    pid: int = field(default_factory=os.getpid)
+    host: str = field(default_factory=platform.node)
+    reused: int = 0
+    computed: int = 0
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Stages that have not begun, by kind."""
+    durations: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """By kind: number of stages computed, and the seconds they took together."""
+    running: dict[str, Running] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Names by key."""
+    runs: dict[str, str] = field(default_factory=dict)
+    """The runs it is about: names by key."""
+    ended: bool = False
+
+    def is_alive(self, last_seen: float, now: float) -> bool:
+        """Whether the sweep goes on, given when its file was last touched."""
+        return not self.ended and now - last_seen < PATIENCE and (self.host != platform.node() or _exists(self.pid))
+
+
+class StatusFile:
+    """The file of one sweep, kept up to date while it runs."""
+
+    def __init__(self, store: Store, planned: Sequence[Stage], waiting: Sequence[Stage], reused: int) -> None:
+        """`planned`: all stages. `waiting`: those to compute. `reused`: number of stages that are done."""
+        self._path = store.folder / FOLDER / f"{stable_hash([stage.key for stage in planned])}.json"
+        self._sweep = SweepStatus(
+            began=time.time(),
+            reused=reused,
+            waiting=dict(Counter(stage.kind for stage in waiting)),
+            runs={stage.key: stage.title for stage in planned if stage.is_result},
+        )
+        self._start = time.monotonic()
+        self._changed = True
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def __enter__(self) -> StatusFile:
+        self.write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._over.set()
+        self._thread.join()
+        self._sweep.ended = self._changed = True
+        self.write()
+
+    def record(self, event: Event) -> None:
+        """Note what happened to a stage."""
+        key, now = event.stage.key, self._now()
+        with self._lock:
+            self._changed = True
+            if event.kind == "started":
+                self._sweep.waiting[event.stage.kind] -= 1
+                self._sweep.running[key] = Running(event.stage.title, event.stage.kind, now)
+            elif event.kind == "advanced":
+                _advance(self._sweep.running[key], event.done, event.total, now)
+            elif event.kind in ("finished", "failed", "reused", "skipped"):
+                self._settle(event, now)
+
+    def _now(self) -> float:
+        """Seconds since 1970 as they were when the sweep began, counted on evenly: a clock may be set meanwhile."""
+        return self._sweep.began + time.monotonic() - self._start
+
+    def _settle(self, event: Event, now: float) -> None:
+        stage, sweep = event.stage, self._sweep
+        if (running := sweep.running.pop(stage.key, None)) is None:
+            sweep.waiting[stage.kind] -= 1  # it never began, because something it needs failed
+        elif event.kind == "finished":
+            count, seconds = sweep.durations.get(stage.kind, (0, 0.0))
+            sweep.durations[stage.kind] = (count + 1, seconds + now - running.since)
+        if event.kind == "failed":
+            sweep.failed[stage.key] = stage.title
+        elif event.kind == "reused":
+            sweep.reused += 1
+        elif event.kind == "finished":
+            sweep.computed += 1
+
+    def _beat(self) -> None:
+        while not self._over.wait(BEAT):
+            self.write()
+
+    def write(self) -> None:
+        """Bring the file up to date, or touch it if it is; a full disk is the run's to report, not this file's."""
+        with self._lock:
+            content, self._changed = json.dumps(asdict(self._sweep)) if self._changed else None, False
+        with suppress(OSError):
+            if content is None:
+                os.utime(self._path)
+                return
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+            beside.write_text(content, encoding="utf-8")
+            os.replace(beside, self._path)
+
+
+def _advance(running: Running, done: int, total: int, now: float) -> None:
+    if running.of == 0:
+        running.first, running.first_at = done, now
+    running.done, running.of = done, total
+
+
+def sweeps(store: Store) -> list[tuple[SweepStatus, float]]:
+    """Return the sweeps of a store and when each was last seen, the latest last; unreadable files are left out."""
+    found = []
+    for path in (store.folder / FOLDER).glob("*.json"):
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+            found.append((_read(json.loads(path.read_bytes())), path.stat().st_mtime))
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def _read(content: dict[str, Any]) -> SweepStatus:
+    running = {key: Running(**value) for key, value in content.pop("running").items()}
+    pairs = content.pop("durations").items()
+    durations = {kind: (int(count), float(seconds)) for kind, (count, seconds) in pairs}
+    return SweepStatus(**content, running=running, durations=durations)
+
+
+def _exists(pid: int) -> bool:
+    if os.name == "nt":
+        return True  # there, asking is not possible without disturbing
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # another user's
+    return True

@@ -1,0 +1,105 @@
+"""A worker process: `python -m driftline.engine.executors.worker STORE [DATA]`.
+
+It reads stages from standard input, one JSON line each, and answers on standard output with lines about progress and
+the end of the stage. When its input closes, because the driver finished or died, it ends at once: what is not in the
+store yet is computed again when it is needed. What a stage prints goes to its log.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from driftline.engine.executors.process import keep_memory
+
+if TYPE_CHECKING:
+    from driftline.engine.build import DatasetCache
+
+OFTEN = 0.05  # seconds between two lines of progress: a stream may have a million steps
+
+
+def main() -> None:
+    """Serve stages until the input closes."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # stopping is the driver's to handle: when it ends, so does this process
+    keep_memory()
+    _dump_on_crash()
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a library prints must not mix with the answers
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a process that is killed does not flush its last words
+    stages: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_listen, args=(stages,), daemon=True).start()
+
+    from driftline.engine.build import DatasetCache
+    from driftline.engine.executors.process import one_thread
+
+    def reply(**content: Any) -> None:
+        answers.write(json.dumps(content) + "\n")
+        answers.flush()
+
+    datasets = DatasetCache(Path(sys.argv[2]) if len(sys.argv) > 2 else None)
+    with one_thread():
+        while True:
+            reply(**_compute(stages.get(), datasets, reply))
+
+
+def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> dict[str, Any]:
+    """Compute a stage and report its progress; return how it ended."""
+    from driftline.engine.executors import logs
+    from driftline.engine.executors.base import StageFailed, attempt
+    from driftline.engine.executors.process import out_of_memory
+    from driftline.engine.stages import Stage, StageContext
+    from driftline.errors import DiskError
+    from driftline.store import Store
+
+    stage, store = Stage.from_json(line), Store(Path(sys.argv[1]))
+    context = StageContext(store, datasets, on_progress=_throttled(reply))
+    try:
+        with logs.redirect(store, stage.key):
+            return {"finished": stage.key, "computed": attempt(stage, context)}
+    except StageFailed as failure:
+        return {"failed": str(failure), "spent": out_of_memory(failure.__cause__)}
+    except DiskError as error:
+        return {"disk": str(error)}
+
+
+def _throttled(reply: Callable[..., None]) -> Callable[[int, int], None]:
+    """Return a progress callback that replies at most every OFTEN seconds, and always first and last."""
+    last = -OFTEN
+
+    def on_progress(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= OFTEN or done == total:
+            last = now
+            reply(done=done, total=total)
+
+    return on_progress
+
+
+def _dump_on_crash() -> None:
+    """Print the lines of code that were being carried out if the process crashes, or is about to be killed."""
+    faulthandler.enable()
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1)
+
+
+def _listen(stages: queue.Queue[str]) -> None:
+    for line in sys.stdin:
+        stages.put(line)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Checks before any work: every method is built once, and what does not fit together is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from driftline.benchmarks.base import Layout
+from driftline.data import Dataset
+from driftline.engine.build import (
+    DatasetCache,
+    build_learner,
+    build_model,
+    build_pretrainer,
+    build_scenario,
+    stream_for,
+)
+from driftline.engine.stages.fit import plannable_trials
+from driftline.errors import UserError
+from driftline.learners.pooled import Pooled
+from driftline.spec import Spec
+from driftline.spec.job import Job
+from driftline.spec.settings import learner_class
+from driftline.tasks import TextToText
+from driftline.training.model import as_model
+from driftline.training.trials import Trial
+from driftline.types import Reveal, Stream
+
+
+def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: set[str]) -> dict[str, list[Trial]]:
+    """Build the first job of each method, and return the trials that each plans; they are the same for all seeds.
+
+    Methods that are `proven` have run before, and are built only if they plan trials.
+    """
+    trials: dict[str, list[Trial]] = {}
+    given = {choice.name: choice.settings for choice in spec.methods}
+    for job in jobs:
+        if job.label in proven and not learner_class(job.method.name).plans_fits:
+            trials[job.label] = []
+        else:
+            trials[job.label] = _check_method(job, given[job.method.name], datasets)
+    return trials
+
+
+def _check_method(job: Job, given: Mapping[str, Any], datasets: DatasetCache) -> list[Trial]:
+    dataset, scenario = build_scenario(job, datasets)
+    model = build_model(job, dataset)
+    _check_output(job, model, dataset)
+    _check_delay(job.reveal.delay, stream_for(job, scenario))
+    _check_unused(job, model, given)
+    _check_trained(job, model, scenario)
+    if scenario.upstream is not None:
+        build_pretrainer(job, scenario)
+    trials = plannable_trials(build_learner(job, model, dataset, scenario), job, scenario)
+    _check_candidates([jobs[0] for jobs in job.search_jobs()], model, datasets)
+    return trials
+
+
+def _check_output(job: Job, model: Any, dataset: Dataset) -> None:
+    """Refuse a classifier where answers are texts."""
+    if isinstance(dataset.task, TextToText) and not as_model(model).generates_text:
+        raise UserError(
+            f"{job.model.name} is a classifier, but answers in '{dataset.name}' are texts: use small-bart or seq2seq, "
+            "or, where the data allow it, answers that are classes"
+        )
+
+
+def _check_delay(delay: int, stream: Stream) -> None:
+    """Refuse labels that would arrive after the stream's end; where samples come one by one, each is a step."""
+    last = stream[len(stream) - 1]
+    steps = int(last.samples.time[-1]) + 1 if last.in_turn and last.samples.time is not None else len(stream)
+    if delay >= steps:
+        raise UserError(
+            f"The label delay is {delay} steps but the stream has only {steps}, so no label would be revealed. "
+            f"Use --set reveal.delay={steps - 1} or less."
+        )
+
+
+def _check_unused(job: Job, model: Any, given: Mapping[str, Any]) -> None:
+    """Refuse settings of gradient training for a model that is not trained by gradients."""
+    unused = sorted(set(given) & set(Pooled.__dataclass_fields__)) if not as_model(model).is_network else []
+    if unused:
+        raise UserError(f"{job.method.name}.{unused[0]} has no effect: {job.model.name} is not trained by gradients")
+
+
+def _check_trained(job: Job, model: Any, scenario: Layout) -> None:
+    """Refuse a method that would keep random weights: it never sees a label, or never trains the features."""
+    method = learner_class(job.method.name)
+    unlabeled = method.needs(job.method.settings) is Reveal.INPUTS
+    if not (unlabeled or (method.keeps_features and _has_hidden_weights(model))):
+        return
+    adapter = as_model(model)
+    untrained = job.options.get("upstream_updates") == 0 and adapter.is_network  # which says that it comes trained
+    pretrained = untrained if adapter.is_pretrained is None else adapter.is_pretrained
+    if pretrained or (scenario.upstream is not None and not untrained):
+        return
+    why = "never sees labels" if unlabeled else "uses a network's features and never trains them"
+    way = _how_to_pretrain(job.benchmark, job.options)
+    raise UserError(f"{job.method.name} {why}, so it needs a pretrained model: {way}")
+
+
+def _has_hidden_weights(model: Any) -> bool:
+    """Whether a network has weights before its last layer; otherwise its features are the inputs."""
+    if not as_model(model).is_network:
+        return False
+    from driftline.training.features import linear_layers
+
+    last = sum(weights.numel() for layer in linear_layers(model)[-1:] for weights in layer.parameters())
+    return bool(sum(weights.numel() for weights in model.parameters()) > last)
+
+
+def _how_to_pretrain(benchmark: str, options: Mapping[str, Any]) -> str:
+    """Return how a user gets a pretrained model in a benchmark."""
+    if "upstream" in options:
+        return f"pretrain on the first period with --set {benchmark}.upstream=1"
+    weights = "give weights (--set model.weights=FILE)"
+    if "upstream_updates" in options:
+        return f"{weights}, or upstream_updates above 0 and data with images to train on"
+    return f"{benchmark} has no pretraining, so {weights} to a model that takes them"
+
+
+def _check_candidates(jobs: list[Job], model: Any, datasets: DatasetCache) -> None:
+    """Refuse candidate settings that a method rejects, and data too small for validation streams."""
+    for k, job in enumerate(jobs):
+        if not k:  # they differ in the method's settings alone
+            dataset, scenario = build_scenario(job, datasets)
+        build_learner(job, model, dataset, scenario)

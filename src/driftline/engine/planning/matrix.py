@@ -1,0 +1,215 @@
+"""Methods by benchmarks: each method is run wherever a benchmark reveals enough.
+
+    matrix:
+      methods: [frozen, tent, ewc, {name: resetting, method: ewc}]
+      seeds: 3
+      benchmarks: [timeline, open-world]
+
+A benchmark may also have a column of its own: a spec without methods and seeds, as in
+`benchmarks: {timeline: {timeline: {upstream: 2}}}`. Its defaults are the benchmark's `matrix_column`; one that names
+its data has none. `settings` are by method, `quick` by the keys of `Learner.quick`; both hold in that column alone.
+
+A cell that cannot be run has a reason instead of runs, and does not affect the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from driftline import registry
+from driftline.checksums import write_checked
+from driftline.engine.build import DatasetCache
+from driftline.engine.planning.plan import Plan, merged, plan
+from driftline.errors import UserError, unknown
+from driftline.learners.base import Learner
+from driftline.seeds import first_seeds
+from driftline.spec import Spec, parse
+from driftline.spec.keys import stable_hash
+from driftline.spec.settings import (
+    Choice,
+    FrozenModel,
+    display_name,
+    learner_class,
+    listed,
+    validated,
+    with_defaults,
+)
+from driftline.store import Store
+from driftline.user_code import NotRun
+
+FOLDER = "matrices"
+ABOUT = ("data", "model", "reveal", "settings", "quick")
+"""What a column may say besides its benchmark's own options."""
+
+
+class Matrix(FrozenModel):
+    """Which methods meet which benchmarks."""
+
+    methods: tuple[Choice, ...] = Field(min_length=1)
+    seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
+    benchmarks: dict[str, dict[str, Any]] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            raise UserError("a matrix is a mapping with the keys methods and benchmarks")
+        columns = given.get("benchmarks", registry.names("benchmark"))
+        if not isinstance(columns, dict):
+            columns = dict.fromkeys(listed(columns))
+        seeds = given.get("seeds", 3)
+        return {
+            **given,
+            "methods": listed(given.get("methods")),
+            "seeds": first_seeds(seeds) if isinstance(seeds, int) else seeds,
+            "benchmarks": {str(name): column_of(str(name), said or {}) for name, said in columns.items()},
+        }
+
+    def spec(self, benchmark: str, method: Choice) -> Spec:
+        """What one cell runs."""
+        column = self.benchmarks[benchmark]
+        suited = suit(method, column.get("settings", {}), column.get("quick", {}))
+        said = {name: value for name, value in column.items() if name not in ("settings", "quick")}
+        return parse({**said, "benchmark": benchmark, "methods": [suited.short()], "seeds": list(self.seeds)})
+
+    def must_make_sense(self) -> None:
+        """Refuse names and settings that do not exist, before anything is planned."""
+        labels = [display_name(method) for method in self.methods]
+        for method in self.methods:
+            with_defaults("method", method)
+        if len(set(labels)) < len(labels):
+            raise UserError(f"methods named twice: {', '.join(labels)}")
+        for benchmark, column in self.benchmarks.items():
+            options = registry.get("benchmark", benchmark).options
+            validated(options, column.get(benchmark, {}), benchmark)
+            for name in column.get("settings", {}):
+                registry.get("method", name)
+
+    @property
+    def name(self) -> str:
+        return stable_hash(self.model_dump(mode="json"))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method in a benchmark: the runs it consists of, or why there are none."""
+
+    benchmark: str
+    method: str
+    """As the table calls it, whatever settings the column gives it."""
+    keys: tuple[str, ...] = ()
+    reason: str = ""
+    label: str = ""
+    """The method with the settings it has in this column."""
+    uses: str = ""
+    """The least it must be shown: inputs, errors or labels."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A matrix with its cells, and a plan for each benchmark."""
+
+    matrix: Matrix
+    cells: tuple[Cell, ...]
+    plans: dict[str, Plan]
+
+    def after(self, failed: Mapping[str, str]) -> Outline:
+        """The same once it has been run; a cell that lost a run says why."""
+        cells = tuple(
+            replace(cell, reason=next((failed[key] for key in cell.keys if key in failed), cell.reason))
+            for cell in self.cells
+        )
+        return replace(self, cells=cells)
+
+    def keep(self, store: Store) -> Path:
+        """Write the cells beside the runs, for whoever lays them out."""
+        said = {"methods": [display_name(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
+        path = store.folder / FOLDER / f"{self.matrix.name}.json"
+        columns = [{"name": name, "reveals": revealed(name)} for name in self.matrix.benchmarks]
+        write_checked(path, {**said, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
+        if store.mirror is not None:
+            store.mirror.bring(f"{FOLDER}/{path.name}")
+        return path
+
+
+def read(content: Mapping[str, Any]) -> Matrix:
+    """A matrix from a mapping with the key `matrix`; what is wrong with it is said in a sentence."""
+    extra = sorted(set(content) - {"matrix"})
+    if extra:
+        raise unknown("key", extra[0], ["matrix"], " (a recipe of a matrix has nothing else beside it)")
+    made: Matrix = validated(Matrix, content["matrix"], "the matrix", keys=list(Matrix.model_fields))
+    with suppress(NotRun):
+        made.must_make_sense()
+    return made
+
+
+def column_of(benchmark: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """A column with its defaults; one that names its data stands alone, and other defaults are merged by key."""
+    usual: Mapping[str, Any] = {}
+    with suppress(NotRun):
+        found = registry.get("benchmark", benchmark)
+        usual = {**found.matrix_column, "quick": found.quick} if found.matrix_column else {}
+    for key in said:
+        if key not in (*ABOUT, benchmark):
+            raise unknown("setting", key, [*ABOUT, benchmark], f" (in the column {benchmark})")
+    if "data" in said:
+        return dict(said)
+    if not usual:
+        raise UserError(f"the column {benchmark} has no data of its own: give some, as `{benchmark}: {{data: NAME}}`")
+    merged = {
+        benchmark: {**usual["options"], **said.get(benchmark, {})},
+        "quick": {**usual["quick"], **said.get("quick", {})},
+    }
+    return {"data": usual["data"], "model": usual["model"], **said, **merged}
+
+
+def suit(method: Choice, settings: Mapping[str, Mapping[str, Any]], quick: Mapping[str, float]) -> Choice:
+    """Return a method with a column's settings where it has none of its own; a wrapped method gets them too."""
+    learner = learner_class(method.name)
+    made = {**_quick(learner, quick), **settings.get(method.name, {}), **method.settings}
+    if (name := learner.wraps(made)) is not None:
+        inner = suit(Choice(name=name, settings=made.get("options") or {}), settings, quick)
+        made = {**made, "options": inner.settings} if inner.settings else made
+    return Choice(name=method.name, settings=made)
+
+
+def _quick(learner: type[Learner], values: Mapping[str, float]) -> dict[str, float]:
+    return {setting: values[key] for setting, key in learner.quick.items() if key in values}
+
+
+def revealed(benchmark: str) -> str:
+    """What a benchmark shows: inputs, errors or labels."""
+    return str(registry.get("benchmark", benchmark).reveals.name).lower()
+
+
+def outline(matrix: Matrix, datasets: DatasetCache) -> Outline:
+    """Plan every cell by itself; one that cannot be planned has a reason instead of runs."""
+    cells, plans = [], {}
+    for benchmark in matrix.benchmarks:
+        parts = []
+        for method in matrix.methods:
+            cell, planned = _planned(matrix, benchmark, method, datasets)
+            cells.append(cell)
+            parts += [planned] if planned else []
+        plans[benchmark] = merged(parts)
+    return Outline(matrix, tuple(cells), plans)
+
+
+def _planned(matrix: Matrix, benchmark: str, method: Choice, datasets: DatasetCache) -> tuple[Cell, Plan | None]:
+    spec = matrix.spec(benchmark, method)
+    suited = spec.methods[0]
+    needs = learner_class(suited.name).needs(suited.settings)
+    cell = Cell(benchmark, display_name(method), label=display_name(suited), uses=str(needs.name).lower())
+    try:
+        planned = plan(spec, datasets)
+    except UserError as error:
+        return replace(cell, reason=str(error)), None
+    except Exception as error:  # a method that breaks here must not take the others down
+        return replace(cell, reason=f"{type(error).__name__}: {error}"), None
+    return replace(cell, keys=tuple(planned.run_keys)), planned

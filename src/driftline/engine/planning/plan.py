@@ -1,0 +1,101 @@
+"""From a spec to the stages it needs, each once. Everything that can be refused is refused here, before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from driftline.benchmarks.base import Layout
+from driftline.engine.build import DatasetCache, build_scenario
+from driftline.engine.planning.checks import check_methods
+from driftline.engine.planning.search_stages import merge, search_stages
+from driftline.engine.stages import Fit, Pretrain, Stage, StreamRun
+from driftline.spec import Spec
+from driftline.spec.job import Job
+from driftline.spec.keys import file_hashes, fit_key, pretrain_key, run_key
+from driftline.spec.settings import learner_class, with_defaults
+from driftline.training.trials import Trial
+
+NAMED = 5
+"""Left-out periods that a note names."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stages in an order in which every stage comes after those it needs."""
+
+    stages: tuple[Stage, ...]
+    notes: tuple[str, ...] = ()
+    trials: Mapping[str, Trial] = field(default_factory=dict)
+    """What the fits do, by `Fit.trial`."""
+
+    @property
+    def run_keys(self) -> list[str]:
+        """Keys of the runs that the spec asks for."""
+        return [stage.key for stage in self.stages if stage.is_result]
+
+
+def merged(plans: Iterable[Plan]) -> Plan:
+    """Return several plans as one; stages that they share are computed once."""
+    plans = list(plans)
+    stages = merge(stage for plan in plans for stage in plan.stages)
+    notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
+    return Plan(stages, notes, {key: trial for plan in plans for key, trial in plan.trials.items()})
+
+
+def plan(
+    spec: Spec, datasets: DatasetCache | None = None, is_finished: Callable[[str], bool] = lambda key: False
+) -> Plan:
+    """Return the stages that a spec needs.
+
+    `datasets`: where data are read; what it holds is not read again. `is_finished`: whether the run of a key is in the
+    store. A method all of whose runs are finished is not checked again.
+    """
+    datasets = datasets or DatasetCache()
+    dataset = datasets.load(with_defaults("dataset", spec.data))
+    jobs = spec.jobs(default_model=dataset.model)
+    files = {label: file_hashes(job) for label, job in {job.label: job for job in jobs}.items()}  # once for all seeds
+    keys = [run_key(job, dataset.fingerprint, files[job.label]) for job in jobs]
+    proven = {job.label for job in jobs}
+    proven -= {job.label for job, key in zip(jobs, keys, strict=True) if not is_finished(key)}
+    trials = check_methods(jobs[:: len(spec.seeds)], spec, datasets, proven)
+    _, scenario = build_scenario(jobs[0], datasets)  # whether there is pretraining is the same for all of them
+    stages: list[Stage] = []
+    last_round: dict[str, str | None] = {}  # the search of a method is the same for all seeds
+    for job, key in zip(jobs, keys, strict=True):
+        if job.label not in last_round:
+            search = list(search_stages(job, dataset.fingerprint, pretrained=scenario.upstream is not None))
+            stages += search
+            last_round[job.label] = search[-1].key if search else None
+        planned = trials[job.label] if job.search is None else []  # without selected settings, fits are not known
+        fits = list(_fits(job, planned, dataset.fingerprint, files[job.label]))
+        pretrained = None
+        if scenario.upstream is not None:
+            pretrained = pretrain_key(job, dataset.fingerprint)
+            stages.append(Pretrain(pretrained, job))
+        run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[job.label])
+        stages += [*fits, run]
+    every = {trial.key: trial for method in trials.values() for trial in method}
+    return Plan(merge(stages), _notes(scenario), every)
+
+
+def _fits(job: Job, trials: list[Trial], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:
+    """Yield the fits of a run, each after those it starts from and those that these started from."""
+    privileged = learner_class(job.method.name).privileged
+    with_starts: dict[str, tuple[str, ...]] = {}
+    for trial in trials:
+        starts = trial.start.phase.trials if trial.start else ()
+        needs = tuple(dict.fromkeys(key for start in starts for key in with_starts[start.key]))
+        key = fit_key(job, fingerprint, trial.key, privileged, files)
+        with_starts[trial.key] = (*needs, key)
+        yield Fit(key, job, trial.key, trial.name, needs)
+
+
+def _notes(scenario: Layout) -> tuple[str, ...]:
+    """Return what a user should know before the numbers come."""
+    left_out = scenario.protocol.get("left_out_periods", {})
+    if not left_out:
+        return ()
+    named = ", ".join(f"{name} ({n})" for name, n in list(left_out.items())[:NAMED])
+    more = ", ..." if len(left_out) > NAMED else ""
+    return (f"{len(left_out)} period(s) with too few samples are left out: {named}{more}",)

@@ -1,0 +1,1 @@
+"""Stages as tasks of a Ray cluster, whose machines need not share a disk."""

@@ -1,0 +1,153 @@
+"""Reload a finished run: its networks, rebuilt from the fits in the store.
+
+Nothing is trained here: a missing fit is an error. Evaluating these networks is not counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.benchmarks.base import Layout
+from driftline.data import Dataset
+from driftline.engine.build import DatasetCache, build_learner, build_model, build_scenario
+from driftline.engine.stages.fit import recall, training_rounds
+from driftline.errors import UserError
+from driftline.learners.base import Outcome, Recall
+from driftline.learners.staged import Staged
+from driftline.models.joint import JointNetwork
+from driftline.record import Run
+from driftline.spec.job import Job
+from driftline.spec.keys import fit_key
+from driftline.spec.settings import Choice, learner_class, with_defaults
+from driftline.store import Store
+from driftline.training.attempt import Lesson
+from driftline.training.interpolation import truncate_to_step
+from driftline.training.meter import uncounted
+from driftline.training.torch_model import torch_model
+from driftline.training.trials import Pick, Selection
+from driftline.types import Samples
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A run's network as it was after a step."""
+
+    step: int
+    key: str
+    """The same for the same network, and for no other: methods share their fits."""
+    network: Any
+
+
+@dataclass(frozen=True, eq=False)
+class ReloadedRun:
+    """A finished run with its learner."""
+
+    job: Job
+    store: Store
+    where: Path | None
+    dataset: Dataset
+    layout: Layout
+    learner: Staged
+
+    @cached_property
+    def snapshots(self) -> list[Snapshot]:
+        """The networks that led to the final one, one per step at most, the final one last.
+
+        A joint network holds one for every step; a method that trains only once has one.
+        """
+        found: dict[int, Snapshot] = {}
+        pick: Pick | None = self.learner.within_budget(self.learner.served).best
+        while pick is not None:
+            trial = self.learner.chosen(pick)
+            step = max(trial.train)
+            if trial.trains and step not in found:  # of several fits on one step the last counts
+                key = fit_key(self.job, self.dataset.fingerprint, trial.key, self.learner.privileged)
+                found[step] = Snapshot(step, key, uncounted(self.learner.network_of(pick)).eval())
+            pick = trial.start
+        models = [found[step] for step in sorted(found)]
+        whole = models[-1]
+        if len(models) > 1 or not isinstance(whole.network, JointNetwork):
+            return models
+        return [Snapshot(t, f"{whole.key}/{t}", truncate_to_step(whole.network, t)) for t in range(whole.network.steps)]
+
+    @property
+    def final(self) -> Any:
+        """The network that the run ended with."""
+        return self.snapshots[-1].network
+
+    @cached_property
+    def test(self) -> Samples:
+        """What the run was examined on at its end."""
+        for probe in self.layout.probes.due(None):
+            return probe.samples
+        raise UserError(f"{self.job.benchmark} does not examine at the end")
+
+    @property
+    def lesson(self) -> Lesson:
+        """What the last step showed."""
+        return Lesson.of(*self.learner.lessons[-1])
+
+    @property
+    def selection(self) -> Selection:
+        return self.layout.selection or Selection()
+
+    def answers(self, network: Any) -> np.ndarray:
+        """What a network answers on the test set."""
+        return np.asarray(self.dataset.task.decode(torch_model(network).predict(self.test.x)).prediction)
+
+    def accuracy(self, network: Any) -> float:
+        """The share of the test set that a network answers correctly."""
+        return float(self.dataset.task.correct(self.answers(network), self.test.y).mean())
+
+    def with_method(self, name: str) -> ReloadedRun:
+        """Another method under the same settings and seed; its fits must be in the store."""
+        job = self.job.model_copy(update={"method": with_defaults("method", Choice(name=name)), "label": name})
+        return _reload(job, self.store, self.where)
+
+
+def reload_run(run: Run, where: Path | None = None) -> ReloadedRun:
+    """Reload a finished run; `where` is the data folder."""
+    reloaded = _reload(
+        Job.model_validate({**run.card["run"], "label": run.method}), Store(run.folder.parents[1]), where
+    )
+    if reloaded.dataset.fingerprint != run.card["data"]["fingerprint"]:
+        raise UserError(f"the data behind '{run.method}' are not those it was run on: run it again")
+    return reloaded
+
+
+def has_saved_networks(run: Run) -> bool:
+    """Whether a run's networks are in the store: its method plans fits, and its benchmark computes them before."""
+    return learner_class(run.card["run"]["method"]["name"]).plans_fits and run.card["protocol"]["trials"] > 0
+
+
+def _reload(job: Job, store: Store, where: Path | None) -> ReloadedRun:
+    datasets = DatasetCache(where)
+    dataset, layout = build_scenario(job, datasets)
+    learner = build_learner(job, build_model(job, dataset), dataset, layout)
+    assert isinstance(learner, Staged)
+    learner.look_up(_known(job, recall(job, dataset.fingerprint, store, None), store))
+    learner.lessons = training_rounds(job, dataset, layout, datasets)
+    learner.served = len(learner.lessons)
+    return ReloadedRun(job, store, where, dataset, layout, learner)
+
+
+def _known(job: Job, look_up: Recall, store: Store) -> Recall:
+    """Return a function that looks up fits and refuses missing ones, which a learner would train."""
+
+    def known(key: str, whole: bool) -> Outcome | None:
+        outcome = look_up(key, whole)
+        if outcome is None:
+            raise UserError(
+                f"the fits of {job.label}, seed {job.seed}, are not in {store.folder}: run it with the same settings, "
+                "and in another store if this one has the finished run "
+                f"(`driftline run {job.benchmark} --data {job.data.name} --model {job.model.name} "
+                f"--methods {job.method.name} ...`)"
+            )
+        return outcome
+
+    return known

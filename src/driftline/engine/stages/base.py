@@ -1,0 +1,188 @@
+"""What all stages have in common: a key, dependencies, a result in the store, and how to compute it."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from driftline import state
+from driftline.atomic import write_bytes
+from driftline.engine.build import DatasetCache
+from driftline.errors import Changed
+from driftline.handed import use_copies
+from driftline.spec.job import Job
+from driftline.store import Store
+from driftline.training.trials import Trial
+
+OnProgress = Callable[[int, int], None]
+"""Called with the number of steps done and the number of all steps; 0, 0 when a stage begins."""
+
+
+def ignore_progress(done: int, total: int) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """What a stage needs to be computed in this process."""
+
+    store: Store
+    datasets: DatasetCache = field(default_factory=DatasetCache)
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Local copies of files that the user named, by that name."""
+    on_progress: OnProgress = ignore_progress
+
+
+class Workload(Protocol):
+    """What decides how much work a fit is."""
+
+    def trial(self, key: str) -> Trial:
+        """Return what the fit of this trial key does."""
+
+    def step_sizes(self, job: Job) -> tuple[int, ...]:
+        """Return the number of samples in each step of a job's stream."""
+
+
+@dataclass(frozen=True)
+class Stage(ABC):
+    """A unit of work whose result is stored under a key that covers everything it depends on.
+
+    Dependencies are keys: a stage needs only their results, and is sent to workers by itself.
+    """
+
+    key: str
+    job: Job
+
+    kind: ClassVar[str]
+    """Names the class in JSON and in the status file."""
+    is_result: ClassVar[bool] = False
+    """Whether it is computed for its own sake; other stages only if a result needs them."""
+    may_fail: ClassVar[bool] = False
+    """Whether the sweep succeeds without it."""
+    local_only: ClassVar[bool] = False
+    """Whether the driver computes it itself, because sending it would take longer."""
+    shareable: ClassVar[bool] = False
+    """Whether several runs may need it."""
+    profile_weight: ClassVar[int] = 1
+    """Its share of the profiling time, relative to other stages."""
+
+    _classes: ClassVar[dict[str, type[Stage]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Stage._classes[cls.kind] = cls
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """A short name for progress reports."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> tuple[str, ...]:
+        """Keys of the stages that must have ended before this one begins."""
+
+    @property
+    def optional_needs(self) -> tuple[str, ...]:
+        """Those of its needs that may fail."""
+        return ()
+
+    @abstractmethod
+    def compute(self, context: StageContext) -> None:
+        """Compute the result and write it to the store."""
+
+    @abstractmethod
+    def current_key(self, fingerprint: str) -> str:
+        """Return the key again, from the files as they are now."""
+
+    @abstractmethod
+    def cost_key(self, workload: Workload) -> str | None:
+        """Return the same text for stages that cost the same; None if the cost is negligible."""
+
+    @abstractmethod
+    def cost_title(self, workload: Workload) -> str:
+        """Return the row of a cost table to which the stage belongs."""
+
+    def run(self, context: StageContext) -> bool:
+        """Compute the stage unless its result is in the store; return whether it was computed.
+
+        A lock keeps two processes from computing the same stage at once.
+        """
+        store = context.store
+        with store.lock(self.key), use_copies(context.files):
+            if self.is_done(store):
+                store.forget_workings(self.key)  # the process that finished it may have died before doing so
+                return False
+            context.on_progress(0, 0)
+            self._check_inputs_unchanged(context)
+            self.compute(context)
+            return True
+
+    def _check_inputs_unchanged(self, context: StageContext) -> None:
+        """Refuse to store a result under a key that names other data or files."""
+        if self.key != self.current_key(context.datasets.load(self.job.data).fingerprint):
+            raise Changed(f"the data or the files behind '{self.job.label}' changed while it was waiting: run it again")
+
+    def is_required(self, store: Store) -> bool:
+        """Whether the stage still has to be computed, once its needs have ended."""
+        return True
+
+    def is_done(self, store: Store) -> bool:
+        """Whether the result is in the store, undamaged."""
+        return state.readable(store.stage_path(self.key))
+
+    @property
+    def result_name(self) -> str:
+        """The path of the result within a store."""
+        return f"stages/{self.key}.safetensors"
+
+    def result_files(self, store: Store) -> dict[str, Path]:
+        """Return the files of the result by name."""
+        return {"result": store.stage_path(self.key)}
+
+    def commit(self, folder: Path, store: Store, node: str) -> None:
+        """Move result files that another machine, `node`, computed from a folder into the store."""
+        write_bytes(store.stage_path(self.key), (folder / "result").read_bytes())
+        store.forget_workings(self.key)
+
+    def recorded_cost(self, store: Store) -> tuple[float, int] | None:
+        """Return the seconds and MACs that the finished stage took, if it recorded them."""
+        saved = state.glance(store.stage_path(self.key))
+        return (saved["seconds"], total_macs(saved)) if "seconds" in saved else None
+
+    def included_macs(self, store: Store) -> tuple[int, int]:
+        """Return the MACs, forward and backward, of other stages that this stage's own count includes."""
+        return 0, 0
+
+    def as_profiled(self, fingerprint: str) -> Stage:
+        """Return the stage to profile in place of this one."""
+        return self
+
+    def to_json(self) -> str:
+        """Return the stage as one line of JSON."""
+        content = {name.name: getattr(self, name.name) for name in fields(self)}
+        return json.dumps({**content, "kind": self.kind, "job": self.job.model_dump(mode="json")})
+
+    @staticmethod
+    def from_json(text: str) -> Stage:
+        """Return the stage that `to_json` wrote."""
+        content = json.loads(text)
+        made, job = Stage._classes[content.pop("kind")], Job.model_validate(content.pop("job"))
+        return made(job=job, **{name: _frozen(value) for name, value in content.items()})
+
+
+def total_macs(saved: Mapping[str, Any]) -> int:
+    """Return the MACs that a stage's file records; 0 where they were not counted."""
+    return sum(saved["macs"]) if saved["macs"] is not None else 0
+
+
+def cost_text(*parts: Any) -> str:
+    """Return a cost key."""
+    return json.dumps(parts, sort_keys=True)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

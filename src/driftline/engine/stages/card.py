@@ -1,0 +1,128 @@
+"""The card of a run: everything a reader needs to interpret its numbers."""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from driftline import registry
+from driftline.benchmarks.base import Benchmark, Layout
+from driftline.data import Dataset
+from driftline.engine.stages.search_round import SearchResult
+from driftline.record import TABLES
+from driftline.spec.job import Job
+from driftline.spec.keys import file_hashes, package_versions, sources_hash
+from driftline.spec.settings import learner_class
+from driftline.version import __version__
+
+
+def make(
+    *,
+    job: Job,
+    key: str,
+    dataset: Dataset,
+    scenario: Layout,
+    compute: dict[str, Any],
+    trials: list[dict[str, Any]],
+    selected: SearchResult | None,
+    truncated: int | None,
+) -> dict[str, Any]:
+    """Return the card of a finished run; it holds nothing that may differ between two runs of the same job.
+
+    `trials`: the fits of a method that trains in phases. `truncated`: samples longer than the model reads.
+    """
+    benchmark = registry.get("benchmark", job.benchmark)()
+    options = benchmark.options(**job.options)
+    protocol = _protocol(job, benchmark, scenario, _selection(trials, selected))
+    return {
+        "key": key,
+        "label": job.label,
+        "role": learner_class(job.method.name).role,
+        "run": job.model_dump(mode="json", exclude={"label"}),
+        "question": benchmark.question,
+        "paper": benchmark.paper,
+        "departures": list(benchmark.departures),
+        "protocol": protocol,
+        "metrics": _metrics(benchmark, options, protocol),
+        "data": _data(dataset, truncated),
+        "compute": compute,
+        "user_files": file_hashes(job),
+        "code": {"driftline": __version__, "sources": sources_hash()},
+        "versions": {"python": platform.python_version(), **package_versions()},
+        "tables": list(TABLES),
+    }
+
+
+def _protocol(job: Job, benchmark: Benchmark, scenario: Layout, selection: dict[str, Any]) -> dict[str, Any]:
+    """Return what a reader must know about the stream, the labels that were shown and how settings were chosen."""
+    return {
+        "selection": "none: fixed hyper-parameters",
+        **scenario.protocol,
+        **selection,
+        "revealed": benchmark.reveals.name.lower(),
+        "label_delay_steps": job.reveal.delay,
+        "labels_per_step": job.reveal.budget or "all",
+        "labels_missing": job.reveal.missing,
+        "least_the_method_needs": learner_class(job.method.name).needs(job.method.settings).name.lower(),
+        "reset_policy": "none",
+        "normalisation": "inside the model; estimated from its own training data",
+        "seeds": f"named children of {job.seed}: split or sequence, init, learner, budget, bootstrap",
+        "threads": 1,
+    }
+
+
+def _data(dataset: Dataset, truncated: int | None) -> dict[str, Any]:
+    task = repr(dataset.task)
+    return {
+        "name": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "samples": len(dataset.samples),
+        **({} if truncated is None else {"samples_cut_short": truncated}),
+        "kind": type(dataset.task).__name__,
+        "task": task if len(task) < 200 else task[:200] + "...",
+        "notes": list(dataset.notes),
+    }
+
+
+def compute(meter: Any, pretrain_macs: int | None, selected: SearchResult | None) -> dict[str, Any]:
+    """Return the MACs of the method itself, of its evaluation, and of the stages that it shares with others."""
+    if meter is None:
+        return {"forward_macs": None, "backward_macs": None, "convention": "not counted: a scikit-learn estimator"}
+    return {
+        "forward_macs": meter.forward,
+        "backward_macs": meter.backward,
+        "spared_macs": meter.spared,
+        "examination_macs": meter.examinations,
+        "upstream_macs": pretrain_macs,
+        **({} if selected is None else {"selection_macs": selected.state.macs}),
+        "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
+        "spared are forward passes of frozen layers over inputs whose features were kept; "
+        "examinations, the shared upstream model and the choice of settings are not part of forward and backward",
+    }
+
+
+def _selection(trials: list[dict[str, Any]], selected: SearchResult | None) -> dict[str, Any]:
+    """Return the settings that were tried and selected: by the method while it trained, or in a search before."""
+    if selected is None:
+        return {"trials": len(trials), "chosen": [_chosen(trial) for trial in trials if trial["picked"]]}
+    return {
+        "selection": selected.describe(),
+        "rule": selected.space.rule,
+        "trials": selected.state.runs,
+        "spared_trials": selected.skipped,
+        "chosen": [selected.selected],
+        "tried": selected.candidates,
+    }
+
+
+def _chosen(trial: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a selected fit, without those that are 0."""
+    shown = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "top", "epoch", "score")
+    return {name: trial[name] for name in shown if trial[name] != 0 or name == "epoch"}
+
+
+def _metrics(benchmark: Benchmark, options: Any, protocol: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: {"formula": registry.get("metric", name).formula, **settings}
+        for name, settings in benchmark.metrics(options, protocol).items()
+    }

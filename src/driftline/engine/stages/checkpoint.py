@@ -1,0 +1,49 @@
+"""Checkpoints: the state of a run between two steps, from which an interrupted run resumes."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from driftline import state
+from driftline.spec.keys import sources_hash
+
+CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
+RARELY = 20  # a state that takes long to write is written less often: no more than a twentieth of the time goes there
+
+
+class Checkpoint:
+    """All parts of a run in one file, replaced atomically."""
+
+    def __init__(self, path: Path, parts: dict[str, Any]) -> None:
+        self._path = path
+        self._parts = parts
+        self._last = time.monotonic()
+        self._took = 0.0
+
+    def resume(self) -> int:
+        """Restore the parts as an interrupted run left them; return the number of steps done."""
+        if not self._path.exists():
+            return 0
+        saved = state.load(self._path)
+        if saved["code"] != sources_hash():
+            raise ValueError("the checkpoint was written by another state of the code")
+        for name, part in self._parts.items():
+            part.restore(saved[name])
+        return int(saved["done"])
+
+    def save_if_due(self, done: int) -> None:
+        """Save the parts after `done` steps, unless the last checkpoint is recent."""
+        started = time.monotonic()
+        pause = max(CHECKPOINT_SECONDS, RARELY * self._took) if CHECKPOINT_SECONDS else 0  # 0: after every step
+        if started - self._last < pause:
+            return
+        self._parts["recorder"].flush()
+        state.save(
+            {"done": done, "code": sources_hash(), **{n: part.state() for n, part in self._parts.items()}},
+            self._path,
+        )
+        self._last = time.monotonic()
+        self._took = self._last - started

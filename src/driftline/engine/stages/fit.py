@@ -1,0 +1,126 @@
+"""Fits: the training rounds that a method plans, computed once for all methods that plan the same."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from driftline import registry, state
+from driftline.benchmarks.base import Layout
+from driftline.data import Dataset
+from driftline.engine.build import DatasetCache, Round, build_learner, build_model, build_scenario, stream_for
+from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
+from driftline.engine.stages.metering import metered
+from driftline.errors import Damaged
+from driftline.learners.base import Learner, Outcome, Recall
+from driftline.learners.staged import without_arrays
+from driftline.reveal import Revealing
+from driftline.seeds import Seed
+from driftline.spec.job import Job
+from driftline.spec.keys import fit_key
+from driftline.spec.settings import learner_class
+from driftline.store import Store
+from driftline.training.trials import Trial
+from driftline.types import Answers, Reveal, Stream
+
+if TYPE_CHECKING:
+    from driftline.training.meter import Meter
+
+
+@dataclass(frozen=True)
+class Fit(Stage):
+    """Train a network as one trial of a method's plan says."""
+
+    trial: str
+    """The key of the trial in the plan."""
+    trial_title: str
+    starts: tuple[str, ...]
+    """Keys of the fits that this one starts from."""
+
+    kind: ClassVar[str] = "fit"
+    shareable: ClassVar[bool] = True
+
+    @property
+    def title(self) -> str:
+        return f"{self.trial_title} seed {self.job.seed}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self.starts
+
+    def current_key(self, fingerprint: str) -> str:
+        return fit_key(self.job, fingerprint, self.trial, learner_class(self.job.method.name).privileged)
+
+    def cost_key(self, workload: Workload) -> str:
+        trial, sizes = workload.trial(self.trial), workload.step_sizes(self.job)
+        parts = self.job.model_dump(mode="json", include={"benchmark", "data", "model", "reveal"})
+        free = registry.get("benchmark", self.job.benchmark).options.fit_cost_free
+        options = {name: value for name, value in self.job.options.items() if name not in free}
+        work = {
+            **trial.cost_key(),
+            "train": [sizes[step] for step in trial.train],
+            "valid": [sizes[step] for step in trial.valid],
+        }
+        return cost_text(self.kind, parts, options, work)
+
+    def cost_title(self, workload: Workload) -> str:
+        last = len(workload.step_sizes(self.job)) - 1
+        return "final" if last in workload.trial(self.trial).train else "historical"
+
+    def compute(self, context: StageContext) -> None:
+        started = time.perf_counter()
+        dataset, scenario = build_scenario(self.job, context.datasets)
+        model = build_model(self.job, dataset)
+        meter = metered(model)
+        learner = build_learner(self.job, model, dataset, scenario)
+        assert meter is not None
+        learner.look_up(recall(self.job, dataset.fingerprint, context.store, None))
+        rounds = training_rounds(self.job, dataset, scenario, context.datasets)
+        outcome = learner.compute_fit(self.trial, rounds, context.on_progress)
+        cost = {"macs": (meter.forward, meter.backward), "seconds": time.perf_counter() - started}
+        state.save({**outcome, **cost}, context.store.stage_path(self.key))
+
+
+def plannable_trials(learner: Learner, job: Job, scenario: Layout) -> list[Trial]:
+    """Return the trials that can be fitted before a run: all, if all labels are revealed and probes come at the end."""
+    revealed = registry.get("benchmark", job.benchmark).reveals
+    if not scenario.waits or revealed is not Reveal.LABELS:
+        return []
+    return learner.fit_plan(len(stream_for(job, scenario)) - job.reveal.delay)
+
+
+def training_rounds(job: Job, dataset: Dataset, scenario: Layout, datasets: DatasetCache) -> list[Round]:
+    """Return the inputs and labels that a learner is given along the stream of a job."""
+    key = fit_key(job, dataset.fingerprint, "", learner_class(job.method.name).privileged)
+    return datasets.training_rounds(key, lambda: _revealed(stream_for(job, scenario), job, dataset))
+
+
+def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[Round]:
+    reveal = Revealing(dataset.task, Reveal.LABELS, Seed(job.seed), **job.reveal.model_dump())
+    unseen = Answers(np.empty(0))  # where all labels are revealed, the answers do not matter
+    revealed = [reveal(stream[t], unseen) for t in range(len(stream))]
+    return [(labels.x, labels.y, labels.split) for labels in revealed if labels is not None]
+
+
+def recall(job: Job, fingerprint: str, store: Store, meter: Meter | None) -> Recall:
+    """Return a function that looks up finished fits; with a meter, it counts their MACs as the learner's, once."""
+    counted: set[str] = set()
+    privileged = learner_class(job.method.name).privileged
+
+    def look_up(trial: str, whole: bool) -> Outcome | None:
+        path = store.stage_path(fit_key(job, fingerprint, trial, privileged))
+        try:
+            outcome: Outcome = state.load(path) if whole else without_arrays(state.glance(path))
+        except Damaged:
+            return None
+        forward, backward = outcome.pop("macs")
+        outcome.pop("seconds")
+        if meter is not None and trial not in counted:
+            meter.forward, meter.backward = meter.forward + forward, meter.backward + backward
+            counted.add(trial)
+        return outcome
+
+    return look_up

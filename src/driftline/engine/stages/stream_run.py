@@ -1,0 +1,294 @@
+"""Runs: one method over one stream, checkpointed on the way."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from driftline import loop, registry, state
+from driftline.benchmarks.base import Layout
+from driftline.checksums import read_checked, write_checked
+from driftline.data import Dataset
+from driftline.engine.build import build_learner, build_model, build_scenario, load_pretrained, stream_for
+from driftline.engine.stages import card
+from driftline.engine.stages.base import OnProgress, Stage, StageContext, Workload, cost_text
+from driftline.engine.stages.checkpoint import Checkpoint
+from driftline.engine.stages.features import features
+from driftline.engine.stages.fit import recall
+from driftline.engine.stages.metering import UncountedProbes, counts, metered, uncounted
+from driftline.engine.stages.search_round import SearchResult, required_candidates, resolve_settings
+from driftline.learners.base import Learner
+from driftline.record import CARD, RUNTIME, FileRecorder, Run, seal
+from driftline.reveal import Revealing
+from driftline.rows import write_rows
+from driftline.seeds import Seed
+from driftline.spec.job import Job
+from driftline.spec.keys import run_key
+from driftline.spec.settings import learner_class
+from driftline.store import Store
+from driftline.streams.ahead import Ahead
+from driftline.training import pulse
+from driftline.training.model import as_model
+from driftline.types import Stream
+
+if TYPE_CHECKING:
+    from driftline.training.meter import Meter
+
+FEW, MANY = 12, 1000
+"""Streams of up to FEW steps are profiled in full, because the plan of a method depends on their number; where samples
+come one by one, up to MANY, because the cost of training depends on how many labels came before."""
+
+
+@dataclass(frozen=True)
+class StreamRun(Stage):
+    """Run a method over the stream and record what happens."""
+
+    pretrained: str | None = None
+    """The key of the pretrained model, if there is one."""
+    fits: tuple[str, ...] = ()
+    """Keys of the fits that the method plans."""
+    search: str | None = None
+    """The key of the last round of the hyper-parameter search, if there is one."""
+
+    kind: ClassVar[str] = "run"
+    is_result: ClassVar[bool] = True
+
+    @property
+    def title(self) -> str:
+        return f"{self.job.label} seed {self.job.seed}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return tuple(key for key in (self.pretrained, *self.fits, self.search) if key is not None)
+
+    def current_key(self, fingerprint: str) -> str:
+        return run_key(self.job, fingerprint)
+
+    def cost_key(self, workload: Workload) -> str:
+        parts = self.job.model_dump(mode="json", include={"benchmark", "data", "model", "reveal"})
+        free_options = registry.get("benchmark", self.job.benchmark).options.cost_free
+        options = {name: value for name, value in self.job.options.items() if name not in free_options}
+        candidate = self.job.search.candidates[0] if self.job.search else {}
+        settings = {**self.job.method.settings, **candidate}
+        cost_free = state.declared(learner_class(self.job.method.name), "cost_free")
+        free = [name for name in settings if name in cost_free and isinstance(settings[name], int | float)]
+        settings = {name: value for name, value in settings.items() if name not in free}
+        return cost_text("run", parts, options, self.job.method.name, settings)
+
+    def cost_title(self, workload: Workload) -> str:
+        return "probes and score"
+
+    def is_done(self, store: Store) -> bool:
+        return store.intact(self.key)
+
+    @property
+    def result_name(self) -> str:
+        return f"runs/{self.key}"
+
+    def result_files(self, store: Store) -> dict[str, Path]:
+        return {path.name: path for path in sorted(store.run_folder(self.key).iterdir())}
+
+    def commit(self, folder: Path, store: Store, node: str) -> None:
+        path = folder / RUNTIME
+        write_checked(path, {**read_checked(path), "node": node})
+        store.commit(self.key, folder)
+
+    def recorded_cost(self, store: Store) -> tuple[float, int]:
+        folder = store.run_folder(self.key)
+        compute, runtime = read_checked(folder / CARD)["compute"], read_checked(folder / RUNTIME)
+        macs = sum(compute.get(name) or 0 for name in ("forward_macs", "backward_macs", "examination_macs"))
+        return runtime["seconds"], max(macs - sum(self.included_macs(store)), 0)
+
+    def included_macs(self, store: Store) -> tuple[int, int]:
+        paths = (store.stage_path(key) for key in self.fits)
+        pairs = [state.glance(path)["macs"] for path in paths if path.exists()]
+        return sum(forward for forward, _ in pairs), sum(backward for _, backward in pairs)
+
+    def as_profiled(self, fingerprint: str) -> Stage:
+        """Return the run with the first candidate's settings, if they are not selected yet."""
+        if self.job.search is None:
+            return self
+        job = self.job.with_settings(self.job.search.candidates[0]).model_copy(update={"search": None})
+        return replace(self, key=run_key(job, fingerprint), job=job)
+
+    def compute(self, context: StageContext) -> None:
+        started = time.monotonic()
+        run = _Run.build(self, context)
+        try:
+            start = run.checkpoint.resume()
+        except Exception:  # a damaged or outdated checkpoint is useless, and parts of it may have been restored
+            shutil.rmtree(run.folder)
+            run = _Run.build(self, context)
+            start = run.checkpoint.resume()
+        run.follow_stream(start, context.on_progress)
+        run.finish()
+        write_checked(
+            run.final / RUNTIME,
+            {
+                "seconds": time.monotonic() - started,
+                "machine": platform.machine(),
+                "finished": datetime.now(UTC).isoformat(),
+            },
+        )
+        context.store.commit(self.key, run.final)
+
+
+@dataclass(frozen=True)
+class SearchRun(StreamRun):
+    """Run a candidate of a hyper-parameter search."""
+
+    rounds: tuple[str, ...] = ()
+    """Keys of the rounds that may require the run; without any, it is always required."""
+
+    kind: ClassVar[str] = "search-run"
+    is_result: ClassVar[bool] = False
+    may_fail: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (*super().needs, *self.rounds)
+
+    @property
+    def optional_needs(self) -> tuple[str, ...]:
+        return self.rounds
+
+    def cost_title(self, workload: Workload) -> str:
+        return "search"
+
+    def is_required(self, store: Store) -> bool:
+        """Whether a round still considers the run's candidate."""
+        settings = self.job.method.settings
+        candidates = required_candidates(self.rounds, store)
+        return not self.rounds or any(candidate.items() <= settings.items() for candidate in candidates)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The parts of a run in progress."""
+
+    stage: StreamRun
+    job: Job
+    """The stage's job with the selected settings."""
+    selected: SearchResult | None
+    dataset: Dataset
+    scenario: Layout
+    stream: Stream
+    learner: Learner
+    meter: Meter | None
+    pretrain_macs: int | None
+    folder: Path
+    recorder: FileRecorder
+    reveal: Revealing
+    checkpoint: Checkpoint
+
+    @classmethod
+    def build(cls, stage: StreamRun, context: StageContext) -> _Run:
+        """Build everything that the run needs."""
+        store, (dataset, scenario) = context.store, build_scenario(stage.job, context.datasets)
+        job, selected = resolve_settings(stage.job, stage.search, store)
+        model, macs = build_model(job, dataset), None
+        if stage.pretrained is not None:
+            macs = load_pretrained(model, store.stage_path(stage.pretrained))
+        meter = metered(model)
+        learner = build_learner(job, model, dataset, scenario)
+        learner.look_up(recall(job, dataset.fingerprint, store, meter))
+        folder = store.work_folder(stage.key)
+        recorder = FileRecorder(dataset.task, folder, lambda: counts(meter))
+        level = registry.get("benchmark", job.benchmark).reveals
+        reveal = Revealing(dataset.task, level, Seed(job.seed), **job.reveal.model_dump())
+        parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}
+        return cls(
+            stage=stage,
+            job=job,
+            selected=selected,
+            dataset=dataset,
+            scenario=scenario,
+            stream=_profiled(stream_for(job, scenario)),
+            learner=learner,
+            meter=meter,
+            pretrain_macs=macs,
+            folder=folder,
+            recorder=recorder,
+            reveal=reveal,
+            checkpoint=Checkpoint(folder / "checkpoint.safetensors", parts),
+        )
+
+    @property
+    def final(self) -> Path:
+        """The folder in which the result is put together."""
+        return self.folder / "final"
+
+    def follow_stream(self, start: int, on_progress: OnProgress) -> None:
+        """Take the learner through the stream from step `start` on."""
+        total, scenario = len(self.stream), self.scenario
+        on_progress(start, total)
+
+        def after_step(done: int) -> None:
+            on_progress(done, total)
+            if done < total:
+                self.checkpoint.save_if_due(done)
+
+        probes = scenario.delayed_probes(self.job.reveal.delay) if scenario.delayed_probes else scenario.probes
+        probes = UncountedProbes(probes, self.meter) if self.meter else probes
+        initial = scenario.entrance if start == 0 else ()
+        loop.run(
+            self.stream,
+            self.learner,
+            self.reveal,
+            probes,
+            self.recorder,
+            initial_probes=uncounted(initial, self.meter) if self.meter else initial,
+            start=start,
+            indices=_sampled(self.stream, start),
+            after_step=after_step,
+        )
+
+    def finish(self) -> None:
+        """Write the tables, the card and the scores."""
+        final = self.final
+        shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left unfinished
+        self.recorder.finish(final)
+        description = self._describe()
+        seal(final, description)
+        benchmark = registry.get("benchmark", self.job.benchmark)()
+        write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
+        seal(final, description)  # again, with the scores that were computed from the rest
+
+    def _describe(self) -> dict[str, Any]:
+        """Write features and fits, and return the card."""
+        learner, final = self.learner, self.final
+        compute = card.compute(self.meter, self.pretrain_macs, self.selected)  # before features are computed
+        write_rows(final / "features.parquet", features(learner.model, self.scenario))
+        trials = learner.account()
+        if trials:
+            write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
+        return card.make(
+            job=self.stage.job,
+            key=self.stage.key,
+            dataset=self.dataset,
+            scenario=self.scenario,
+            compute=compute,
+            trials=trials,
+            selected=self.selected,
+            truncated=as_model(learner.model).truncated(self.dataset.samples.x),
+        )
+
+
+def _profiled(stream: Stream) -> Stream:
+    """Return the stream without prefetching while the stage is profiled: skipped steps must not be computed."""
+    return stream.stream if pulse.listening() and isinstance(stream, Ahead) else stream
+
+
+def _sampled(stream: Stream, start: int) -> Iterable[int] | None:
+    """Return the steps to run while the stage is profiled: a sample; None if it is not."""
+    if not pulse.listening():
+        return None
+    return pulse.each(range(start, len(stream)), MANY if stream[start].in_turn else FEW)

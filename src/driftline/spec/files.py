@@ -1,0 +1,40 @@
+"""The files that a job names: a user's code, weights, textures, matrices.
+
+Files of the dataset's settings are not among them: the dataset's fingerprint covers their content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from driftline import handed
+from driftline.data import weights_file
+from driftline.spec.job import Job
+from driftline.spec.settings import Choice
+
+
+def named_files(job: Job) -> dict[str, Path]:
+    """Return the existing files and folders that a job names, by the name that the user wrote."""
+    candidates = job.search.candidates if job.search else ()
+    return files_of(job.data.name, (job.model, job.method), [job.options, *candidates])
+
+
+def files_of(data: str, choices: Iterable[Choice], settings: Any) -> dict[str, Path]:
+    """Return the files that these choices and settings name."""
+    choices = list(choices)
+    texts = [text for text in handed.texts([settings, *(choice.settings for choice in choices)]) if text]
+    names = [data, *(choice.name for choice in choices), *texts]
+    code = {source: handed.file_of(source) for name in names for source in handed.sources(name)}
+    return {**code, **dict(_paths(texts))}
+
+
+def _paths(texts: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Yield texts that name a file, or are the path of a folder."""
+    for text in texts:
+        path = weights_file(text)
+        if path is None and "/" in text and handed.file_of(text).is_dir():
+            path = handed.file_of(text)
+        if path is not None:
+            yield text, path

@@ -1,0 +1,83 @@
+"""One run, fully described: a method with all its settings, the data, the model, the benchmark and a seed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from driftline import registry
+from driftline.errors import UserError
+from driftline.spec.settings import Choice, FrozenModel, format_settings, with_defaults
+
+
+class LabelPolicy(FrozenModel):
+    """When and how many of the labels that the benchmark reveals arrive."""
+
+    delay: int = Field(default=0, ge=0)
+    """Steps between an answer and its label."""
+    budget: int | None = Field(default=None, ge=1)
+    """Maximum number of labels per step, drawn at random."""
+    missing: float = Field(default=0.0, ge=0, lt=1)
+    """The share of labels that never arrive, drawn at random."""
+
+
+class SearchSpace(FrozenModel):
+    """Candidate settings of a method, and the rule that selects one of them."""
+
+    rule: Literal["validation-streams", "oracle"]
+    candidates: tuple[dict[str, Any], ...]
+    seeds: tuple[int, ...]
+    """In ascending order, so that searches share their runs."""
+    metrics: tuple[tuple[str, str], ...]
+    """A candidate's score is the mean of these (metric, statistic) pairs over its runs."""
+
+
+class Job(FrozenModel):
+    """One run: a method with all its settings, and one seed."""
+
+    benchmark: str
+    options: dict[str, Any]
+    data: Choice
+    model: Choice
+    method: Choice
+    label: str
+    seed: int
+    reveal: LabelPolicy
+    search: SearchSpace | None = None
+    """If given, the selected candidate's settings replace the method's."""
+    purpose: Literal["result", "search"] = "result"
+    """A search run only serves to select settings."""
+
+    def search_jobs(self) -> list[list[Job]]:
+        """Return the runs of the search: one list per candidate, one run per seed."""
+        if self.search is None:
+            return []
+        options = registry.get("benchmark", self.benchmark).options(**self.options)
+        if self.search.rule == "validation-streams":
+            options = options.for_choosing()
+        common = {"options": options.model_dump(mode="json"), "search": None, "purpose": "search"}
+        jobs = []
+        for candidate in self.search.candidates:
+            label = f"{self.label} with {format_settings(candidate)}"
+            job = self.with_settings(candidate).model_copy(update={**common, "label": label})
+            jobs.append([job.model_copy(update={"seed": seed}) for seed in self.search.seeds])
+        return jobs
+
+    def with_settings(self, settings: dict[str, Any]) -> Job:
+        """Return the job with these settings of its method replaced."""
+        method = Choice(name=self.method.name, settings={**self.method.settings, **settings})
+        return self.model_copy(update={"method": with_defaults("method", method)})
+
+    def pretrain_options(self) -> dict[str, Any]:
+        """Return the benchmark options that the pretrained model depends on."""
+        decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
+        return {name: value for name, value in self.options.items() if decisive is None or name in decisive}
+
+    @property
+    def pretraining(self) -> Choice:
+        """How the model is trained on upstream samples before the method takes it."""
+        given = self.method.settings.get("pretraining", "supervised")
+        if isinstance(given, dict) and not isinstance(given.get("name"), str):
+            raise UserError(f"pretraining {given} has no name: write {{name: prototypes, way: 20}}, for example")
+        return Choice.model_validate(given)

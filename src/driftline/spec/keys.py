@@ -1,0 +1,118 @@
+"""The keys under which results are stored: hashes of everything that decides a number.
+
+A key covers the job with all its defaults, the content of the data and of the files that the job names, and the version
+of this package.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from driftline import registry
+from driftline.spec.files import files_of, named_files
+from driftline.spec.job import Job, SearchSpace
+from driftline.version import __version__
+
+PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "torch")
+
+
+def run_key(job: Job, fingerprint: str, files: Mapping[str, str] | None = None) -> str:
+    """Return the key of a run.
+
+    `fingerprint`: the hash of the dataset's content. `files`: `file_hashes` of the job, the same for all seeds.
+    """
+    parts = job.model_dump(mode="json", exclude={"label"})
+    return stable_hash({**parts, "fingerprint": fingerprint, "files": file_hashes(job) if files is None else files})
+
+
+def pretrain_key(job: Job, fingerprint: str) -> str:
+    """Return the key of a pretrained model; of the method, it covers only the pretraining."""
+    options = job.pretrain_options()
+    return stable_hash(
+        {
+            **job.model_dump(mode="json", include={"benchmark", "data", "model", "seed"}),
+            "stage": "pretrain",
+            "options": options,
+            "fingerprint": fingerprint,
+            "files": _hashes(files_of(job.data.name, (job.model, job.pretraining), options)),
+            "pretraining": job.pretraining.model_dump(mode="json"),
+        }
+    )
+
+
+def fit_key(job: Job, fingerprint: str, trial: str, privileged: bool, files: Mapping[str, str] | None = None) -> str:
+    """Return the key of a fit; it does not cover the method, so methods share their fits."""
+    options = registry.get("benchmark", job.benchmark).options
+    unused = {*options.said_by_trials, *(() if privileged else options.privileged)}
+    return stable_hash(
+        {
+            **job.model_dump(mode="json", exclude={"method", "label"}),
+            "stage": "fit",
+            "options": {name: value for name, value in job.options.items() if name not in unused},
+            "fingerprint": fingerprint,
+            "files": file_hashes(job) if files is None else files,
+            "trial": trial,
+            "privileged": privileged,
+        }
+    )
+
+
+def search_round_key(search: SearchSpace, previous: str | None, runs: Sequence[str]) -> str:
+    """Return the key of a round of a search; `runs`: the keys of its runs."""
+    space = search.model_dump(mode="json")
+    return stable_hash({"stage": "search-round", "search": space, "previous": previous, "runs": list(runs)})
+
+
+def file_hashes(job: Job) -> dict[str, str]:
+    """Return the hash of every file that a job names; folders may be huge and are left out."""
+    return _hashes(named_files(job))
+
+
+def _hashes(files: Mapping[str, Path]) -> dict[str, str]:
+    return {name: content_hash(path) for name, path in files.items() if path.is_file()}
+
+
+def content_hash(path: Path) -> str:
+    """Return the hash of a file's content; a file that did not change is not read again."""
+    stat = path.stat()
+    return _content_hash(path, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache
+def _content_hash(path: Path, changed: int, size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def stable_hash(content: Any) -> str:
+    """Return a short hash of canonical JSON and the version of this package."""
+    text = json.dumps({"content": content, "driftline": __version__}, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@functools.cache
+def sources_hash() -> str:
+    """Return a hash of this package's own source files."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def package_versions() -> dict[str, str]:
+    """Return the versions of the packages that numbers depend on."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions

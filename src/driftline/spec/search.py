@@ -1,0 +1,231 @@
+"""Hyper-parameter search: the grid that a spec gives, and the candidates of each method.
+
+A spec's `selection` is a grid of settings, or ranges to draw them from. Each method searches the settings it has, in
+short runs on streams that are not the test's. All methods get the same number of candidates, that of the smallest grid,
+unless `trials` gives it; larger grids are subsampled at random, the same on any machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import ConfigDict, Field, model_validator
+
+from driftline.errors import UserError, unknown
+from driftline.seeds import Seed, first_seeds
+from driftline.spec.job import SearchSpace
+from driftline.spec.settings import Choice, FrozenModel, learner_class, settings_model, validated, with_defaults
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+ATTEMPTS = 100  # draws per setting wanted, after which a range is taken to have no further values
+
+
+class Range(FrozenModel):
+    """Values to draw from: whole numbers, ends included, if both ends are whole."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    low: float | int = Field(alias="from")
+    high: float | int = Field(alias="to")
+    scale: Literal["linear", "log"] = "linear"
+    """log: every factor is as likely, as from 0.001 to 0.01 and from 0.01 to 0.1."""
+
+    def draw(self, rng: np.random.Generator) -> float | int:
+        """A value, with four digits that count: no machine's rounding shows in them."""
+        whole, share = isinstance(self.low, int) and isinstance(self.high, int), rng.random()
+        low, high = (self.low - 0.5, self.high + 0.5) if whole else (self.low, self.high)
+        if self.scale == "log":
+            value = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
+        else:
+            value = low + share * (high - low)
+        value = round(value) if whole else float(f"{value:.4g}")
+        return min(max(value, self.low), self.high)
+
+
+Values = tuple[Any, ...] | Range
+
+
+class Search(FrozenModel):
+    """Settings to try, and how the best is found."""
+
+    grid: dict[str, Values] = Field(min_length=1)
+    """Values by setting: `lr` for every method that has one and was not given one, `er.size` for er alone. A list, or
+    a range {from: 1e-4, to: 1e-1, scale: log} to draw from."""
+    rule: Literal["validation-streams", "final-valid", "oracle"] = "validation-streams"
+    """validation-streams: the best on streams kept for this; final-valid: methods that train in phases take the best of
+    each phase's fits on validation data of the run itself; oracle: the best on the test streams themselves, which no
+    user could do."""
+    seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
+    """Each setting is tried with each of these."""
+    trials: int | Literal["all"] | None = Field(default=None)
+    """How many settings a method may try; all: its whole grid; if not given, as many as the smallest grid has."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            raise UserError("selection is a mapping with the key grid, for example {grid: {lr: [1e-3, 1e-2]}}")
+        given = dict(given)
+        if isinstance(given.get("seeds"), int):
+            given["seeds"] = first_seeds(given["seeds"])
+        elif isinstance(given.get("seeds"), list | tuple) and all(isinstance(seed, int) for seed in given["seeds"]):
+            given["seeds"] = tuple(sorted(set(given["seeds"])))  # a trial counts once
+        if isinstance(given.get("grid"), Mapping):
+            given["grid"] = {setting: _values(setting, said) for setting, said in given["grid"].items()}
+        if isinstance(given.get("trials"), int) and given["trials"] < 1:
+            raise UserError(f"selection: trials={given['trials']}: at least 1 setting must be tried")
+        return given
+
+    def search_spaces(
+        self, methods: Sequence[Choice], *, metrics: tuple[tuple[str, str], ...], unused: Mapping[str, str] = NOTHING
+    ) -> list[SearchSpace | None]:
+        """Return the candidates of each method; None for one that has nothing to select.
+
+        `unused`: settings that have no effect, and for which model.
+        """
+        axes = [{name: axis for name, axis in self.axes(method).items() if name not in unused} for method in methods]
+        self._must_be_used(methods, axes, unused)
+        sizes = [len(_grid(method, own)) for method, own in zip(methods, axes, strict=True) if _is_finite(own)]
+        limit = min(sizes, default=0) if self.trials is None else max(sizes, default=0)
+        limit = self.trials if isinstance(self.trials, int) else limit
+        spaces: list[SearchSpace | None] = []
+        for method, own in zip(methods, axes, strict=True):
+            candidates = self._candidates(method, own, limit) if own else ()
+            space = SearchSpace(rule=self._rule, candidates=candidates, seeds=self.seeds, metrics=metrics)
+            spaces.append(space if candidates else None)
+        return spaces
+
+    @property
+    def _rule(self) -> Literal["validation-streams", "oracle"]:
+        assert self.rule != "final-valid"  # which has no search runs: see `phases`
+        return self.rule
+
+    def _candidates(self, method: Choice, axes: Mapping[str, Values], limit: int) -> tuple[dict[str, Any], ...]:
+        """Return at most `limit` candidates: from a grid, or drawn one after the other."""
+        if _is_finite(axes):
+            grid = _grid(method, axes)
+            rows = Seed(0).child("search", method.name).numpy().permutation(len(grid))[:limit]
+            return tuple(grid[row] for row in sorted(rows))
+        if not isinstance(self.trials, int):
+            name = next(name for name, values in axes.items() if isinstance(values, Range))
+            raise UserError(f"selection: {name} is drawn from a range: give the number of settings, as trials: 20")
+        names, found = self._names(method), []
+        draws = {name: Seed(0).child("search", "draws", names[name]).numpy() for name in axes}  # alike for all methods
+        for _ in range(ATTEMPTS * limit):
+            candidate = _parsed(method, {name: _drawn(values, draws[name]) for name, values in axes.items()})
+            if candidate not in found:
+                found.append(candidate)
+            if len(found) == limit:
+                break
+        return tuple(found)
+
+    def axes(self, method: Choice) -> dict[str, Values]:
+        """The settings that this method searches: those said for it, and the common ones that it has and was not given.
+
+        >>> search = Search(grid={"lr": (1e-3, 1e-2), "er.lr": (1e-4,), "strength": (1.0,)})
+        >>> search.axes(Choice(name="er")), search.axes(Choice(name="cft", settings={"lr": 1.0}))
+        ({'lr': (0.0001,), 'strength': (1.0,)}, {'strength': (1.0,)})
+        """
+        return {setting: self.grid[key] for setting, key in self._names(method).items()}
+
+    def _names(self, method: Choice) -> dict[str, str]:
+        """The settings that this method searches, and what the grid calls each."""
+        schema = settings_model("method", method.name)
+        own = {key.removeprefix(f"{method.name}."): key for key in self.grid if key.startswith(f"{method.name}.")}
+        common = {key: key for key in self.grid if "." not in key and key not in method.settings}
+        if schema is not None:
+            common = {key: key for key in common if key in schema.model_fields}
+        return {**common, **own}
+
+    def _must_be_used(
+        self, methods: Iterable[Choice], axes: Iterable[Iterable[str]], unused: Mapping[str, str]
+    ) -> None:
+        """Refuse a setting that no method has: it is misspelt."""
+        used = {name for method, found in zip(methods, axes, strict=True) for name in _called(method, found)}
+        for key in self.grid:
+            setting = key.rpartition(".")[2]
+            if setting == "pretraining":
+                raise UserError(f"selection: {key}: name a method once for each pretraining to compare them")
+            if key not in used and setting in unused:
+                raise UserError(f"selection: {key} means nothing to {unused[setting]}: leave it out of the grid")
+            if key not in used:
+                known = {name for method in methods for name in _called(method, _settings(method))}
+                raise unknown("setting", key, known, " (in selection.grid: no method has it free)")
+
+    def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> dict[str, Any]:
+        """The benchmark's options that final-valid sets: the values that methods which train in phases try."""
+        if not known or not any(learner_class(method.name).plans_fits for method in methods):
+            who = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
+            raise UserError(f"final-valid chooses between the fits of a phase, and {who}: use another rule")
+        for name in ("trials", "seeds"):
+            if name in self.model_fields_set:
+                raise UserError(f"selection: {name} means nothing with final-valid: each run tries its grid by itself")
+        for key, values in self.grid.items():
+            if key not in known:
+                raise unknown("setting", key, known, " (in selection.grid, with final-valid)")
+            if isinstance(values, Range):
+                raise UserError(f"selection: {key}: final-valid tries every value, so give a list of them")
+        return dict(self.grid)
+
+
+def _values(setting: str, said: Any) -> Any:
+    """A list of values, or a range; `1e-3`, which YAML reads as a text, is a number there."""
+    if isinstance(said, Range) or (isinstance(said, list | tuple) and said):
+        return said
+    where = f"selection.grid.{setting}"
+    if not isinstance(said, Mapping):
+        raise UserError(f"{where} is a list of values to try, or a range {{from: 1e-4, to: 1e-1}}; got {said!r}")
+    ends = {key: _number(value) for key, value in said.items()}
+    found: Range = validated(Range, ends, where, ["from", "to", "scale"])
+    if not (math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high):
+        raise UserError(f"{where}: from must be less than to; got {found.low} and {found.high}")
+    if found.scale == "log" and found.low <= 0:
+        raise UserError(f"{where}: a logarithmic range begins above 0; got {found.low}")
+    return found
+
+
+def _number(text: Any) -> Any:
+    try:
+        return float(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
+def _called(method: Choice, settings: Iterable[str]) -> set[str]:
+    """What a grid may call these settings of a method."""
+    return {name for setting in settings for name in (setting, f"{method.name}.{setting}")}
+
+
+def _settings(method: Choice) -> list[str]:
+    schema = settings_model("method", method.name)
+    return [] if schema is None else [name for name in schema.model_fields if name not in method.settings]
+
+
+def _is_finite(axes: Mapping[str, Values]) -> bool:
+    """Whether the settings form a non-empty grid."""
+    return bool(axes) and not any(isinstance(values, Range) for values in axes.values())
+
+
+def _grid(method: Choice, axes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return all combinations, each once."""
+    grid: list[dict[str, Any]] = []
+    for values in product(*axes.values()):
+        candidate = _parsed(method, dict(zip(axes, values, strict=True)))
+        if candidate not in grid:
+            grid.append(candidate)
+    return grid
+
+
+def _parsed(method: Choice, candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as the method parses them: `1e-3`, which YAML reads as a text, is 0.001."""
+    settings = with_defaults("method", Choice(name=method.name, settings={**method.settings, **candidate})).settings
+    return {setting: settings[setting] for setting in candidate}
+
+
+def _drawn(values: Values, rng: np.random.Generator) -> Any:
+    return values.draw(rng) if isinstance(values, Range) else values[int(rng.random() * len(values))]

@@ -1,0 +1,155 @@
+"""Settings of registered things: their schema, defaults and display."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+
+from driftline import models, registry
+from driftline.errors import UserError, unknown
+from driftline.learners.base import Learner
+from driftline.types import Reveal
+
+# A class may be called 1 and a column 2024: such names come as numbers from a command line.
+SETTINGS = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
+LEVELS = {Reveal.INPUTS: "inputs only", Reveal.ERRORS: "the labels of its errors", Reveal.LABELS: "all labels"}
+
+
+class FrozenModel(BaseModel):
+    """An immutable model that refuses unknown fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Choice(FrozenModel):
+    """A registered thing by name, with the settings given for it."""
+
+    name: str = Field(min_length=1)
+    settings: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        """Accept `ft` and `{name: ft, lr: 0.001}`."""
+        if isinstance(given, str):
+            return {"name": given}
+        if isinstance(given, dict) and "settings" not in given:
+            return {"name": given.get("name"), "settings": {k: v for k, v in given.items() if k != "name"}}
+        return given
+
+    def short(self) -> Any:
+        """Return the form that a user would write."""
+        return {"name": self.name, **self.settings} if self.settings else self.name
+
+
+def listed(given: Any) -> list[Any]:
+    """Return a list from a list, a single value or names separated by commas.
+
+    >>> listed("er, ncm"), listed(None)
+    (['er', 'ncm'], [])
+    """
+    if isinstance(given, str):
+        return [name.strip() for name in given.split(",") if name.strip()]
+    return list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+
+
+def validated(model: type[Any], content: Any, where: str, keys: list[str] | None = None) -> Any:
+    """Return a pydantic model of a mapping, or raise an error that names the nearest valid key."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"])
+        if first["type"] in ("too_short", "missing"):
+            raise UserError(f"{where}: '{path}' is empty") from None
+        if first["type"] == "extra_forbidden":
+            raise unknown("setting", path, keys or list(model.model_fields), f" (in {where})") from None
+        raise UserError(
+            f"{where}: '{path}' {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"
+        ) from None
+
+
+def settings_model(kind: str, name: str) -> type[BaseModel] | None:
+    """Return the settings of a registered thing as a pydantic model; None if it accepts any setting."""
+    entry = registry.describe(kind, name)
+    if entry and entry.settings is not None:
+        known: dict[str, Any] | None = {key: (*given, ...)[:2] for key, given in entry.settings.items()}
+    else:
+        known = settings_of(kind, name)
+    return None if known is None else create_model(name, __config__=SETTINGS, **known)
+
+
+def settings_of(kind: str, name: str) -> dict[str, Any] | None:
+    """Return the type and default of each setting, `...` for one without a default; None if it takes anything."""
+    thing = models.maker(name) if kind == "model" else registry.get(kind, name)
+    fields: dict[str, Any] = {}
+    types = registry.types_of(name, thing)
+    for parameter in inspect.signature(thing).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            return None
+        if kind in ("method", "pretraining") or parameter.kind is parameter.KEYWORD_ONLY:
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[parameter.name] = (types.get(parameter.name, Any), default)
+    return fields
+
+
+def with_defaults(kind: str, choice: Choice) -> Choice:
+    """Return the choice with every default filled in and every value validated."""
+    schema = settings_model(kind, choice.name)
+    if schema is None:
+        return choice
+    lacking = [name for name, field in schema.model_fields.items() if field.is_required()]
+    lacking = [name for name in lacking if name not in choice.settings]
+    if lacking:
+        part = {"dataset": "data", "model": "model"}.get(kind, choice.name)
+        ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
+        raise UserError(f"{kind} '{choice.name}' needs {', '.join(lacking)}: {ways}")
+    settings = validated(schema, choice.settings, choice.name).model_dump(mode="json")
+    return Choice(name=choice.name, settings=settings)
+
+
+def display_name(method: Choice) -> str:
+    """Return the method's name with the settings that differ from its defaults."""
+    schema = settings_model("method", method.name)
+    if schema is None or not method.settings:
+        return method.name
+    given = validated(schema, method.settings, method.name).model_dump(mode="json")
+    usual = schema().model_dump(mode="json")
+    changed = {key: value for key, value in given.items() if value != usual[key]}
+    return f"{method.name}({format_settings(changed)})" if changed else method.name
+
+
+def format_settings(settings: dict[str, Any]) -> str:
+    """Return settings as one line of text."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def learner_class(name: str) -> type[Learner]:
+    """Return the class behind a method's name; a preset is a class with some settings filled in."""
+    thing = registry.get("method", name)
+    found: type[Learner] = getattr(thing, "func", thing)
+    return found
+
+
+def check_reveal_level(benchmark: str, choice: Choice) -> None:
+    """Refuse a method that needs more than the benchmark reveals, and name the benchmarks that fit."""
+    method, revealed = choice.name, registry.get("benchmark", benchmark).reveals
+    needed = learner_class(method).needs(choice.settings)
+    if revealed >= needed:
+        return
+    homes = [name for name in registry.names("benchmark") if _reveal("benchmark", name) >= needed]
+    fitting = [name for name in registry.names("method") if _reveal("method", name) <= revealed]
+    raise UserError(
+        f"{method} needs {LEVELS[needed]}, and {benchmark} reveals {LEVELS[revealed]}. {method} runs in: "
+        f"{', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"
+    )
+
+
+def _reveal(kind: str, name: str) -> Reveal:
+    """Return what a benchmark reveals, or what a method needs with its defaults."""
+    if entry := registry.describe(kind, name):
+        return Reveal[entry.reveal]
+    level: Reveal = registry.get(kind, name).reveals if kind == "benchmark" else learner_class(name).sees
+    return level

@@ -1,0 +1,153 @@
+"""The spec: one validated model behind Python, YAML and the command line.
+
+A spec names a benchmark, data, a model, methods, seeds and perhaps a grid of settings to select from. It expands to
+jobs, one per method and seed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field, model_validator
+
+from driftline import models, registry, yaml_text
+from driftline.errors import UserError
+from driftline.learners.pooled import Pooled
+from driftline.seeds import first_seeds
+from driftline.spec.job import Job, LabelPolicy, SearchSpace
+from driftline.spec.search import Search
+from driftline.spec.settings import (
+    Choice,
+    FrozenModel,
+    check_reveal_level,
+    display_name,
+    listed,
+    validated,
+    with_defaults,
+)
+
+
+class Spec(FrozenModel):
+    """What to run."""
+
+    benchmark: str
+    data: Choice
+    model: Choice | None = None
+    """By default, the one that suits the data."""
+    methods: tuple[Choice, ...] = Field(min_length=1)
+    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    reveal: LabelPolicy = LabelPolicy()
+    selection: Search | None = None
+    """Hyper-parameter search before the runs; by default, methods run as written."""
+    options: dict[str, Any] = Field(default={})
+    """The benchmark's own settings; in YAML under the benchmark's name."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            raise UserError("a spec is a mapping with the keys benchmark, data and methods")
+        given = dict(given)
+        name = given.get("benchmark")
+        if isinstance(name, str) and name in given:
+            given["options"] = given.pop(name) or {}
+        if isinstance(given.get("seeds"), int):
+            given["seeds"] = first_seeds(given["seeds"])
+        return {**given, "methods": listed(given.get("methods"))}
+
+    def jobs(self, default_model: str) -> list[Job]:
+        """Return one job per method and seed, with every default filled in."""
+        benchmark = registry.get("benchmark", self.benchmark)
+        given = {**self.options, **self._phase_options(benchmark.options)}
+        options = validated(benchmark.options, given, self.benchmark)
+        model = with_defaults("model", self.model or Choice(name=default_model))
+        data = with_defaults("dataset", self.data)
+        for method in self.methods:
+            check_reveal_level(self.benchmark, method)
+        methods = [(display_name(method), with_defaults("method", method)) for method in self.methods]
+        if len({label for label, _ in methods}) < len(methods):
+            raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
+        searches = self._search_spaces(benchmark.primary_metrics, options, model.name)
+        return [
+            Job(
+                benchmark=self.benchmark,
+                options=options.model_dump(mode="json"),
+                data=data,
+                model=model,
+                method=method,
+                label=label,
+                seed=seed,
+                reveal=self.reveal,
+                search=search,
+            )
+            for (label, method), search in zip(methods, searches, strict=True)
+            for seed in self.seeds
+        ]
+
+    def _search_spaces(
+        self, metrics: tuple[tuple[str, str], ...], options: Any, model: str
+    ) -> list[SearchSpace | None]:
+        """Return the candidates of each method; None for one that has nothing to select."""
+        if self.selection is None or self.selection.rule == "final-valid":
+            return [None] * len(self.methods)
+        if self.selection.rule == "validation-streams" and options.for_choosing() is None:
+            other = "final-valid or oracle" if options.phase_grid else "oracle"
+            raise UserError(f"{self.benchmark} has no streams to choose settings by here: the rule may be {other}")
+        trained = Pooled.__dataclass_fields__ if models.is_estimator(model) else ()
+        unused = dict.fromkeys(trained, f"{model}, which is not trained by gradients")
+        return self.selection.search_spaces(self.methods, metrics=metrics, unused=unused)
+
+    def _phase_options(self, options: Any) -> dict[str, Any]:
+        """Return the options that the selection sets: with final-valid, methods select while they train."""
+        if self.selection is None or self.selection.rule != "final-valid":
+            return {}
+        grid = self.selection.phases(self.benchmark, self.methods, options.phase_grid)
+        for name in grid:
+            if name in self.options:
+                raise UserError(f"{name} is given twice: in {self.benchmark} and in selection.grid")
+        return grid
+
+    def to_yaml(self) -> str:
+        """Return the spec as YAML; reading it back gives the same spec."""
+        content = {
+            "benchmark": self.benchmark,
+            "data": self.data.short(),
+            **({"model": self.model.short()} if self.model else {}),
+            "methods": [method.short() for method in self.methods],
+            "seeds": list(self.seeds),
+            **({"reveal": self.reveal.model_dump()} if self.reveal != LabelPolicy() else {}),
+            **({"selection": self._selection()} if self.selection else {}),
+            **({self.benchmark: self.options} if self.options else {}),
+        }
+        return yaml.safe_dump(content, sort_keys=False)
+
+    def _selection(self) -> dict[str, Any]:
+        assert self.selection is not None
+        return self.selection.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+
+
+def read(path: Path) -> Spec:
+    """Read a spec from a YAML file."""
+    return parse(mapping(path))
+
+
+def mapping(path: Path) -> dict[str, Any]:
+    """Read a YAML file that should be a spec."""
+    try:
+        content = yaml_text.load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: a spec is a mapping with the keys benchmark, data and methods")
+    return content
+
+
+def parse(content: Any) -> Spec:
+    """Return the spec of a mapping; errors name the key at fault."""
+    keys = [*Spec.model_fields, *([str(content.get("benchmark"))] if isinstance(content, dict) else [])]
+    spec: Spec = validated(Spec, content, "the spec", keys=[key for key in keys if key != "options"])
+    return spec

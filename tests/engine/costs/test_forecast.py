@@ -1,0 +1,182 @@
+"""What a spec will cost, from Python and from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import driftline
+from driftline.cli.main import app
+from driftline.engine.build import DatasetCache
+from driftline.engine.costs.groups import StageGrouper
+from driftline.engine.costs.profiler import Cost
+from driftline.engine.costs.sharing import shared
+from driftline.engine.costs.stage_costs import stage_costs
+from driftline.engine.planning.plan import plan
+from driftline.engine.stages import Fit, Pretrain, Stage
+from driftline.errors import UserError
+from driftline.spec import parse
+from driftline.store import Store
+
+SEQUENCE: dict[str, Any] = {
+    "benchmark": "seq-to-final",
+    "data": "colour-digits",
+    "model": {"name": "conv-1", "width": 4},
+    "methods": ["baseline", "seq-ft", "lp-ft"],
+    "seeds": 2,
+    "seq-to-final": {
+        **{"shifts": "RL", "sizes": [60, 40, 40], "test": 50, "epochs": 2, "batch": 20},
+        **{"lr": [1e-2, 1e-3], "weight_decay": [0.0], "dropout": [0.0]},
+    },
+}
+SEARCH: dict[str, Any] = {
+    "benchmark": "open-world",
+    "data": "digits",
+    "model": {"name": "mlp", "width": 8},
+    "methods": [{"name": "fine-tune", "every": 20}],
+    "seeds": 3,
+    "open-world": {"law": "30/(1+r)", "upstream_updates": 50, "draws": 5},
+    "selection": {"grid": {"lr": [0.01, 0.1]}, "seeds": 2},
+}
+TABLE = {"benchmark": "timeline", "data": {"name": "digits", "periods": 4}, "model": "logistic", "methods": ["erm"]}
+
+
+def test_stages_that_differ_in_seed_or_rate_alone_cost_the_same() -> None:
+    planned = plan(parse(SEQUENCE))
+    grouper = StageGrouper(planned.trials, DatasetCache())
+    fits = [stage for stage in planned.stages if isinstance(stage, Fit)]
+    groups = {stage.cost_key(grouper) for stage in fits}
+    assert len(fits) == 2 * 2 * (1 + 1 + 1 + 2)  # seeds, rates; final alone, history, tuning at once, in two phases
+    assert len(groups) == 4, "baseline, history, the head, and all layers, whatever was tuned before"
+
+
+def test_fits_are_called_by_what_they_learn() -> None:
+    planned = plan(parse(SEQUENCE))
+    grouper = StageGrouper(planned.trials, DatasetCache())
+    words = [stage.cost_title(grouper) for stage in planned.stages]
+    assert (words.count("historical"), words.count("final"), words.count("probes and score")) == (4, 16, 6)
+
+
+def test_sharing_by_hand() -> None:
+    planned = plan(parse({**SEQUENCE, "seeds": 1}))
+    fits = [stage.key for stage in planned.stages if isinstance(stage, Fit)]
+    made = shared(planned.stages, {key: (10, 1.0) for key in fits})
+    assert made is not None
+    # baseline needs 2, seq-ft 2 + 2, lp-ft 2 + 2 + 2, and the history of the last two is the same.
+    assert (made.fits, made.fits_alone) == (10, 12)
+    assert made.saved == pytest.approx(1 - 100 / 120)
+    # Trained anew for each of the two last trials: 1, 2 + 1 and 2 + 2 + 1.
+    assert made.fits_anew == 2 * (1 + 3 + 5)
+    assert made.saved_in_all == pytest.approx(1 - 100 / 180)
+
+
+def test_a_forecast_counts_what_is_not_done_and_writes_nothing(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    before = driftline.plan(TABLE, runs=runs, seconds=2, workers=(1, 2))
+    assert not runs.exists(), "the store is not even made"
+    assert before.kinds["probes and score"].stages == 1
+    assert before.kinds["probes and score"].done == 0
+    assert before.seconds[2] > before.seconds[1], "a worker must start first"
+    driftline.run(TABLE, runs=runs)
+    kept = sorted(runs.rglob("*"))
+    after = driftline.plan({**TABLE, "seeds": 3}, runs=runs, seconds=2)
+    assert (after.kinds["probes and score"].stages, after.kinds["probes and score"].done) == (3, 1)
+    assert (after.known, after.guessed) == (1, 0), "the finished run is evidence for the others"
+    assert sorted(runs.rglob("*")) == kept
+
+
+def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
+    few = {"episodes": 4, "size": 32, "period": 4, "upstream_set": 64, "held_out": 32, "upstream_updates": 50}
+    model = {"name": "mlp", "width": 32}
+    spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
+    spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "draws": 10}}
+    (run,) = driftline.run(spec, runs=tmp_path).runs
+    spared = run.card["protocol"]["spared_trials"]
+    found = driftline.plan(spec, runs=tmp_path, seconds=1)
+    assert spared
+    assert found.kinds["search"].done == 6 - spared
+    assert (found.macs, found.bytes, sum(kind.seconds for kind in found.kinds.values())) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_pretraining_is_counted_for_every_seed_of_a_search(seeds: int) -> None:
+    planned = plan(parse({**SEARCH, "seeds": seeds}))
+    grouper = StageGrouper(planned.trials, DatasetCache())
+    upstream = [stage for stage in planned.stages if isinstance(stage, Pretrain)]
+    assert len(upstream) == seeds
+    assert len({stage.cost_key(grouper) for stage in upstream}) == 1, (
+        "validation or test streams: the same upstream model"
+    )
+    assert [stage.as_profiled("") for stage in upstream] == upstream
+
+
+def test_a_search_is_forecast_as_it_runs(tmp_path: Path) -> None:
+    found = driftline.plan(SEARCH, runs=tmp_path)
+    assert found.notes == ()
+    (upstream,) = {run.card["compute"]["upstream_macs"] for run in driftline.run(SEARCH, runs=tmp_path).runs}
+    assert found.kinds["pretraining"].macs == pytest.approx(3 * upstream, rel=0.02)
+
+
+class Profiler:
+    """A profiling process in which every stage costs 10 s, and a profile takes exactly the time it is given."""
+
+    def __init__(self) -> None:
+        self.start, self.spent, self.store = 3.0, 3.0, Store(Path("none"))
+
+    def __enter__(self) -> Profiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left behind."""
+
+    def reading(self, stage: Stage) -> float:
+        return 0.0
+
+    def cost(self, stage: Stage, inputs: object, seconds: float, first: bool) -> tuple[Cost, float]:
+        self.spent += seconds
+        return Cost(10.0, 0, 0), 0.0
+
+
+@pytest.mark.parametrize(("limit", "least", "most"), [(2.0, 1.3, 2.0), (100.0, 2.0, 8.0)])
+def test_profiling_is_bounded_by_a_tenth_of_the_work(limit: float, least: float, most: float, tmp_path: Path) -> None:
+    planned = plan(parse({**TABLE, "methods": ["erm", "erm-all"], "seeds": 4}))  # two kinds of stages, 80 s
+    profiler: Any = Profiler()
+    grouper = StageGrouper(planned.trials, DatasetCache())
+    found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, limit)
+    assert least < profiler.spent - profiler.start <= most
+    assert found.guessed == 0
+
+
+def test_several_specs_share_their_stages(tmp_path: Path) -> None:
+    found = driftline.plan(TABLE, {**TABLE, "seeds": 2}, runs=tmp_path, seconds=2)
+    assert found.kinds["probes and score"].stages == 2
+
+
+def test_what_cannot_run_is_refused_as_by_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="goes on training"):
+        driftline.plan({**TABLE, "methods": ["ft"]}, runs=tmp_path)
+
+
+def test_the_command_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["plan", "timeline", "--data", "digits", "--model", "logistic", "--methods", "erm", "--period", "year"]
+    words += ["--calibration-seconds", "2"]
+    said = CliRunner().invoke(app, words, catch_exceptions=False).stdout
+    assert "probes and score" in said
+    assert [line.split()[0] for line in said.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]
+    told = json.loads(CliRunner().invoke(app, [*words, "--format", "json"], catch_exceptions=False).stdout)
+    assert set(told["seconds"]) == {"1", "8", "64", "512"}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [([], "needs a benchmark's name"), (["x", "--format", "xml"], "text or json")],
+)
+def test_mistakes_are_told(words: list[str], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        CliRunner().invoke(app, ["plan", *words], catch_exceptions=False)

@@ -1,0 +1,156 @@
+"""What a shortened loop is reckoned to cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from driftline.engine.build import DatasetCache
+from driftline.engine.costs.profiler import LoopProfiler, profile_stage
+from driftline.engine.planning.plan import plan
+from driftline.engine.stages import StageContext, StreamRun
+from driftline.spec import parse
+from driftline.store import Store
+from driftline.training import pulse
+from driftline.training.meter import Meter
+
+SPEC: dict[str, Any] = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 4},
+    "model": {"name": "mlp", "width": 16},
+    "methods": ["ft"],
+}
+
+
+class Clock:
+    """A processor whose time passes when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("driftline.engine.costs.profiler.time.process_time", lambda: self.now)
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_without_a_listener_a_loop_is_itself() -> None:
+    items = [1, 2, 3]
+    assert pulse.each(items) is items
+
+
+def test_turns_that_are_left_out_cost_what_the_others_do(clock: Clock) -> None:
+    heard, turns = LoopProfiler(1.0), 0
+    with pulse.heard_by(heard):
+        for _ in pulse.each(range(1000)):
+            clock.work(0.1)
+            turns += 1
+    assert turns < 50
+    assert heard.seconds == pytest.approx(100.0)
+    assert heard.shortened
+
+
+def test_a_cost_that_grows_along_the_loop_is_met(clock: Clock) -> None:
+    heard = LoopProfiler(2.0)
+    with pulse.heard_by(heard):
+        for k in pulse.each(range(1000)):
+            clock.work(k * 1e-4)
+    assert heard.seconds == pytest.approx(sum(k * 1e-4 for k in range(1000)), rel=0.1)
+
+
+def test_loops_within_loops_are_reckoned_too(clock: Clock) -> None:
+    heard, turns = LoopProfiler(1.0), 0
+    with pulse.heard_by(heard):
+        for _ in pulse.each(range(50)):
+            clock.work(1.0)
+            for _ in pulse.each(range(200)):
+                clock.work(0.01)
+                turns += 1
+    assert turns < 1000
+    assert heard.seconds == pytest.approx(50 * (1.0 + 2.0))
+
+
+def test_a_loop_that_there_is_time_for_is_gone_through(clock: Clock) -> None:
+    heard, seen = LoopProfiler(10.0), []
+    with pulse.heard_by(heard):
+        for k in pulse.each(range(100)):
+            clock.work(0.01)
+            seen.append(k)
+    assert seen == list(range(100))
+    assert not heard.shortened
+
+
+def test_an_early_end_counts_only_if_nothing_was_left_out(clock: Clock) -> None:
+    def stop_after_two() -> None:
+        for k in pulse.each(range(100)):
+            clock.work(0.01)
+            if k == 1:
+                break
+
+    whole, cut = LoopProfiler(10.0), LoopProfiler(10.0)
+    with pulse.heard_by(whole):
+        stop_after_two()
+    assert whole.seconds == pytest.approx(0.02)
+    cut.shortened = True
+    before = clock.now
+    with pulse.heard_by(cut):
+        stop_after_two()
+    assert cut.seconds - before == pytest.approx(1.0), "with half-trained weights the end of a climb means nothing"
+
+
+def test_what_is_done_once_is_not_repeated(clock: Clock) -> None:
+    heard = LoopProfiler(1.0)
+    with pulse.heard_by(heard):
+        for k in pulse.each(range(1000)):
+            clock.work(0.1)
+            if k == 0:
+                with pulse.once():
+                    clock.work(7.0)
+    assert heard.seconds == pytest.approx(107.0)
+
+
+def test_multiply_accumulates_are_reckoned_like_seconds(clock: Clock) -> None:
+    heard, meter = LoopProfiler(1.0), Meter()
+    with pulse.heard_by(heard):
+        meter.attach(torch.nn.Linear(1, 1))
+        for _ in pulse.each(range(1000)):
+            clock.work(0.1)
+            meter.charge(forward=3, backward=5)
+    assert (meter.forward, meter.backward) == (3000, 5000)
+    assert (heard.macs, heard.backward) == (8000, 5000)
+
+
+def test_shortened_outputs_have_their_length() -> None:
+    rows = torch.arange(6).reshape(3, 2)
+    assert pulse.whole(rows, 3) is rows
+    assert pulse.whole(rows, 7).tolist() == [*rows.tolist(), *rows.tolist(), rows[0].tolist()]
+
+
+def test_a_rehearsal_counts_what_the_stage_does(tmp_path: Path) -> None:
+    (stage,) = plan(parse(SPEC)).stages
+    store = Store.create(tmp_path / "in earnest")
+    stage.run(StageContext(store))
+    compute = json.loads((store.run_folder(stage.key) / "card.json").read_text())["compute"]
+    spent = sum(compute[name] for name in ("forward_macs", "backward_macs", "examination_macs"))
+    cost = profile_stage(stage, Store.create(tmp_path / "rehearsal"), DatasetCache(), seconds=0.05)
+    assert cost.macs == pytest.approx(spent, rel=0.02)
+    assert cost.backward == pytest.approx(compute["backward_macs"], rel=0.02)
+    assert not cost.error
+
+
+def test_why_a_stage_would_fail_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (stage,) = plan(parse(SPEC)).stages
+
+    def broken(*_: Any) -> None:
+        raise ValueError("no weights")
+
+    monkeypatch.setattr(StreamRun, "run", broken)
+    assert profile_stage(stage, Store.create(tmp_path), DatasetCache(), seconds=0.05).error == "ValueError: no weights"

@@ -1,0 +1,181 @@
+"""Which settings compete: the part of a grid that a method has, in equal numbers for all methods."""
+
+import pytest
+
+from driftline.errors import UserError
+from driftline.spec import parse
+from driftline.spec.keys import pretrain_key
+from driftline.spec.search import Search
+from driftline.spec.settings import Choice
+
+METRICS = (("oec", "final"), ("efr", "mean"))
+
+
+def contests(grid, *methods, **how):
+    chosen = [method if isinstance(method, Choice) else Choice(name=method) for method in methods]
+    return Search(grid=grid, **how).search_spaces(chosen, metrics=METRICS)
+
+
+def test_a_method_searches_what_it_has_and_was_not_given():
+    grid = {"lr": [1e-3, 1e-2], "epochs": [1, 2]}
+    frozen, cft, er = contests(grid, "frozen", "cft", Choice(name="er", settings={"lr": 0.5}), trials="all")
+    assert frozen is None
+    assert [tuple(point.values()) for point in cft.candidates] == [(1e-3, 1), (1e-3, 2), (1e-2, 1), (1e-2, 2)]
+    assert [dict(point) for point in er.candidates] == [{"epochs": 1}, {"epochs": 2}]
+
+
+def test_what_is_said_for_one_method_goes_before_what_is_said_for_all():
+    er, mir = contests({"lr": [1e-3, 1e-2], "er.lr": [1.0], "mir.size": [4]}, "er", "mir", trials="all")
+    assert [dict(point) for point in er.candidates] == [{"lr": 1.0}]
+    assert [dict(point) for point in mir.candidates] == [{"lr": 1e-3, "size": 4}, {"lr": 1e-2, "size": 4}]
+
+
+def test_all_methods_try_as_many_settings_as_the_one_with_the_fewest_can():
+    grid = {"lr": [1e-3, 1e-2, 1e-1], "online-l2.strength": [1.0, 2.0, 3.0]}
+    cft, l2 = contests(grid, "cft", "online-l2")
+    assert len(cft.candidates) == len(l2.candidates) == 3
+    assert len({tuple(point.items()) for point in l2.candidates}) == 3, "no setting is tried twice"
+    assert contests(grid, "cft", "online-l2") == [cft, l2], "the draw is always the same"
+    assert [len(contest.candidates) for contest in contests(grid, "cft", "online-l2", trials=2)] == [2, 2]
+    assert [len(contest.candidates) for contest in contests(grid, "cft", "online-l2", trials="all")] == [3, 9]
+
+
+def test_the_same_setting_written_twice_is_tried_once_and_takes_no_part_of_the_budget():
+    grid = {"lr": ["1e-3", 0.001, 1e-2], "er.size": [4, 8]}
+    cft, er = contests(grid, "cft", "er", seeds=[0, 1, 0])
+    assert [dict(point) for point in cft.candidates] == [{"lr": 0.001}, {"lr": 0.01}]
+    assert len(er.candidates) == 2, "as many as the smallest grid has"
+    assert cft.seeds == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        ({"grid": {"lrr": [1]}}, "lrr"),
+        ({"grid": {"er.lr": [1.0]}}, "er.lr"),
+        ({"grid": {"lr": 1e-3}}, "a list of values to try"),
+        ({"grid": {"lr": []}}, "a list of values to try"),
+        ({"grid": {}}, "grid"),
+        ({"grid": {"lr": ["fast"]}}, "lr"),
+        ({"grid": {"lr": [1e-3]}, "trials": 0}, "at least 1"),
+        ({"grid": {"lr": [1e-3]}, "rule": "luck"}, "rule"),
+        ({"grid": {"lr": {"from": 1e-3, "to": 1e-2}}}, "give the number of settings"),
+        ({"grid": {"lr": {"from": 1e-3}}, "trials": 2}, "'to' is empty"),
+        ({"grid": {"lr": {"from": 1, "to": 2, "until": 2}}, "trials": 2}, "until"),
+        ({"grid": {"lr": {"from": 2.0, "to": 1.0}}, "trials": 2}, "from must be less than to"),
+        ({"grid": {"lr": {"from": 0, "to": 1.0, "scale": "log"}}, "trials": 2}, "begins above 0"),
+        ({"grid": {"lr": [1e-3]}, "rule": "final-valid"}, "refinement has no such phases"),
+        ([1e-3], "a mapping"),
+    ],
+)
+def test_a_search_that_means_nothing_is_refused_in_words(selection, words):
+    content = {"benchmark": "refinement", "data": "digit-clusters", "methods": "cft", "selection": selection}
+    with pytest.raises(UserError, match=words):
+        parse(content).jobs("mlp")
+
+
+def test_a_benchmark_without_streams_to_choose_by_says_so():
+    content = {"benchmark": "timeline", "data": "digits", "methods": "ft", "selection": {"grid": {"lr": [1e-3]}}}
+    with pytest.raises(UserError, match="timeline has no streams to choose settings by here: the rule may be oracle"):
+        parse(content).jobs("mlp")
+    shards = {**content, "benchmark": "test-time", "methods": "tent", "test-time": {"order": "shards"}}
+    with pytest.raises(UserError, match="test-time has no streams"):
+        parse(shards).jobs("mlp")
+
+
+def test_draws_from_ranges_are_the_same_for_all_methods_and_a_longer_search_begins_with_the_shorter():
+    grid = {"lr": {"from": "1e-4", "to": 1e-1, "scale": "log"}, "epochs": {"from": 2, "to": 4}, "er.size": [4, 8]}
+    cft, er = contests(grid, "cft", "er", trials=20)
+    assert len(cft.candidates) == len(er.candidates) == 20
+    assert [point["lr"] for point in cft.candidates] == [point["lr"] for point in er.candidates]
+    assert all(1e-4 <= point["lr"] <= 1e-1 for point in cft.candidates)
+    assert {point["epochs"] for point in cft.candidates} == {2, 3, 4}, "both ends are among them"
+    assert {point["size"] for point in er.candidates} == {4, 8}
+    below = sum(point["lr"] < 10**-2.5 for point in cft.candidates)
+    assert 5 <= below <= 15, "half of the factors lie below the middle"
+    assert contests(grid, "cft", "er", trials=7)[0].candidates == cft.candidates[:7]
+
+
+def test_the_first_draws_never_change():
+    """Written down: another machine, or another version of numpy, must draw the same settings."""
+    (cft,) = contests({"lr": {"from": 1e-4, "to": 1e-1, "scale": "log"}}, "cft", trials=3)
+    assert [point["lr"] for point in cft.candidates] == [0.001873, 0.06791, 0.005119]
+
+
+def test_a_range_with_few_values_gives_each_once():
+    (cft,) = contests({"epochs": {"from": 1, "to": 3}}, "cft", trials=10)
+    assert sorted(point["epochs"] for point in cft.candidates) == [1, 2, 3]
+
+
+def test_a_method_with_a_short_list_and_one_with_a_range_may_try_as_many_unless_the_list_ends():
+    cft, er = contests({"cft.lr": [1e-3, 1e-2], "er.lr": {"from": 1e-3, "to": 1e-2}}, "cft", "er", trials=4)
+    assert (len(cft.candidates), len(er.candidates)) == (2, 4)
+
+
+def test_settings_of_training_mean_nothing_to_an_estimator_and_make_no_trials():
+    selection = {"grid": {"lr": [1e-3, 1e-2], "er.size": [2, 4]}, "rule": "oracle"}
+    content = {
+        "benchmark": "timeline",
+        "data": "digits",
+        "methods": "ft",
+        "selection": {**selection, "grid": {"lr": [1, 2]}},
+    }
+    with pytest.raises(UserError, match="lr means nothing to logistic, which is not trained by gradients"):
+        parse(content).jobs("logistic")
+    (job,) = parse(content).jobs("mlp")
+    assert len(job.search.candidates) == 2
+
+
+def test_final_valid_names_the_values_that_every_phase_tries():
+    content = {"benchmark": "seq-to-final", "data": "cifar10", "methods": "seq-ft"}
+    named = parse({**content, "selection": {"rule": "final-valid", "grid": {"lr": ["1e-2", 1e-3]}}}).jobs("conv-1")
+    plain = parse({**content, "seq-to-final": {"lr": [1e-2, 1e-3]}}).jobs("conv-1")
+    assert named == plain
+    for change, words in (
+        ({"methods": "ft"}, "none of these methods trains in phases"),
+        ({"seq-to-final": {"lr": [1e-2]}}, "lr is given twice"),
+        ({"selection": {"rule": "final-valid", "grid": {"momentum": [0.9]}}}, "momentum"),
+        ({"selection": {"rule": "final-valid", "grid": {"lr": [1]}, "trials": 2}}, "trials means nothing"),
+        ({"selection": {"rule": "final-valid", "grid": {"lr": {"from": 1, "to": 2}}}}, "give a list"),
+    ):
+        selection = {"rule": "final-valid", "grid": {"lr": [1e-2]}}
+        with pytest.raises(UserError, match=words):
+            parse({**content, "selection": selection, **change}).jobs("conv-1")
+
+
+def test_test_time_chooses_on_the_corruptions_that_are_kept_for_it():
+    said = {"order": "gradual", "upstream_updates": 10}
+    content = {"benchmark": "test-time", "data": "cifar10", "methods": "tent", "test-time": said}
+    (job,) = parse({**content, "selection": {"grid": {"lr": [1e-4, 1e-3]}}}).jobs("mlp")
+    (first, *_), *_ = job.search_jobs()
+    assert first.options["order"] == "holdout"
+    assert job.options["order"] == "gradual"
+    assert pretrain_key(first, "") == pretrain_key(job, "")
+
+
+def test_a_spec_with_a_search_can_be_written_down_and_read_again():
+    content = {
+        "benchmark": "refinement",
+        "data": "digit-clusters",
+        "methods": "cft,er",
+        "selection": {"grid": {"lr": [1e-3, 1e-2], "epochs": {"from": 1, "to": 9}}, "trials": 4, "rule": "oracle"},
+    }
+    spec = parse(content)
+    import yaml
+
+    assert parse(yaml.safe_load(spec.to_yaml())) == spec
+
+
+def test_trials_meet_validation_streams_and_an_oracle_meets_those_of_the_test():
+    for rule, role in (("validation-streams", "validation"), ("oracle", "test")):
+        selection = {"grid": {"lr": [1e-3, 1e-2]}, "rule": rule, "seeds": 2}
+        content = {"benchmark": "refinement", "data": "digit-clusters", "methods": "cft", "selection": selection}
+        (job,) = parse(content).jobs("mlp")
+        trials = job.search_jobs()
+        assert {trial.options["role"] for of_point in trials for trial in of_point} == {role}
+        assert [[(t.method.settings["lr"], t.seed) for t in row] for row in trials] == [
+            [(1e-3, 0), (1e-3, 1)],
+            [(1e-2, 0), (1e-2, 1)],
+        ]
+        assert all(trial.purpose == "search" and trial.search is None for row in trials for trial in row)
+        assert job.options["role"] == "test"
