@@ -26,7 +26,7 @@ model: linear
 methods: [{name: erm, updates: 100}, {name: ft, updates: 100}, {name: ewc, updates: 100}]
 seeds: 4
 reveal: {delay: 1, budget: 60}
-timeline: {draws: 50, upstream: 1}
+timeline: {resamples: 50, upstream: 1}
 """
 EVERY_STEP = {**os.environ, "DRIFTLINE_CHECKPOINT_SECONDS": "0"}
 

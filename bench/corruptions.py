@@ -31,9 +31,11 @@ from PIL import Image
 from scipy.ndimage import gaussian_filter, map_coordinates, zoom
 
 from driftline import data
+from driftline.corruptions import NAMES, frost, parameters
+from driftline.corruptions import defocus_blur as defocus
+from driftline.corruptions import motion_blur as motion
+from driftline.corruptions.cropping import DecodedImages, random_crop
 from driftline.shifts import corrupt
-from driftline.shifts.corruptions import NAMES, defocus, frost, motion, parameters
-from driftline.shifts.crops import Decoded, random_part
 
 ROUNDS, OURS, THEIRS = 5, 32, 6
 # Images per CPU second at severity 3 of imagecorruptions (PyPI, HEAD), Hendrycks and CCC, in an earlier run.
@@ -243,16 +245,16 @@ def pipeline(images: np.ndarray) -> None:
         files.append(stored.getvalue())
     rng = np.random.default_rng(1)
 
-    def stream(sources: Decoded, points: int) -> None:
+    def stream(sources: DecodedImages, points: int) -> None:
         for _ in range(points):
             first, second = rng.choice(EASY, 2, replace=False)
             keys = rng.integers(0, 2**64, len(sources), dtype=np.uint64)
-            parts = np.stack([random_part(sources[i], int(keys[i])) for i in range(len(sources))])
+            parts = np.stack([random_crop(sources[i], int(keys[i])) for i in range(len(sources))])
             corrupt(corrupt(parts, first, 3, keys), second, 3, keys)
 
-    stream(Decoded(files), 15)
-    cold = [1 / seconds(lambda: stream(Decoded(files, 0), 3), 3 * len(files)) for _ in range(ROUNDS)]
-    kept = Decoded(files)
+    stream(DecodedImages(files), 15)
+    cold = [1 / seconds(lambda: stream(DecodedImages(files, 0), 3), 3 * len(files)) for _ in range(ROUNDS)]
+    kept = DecodedImages(files)
     warm = [1 / seconds(lambda: stream(kept, 3), 3 * len(files)) for _ in range(ROUNDS)]
     rates = f"{np.median(cold):.0f} images per CPU second, {np.median(warm):.0f} if decoded before"
     print(f"decode, cut, two corruptions: {rates}")
@@ -265,7 +267,7 @@ def main(folder: Path, names: list[str]) -> None:
     files = sorted(folder.glob("*.jpg"))[:OURS]
     images = np.stack([np.asarray(Image.open(file).convert("RGB"))[16:240, 16:240] for file in files])
     with tempfile.TemporaryDirectory() as place:
-        for i, texture in enumerate(frost.made_up()):
+        for i, texture in enumerate(frost.synthetic_textures()):
             cv2.imwrite(f"{place}/{i}.png", texture[..., ::-1])
         slow = {**globals(), "frost": frosted(Path(place))}
         ratios, ccc = [], []
@@ -286,7 +288,7 @@ def main(folder: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    given = [Path(argument) for argument in sys.argv[1:] if argument not in EARLIER] or data.folders()
+    given = [Path(argument) for argument in sys.argv[1:] if argument not in EARLIER] or data.data_folders()
     found = [folder / "imagenet_val1000_256px" for folder in given if (folder / "imagenet_val1000_256px").is_dir()]
     if not found:
         sys.exit("not measured: no folder imagenet_val1000_256px in the folders given or in $DRIFTLINE_DATA")

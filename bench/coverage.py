@@ -20,10 +20,10 @@ import pandas as pd
 from scipy import special
 
 from driftline.benchmarks import base
-from driftline.benchmarks.timeline_scores import rows
+from driftline.benchmarks.timeline.scores import rows
+from driftline.metrics.confidence import PeriodAnswers, accuracy_matrix, percentile_interval, standard_errors
 from driftline.metrics.horizons import drift_horizon, stability_horizon
-from driftline.metrics.intervals import Column, accuracy_matrix, percentile_interval, standard_errors
-from driftline.metrics.steps import Horizon
+from driftline.metrics.per_period import Horizon
 from driftline.metrics.temporal import adaptation_score, in_distribution
 
 PERIODS, EXAMPLES, HELD_OUT, HORIZON, DRAWS = 12, 400, 40, 6, 200
@@ -55,13 +55,13 @@ def chances(world: str, level: float, rng: np.random.Generator, periods: int = P
 
 def answers(
     P: np.ndarray, rng: np.random.Generator, examples: int = EXAMPLES, held_out: int = HELD_OUT
-) -> list[Column]:
+) -> list[PeriodAnswers]:
     """Right and wrong answers with these chances; an example that is hard for one model is hard for the others."""
     columns = []
     for tau in range(len(P)):
         hard = rng.normal(0, np.sqrt(0.5), examples) + rng.normal(0, np.sqrt(0.5), (tau + 1, examples))
         right = (special.ndtri(P[: tau + 1, tau])[:, None] > hard).astype(float)
-        columns.append(Column(right[:tau], np.where(np.arange(examples) < held_out, right[tau], np.nan)))
+        columns.append(PeriodAnswers(right[:tau], np.where(np.arange(examples) < held_out, right[tau], np.nan)))
     return columns
 
 
@@ -73,7 +73,7 @@ def coverage(world: str, level: float, repeats: int, seed: int) -> pd.DataFrame:
         P = chances(world, level, rng)
         columns = answers(P, rng)
         names = [str(t) for t in range(PERIODS)]
-        found = base.scores(rows(columns, names, METRICS, DRAWS, rng)).set_index(["metric", "stat"]).sort_index()
+        found = base.scores_frame(rows(columns, names, METRICS, DRAWS, rng)).set_index(["metric", "stat"]).sort_index()
         A, n = accuracy_matrix(columns)
         plain = np.where(np.isnan(A), np.nan, rng.binomial(n, np.nan_to_num(A), (DRAWS, *A.shape)) / np.maximum(n, 1))
         for metric, compute in TRUTH.items():

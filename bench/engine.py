@@ -25,7 +25,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from driftline import state
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors import worker
 from driftline.engine.executors.config import ExecutorConfig
@@ -34,17 +33,18 @@ from driftline.engine.executors.scheduler import schedule
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Pretrain, Stage, StageContext, StreamRun
-from driftline.record import seal
+from driftline.io import serialization
+from driftline.record.recorder import write_card
 from driftline.spec import Spec, parse
 from driftline.spec.keys import pretrain_key
-from driftline.store import Store
+from driftline.store.store import Store
 
 MILLISECOND = 0.001
 SMALL: dict[str, Any] = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 4},
     "model": "linear",
-    "timeline": {"draws": 10},
+    "timeline": {"resamples": 10},
 }
 
 
@@ -58,7 +58,7 @@ def busy(*_: Any) -> None:
 def quick_stage(stage: Stage, context: StageContext) -> None:
     """Instead of training: a millisecond, and a small result."""
     busy()
-    state.save({"model": {}, "macs": None}, context.store.stage_path(stage.key))
+    serialization.save({"model": {}, "macs": None}, context.store.stage_path(stage.key))
 
 
 class QuickWorker(LocalExecutor):
@@ -113,7 +113,7 @@ def filled_store(spec: Spec, folder: Path) -> int:
             source, target = made[stage.job.label], store.run_folder(stage.key)
             shutil.copytree(source.folder, target)
             said = {**source.card, "key": stage.key, "run": {**source.card["run"], "seed": stage.job.seed}}
-            seal(target, said)
+            write_card(target, said)
     return len(planned.run_keys)
 
 
@@ -146,7 +146,7 @@ def memory() -> None:
     """A forked driver tells its largest size; what it takes over from this process is the same for both streams."""
     for images in (2_000, 20_000):
         stream = {"order": "gradual", "corruptions": "contrast", "images": images, "speed": 64, "upstream_updates": 1}
-        spec = {"benchmark": "test-time", "data": "colour-digits", "model": "res-1", "methods": ["frozen"]}
+        spec = {"benchmark": "test-time", "data": "color-digits", "model": "res-1", "methods": ["frozen"]}
         planned = plan(as_spec({**spec, "test-time": stream}))
         with tempfile.TemporaryDirectory() as folder:
             child = os.fork()

@@ -19,7 +19,7 @@ from typing import Any
 from synthetic_data import ASSUMED, SIDE, TRUE_SIDE, NetworkCost, SyntheticData, profile_network, rescale, shrink_recipe
 
 from driftline import registry
-from driftline.cli.foretold import amount, duration, table
+from driftline.cli.printing.forecast import format_amount, format_duration, text_table
 from driftline.engine.costs.forecast import WORKERS, Forecast, build
 from driftline.engine.costs.groups import StageGrouper
 from driftline.engine.costs.profiler_process import ProfilerProcess
@@ -28,8 +28,8 @@ from driftline.engine.costs.stage_costs import StageCosts, stage_costs
 from driftline.engine.planning.plan import Plan, merged, plan
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
-from driftline.spec import mapping, parse
-from driftline.store import Store
+from driftline.spec import parse, read_yaml
+from driftline.store.store import Store
 
 RUNS = ("search", "probes and score")
 
@@ -54,7 +54,7 @@ def papers(folder: Path, seconds: float, workers: Sequence[int] = WORKERS) -> It
     """Yield the papers whose recipes are in a folder, each profiled for about so many seconds."""
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*/*.full.yaml")):
-        found.setdefault(str(mapping(path).get("benchmark")), []).append(path)
+        found.setdefault(str(read_yaml(path).get("benchmark")), []).append(path)
     if not found:
         raise UserError(f"no recipe at full scale in {folder}: give the folder of recipes with --recipes")
     for benchmark, paths in found.items():
@@ -62,7 +62,7 @@ def papers(folder: Path, seconds: float, workers: Sequence[int] = WORKERS) -> It
 
 
 def _paper(benchmark: str, paths: Sequence[Path], seconds: float, workers: Sequence[int]) -> Paper:
-    began, contents = time.process_time(), [mapping(path) for path in paths]
+    began, contents = time.process_time(), [read_yaml(path) for path in paths]
     plans: dict[str, Plan] = {}
     data = SyntheticData()
     for path, content in zip(paths, contents, strict=True):
@@ -119,8 +119,8 @@ def text(found: Sequence[Paper]) -> str:
     fits = ("fits", "by run", "by trial", "saved by run", "by trial")
     head = ("paper", "runs", *fits, "MACs", "disk", *(f"on {n:,}" for n in workers))
     rows = [row for paper in found for row in _rows(paper)]
-    lines = [*table(head, [_row(paper.title, paper.together) for paper in found]), ""]
-    lines += [*table(("recipe", *head[1:]), rows), ""]
+    lines = [*text_table(head, [_row(paper.title, paper.together) for paper in found]), ""]
+    lines += [*text_table(("recipe", *head[1:]), rows), ""]
     assumed = "".join(f"\n- {line}" for line in ASSUMED)
     notes = {note for paper in found for note in paper.together.notes}
     return "\n".join([*lines, f"Time by number of workers, each a core like this machine's. Assumed:{assumed}", *notes])
@@ -134,10 +134,10 @@ def _row(name: str, found: Forecast) -> Sequence[str]:
     sharing, runs = found.sharing, sum(found.kinds[title].stages for title in RUNS if title in found.kinds)
     fits: tuple[str, ...] = ("0", "0", "0", "", "")
     if sharing is not None:
-        counts = (sharing.fits, sharing.fits_alone, sharing.fits_anew)
-        fits = (*map("{:,}".format, counts), f"{100 * sharing.saved:.0f} %", f"{100 * sharing.saved_in_all:.0f} %")
-    times = (duration(seconds) for seconds in found.seconds.values())
-    return (name, f"{runs:,}", *fits, amount(found.macs), f"{amount(found.bytes)}B", *times)
+        counts = (sharing.fits, sharing.fits_without_sharing, sharing.fits_without_reuse)
+        fits = (*map("{:,}".format, counts), f"{100 * sharing.saved:.0f} %", f"{100 * sharing.saved_with_reuse:.0f} %")
+    times = (format_duration(seconds) for seconds in found.seconds.values())
+    return (name, f"{runs:,}", *fits, format_amount(found.macs), f"{format_amount(found.bytes)}B", *times)
 
 
 def as_json(paper: Paper) -> dict[str, Any]:

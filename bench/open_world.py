@@ -36,14 +36,14 @@ from torch.nn.functional import cross_entropy, normalize, softmax
 
 from driftline import loop, models
 from driftline.learners.base import Learner
-from driftline.learners.exemplar_tuning import ExemplarTuning
-from driftline.learners.ncm import NearestClassMean
-from driftline.record import Recorder, Run
-from driftline.reveal import Revealing
+from driftline.learners.prototypes.exemplar_tuning import ExemplarTuning
+from driftline.learners.prototypes.ncm import NearestClassMean
+from driftline.record.recorder import Recorder, Run
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task
-from driftline.training.encode import embed
-from driftline.training.meter import Meter
+from driftline.training.cached_features import extract_features
+from driftline.training.mac_counter import MacCounter
 from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 CLASSES, FEATURES, BLOCK = 1000, 512, 1000
@@ -76,7 +76,7 @@ class Stream:
     def __getitem__(self, index: int) -> Step:
         y = self.y[index * BLOCK : (index + 1) * BLOCK]
         noise = np.random.default_rng((2, index)).standard_normal((len(y), FEATURES), np.float32)
-        return Step(index, str(index), Samples(self.centres[y] + 3 * noise, y), in_turn=True)
+        return Step(index, str(index), Samples(self.centres[y] + 3 * noise, y), one_by_one=True)
 
     def first(self, n: int) -> tuple[torch.Tensor, list[int]]:
         blocks = [self[k].samples for k in range(-(-n // BLOCK))]
@@ -96,13 +96,13 @@ def network() -> torch.nn.Sequential:
 
 def method(name: str) -> Any:
     """The library's own."""
-    return NearestClassMean() if name == "ncm" else ExemplarTuning(every=EVERY, epochs=EPOCHS, batch=BATCH)
+    return NearestClassMean() if name == "ncm" else ExemplarTuning(train_every=EVERY, epochs=EPOCHS, batch=BATCH)
 
 
 def unhurried(name: str) -> Any:
     """The library's own without its fast route."""
     learner = method(name)
-    learner.in_turn = partial(Learner.in_turn, learner)
+    learner.answer_one_by_one = partial(Learner.answer_one_by_one, learner)
     return learner
 
 
@@ -110,14 +110,14 @@ def record_of(learner: Any, stream: Any) -> np.ndarray:
     """A learner through the real loop; its predictions, read back from the record."""
     learner.seed = Seed(0)
     model = network()
-    meter = Meter()
+    meter = MacCounter()
     meter.attach(model)
     learner.prepare(model, TASK)
     with tempfile.TemporaryDirectory() as folder:
         parts = Path(folder) / "parts"
         record = Recorder(TASK, parts, lambda: (meter.forward, meter.backward))
-        reveal = Revealing(TASK, Reveal.LABELS, Seed(1))
-        loop.run(stream, learner, reveal, NoProbes(), record, after_step=lambda k: None if k % 10 else record.flush())
+        reveal = RevealPolicy(TASK, Reveal.LABELS, Seed(1))
+        loop.run(stream, learner, reveal, NoProbes(), record, on_step=lambda k: None if k % 10 else record.flush())
         record.finish(Path(folder))
         prediction: np.ndarray = Run(Path(folder)).table("answers")["prediction"].to_numpy()
     return prediction
@@ -136,13 +136,13 @@ class PlainMeans(Learner):
 
     @torch.no_grad()
     def predict(self, x: Any) -> Answers:
-        logits = logits_of(embed(self.model, x)[0], self.means, self.residual, self.linear)
+        logits = logits_of(extract_features(self.model, x)[0], self.means, self.residual, self.linear)
         logits = logits.masked_fill(self.counts == 0, -torch.inf) if self.counts.any() else torch.zeros(CLASSES)
         return self._task.decode(logits[None].numpy())
 
     @torch.no_grad()
     def learn(self, x: Any, y: Any) -> None:
-        for features, label in zip(embed(self.model, x), y, strict=True):
+        for features, label in zip(extract_features(self.model, x), y, strict=True):
             follow(features, int(label), self.means, self.counts, self.linear)
 
 
@@ -209,7 +209,7 @@ def compare(name: str, samples: int, few: int) -> None:
     """All four ways; between the slow ones ours, in rounds, because a machine has faster and slower minutes."""
     stream = Stream(samples)
     steps = list(stream)
-    slice_, linear = [Step(0, "0", steps[0].samples[:few], in_turn=True)], name != "ncm"
+    slice_, linear = [Step(0, "0", steps[0].samples[:few], one_by_one=True)], name != "ncm"
     record_of(method(name), Stream(BLOCK))  # compiles the loops
     slow: dict[str, Callable[[], Any]] = {
         "a plain learner one by one": lambda: record_of(PlainMeans(linear), slice_),
@@ -272,7 +272,7 @@ def main() -> None:
         if arguments.peak:
             record_of(method(name), Stream(arguments.samples))
             print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-        elif arguments.memory:
+        elif arguments.buffer:
             peaks(name, arguments.samples, arguments.threads)
         else:
             compare(name, arguments.samples, arguments.slice)

@@ -22,12 +22,12 @@ import torch
 from torch import nn
 
 from driftline import loop, models
-from driftline.learners.ft import FineTune
-from driftline.record import Recorder
-from driftline.reveal import Revealing
+from driftline.learners.supervised.ft import FineTune
+from driftline.record.recorder import Recorder
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.training.meter import Meter
+from driftline.training.mac_counter import MacCounter
 from driftline.types import Probe, Reveal, Samples, Step
 
 SEED = Seed(0).child("learner")
@@ -86,14 +86,14 @@ def make_model(case: Case) -> nn.Module:
 def driftline(case: Case, stream: list[Step]) -> np.ndarray:
     """The library's own way."""
     model, task = make_model(case), Classification(tuple(map(str, range(case.classes))))
-    meter = Meter()
+    meter = MacCounter()
     meter.attach(model)
     learner = FineTune(updates=case.updates, batch=case.batch)
     learner.seed = SEED
     learner.prepare(model, task)
     with tempfile.TemporaryDirectory() as folder:
         record = Recorder(task, Path(folder) / "parts", lambda: (meter.forward, meter.backward))
-        loop.run(stream, learner, Revealing(task, Reveal.LABELS, Seed(1)), Later(stream), record)
+        loop.run(stream, learner, RevealPolicy(task, Reveal.LABELS, Seed(1)), Later(stream), record)
         record.finish(Path(folder))
     return learner.predict(stream[-1].samples.x).prediction
 
@@ -130,8 +130,8 @@ def ask(model: nn.Module, x: torch.Tensor) -> np.ndarray:
 
 def standardise(model: nn.Module, x: torch.Tensor) -> None:
     first = next(iter(model.children()))
-    if hasattr(first, "measure") and not first.ready:
-        first.measure(x.permute(0, 3, 1, 2).float().div_(255))
+    if hasattr(first, "measure") and not first.fitted:
+        first.fit(x.permute(0, 3, 1, 2).float().div_(255))
 
 
 def cpu_seconds(work: Callable[[Case, list[Step]], np.ndarray], case: Case, stream: list[Step]) -> float:

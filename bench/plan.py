@@ -33,7 +33,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
     },
     "seq-to-final, digits": {
         "benchmark": "seq-to-final",
-        "data": "colour-digits",
+        "data": "color-digits",
         "model": {"name": "res-1", "width": 8},
         "methods": "baseline,seq-erm,seq-irm,seq-dro,seq-ft,lp-ft,st-1,sft,seq-ewc,sst-1,jm",
         "seeds": 1,
@@ -53,7 +53,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
     },
     "test-time, digits": {
         "benchmark": "test-time",
-        "data": "colour-digits",
+        "data": "color-digits",
         "model": {"name": "conv-1", "width": 16},
         "methods": ["frozen", "bn", "tent", "cotta", "eta", "rdumb"],
         "seeds": 2,

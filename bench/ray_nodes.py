@@ -23,7 +23,7 @@ from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning import matrix
 from driftline.engine.planning.plan import merged
 from driftline.engine.run import run_plan
-from driftline.store import Store
+from driftline.store.store import Store
 
 SMALL = {"object_store_memory": 200 * 2**20, "include_dashboard": False}
 WIDE = {
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--cpus", type=int, default=1, help="of each machine")
     given = parser.parse_args()
     said = {"methods": ["frozen", "ncm", "er", "ft", "ewc"], "seeds": given.seeds, "benchmarks": WIDE}
-    outlined = matrix.outline(matrix.read({"matrix": said}), DatasetCache())
+    outlined = matrix.plan_matrix(matrix.read({"matrix": said}), DatasetCache())
     work = merged(outlined.plans.values())
     os.environ.setdefault("RAY_worker_niceness", "0")  # else a busy machine starves them, and not the serial sweep
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})

@@ -19,38 +19,38 @@ import numpy as np
 import torch
 
 from driftline import loop, models, registry
-from driftline.benchmarks.base import Layout
-from driftline.benchmarks.refinement import Options, Refinement
+from driftline.benchmarks.base import Scenario
+from driftline.benchmarks.refinement.benchmark import Options, Refinement
 from driftline.data import Dataset, load
 from driftline.learners.base import Learner
-from driftline.learners.trained import Trained
-from driftline.record import Recorder
-from driftline.reveal import Revealing
+from driftline.learners.supervised.base import SupervisedLearner
+from driftline.record.recorder import Recorder
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.types import Reveal
 
 SHOWN = 16
 
 
-def upstream_model(dataset: Dataset, layout: Layout) -> Any:
+def upstream_model(dataset: Dataset, layout: Scenario) -> Any:
     model = models.build("mlp", dataset.samples.x.shape[1:], dataset.task.width, Seed(0), width=128)
-    teacher = Trained(**layout.schooling)
+    teacher = SupervisedLearner(**layout.pretrain_settings)
     teacher.prepare(model, dataset.task)
     teacher.train(layout.upstream.x, layout.upstream.y)  # type: ignore[union-attr]
     return model
 
 
-def seconds_per_episode(name: str, dataset: Dataset, layout: Layout, model: Any) -> np.ndarray:
+def seconds_per_episode(name: str, dataset: Dataset, layout: Scenario, model: Any) -> np.ndarray:
     """Processor time of each episode: answering, learning and what is examined."""
     learner: Learner = registry.get("method", name)(epochs=3)
     learner.prepare(model, dataset.task, layout.upstream)
     moments = [time.process_time()]
     with tempfile.TemporaryDirectory() as folder:
         recorder = Recorder(dataset.task, Path(folder), lambda: (None, None))
-        reveal = Revealing(dataset.task, Reveal.LABELS, Seed(0), budget=SHOWN)
+        reveal = RevealPolicy(dataset.task, Reveal.LABELS, Seed(0), budget=SHOWN)
         loop.run(
             *(layout.stream, learner, reveal, layout.probes, recorder),
-            after_step=lambda done: moments.append(time.process_time()),
+            on_step=lambda done: moments.append(time.process_time()),
         )
     return np.diff(moments)
 
@@ -63,7 +63,7 @@ def main() -> None:
     torch.set_num_threads(1)
     dataset = load("digit-clusters")
     options = Options(episodes=arguments.episodes, upstream_updates=500)
-    layout = Refinement().lay_out(dataset, options, Seed(0))
+    layout = Refinement().build_scenario(dataset, options, Seed(0))
     model = upstream_model(dataset, layout)
     fifth = arguments.episodes // 5
     examined = (np.arange(arguments.episodes) + 1) % options.period == 0

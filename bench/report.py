@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from driftline import registry
-from driftline.benchmarks.test_time import Options as StreamOptions
-from driftline.record import Record, seal
-from driftline.store import Store
+from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
+from driftline.record.recorder import Record, write_card
+from driftline.store.store import Store
 
 METHODS = ("frozen", "erm", "erm-all", "ft", "er", "ewc", "l2-reg", "mir", "swa", "oracle")
 DATASETS = ("digits", "yearbook", "news", "portraits", "arxiv")
@@ -93,7 +93,7 @@ def write(folder: Path, count: int) -> None:
         frame = pd.DataFrame(rows, columns=COLUMNS).astype({"time": "string", "tau": "string"})
         frame.to_parquet(run / "scores.parquet", index=False)
         pd.DataFrame({"correct": np.ones(100)}).to_parquet(run / "answers.parquet", index=False)
-        seal(run, _card(run.name, benchmark, data, method, seed, said))
+        write_card(run, _card(run.name, benchmark, data, method, seed, said))
 
 
 def _jobs() -> Iterator[tuple[str, str, str, int]]:

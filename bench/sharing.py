@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from driftline.engine.costs.sharing import sharing_savings
-from driftline.engine.executors.process import keep_memory
+from driftline.engine.executors.process import keep_freed_memory
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
-from driftline.store import Store
+from driftline.store.store import Store
 
 GROUPS = {
     "history (FT, LP-FT, ST-1, ST-B)": ["seq-ft", "lp-ft", "st-1", "st-b"],
@@ -48,7 +48,7 @@ def spec(images: Path, methods: list[str], width: int, size: int) -> dict[str, A
     grid = {"lr": [1e-3, 3e-4], "weight_decay": [1e-4], "dropout": [0.0], "fisher": [10], "fisher_examples": 100}
     return {
         "benchmark": "seq-to-final",
-        "data": {"name": "array", "path": str(images)},
+        "data": {"name": "npz", "path": str(images)},
         "model": {"name": "res-1", "width": width},
         "methods": methods,
         "seq-to-final": {"shifts": "RCL", "sizes": sizes, "test": size, "oracle": 4 * size, "epochs": 4, **grid},
@@ -75,7 +75,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=4)
     parser.add_argument("--size", type=int, default=100, help="a tenth of what ten classes have to draw from")
     arguments = parser.parse_args()
-    keep_memory()
+    keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         images = make_images(Path(folder), arguments.size)
         alone = {m: run([m], images, arguments.width, arguments.size) for m in GROUPS["all eighteen"]}

@@ -18,8 +18,8 @@ import numpy as np
 from driftline import data
 from driftline.errors import UserError
 from driftline.metrics.shift import conditional_shift, covariate_shift
-from driftline.metrics.transport import principal_components
-from driftline.streams.sequence import sequence
+from driftline.metrics.wasserstein import principal_components
+from driftline.streams.seq_to_final.shifts import sequence
 
 SIZES, TEST = (6000, 4000, 6000, 4000), 5000
 WITHIN = 0.01
@@ -35,7 +35,7 @@ TABLE = {
 def measured(dataset: data.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
     """W_X and W_X|Y of one sequence, as ratios."""
     began = time.perf_counter()
-    world = sequence(dataset, name, SIZES, TEST, draws="reference")
+    world = sequence(dataset, name, SIZES, TEST, row_order="reference")
     train = [world.train(t) for t in range(len(world))]
     small = principal_components([np.asarray(s.x) for s in train], np.asarray(world.test.x))
     print(f"{name}: {small.final.shape[1]} components hold {small.explained:.3f} of the variance", end="", flush=True)
@@ -84,4 +84,4 @@ def main(where: list[Path], names: list[str]) -> bool:
 if __name__ == "__main__":
     given = [argument for argument in sys.argv[1:] if argument not in TABLE]
     chosen = [argument for argument in sys.argv[1:] if argument in TABLE] or list(TABLE)
-    sys.exit(not main([Path(folder) for folder in given] or data.folders(), chosen))
+    sys.exit(not main([Path(folder) for folder in given] or data.data_folders(), chosen))

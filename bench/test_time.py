@@ -18,15 +18,15 @@ import numpy as np
 import torch
 
 from driftline import data, loop, models, registry
-from driftline.benchmarks.base import NoExams
-from driftline.benchmarks.test_time import Options, laid
-from driftline.engine.executors.process import keep_memory
+from driftline.benchmarks.base import NoProbes
+from driftline.benchmarks.test_time.benchmark import Options, build_schedule
+from driftline.engine.executors.process import keep_freed_memory
 from driftline.learners.base import Learner
-from driftline.record import Recorder
-from driftline.reveal import Revealing
+from driftline.record.recorder import Recorder
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
-from driftline.streams import ahead, corrupted
-from driftline.streams.corrupted import pool
+from driftline.streams import corruption_stream, prefetch
+from driftline.streams.test_time.stream import source_images
 from driftline.tasks import Task
 from driftline.types import Reveal
 
@@ -48,10 +48,10 @@ def bare(learner: Learner, batches: list[Any]) -> float:
 def whole(learner: Learner, stream: Any, task: Task) -> float:
     with tempfile.TemporaryDirectory() as folder:
         recorder = Recorder(task, Path(folder), lambda: (None, None))
-        reveal = Revealing(task, Reveal.INPUTS, Seed(0))
-        coming = ahead(stream)
+        reveal = RevealPolicy(task, Reveal.INPUTS, Seed(0))
+        coming = prefetch(stream)
         began = time.perf_counter()
-        loop.run(coming, learner, reveal, NoExams(), recorder)
+        loop.run(coming, learner, reveal, NoProbes(), recorder)
         took = time.perf_counter() - began
         coming.close()
     return took
@@ -67,11 +67,18 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    keep_memory()
+    keep_freed_memory()
     torch.set_num_threads(1)
-    dataset = data.load(arguments.data, {}, data.folders(arguments.data_dir))
-    options = Options(order="gradual", images=64 * arguments.batches, speed=64)
-    stream = corrupted(pool(dataset), laid(options, 0)[0], images=options.images, batch=64, speed=64, seed=Seed(0))
+    dataset = data.load(arguments.data, {}, data.data_folders(arguments.data_dir))
+    options = Options(order="gradual", n_images=64 * arguments.batches, images_per_point=64)
+    stream = corruption_stream(
+        source_images(dataset),
+        build_schedule(options, 0)[0],
+        n_images=options.n_images,
+        batch=64,
+        images_per_point=64,
+        seed=Seed(0),
+    )
     batches = [stream[t].samples.x for t in range(len(stream))]
     shape, ratios = batches[0].shape[1:], []
     for round_ in range(arguments.rounds + 1):
@@ -81,7 +88,7 @@ def main() -> None:
         alone, together = bare(learners[0], batches), whole(learners[1], stream, dataset.task)
         if round_:  # the first one compiles
             ratios.append(alone / together)
-            print(f"{options.images / alone:.0f} images/s bare, {options.images / together:.0f} whole", flush=True)
+            print(f"{options.n_images / alone:.0f} images/s bare, {options.n_images / together:.0f} whole", flush=True)
     low, middle, high = np.quantile(ratios, (0, 0.5, 1))
     print(f"{arguments.method} on {arguments.model}: whole is {middle:.2f} of bare ({low:.2f} to {high:.2f})")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from driftline.cli.quickstart import quickstart
-from driftline.record import load
+from driftline.cli.commands.quickstart import quickstart
+from driftline.record.recorder import load
 from driftline.report.page.page import write_report
 
 PICTURE = Path(__file__).parent / "report.png"

@@ -37,9 +37,9 @@ def no_kept_features(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def real_data() -> list[Path]:
     """The folders with real data; the tests that need them say what is missing otherwise."""
-    from driftline.data import folders
+    from driftline.data import data_folders
 
-    found = [folder for folder in folders() if folder.is_dir()]
+    found = [folder for folder in data_folders() if folder.is_dir()]
     if not found:
         pytest.skip("no real data here: set DRIFTLINE_DATA to a folder that holds them")
     return found

@@ -16,29 +16,31 @@ from sklearn.ensemble import RandomForestClassifier
 
 from driftline import registry
 from driftline.learners.base import Learner
-from driftline.learners.ft import FineTune
-from driftline.learners.staged import Staged
+from driftline.learners.sequence.base import PlannedLearner
+from driftline.learners.sequence.plan import SearchSpace
+from driftline.learners.supervised.ft import FineTune
 from driftline.metrics import Metric
-from driftline.models.estimator import estimator, logistic, naive_bayes
+from driftline.models.sklearn_models import logistic_regression, naive_bayes, wrap_estimator
 from driftline.seeds import Seed
 from driftline.streams import periods
 from driftline.testing import check_learner, check_metric, check_stream, digest
 from driftline.testing.fixtures import small_network
 from driftline.testing.generators import seeded_generators
 from driftline.testing.inspect import can_reach
-from driftline.training.trials import Selection
 from driftline.types import Answers, Samples, Step
 
 
 def quick(make: Any) -> Any:
     """The same method; one that chooses, with little to choose from."""
-    return partial(hurried, make) if issubclass(getattr(make, "func", make), Staged) else make
+    return partial(hurried, make) if issubclass(getattr(make, "func", make), PlannedLearner) else make
 
 
-def hurried(make: Any) -> Staged:
+def hurried(make: Any) -> PlannedLearner:
     """A method that chooses, with little to choose from and little time."""
-    learner: Staged = make()
-    learner.choose_by(Selection(lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.5,), epochs=1, batch=9, fisher_examples=2))
+    learner: PlannedLearner = make()
+    learner.choose_by(
+        SearchSpace(lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.5,), epochs=1, batch=9, fisher_examples=2)
+    )
     return learner
 
 
@@ -119,15 +121,15 @@ GENERATORS: dict[str, Any] = {
 @pytest.mark.parametrize("said", GENERATORS)
 def test_any_generator_may_be_seeded_from_the_seed_but_with_no_constant(said: str) -> None:
     make = GENERATORS[said]
-    check_learner(drawing(make), models=[logistic])
+    check_learner(drawing(make), models=[logistic_regression])
     with pytest.raises(AssertionError, match=re.escape(said.replace("*", "0"))):
-        check_learner(drawing(lambda seed: make(0)), models=[logistic])
+        check_learner(drawing(lambda seed: make(0)), models=[logistic_regression])
 
 
 def forest(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
     """A model whose own random numbers are fixed."""
     np.random.RandomState(0)
-    return estimator(RandomForestClassifier(2, random_state=0), outputs, seed)
+    return wrap_estimator(RandomForestClassifier(2, random_state=0), outputs, seed)
 
 
 def test_a_model_may_fix_its_own_random_numbers() -> None:
@@ -324,9 +326,9 @@ def test_a_declared_smallest_batch_is_accepted() -> None:
 
 
 def test_estimators_that_are_refused_are_passed_over_but_not_all_of_them() -> None:
-    check_learner(Quick, models=[naive_bayes, logistic])
+    check_learner(Quick, models=[naive_bayes, logistic_regression])
     with pytest.raises(AssertionError, match="refuses every model"):
-        check_learner(Quick, models=[logistic])
+        check_learner(Quick, models=[logistic_regression])
 
 
 def test_a_method_for_networks_only_meets_no_estimator() -> None:

@@ -68,7 +68,7 @@ def test_the_method_in_architecture_runs_beside_built_in_ones(tmp_path: Path) ->
         "data": {"name": "digits", "periods": 4},
         "model": "linear",
         "methods": [{"name": "ft", "lr": 0.01}, {"name": f"{file}:HalfWay", "lr": 0.01, "keep": 0.0}],
-        "timeline": {"draws": 10},
+        "timeline": {"resamples": 10},
     }
     ft, half_way = driftline.run(spec, runs=tmp_path / "runs").runs
     assert ft.table("probes")["prediction"].equals(half_way.table("probes")["prediction"]), "keeping nothing is ft"

@@ -42,7 +42,17 @@ def test_import_brings_nothing_heavy(module: str, tmp_path: Path) -> None:
 
 
 def test_without_torch_a_timeline_runs_and_reports(tmp_path: Path) -> None:
-    arguments = ["run", "timeline", "--data", "digits", "--model", "logistic", "--methods", "erm,erm-all", "--seeds=2"]
+    arguments = [
+        "run",
+        "timeline",
+        "--data",
+        "digits",
+        "--model",
+        "logistic-regression",
+        "--methods",
+        "erm,erm-all",
+        "--seeds=2",
+    ]
     ran = python(NO_TORCH + COMMAND.format(arguments=[*arguments, "--set", "data.periods=4"]), tmp_path)
     assert ran.returncode == 0, ran.stderr
     reading = (["report"], ["table", "--format", "latex"], ["list", "methods"], ["query", "select * from runs"])

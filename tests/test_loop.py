@@ -8,7 +8,7 @@ import pytest
 
 from driftline import loop
 from driftline.learners.base import Learner
-from driftline.reveal import Revealing
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.types import Answers, Probe, Reveal, Samples, Step
@@ -35,7 +35,7 @@ class Diary:
     def receive(self, shown: Any) -> None:
         self.pages.append(("learn", int(shown.x[0, 0])))
 
-    def gauges(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float]:
         return {"size": 0.5}
 
     def finish(self) -> None:
@@ -49,13 +49,13 @@ class Diary:
         self.pages.append(("due", None if step is None else step.index))
         return [PROBE] if step is not None or self.final else []
 
-    def answered(self, step: Step, answers: Answers) -> None:
+    def add_answers(self, step: Step, answers: Answers) -> None:
         self.pages.append(("answered", step.index))
 
-    def gauged(self, step: Step, gauges: dict[str, float]) -> None:
-        self.pages.append(("gauged", step.index, gauges["size"]))
+    def add_diagnostics(self, step: Step, diagnostics: dict[str, float]) -> None:
+        self.pages.append(("gauged", step.index, diagnostics["size"]))
 
-    def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
+    def add_probe(self, step: Step, probe: Probe, answers: Answers) -> None:
         self.pages.append(("probed", step.index, probe.name))
 
     def done(self, steps: int) -> None:
@@ -63,7 +63,7 @@ class Diary:
 
 
 def pages(diary: Diary, **settings: Any) -> list[Any]:
-    loop.run(STREAM, diary, diary, diary, diary, after_step=diary.done, **settings)
+    loop.run(STREAM, diary, diary, diary, diary, on_step=diary.done, **settings)
     return diary.pages
 
 
@@ -114,15 +114,16 @@ def test_samples_that_come_one_by_one_are_answered_before_their_label_is_told() 
             self.latest = int(y[-1])
 
     task = Classification(tuple("abcdefgh"))
-    answered: list[list[int]] = []
+    add_answers: list[list[int]] = []
     record = SimpleNamespace(
-        answered=lambda step, answers: answered.append(answers.prediction.tolist()), gauged=lambda step, gauges: None
+        add_answers=lambda step, answers: add_answers.append(answers.prediction.tolist()),
+        add_diagnostics=lambda step, gauges: None,
     )
     steps = [
-        Step(0, "0", Samples(np.zeros((3, 1)), np.array([1, 2, 3])), in_turn=True),
-        Step(1, "1", Samples(np.zeros((2, 1)), np.array([4, 5])), in_turn=True),
+        Step(0, "0", Samples(np.zeros((3, 1)), np.array([1, 2, 3])), one_by_one=True),
+        Step(1, "1", Samples(np.zeros((2, 1)), np.array([4, 5])), one_by_one=True),
         Step(2, "2", Samples(np.zeros((2, 1)), np.array([6, 7]))),
     ]
-    reveal = Revealing(task, Reveal.LABELS, Seed(0))
+    reveal = RevealPolicy(task, Reveal.LABELS, Seed(0))
     loop.run(steps, Echo(), reveal, SimpleNamespace(due=lambda step: ()), record)
-    assert answered == [[7, 1, 2], [3, 4], [5, 5]]
+    assert add_answers == [[7, 1, 2], [3, 4], [5, 5]]

@@ -11,7 +11,7 @@ import pytest
 
 import driftline
 from driftline import registry
-from driftline.record import Record
+from driftline.record.recorder import Record
 from driftline.report.figures.base import draw
 from driftline.report.page.page import page
 from driftline.report.tables.render import render
@@ -24,7 +24,7 @@ PAPERS = re.compile(
     r"report/(layouts|tables/papers|figures)/|/(adapting|courses|growth|internals|landscape|newcomers)\.py$"
 )
 """Tables and figures of one paper."""
-OTHER_MEANINGS = {"oracle": "a rule for choosing settings", "baseline": "a role", "offline": "a mode of a sink"}
+OTHER_MEANINGS = {"oracle": "a rule for choosing settings", "baseline": "a role", "offline": "a mode of an exporter"}
 OUTSIDE = {"blank.py": "stand-ins for the papers' data", "calibrate.py": "calibration of test-time streams"}
 WEATHER = '''
 """Weather of tomorrow from weather of today."""

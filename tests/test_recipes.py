@@ -12,9 +12,9 @@ import pytest
 
 import driftline
 from driftline import models
-from driftline.published import numbers as published
+from driftline.published import published_numbers as published
 from driftline.report.tables.papers.seq_to_final import BOTTOM, TOP, VARIANTS
-from driftline.spec import Spec, mapping, read
+from driftline.spec import Spec, read, read_yaml
 from driftline.spec.keys import run_key
 
 RECIPES = sorted((Path(__file__).parent.parent / "recipes").rglob("*.yaml"))
@@ -100,7 +100,7 @@ def test_the_qa_recipe_has_all_16_rows_of_table_1() -> None:
         name: contest and [tuple(point.values()) for point in contest.candidates] for name, contest in contests.items()
     }
     assert tried["frozen"] is tried["offline"] is None
-    assert tried["cft"] == tried["mir(every=3)"] == [(10,), (20,)]
+    assert tried["cft"] == tried["mir(replay_every=3)"] == [(10,), (20,)]
     assert {(10, 1.0), (20, 10.0)} < set(tried["online-l2"] or ())  # file names, appendix
     assert set(tried["online-ewc"] or ()) == {(10, 5.0), (10, 250.0), (20, 5.0), (20, 250.0)}
     assert {contest.rule for contest in contests.values() if contest} == {"validation-streams"}
@@ -119,7 +119,7 @@ def test_the_qa_recipes_of_table_2_have_its_rows_with_the_printed_k(setting: str
     assert {name: options[name] for name in stream} == stream
     protocol = ", ".join(f"{name}={number:g}" for name, number in stream.items())
     printed = {n.method for n in published.lookup("refinement", "qa", protocol) if n.source == "CMR Table 2"}
-    assert printed == {"cft", "online-ewc", "er(every=3)", "maxloss(every=3)", "mir(every=3)"}
+    assert printed == {"cft", "online-ewc", "er(replay_every=3)", "maxloss(replay_every=3)", "mir(replay_every=3)"}
     assert set(printed_methods(spec)) == {"frozen", *printed}
 
 
@@ -138,7 +138,7 @@ def mrqa(folder: Path, part: str, name: str, questions: int) -> None:
 
 def test_the_qa_recipe_from_end_to_end_on_small_files_of_the_same_layout(tmp_path: Path) -> None:
     pytest.importorskip("transformers")
-    content = mapping(next(path for path in RECIPES if path.name == "qa.full.yaml"))
+    content = read_yaml(next(path for path in RECIPES if path.name == "qa.full.yaml"))
     for file in content["data"]["files"]:
         part, name = file.removesuffix(".jsonl.gz").split("/")[1:]
         mrqa(tmp_path, part, name, 40)
@@ -147,14 +147,22 @@ def test_the_qa_recipe_from_end_to_end_on_small_files_of_the_same_layout(tmp_pat
         "width": 8,
         "layers": 1,
         "heads": 1,
-        "pieces": 270,
-        "answer": 3,
-        "longest": 16,
+        "vocab_size": 270,
+        "max_answer_tokens": 3,
+        "max_input_tokens": 16,
     }
     content["methods"] = ["frozen", {**content["methods"][-2], "candidates": 4}]
     assert content["methods"][1]["name"] == "mir+l2"
     content |= {"seeds": 1, "selection": {"seeds": 1, "trials": 2, "grid": {"epochs": [1, 2]}}}
-    sizes = {"episodes": 2, "size": 8, "upstream_set": 8, "held_out": 4, "upstream_updates": 2, "draws": 5, "past": 8}
+    sizes = {
+        "episodes": 2,
+        "size": 8,
+        "upstream_set": 8,
+        "held_out": 4,
+        "upstream_updates": 2,
+        "resamples": 5,
+        "past": 8,
+    }
     content["refinement"] |= sizes
     record = driftline.run(content, data_dir=tmp_path, runs=tmp_path / "runs")
     assert len(record.runs) == 2
@@ -205,10 +213,10 @@ def test_the_fmow_recipe_from_end_to_end_on_a_small_file_of_the_same_layout(tmp_
             for part, n in (("train", 9), ("test", 3)):
                 file[f"{step}/{part}/images"] = rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
                 file[f"{step}/{part}/labels"] = rng.integers(0, 62, n).astype("u1")
-    content = mapping(next(path for path in RECIPES if path.name == FMOW))
+    content = read_yaml(next(path for path in RECIPES if path.name == FMOW))
     content |= {"data": {**content["data"], "size": 32}, "model": {"name": content["model"], "width": 2}, "seeds": 1}
     content["methods"] = [{**m, "updates": 1, "batch": 4} for m in content["methods"] if m["name"] == "ft"]
-    content["timeline"]["draws"] = 5
+    content["timeline"]["resamples"] = 5
     scores = driftline.run(content, data_dir=tmp_path, runs=tmp_path / "runs").runs[0].table("scores")
     each = scores[(scores["metric"] == "ood") & (scores["stat"] == "each")]
     assert each["time"].tolist() == [str(year) for year in range(2002, 2012)]  # ten years have six after them

@@ -41,7 +41,7 @@ def test_a_file_of_the_users_own(tmp_path: Path) -> None:
         registry.get("method", f"{file}:Yours")
     with pytest.raises(UserError, match=r"cannot import .*other\.py"):
         registry.get("method", f"{tmp_path}/other.py:Mine")
-    assert registry.get("method", "driftline.learners.ft:FineTune") is registry.get("method", "ft")
+    assert registry.get("method", "driftline.learners.supervised.ft:FineTune") is registry.get("method", "ft")
     with pytest.raises(UserError, match="cannot import nowhere"):
         registry.get("method", "nowhere:Mine")
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from numba import types
 
-from driftline import state
-from driftline.compiled import handed_on
 from driftline.errors import UserError
-from driftline.reveal import Revealing
+from driftline.io import serialization
+from driftline.jit import cached_cfunc
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing.inspect import can_reach
@@ -24,8 +24,8 @@ def step(k: int, n: int = 6) -> Step:
     return Step(k, str(k), Samples(10.0 * k + np.arange(n)[:, None], np.arange(n) % 2))
 
 
-def rule(level: Reveal = Reveal.LABELS, **settings: Any) -> Revealing:
-    return Revealing(TASK, level, Seed(0), **settings)
+def rule(level: Reveal = Reveal.LABELS, **settings: Any) -> RevealPolicy:
+    return RevealPolicy(TASK, level, Seed(0), **settings)
 
 
 ZEROS = Answers(np.zeros(6, int))
@@ -105,31 +105,31 @@ def test_labels_on_their_way_survive_a_restart(tmp_path: Path) -> None:
     expected = [whole(step(k), ZEROS) for k in range(5)]
     for k in range(2):
         first(step(k), ZEROS)
-    state.save(first.state(), tmp_path / "state")
-    second.restore(state.load(tmp_path / "state"))
+    serialization.save(first.state(), tmp_path / "state")
+    second.restore(serialization.load(tmp_path / "state"))
     for k in range(2, 5):
         shown = second(step(k), ZEROS)
         assert shown.x.tolist() == expected[k].x.tolist()
         assert shown.y.tolist() == expected[k].y.tolist()
 
 
-def told(reveal: Revealing, steps: int, says: int = 0, n: int = 6) -> list[list[int] | None]:
+def told(reveal: RevealPolicy, steps: int, says: int = 0, n: int = 6) -> list[list[int] | None]:
     """Which samples became known after each one that came, if all are answered alike."""
     found: list[list[int] | None] = []
     for k in range(steps):
-        turns = reveal.turns(step(k, n))
-        assert turns.first == k * n
-        for _ in range(len(turns)):
-            shown = turns.tell(says)
-            found.append(None if shown is None else list(shown.turns))
+        feed = reveal.feed(step(k, n))
+        assert feed.first == k * n
+        for _ in range(len(feed)):
+            shown = feed.reveal_next(says)
+            found.append(None if shown is None else list(shown.positions))
     return found
 
 
 def test_one_by_one_a_label_comes_after_its_own_answer() -> None:
-    turns = rule().turns(step(2))
+    feed = rule().feed(step(2))
     for k in range(6):
-        shown = turns.tell(0)
-        assert (shown.x.tolist(), shown.y.tolist(), list(shown.turns)) == ([[20.0 + k]], [k % 2], [k])
+        shown = feed.reveal_next(0)
+        assert (shown.x.tolist(), shown.y.tolist(), list(shown.positions)) == ([[20.0 + k]], [k % 2], [k])
 
 
 def test_one_by_one_errors_are_told_and_right_answers_are_not() -> None:
@@ -143,12 +143,12 @@ def test_one_by_one_a_delay_counts_samples_and_goes_on_across_steps() -> None:
 
 def test_missing_labels_never_come_and_are_the_same_both_ways() -> None:
     n = 400
-    known = [turn for turns in told(rule(missing=0.3), 1, n=n) if turns for turn in turns]
+    known = [turn for feed in told(rule(missing=0.3), 1, n=n) if feed for turn in feed]
     assert abs(len(known) / n - 0.7) < 0.07
     shown = rule(missing=0.3)(step(0, n), Answers(np.zeros(n, int)))
     assert shown.x.ravel().astype(int).tolist() == known
-    with_delay = [turn for turns in told(rule(missing=0.3, delay=3), 2, n=200) if turns for turn in turns]
-    assert with_delay == [turn for turns in told(rule(missing=0.3), 2, n=200) if turns for turn in turns if turn < 397]
+    with_delay = [turn for feed in told(rule(missing=0.3, delay=3), 2, n=200) if feed for turn in feed]
+    assert with_delay == [turn for feed in told(rule(missing=0.3), 2, n=200) if feed for turn in feed if turn < 397]
 
 
 def test_one_by_one_goes_on_after_a_crash(tmp_path: Path) -> None:
@@ -156,14 +156,14 @@ def test_one_by_one_goes_on_after_a_crash(tmp_path: Path) -> None:
     expected = told(whole, 2)[6:]
     first, second = rule(delay=4, missing=0.3), rule(delay=4, missing=0.3)
     told(first, 1)
-    state.save(first.state(), tmp_path / "state")
-    second.restore(state.load(tmp_path / "state"))
-    turns = second.turns(step(1))
-    shown = [turns.tell(0) for _ in range(6)]
-    assert [None if one is None else list(one.turns) for one in shown] == expected
+    serialization.save(first.state(), tmp_path / "state")
+    second.restore(serialization.load(tmp_path / "state"))
+    feed = second.feed(step(1))
+    shown = [feed.reveal_next(0) for _ in range(6)]
+    assert [None if one is None else list(one.positions) for one in shown] == expected
 
 
-@handed_on(types.void(types.int64, types.int64, types.Tuple((types.int64[::1], types.int64[::1]))))
+@cached_cfunc(types.void(types.int64, types.int64, types.Tuple((types.int64[::1], types.int64[::1]))))
 def note(k: int, label: int, held: tuple[np.ndarray, np.ndarray]) -> None:
     """Write a label down beside how many there were before it."""
     found, heard = held
@@ -173,23 +173,23 @@ def note(k: int, label: int, held: tuple[np.ndarray, np.ndarray]) -> None:
 
 def test_many_labels_at_a_stroke_are_those_one_by_one() -> None:
     both = rule()
-    turns = both.turns(step(0, 7))
+    feed = both.feed(step(0, 7))
     found, heard = np.full(7, -1), np.zeros(1, int)
-    first = turns.tell(0)
-    assert turns.tell_many is not None
+    first = feed.reveal_next(0)
+    assert feed.reveal_many is not None
     outputs = np.eye(2)[[1, 1, 0, 1]]
-    turns.tell_many(outputs, note, (found, heard))
-    last = [turns.tell(0), turns.tell(0)]
+    feed.reveal_many(outputs, note, (found, heard))
+    last = [feed.reveal_next(0), feed.reveal_next(0)]
     assert first.y.tolist() == [0]
     assert found.tolist() == [10, 1, 12, 3, -1, -1, -1]
-    assert [list(one.turns) for one in last] == [[5], [6]]
-    assert both.taken == 7
-    both.recorded(Answers(np.array([0, 1, 1, 0, 1, 0, 0])), trusted=True)
+    assert [list(one.positions) for one in last] == [[5], [6]]
+    assert both.n_seen == 7
+    both.verified_answers(Answers(np.array([0, 1, 1, 0, 1, 0, 0])), trusted=True)
     with pytest.raises(UserError, match="returned 1 for sample 3 of its block, but gave 0"):
-        both.recorded(Answers(np.array([0, 1, 1, 1, 1, 0, 0])), trusted=True)
+        both.verified_answers(Answers(np.array([0, 1, 1, 1, 1, 0, 0])), trusted=True)
 
 
-@handed_on(types.void(types.int64, types.int64, types.Tuple((types.float64[:, ::1], types.int64[::1]))))
+@cached_cfunc(types.void(types.int64, types.int64, types.Tuple((types.float64[:, ::1], types.int64[::1]))))
 def write_back(k: int, label: int, held: tuple[np.ndarray, np.ndarray]) -> None:
     """Set the row of a sample to its label, after the label is known."""
     outputs, _ = held
@@ -199,36 +199,36 @@ def write_back(k: int, label: int, held: tuple[np.ndarray, np.ndarray]) -> None:
 
 def test_compiled_code_cannot_change_a_prediction_after_its_label() -> None:
     reveal = rule()
-    turns, outputs = reveal.turns(step(0)), np.zeros((6, 2))
-    assert turns.tell_many is not None
-    turns.tell_many(outputs, write_back, (outputs, np.zeros(1, int)))
+    feed, outputs = reveal.feed(step(0)), np.zeros((6, 2))
+    assert feed.reveal_many is not None
+    feed.reveal_many(outputs, write_back, (outputs, np.zeros(1, int)))
     assert outputs.argmax(axis=1).tolist() == [0, 1, 0, 1, 0, 1]
     with pytest.raises(UserError, match="sample 1 of its block"):
-        reveal.recorded(Answers(outputs.argmax(axis=1)), trusted=True)
-    reveal.recorded(Answers(np.zeros(6, int)), trusted=True)
+        reveal.verified_answers(Answers(outputs.argmax(axis=1)), trusted=True)
+    reveal.verified_answers(Answers(np.zeros(6, int)), trusted=True)
 
 
 def test_no_label_comes_without_a_prediction() -> None:
     reveal = rule()
-    turns = reveal.turns(step(0))
+    feed = reveal.feed(step(0))
     mutable = np.zeros(())
     for _ in range(6):
-        turns.tell(mutable)
+        feed.reveal_next(mutable)
     mutable[()] = 1
-    reveal.recorded(Answers(np.zeros(6)), trusted=True)  # what was given is a copy
+    reveal.verified_answers(Answers(np.zeros(6)), trusted=True)  # what was given is a copy
     with pytest.raises(UserError, match="more labels than the 6 samples"):
-        turns.tell(0)
-    reveal.turns(step(1)).tell(0)
+        feed.reveal_next(0)
+    reveal.feed(step(1)).reveal_next(0)
     with pytest.raises(UserError, match="returned 6 answers but gave 1 predictions"):
-        reveal.recorded(Answers(np.zeros(6)), trusted=True)
+        reveal.verified_answers(Answers(np.zeros(6)), trusted=True)
 
 
 def test_a_prediction_that_is_not_a_number_equals_itself() -> None:
     reveal = rule()
-    turns = reveal.turns(step(0, 2))
-    turns.tell(np.nan)
-    turns.tell(1.5)
-    reveal.recorded(Answers(np.array([np.nan, 1.5])), trusted=True)
+    feed = reveal.feed(step(0, 2))
+    feed.reveal_next(np.nan)
+    feed.reveal_next(1.5)
+    reveal.verified_answers(Answers(np.array([np.nan, 1.5])), trusted=True)
 
 
 class Agreeing:
@@ -246,14 +246,14 @@ class Agreeing:
 
 def test_only_plain_predictions_are_told_and_they_are_what_is_recorded() -> None:
     reveal = rule()
-    turns = reveal.turns(step(0, 2))
+    feed = reveal.feed(step(0, 2))
     for wrong in (Agreeing(), [0], None, Answers(np.zeros(2, int))):
         with pytest.raises(UserError, match="takes one prediction, a number or a text, not a"):
-            turns.tell(wrong)
-    turns = reveal.turns(step(0, 2))
-    turns.tell(np.int32(1))
-    turns.tell(torch.tensor(0))
-    told = reveal.recorded(Answers(np.array([Agreeing(), Agreeing()])), trusted=True)
+            feed.reveal_next(wrong)
+    feed = reveal.feed(step(0, 2))
+    feed.reveal_next(np.int32(1))
+    feed.reveal_next(torch.tensor(0))
+    told = reveal.verified_answers(Answers(np.array([Agreeing(), Agreeing()])), trusted=True)
     assert told.prediction.tolist() == [1, 0]
 
 
@@ -261,17 +261,17 @@ def test_scores_and_distances_count_as_they_were_before_the_label() -> None:
     reveal = rule()
     honest = Answers(np.array([1, 0]), scores=np.array([[0.4, 0.6], [0.7, 0.3]]), distance=np.array([1.0, 2.0]))
     rewritten = Answers(honest.prediction, scores=np.array([[1.0, 0.0], [0.0, 1.0]]), distance=np.zeros(2))
-    turns = reveal.turns(step(0, 2))
+    feed = reveal.feed(step(0, 2))
     for row in honest.rows():
-        turns.tell(row)
+        feed.reveal_next(row)
         row.scores[:] = 9  # type: ignore[index]
-    told = reveal.recorded(rewritten, trusted=True)
+    told = reveal.verified_answers(rewritten, trusted=True)
     assert (told.scores.tolist(), told.distance.tolist()) == ([[0.4, 0.6], [0.7, 0.3]], [1.0, 2.0])
     for trusted in (True, False):
-        turns = reveal.turns(step(0, 2))
+        feed = reveal.feed(step(0, 2))
         for prediction in honest.prediction:
-            turns.tell(prediction)
-        told = reveal.recorded(rewritten, trusted=trusted)
+            feed.reveal_next(prediction)
+        told = reveal.verified_answers(rewritten, trusted=trusted)
         assert told.prediction.tolist() == [1, 0]
         assert (told.scores is None, told.distance is None) == (not trusted, not trusted)
 
@@ -280,7 +280,7 @@ def test_scores_and_distances_count_as_they_were_before_the_label() -> None:
 def test_missing_labels_do_not_depend_on_the_block(missing: float) -> None:
     def known(block: int) -> list[int]:
         found = told(rule(missing=missing), 120 // block, n=block)
-        return [turn for turns in found if turns for turn in turns]
+        return [turn for feed in found if feed for turn in feed]
 
     assert known(120) == known(10) == known(8)
     late = rule(missing=missing)
@@ -292,11 +292,11 @@ def test_missing_labels_do_not_depend_on_the_block(missing: float) -> None:
     "other", [{"delay": 1}, {"missing": 0.5}, {"level": Reveal.ERRORS}, {"level": Reveal.INPUTS}], ids=str
 )
 def test_labels_that_may_not_come_at_once_are_told_one_by_one_alone(other: dict[str, Any]) -> None:
-    assert rule(**other).turns(step(0, 20)).tell_many is None
+    assert rule(**other).feed(step(0, 20)).reveal_many is None
 
 
 def test_a_learner_cannot_read_the_labels_of_samples_to_come() -> None:
     samples = step(0).samples
-    turns = rule().turns(Step(0, "0", samples))
-    shown = turns.tell(0)
+    feed = rule().feed(Step(0, "0", samples))
+    shown = feed.reveal_next(0)
     assert not can_reach([shown.x, shown.y], samples.y)

@@ -25,7 +25,7 @@ def test_the_loss_is_minus_log_probability_per_sample(kind: torch.dtype) -> None
     np.testing.assert_allclose(loss.numpy(), [-np.log(0.5), -np.log(0.1)], rtol=1e-6)
 
 
-@pytest.mark.parametrize("task", [TASK, Regression(centre=1.0, scale=2.0)])
+@pytest.mark.parametrize("task", [TASK, Regression(center=1.0, scale=2.0)])
 @pytest.mark.parametrize("n", [1, 10, 77])
 def test_the_mean_loss_is_the_mean_and_has_its_slope_to_the_bit(task: Task, n: int) -> None:
     draws = torch.Generator().manual_seed(0)

@@ -6,19 +6,19 @@ import pytest
 import torch
 from torch import nn
 
-from driftline import state
-from driftline.record import FileRecorder
-from driftline.reveal import Revealing
+from driftline.io import serialization
+from driftline.record.recorder import FileRecorder
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
-from driftline.tasks import NO_TOKEN, Classification, TextToText, mean_loss
-from driftline.texts import one_of
-from driftline.training.fit import descend, descend_in_parts
+from driftline.tasks import IGNORE_INDEX, Classification, TextToText, mean_loss
+from driftline.texts import join_answers
+from driftline.training.fit import accumulated_step, optimizer_step
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Reveal, Samples, Step
 
 TASK = TextToText()
 P = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]], [[0.2, 0.2, 0.6], [0.3, 0.3, 0.4]]])
-Y = torch.tensor([[0, 2], [1, NO_TOKEN]])
+Y = torch.tensor([[0, 2], [1, IGNORE_INDEX]])
 
 
 def test_the_loss_is_the_mean_over_the_tokens_that_count():
@@ -30,63 +30,63 @@ def test_the_loss_is_the_mean_over_the_tokens_that_count():
 
 
 def test_columns_of_targets_beyond_the_outputs_are_padding():
-    wider = torch.cat([Y, torch.full((2, 3), NO_TOKEN)], 1)
+    wider = torch.cat([Y, torch.full((2, 3), IGNORE_INDEX)], 1)
     assert torch.equal(TASK.loss(P.log(), wider), TASK.loss(P.log(), Y))
 
 
 def test_an_answer_without_tokens_loses_nothing():
-    assert TASK.loss(P.log(), torch.full((2, 2), NO_TOKEN)).tolist() == [0, 0]
+    assert TASK.loss(P.log(), torch.full((2, 2), IGNORE_INDEX)).tolist() == [0, 0]
 
 
 def test_smoothing_spreads_a_share_over_the_vocabulary():
     first = 0.9 * -np.log([0.5, 0.8]) + 0.1 * -np.log([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]).mean(1)
     second = 0.9 * -np.log(0.2) + 0.1 * -np.log([0.2, 0.2, 0.6]).mean()
-    np.testing.assert_allclose(TextToText(smoothing=0.1).loss(P.log(), Y), [first.mean(), second], rtol=1e-6)
+    np.testing.assert_allclose(TextToText(label_smoothing=0.1).loss(P.log(), Y), [first.mean(), second], rtol=1e-6)
 
 
 def test_an_exact_match_with_any_accepted_answer_is_right():
-    y = np.array([one_of(["Rome", "the city"]), "Oslo", ""], dtype=object)
+    y = np.array([join_answers(["Rome", "the city"]), "Oslo", ""], dtype=object)
     assert TASK.correct(np.array(["City!", "Oslo city", ""], dtype=object), y).tolist() == [1, 0, 0]
     assert TASK.targets(y).tolist() == ["Rome", "Oslo", ""]
-    drawn = [TASK.choose(y, np.random.default_rng(k))[0] for k in range(200)]
+    drawn = [TASK.sample_answers(y, np.random.default_rng(k))[0] for k in range(200)]
     assert 70 < drawn.count("Rome") < 130
     assert set(drawn) == {"Rome", "the city"}
     assert TASK.decode(np.array([" Rome\n", ""], dtype=object)).prediction.tolist() == ["Rome", ""]
 
 
 def test_answers_survive_a_record_and_a_checkpoint(tmp_path):
-    y = np.array([one_of(["Rome", "Roma"]), "Oslo"], dtype=object)
+    y = np.array([join_answers(["Rome", "Roma"]), "Oslo"], dtype=object)
     samples = Samples(x=["a", "b"], y=y, id=np.array(["q-1", "q-2"], dtype=object))
     recorder = FileRecorder(TASK, tmp_path, lambda: (1, 2))
-    recorder.answered(Step(0, "t", samples), Answers(np.array(["roma", "Bergen"], dtype=object)))
+    recorder.add_answers(Step(0, "t", samples), Answers(np.array(["roma", "Bergen"], dtype=object)))
     recorder.finish(tmp_path)
     rows = pq.read_table(tmp_path / "answers.parquet").to_pydict()
     assert (rows["prediction"], rows["truth"], rows["id"]) == (["roma", "Bergen"], y.tolist(), ["q-1", "q-2"])
     assert rows["correct"] == [1, 0]
-    state.save({"x": samples.x, "y": y}, tmp_path / "saved")
-    back = state.load(tmp_path / "saved")
+    serialization.save({"x": samples.x, "y": y}, tmp_path / "saved")
+    back = serialization.load(tmp_path / "saved")
     assert back["x"] == samples.x
     assert back["y"].dtype == object
     assert back["y"].tolist() == y.tolist()
 
 
 def test_only_errors_are_shown_with_all_their_answers():
-    y = np.array([one_of(["Rome", "Roma"]), one_of(["Oslo", "Kristiania"])], dtype=object)
+    y = np.array([join_answers(["Rome", "Roma"]), join_answers(["Oslo", "Kristiania"])], dtype=object)
     step = Step(0, "t", Samples(x=["a", "b"], y=y))
-    shown = Revealing(TASK, Reveal.ERRORS, Seed(0))(step, Answers(np.array(["Roma!", "Bergen"], dtype=object)))
-    assert (shown.x, shown.y.tolist()) == (["b"], [one_of(["Oslo", "Kristiania"])])
+    shown = RevealPolicy(TASK, Reveal.ERRORS, Seed(0))(step, Answers(np.array(["Roma!", "Bergen"], dtype=object)))
+    assert (shown.x, shown.y.tolist()) == (["b"], [join_answers(["Oslo", "Kristiania"])])
 
 
 class Echo(nn.Module):
     """Writes what it read; led, it is sure of the token 2."""
 
-    def led(self, x, y):
+    def teacher_forced(self, x, y):
         return torch.tensor([0.0, 0.0, 9.0]).expand(*y.shape, 3)
 
     def targets(self, y):
         return torch.tensor([[len(text)] for text in y])
 
-    def write(self, x):
+    def generate(self, x):
         assert not self.training
         assert not torch.is_grad_enabled()
         return np.array([text.upper() for text in x], dtype=object)
@@ -118,8 +118,8 @@ def test_gradients_added_up_in_parts_are_those_of_the_whole_batch(most):
         descent = torch.optim.SGD(model.parameters(), lr=0.5)
         for _ in range(2):  # the second step must not see the gradient of the first
             if parts:
-                descend_in_parts(descent, loss, x.double(), y, most)
+                accumulated_step(descent, loss, x.double(), y, most)
             else:
-                descend(descent, loss(x.double(), y))
+                optimizer_step(descent, loss(x.double(), y))
         weights.append(torch.cat([w.detach().flatten() for w in model.parameters()]))
     torch.testing.assert_close(*weights, rtol=1e-12, atol=1e-12)

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from driftline.types import Reveal, Samples, join, take
+from driftline.types import Reveal, Samples, concat_rows, take_rows
 
 
 def values(x: object) -> list:
@@ -28,9 +28,9 @@ KINDS = [
 
 @pytest.mark.parametrize("x", KINDS, ids=lambda x: type(x).__name__)
 def test_rows_are_taken_and_joined_in_order(x: object) -> None:
-    assert values(take(x, np.array([2, 0, 2]))) == [3, 1, 3]
-    assert values(take(x, slice(1, None))) == [2, 3]
-    assert values(join([take(x, np.array([2])), x])) == [3, 1, 2, 3]
+    assert values(take_rows(x, np.array([2, 0, 2]))) == [3, 1, 3]
+    assert values(take_rows(x, slice(1, None))) == [2, 3]
+    assert values(concat_rows([take_rows(x, np.array([2])), x])) == [3, 1, 2, 3]
 
 
 def test_samples_keep_their_columns_together() -> None:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
-SHOWN = 100  # known names in a message
+MAX_LISTED = 100  # known names in a message
 
 
 class UserError(Exception):
@@ -24,11 +24,11 @@ class ClusterLost(UserError):
         )
 
 
-class Changed(UserError):
+class InputsChanged(UserError):
     """What a stage is made from is no longer what it was planned with."""
 
 
-class Damaged(UserError):
+class DamagedFile(UserError):
     """A file of a store is missing, or its content is not what was written."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -46,7 +46,7 @@ class MissingExtra(UserError):
         super().__init__(f'{feature} needs an optional package: pip install "driftline[{extra}]"')
 
 
-def shortened(text: str, limit: int = 80) -> str:
+def shorten(text: str, limit: int = 80) -> str:
     """Return a text that fits into a sentence.
 
     >>> shortened("a" * 5000, limit=5)
@@ -55,17 +55,17 @@ def shortened(text: str, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def unknown(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
+def unknown_name(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
     """The error for a name that nothing is registered under, with the nearest valid one.
 
     >>> print(unknown("method", "emr", ["erm", "ft"]))
     no method 'emr'. Did you mean 'erm'? Known: erm, ft
     """
-    names, name = sorted(known), shortened(name)
+    names, name = sorted(known), shorten(name)
     lower = {one.lower(): one for one in reversed(names)}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.8)
     near = near or [one for one in lower if name and name.lower() in one.split()]  # date, in "order date"
     near = near or difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     guess = f" Did you mean '{lower[near[0]]}'?" if near else ""
-    rest = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return UserError(f"no {kind} '{name}'.{guess} Known: {', '.join(names[:SHOWN]) or 'none'}{rest}{hint}")
+    rest = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    return UserError(f"no {kind} '{name}'.{guess} Known: {', '.join(names[:MAX_LISTED]) or 'none'}{rest}{hint}")

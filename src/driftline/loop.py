@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from driftline.learners.base import Learner
-from driftline.learners.unchanged import checked_once
-from driftline.record import Recorder
-from driftline.reveal import Revealing
+from driftline.learners.predict_check import check_purity_once
+from driftline.record.recorder import Recorder
+from driftline.reveal import RevealPolicy
 from driftline.types import Probe, Step, Stream
 
 
@@ -24,37 +24,37 @@ class Probes(Protocol):
 def run(
     stream: Stream,
     learner: Learner,
-    reveal: Revealing,
+    reveal: RevealPolicy,
     probes: Probes,
-    record: Recorder,
+    recorder: Recorder,
     *,
     initial_probes: Iterable[Probe] = (),
     start: int = 0,
     indices: Iterable[int] | None = None,
-    after_step: Callable[[int], None] = lambda done: None,
+    on_step: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Take a prepared learner through a stream. `after_step` is called with the number of steps done.
 
     `initial_probes` come before the first step, and are recorded at step -1. `indices`: the steps to run, by default
     all from `start` on.
     """
-    predict = checked_once(learner)
+    predict = check_purity_once(learner)
     for probe in initial_probes:
-        record.probed(Step(-1, "0", probe.samples), probe, predict(probe.samples.x))
+        recorder.add_probe(Step(-1, "0", probe.samples), probe, predict(probe.samples.x))
     for index in range(start, len(stream)) if indices is None else indices:
         step = stream[index]
-        if step.in_turn:  # the same, sample by sample
-            answers = learner.in_turn(reveal.turns(step))
-            record.answered(step, reveal.recorded(answers, trusted=learner.built_in()))
+        if step.one_by_one:  # the same, sample by sample
+            answers = learner.answer_one_by_one(reveal.feed(step))
+            recorder.add_answers(step, reveal.verified_answers(answers, trusted=learner.is_built_in()))
         else:
             answers = learner.answer(step.samples.x)
-            record.answered(step, answers)
-            if (shown := reveal(step, answers)) is not None:
-                learner.receive(shown)
-        record.gauged(step, learner.gauges())
+            recorder.add_answers(step, answers)
+            if (revealed := reveal(step, answers)) is not None:
+                learner.receive(revealed)
+        recorder.add_diagnostics(step, learner.diagnostics())
         for probe in probes.due(step):
-            record.probed(step, probe, predict(probe.samples.x))
-        after_step(index + 1)
+            recorder.add_probe(step, probe, predict(probe.samples.x))
+        on_step(index + 1)
     learner.finish()
     for probe in probes.due(None):
-        record.probed(stream[len(stream) - 1], probe, predict(probe.samples.x))
+        recorder.add_probe(stream[len(stream) - 1], probe, predict(probe.samples.x))

@@ -18,9 +18,9 @@ from importlib.metadata import EntryPoint, entry_points
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
-from driftline import user_code
 from driftline._registry_index import INDEX
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
+from driftline.io import user_code
 
 T = TypeVar("T")
 
@@ -29,16 +29,16 @@ TYPES = {
     "method": ("driftline.learners.base.Learner",),
     "dataset": ("driftline.data.Dataset",),
     "shift": ("driftline.shifts.base.Shift",),
-    "model": ("torch.nn.Module", "sklearn.base.BaseEstimator", "driftline.models.estimator.Estimator"),
+    "model": ("torch.nn.Module", "sklearn.base.BaseEstimator", "driftline.models.sklearn_models.SklearnModel"),
     "benchmark": ("driftline.benchmarks.base.Benchmark",),
     "metric": ("driftline.metrics.Metric",),
-    "sink": ("driftline.exports.base.Exporter",),
+    "exporter": ("driftline.exports.base.Exporter",),
     "figure": ("driftline.report.figures.base.Figure",),
     "paper-table": ("collections.abc.Callable",),
-    "pretraining": ("driftline.learners.trained.Trained",),
+    "pretraining": ("driftline.learners.supervised.base.SupervisedLearner",),
     "objective": ("driftline.training.objectives.Objective",),
-    "penalty": ("driftline.training.penalties.Penalty",),
-    "measurement": ("driftline.training.measure.Measurement",),
+    "penalty": ("driftline.training.regularization.Penalty",),
+    "measurement": ("driftline.learners.sequence.measurements.Measurement",),
 }
 KINDS = tuple(TYPES)
 MADE_BY_FUNCTIONS = ("dataset", "model")
@@ -92,7 +92,7 @@ def get(kind: str, name: str) -> Any:
     if name not in _things[kind]:
         _load_plugins(kind)
     if name not in _things[kind]:
-        raise unknown(kind, name, names(kind))
+        raise unknown_name(kind, name, names(kind))
     return _things[kind][name]
 
 

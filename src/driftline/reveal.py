@@ -15,19 +15,19 @@ import numpy as np
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.types import Answers, Reveal, Step, join, take
+from driftline.types import Answers, Reveal, Step, concat_rows, take_rows
 
 Waiting = tuple[int, Any, np.ndarray, np.ndarray | None]
 """Labels on their way: since which step, inputs, labels, and the split if there is one."""
 
 
 @dataclass
-class Shown:
+class RevealedLabels:
     """Inputs with the labels that have become known."""
 
     x: Any
     y: np.ndarray
-    turns: Sequence[int] = ()
+    positions: Sequence[int] = ()
     """Of samples that come one by one: which they were, counted from the start of the stream."""
     split: np.ndarray | None = None
     """Which samples are for training and which for validation (`Samples.split`), where the benchmark decides it."""
@@ -37,17 +37,17 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Turns:
+class LabelFeed:
     """The inputs of samples that come one by one."""
 
     x: Any
     first: int
     """How many there were before."""
-    tell: Callable[[Any], Shown | None]
+    reveal_next: Callable[[Any], RevealedLabels | None]
     """What becomes known once the next of them has been answered, with a prediction or `Answers` of one row.
 
     It is copied and recorded, with the scores and the distance if they are in it."""
-    tell_many: Callable[[np.ndarray, Any, tuple[Any, ...]], None] | None = None
+    reveal_many: Callable[[np.ndarray, Any, tuple[Any, ...]], None] | None = None
     """The labels of the next samples, one row of outputs each, to compiled code (`compiled.in_order`).
 
     The prediction for a sample is the arg max of its row just before its label is revealed. None if a label may come
@@ -58,7 +58,7 @@ class Turns:
 
 
 @dataclass
-class Revealing:
+class RevealPolicy:
     """The rule by which labels become known.
 
     `delay`: how many steps later they arrive; labels that would arrive after the stream's end never do.
@@ -74,91 +74,95 @@ class Revealing:
     budget: int | None = None
     missing: float = 0.0
     waiting: list[Waiting] = field(default_factory=list)
-    taken: int = 0
+    n_seen: int = 0
     """How many samples have come so far."""
     _given: list[Any] = field(default_factory=list, init=False, repr=False)
     """The predictions that were given before the labels of the present one-by-one step."""
     _rows_given: list[Answers] = field(default_factory=list, init=False, repr=False)
     """Copies of those among them that came as answers of one row."""
 
-    def __call__(self, step: Step, answers: Answers) -> Shown | None:
+    def __call__(self, step: Step, answers: Answers) -> RevealedLabels | None:
         """What becomes known at the end of this step, or None."""
-        rows = self._rows(step, answers)
-        self.taken += len(step.samples)
+        rows = self._revealed_rows(step, answers)
+        self.n_seen += len(step.samples)
         if len(rows):
             split = None if step.samples.split is None else step.samples.split[rows]
-            self.waiting.append((step.index, take(step.samples.x, rows), np.array(step.samples.y[rows]), split))
+            self.waiting.append((step.index, take_rows(step.samples.x, rows), np.array(step.samples.y[rows]), split))
         due = self._due(step.index)
         if not due:
             return None
         splits = [split for *_, split in due if split is not None]
         known = np.concatenate(splits) if len(splits) == len(due) else None
-        return Shown(join([x for _, x, _, _ in due]), np.concatenate([y for _, _, y, _ in due]), split=known)
+        return RevealedLabels(
+            concat_rows([x for _, x, _, _ in due]), np.concatenate([y for _, _, y, _ in due]), split=known
+        )
 
-    def turns(self, step: Step) -> Turns:
+    def feed(self, step: Step) -> LabelFeed:
         """The samples of a step one by one; a label is told only after its sample has been answered."""
-        x, y, first = step.samples.x, step.samples.y, self.taken
+        x, y, first = step.samples.x, step.samples.y, self.n_seen
         given, rows_given = self._given, self._rows_given = [], []
-        arriving, always = self._arriving(step).tolist(), self.level is Reveal.LABELS
-        at_once = always and self.delay == 0 and not self.waiting
+        arrives, always = self._arrival_mask(step).tolist(), self.level is Reveal.LABELS
+        immediate = always and self.delay == 0 and not self.waiting
 
-        def tell(answer: Any) -> Shown | None:
+        def reveal_next(answer: Any) -> RevealedLabels | None:
             row = answer.copy() if isinstance(answer, Answers) else None
-            prediction, turn = _plain(answer if row is None else row.prediction), self.taken
-            k, self.taken = turn - first, turn + 1
+            prediction, turn = _to_scalar(answer if row is None else row.prediction), self.n_seen
+            k, self.n_seen = turn - first, turn + 1
             if k >= len(y):
-                raise UserError(f"in_turn asked for more labels than the {len(y)} samples of this block")
+                raise UserError(f"answer_one_by_one asked for more labels than the {len(y)} samples of this block")
             given.append(prediction)
             if row is not None:
                 rows_given.append(row)
-            if at_once:  # the usual case, by the shortest way
-                return Shown(take(x, slice(k, k + 1)), y[k : k + 1].copy(), (turn,)) if arriving[k] else None
+            if immediate:  # the usual case, by the shortest way
+                return (
+                    RevealedLabels(take_rows(x, slice(k, k + 1)), y[k : k + 1].copy(), (turn,)) if arrives[k] else None
+                )
             truth = y[k : k + 1].copy()
-            if arriving[k] and (always or self._counts(prediction, truth)):
-                self.waiting.append((turn, take(x, np.array([k])), truth, None))
+            if arrives[k] and (always or self._is_revealed(prediction, truth)):
+                self.waiting.append((turn, take_rows(x, np.array([k])), truth, None))
             if not self.waiting or not (due := self._due(turn)):
                 return None
             turns, inputs, labels, _ = zip(*due, strict=True)
-            return Shown(join(inputs), join(labels), list(turns))
+            return RevealedLabels(concat_rows(inputs), concat_rows(labels), list(turns))
 
-        def tell_many(outputs: np.ndarray, hear: Any, held: tuple[Any, ...]) -> None:
-            from driftline.compiled import in_order  # only now: a compiler takes long to import
+        def reveal_many(outputs: np.ndarray, callback: Any, arguments: tuple[Any, ...]) -> None:
+            from driftline.jit import answer_in_order  # only now: a compiler takes long to import
 
-            k, self.taken = self.taken - first, self.taken + len(outputs)
+            k, self.n_seen = self.n_seen - first, self.n_seen + len(outputs)
             predictions = np.empty(len(outputs), np.int64)
-            in_order(y[k : k + len(outputs)].astype(np.int64), outputs, predictions, hear, held)
+            answer_in_order(y[k : k + len(outputs)].astype(np.int64), outputs, predictions, callback, arguments)
             given.extend(predictions.tolist())
 
-        return Turns(x, first, tell, tell_many if at_once and all(arriving) else None)
+        return LabelFeed(x, first, reveal_next, reveal_many if immediate and all(arrives) else None)
 
-    def recorded(self, answers: Answers, *, trusted: bool) -> Answers:
+    def verified_answers(self, answers: Answers, *, trusted: bool) -> Answers:
         """Return what was given before each label of a one-by-one step; refuse answers with other predictions.
 
         Scores and distances that were not given with the predictions are unknown, unless the method is `trusted` to
         return those it had.
         """
-        self._must_match(answers)
+        self._check_match(answers)
         prediction = np.array(self._given, np.asarray(answers.prediction).dtype)
         if len(self._rows_given) == len(prediction) > 0:
             return replace(Answers.concat(self._rows_given), prediction=prediction)
         return replace(answers, prediction=prediction) if trusted else Answers(prediction)
 
-    def _must_match(self, answers: Answers) -> None:
+    def _check_match(self, answers: Answers) -> None:
         given, returned = np.array(self._given), np.asarray(answers.prediction)
         if given.shape != returned.shape:
             raise UserError(
-                f"in_turn returned {len(returned)} answers but gave {len(given)} predictions before labels: call "
-                "turns.tell(prediction) once for each sample, in order, and return those predictions"
+                f"answer_one_by_one returned {len(returned)} answers but gave {len(given)} predictions before labels: call "
+                "feed.reveal_next(prediction) once for each sample, in order, and return those predictions"
             )
         both_nan = (given != given) & (returned != returned)
         if len(differ := np.flatnonzero((given != returned) & ~both_nan)):
             k = differ[0]
             raise UserError(
-                f"in_turn returned {returned[k]} for sample {k} of its block, but gave {given[k]} before it saw the "
-                "label: return the predictions passed to turns.tell"
+                f"answer_one_by_one returned {returned[k]} for sample {k} of its block, but gave {given[k]} before it saw the "
+                "label: return the predictions passed to feed.reveal_next"
             )
 
-    def _counts(self, prediction: Any, y: np.ndarray) -> bool:
+    def _is_revealed(self, prediction: Any, y: np.ndarray) -> bool:
         """Whether the label of one sample is shown at all, given its answer."""
         if self.level is Reveal.ERRORS:
             return bool(self.task.correct(np.array([prediction]), y)[0] < 1)
@@ -170,20 +174,20 @@ class Revealing:
         self.waiting = self.waiting[len(due) :]
         return due
 
-    def _arriving(self, step: Step) -> np.ndarray:
+    def _arrival_mask(self, step: Step) -> np.ndarray:
         """Of each sample whether its label ever arrives: drawn by its place in the stream, however that is cut."""
         n = len(step.samples)
         if not self.missing:
             return np.ones(n, bool)
         random = self.seed.child("missing").numpy()
-        random.bit_generator.advance(self.taken)  # type: ignore[attr-defined]  # PCG64: one number per sample
+        random.bit_generator.advance(self.n_seen)  # type: ignore[attr-defined]  # PCG64: one number per sample
         drawn: np.ndarray = random.random(n) >= self.missing
         return drawn
 
-    def _rows(self, step: Step, answers: Answers) -> np.ndarray:
+    def _revealed_rows(self, step: Step, answers: Answers) -> np.ndarray:
         if self.level is Reveal.INPUTS:
             return np.empty(0, int)
-        rows = np.flatnonzero(self._arriving(step))
+        rows = np.flatnonzero(self._arrival_mask(step))
         if self.level is Reveal.ERRORS:
             rows = rows[self.task.correct(answers.prediction, step.samples.y)[rows] < 1]
         if self.budget is not None and len(rows) > self.budget:
@@ -193,18 +197,18 @@ class Revealing:
 
     def state(self) -> dict[str, Any]:
         """The labels on their way."""
-        return {"waiting": self.waiting, "taken": self.taken}
+        return {"waiting": self.waiting, "taken": self.n_seen}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.waiting, self.taken = list(state["waiting"]), int(state["taken"])
+        self.waiting, self.n_seen = list(state["waiting"]), int(state["taken"])
 
 
-def _plain(prediction: Any) -> int | float | str:
+def _to_scalar(prediction: Any) -> int | float | str:
     """Return a copy of one prediction that cannot change or compare as it likes; refuse what is no number or text."""
     try:
         value = prediction.item() if hasattr(prediction, "item") else prediction
     except (ValueError, RuntimeError):  # several in one array or tensor
         value = prediction
     if type(value) not in (int, float, bool, str):
-        raise UserError(f"turns.tell takes one prediction, a number or a text, not a {type(value).__name__}")
+        raise UserError(f"feed.reveal_next takes one prediction, a number or a text, not a {type(value).__name__}")
     return value  # type: ignore[no-any-return]

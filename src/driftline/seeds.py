@@ -20,7 +20,7 @@ import numpy as np
 
 from driftline.errors import UserError
 
-MOST = 100_000  # seeds that are asked for by their number
+MAX_SEEDS = 100_000  # seeds that are asked for by their number
 
 if TYPE_CHECKING:
     import torch
@@ -57,6 +57,6 @@ def first_seeds(count: int) -> tuple[int, ...]:
     >>> first_seeds(3)
     (0, 1, 2)
     """
-    if count > MOST:
-        raise UserError(f"seeds: at most {MOST:,}; their list must fit into memory")
+    if count > MAX_SEEDS:
+        raise UserError(f"seeds: at most {MAX_SEEDS:,}; their list must fit into memory")
     return tuple(range(count))

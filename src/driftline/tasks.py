@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from driftline.texts import accepted, matches
+from driftline.texts import matches, split_answers
 from driftline.types import Answers
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-NO_TOKEN = -100
+IGNORE_INDEX = -100
 """What fills up a row of target tokens; Hugging Face's models use the same number."""
 
 
@@ -75,7 +75,7 @@ class Classification:
 class Regression:
     """A number. Models see it shifted by `centre` and divided by `scale`, which come from early data alone."""
 
-    centre: float = 0.0
+    center: float = 0.0
     scale: float = 1.0
 
     @property
@@ -85,16 +85,16 @@ class Regression:
     def targets(self, y: np.ndarray) -> np.ndarray:
         """Shifted and scaled.
 
-        >>> Regression(centre=10.0, scale=2.0).targets(np.array([10.0, 14.0])).tolist()
+        >>> Regression(center=10.0, scale=2.0).targets(np.array([10.0, 14.0])).tolist()
         [0.0, 2.0]
         """
-        return ((np.asarray(y) - self.centre) / self.scale).astype(np.float32)
+        return ((np.asarray(y) - self.center) / self.scale).astype(np.float32)
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         return (outputs[:, 0] - y.float()) ** 2
 
     def decode(self, outputs: np.ndarray) -> Answers:
-        return Answers(prediction=outputs[:, 0].astype(float) * self.scale + self.centre)
+        return Answers(prediction=outputs[:, 0].astype(float) * self.scale + self.center)
 
     def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
         """1 for an exact prediction, 0 for one that is `scale` or more away: max(0, 1 - (error / scale)^2)."""
@@ -111,7 +111,7 @@ class TextToText:
     outputs are the logits of every token of the right answer, given the tokens before it.
     """
 
-    smoothing: float = 0.0
+    label_smoothing: float = 0.0
     """How much of each token's target is spread evenly over the whole vocabulary."""
 
     @property
@@ -120,15 +120,15 @@ class TextToText:
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """The first accepted answer of each sample; `Writer.targets` makes tokens of it."""
-        return np.array([(accepted(one) or ("",))[0] for one in y], dtype=object)
+        return np.array([(split_answers(one) or ("",))[0] for one in y], dtype=object)
 
-    def choose(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    def sample_answers(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """One accepted answer of each sample at random, for training that takes another in each epoch.
 
         >>> TextToText().choose(np.array(["Rome"], dtype=object), np.random.default_rng(0)).tolist()
         ['Rome']
         """
-        several = [accepted(one) or ("",) for one in y]
+        several = [split_answers(one) or ("",) for one in y]
         return np.array([answers[random.integers(len(answers))] for answers in several], dtype=object)
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -137,9 +137,13 @@ class TextToText:
 
         y = y[:, : outputs.shape[1]]
         losses = cross_entropy(
-            outputs.transpose(1, 2), y, ignore_index=NO_TOKEN, reduction="none", label_smoothing=self.smoothing
+            outputs.transpose(1, 2),
+            y,
+            ignore_index=IGNORE_INDEX,
+            reduction="none",
+            label_smoothing=self.label_smoothing,
         )
-        return losses.sum(1) / (y != NO_TOKEN).sum(1).clamp(min=1)
+        return losses.sum(1) / (y != IGNORE_INDEX).sum(1).clamp(min=1)
 
     def decode(self, outputs: np.ndarray) -> Answers:
         """What a model has written is its answer, without white space around it."""
@@ -149,14 +153,14 @@ class TextToText:
         return np.array([float(matches(said, truth)) for said, truth in zip(prediction, y, strict=True)], float)
 
 
-class Writer(Protocol):
+class TextGenerator(Protocol):
     """What a network must offer, beside being one, to answer with texts of its own.
 
     Such a network needs the right answer to compute its loss, and writes token by token to give an answer. The rest of
     the library sees neither: `training.torch_model.TextGenerator` calls these.
     """
 
-    def read(self, x: Any, y: Any) -> None:
+    def build_vocabulary(self, x: Any, y: Any) -> None:
         """Take words from the first samples it is trained on, if it does not have any."""
 
     def encode(self, x: Any) -> Tensor:
@@ -165,10 +169,10 @@ class Writer(Protocol):
     def targets(self, y: Any) -> Tensor:
         """Answers as rows of tokens, filled up with `NO_TOKEN`."""
 
-    def led(self, x: Tensor, y: Tensor) -> Tensor:
+    def teacher_forced(self, x: Tensor, y: Tensor) -> Tensor:
         """Logits (samples, tokens, vocabulary) of each token of the right answers, given those before it."""
 
-    def write(self, x: Any) -> np.ndarray:
+    def generate(self, x: Any) -> np.ndarray:
         """An answer of its own for each text, as strings."""
 
 

@@ -14,12 +14,12 @@ import re
 import string
 from collections.abc import Iterable
 
-BETWEEN = "\x1f"
+SEPARATOR = "\x1f"
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
-def normalised(answer: str) -> str:
+def normalize_answer(answer: str) -> str:
     """What is compared of an answer.
 
     >>> normalised(" The Eiffel-Tower, in  PARIS!")
@@ -28,18 +28,18 @@ def normalised(answer: str) -> str:
     return " ".join(_ARTICLE.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
 
 
-def one_of(answers: Iterable[str]) -> str:
+def join_answers(answers: Iterable[str]) -> str:
     """Accepted answers as one text, the first of them first, each once.
 
     >>> accepted(one_of(["Paris", "the city of Paris", "Paris"]))
     ('Paris', 'the city of Paris')
     """
-    return BETWEEN.join(dict.fromkeys(answer.replace(BETWEEN, " ") for answer in answers))
+    return SEPARATOR.join(dict.fromkeys(answer.replace(SEPARATOR, " ") for answer in answers))
 
 
-def accepted(y: str) -> tuple[str, ...]:
+def split_answers(y: str) -> tuple[str, ...]:
     """The accepted answers in a text, of which there may be one; none in an empty text."""
-    return tuple(y.split(BETWEEN)) if y else ()
+    return tuple(y.split(SEPARATOR)) if y else ()
 
 
 def matches(prediction: str, y: str) -> bool:
@@ -48,5 +48,5 @@ def matches(prediction: str, y: str) -> bool:
     >>> matches("U.S.", one_of(["America", "us"]))
     True
     """
-    said = normalised(prediction)
-    return any(said == normalised(answer) for answer in accepted(y))
+    said = normalize_answer(prediction)
+    return any(said == normalize_answer(answer) for answer in split_answers(y))

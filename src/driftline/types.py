@@ -21,7 +21,7 @@ class Reveal(enum.IntEnum):
     LABELS = 2
 
 
-def take(x: Any, index: Any) -> Any:
+def take_rows(x: Any, index: Any) -> Any:
     """Rows of an array, tensor, sparse matrix, table or list."""
     if hasattr(x, "iloc"):
         return x.iloc[index]
@@ -30,7 +30,7 @@ def take(x: Any, index: Any) -> Any:
     return x[index]
 
 
-def join(parts: Sequence[Any]) -> Any:
+def concat_rows(parts: Sequence[Any]) -> Any:
     """The rows of several arrays, tensors, sparse matrices, tables or lists, one after another."""
     first = parts[0]
     if len(parts) == 1:
@@ -88,14 +88,16 @@ class Samples:
         if isinstance(index, np.ndarray) and index.size == 0:  # numpy takes an empty list for floats
             index = index.astype(int)
         columns: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        columns = {k: None if v is None else take(v, index) for k, v in columns.items()}
+        columns = {k: None if v is None else take_rows(v, index) for k, v in columns.items()}
         return Samples(**columns)
 
     @staticmethod
     def concat(parts: Sequence[Samples]) -> Samples:
         """One after another; a column is kept only if every part has it."""
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Samples)}
-        columns: dict[str, Any] = {k: None if any(v is None for v in vs) else join(vs) for k, vs in given.items()}
+        columns: dict[str, Any] = {
+            k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()
+        }
         return Samples(**columns)
 
 
@@ -106,7 +108,7 @@ class Step:
     index: int
     time: str
     samples: Samples
-    in_turn: bool = False
+    one_by_one: bool = False
     """Whether its samples come one by one: each is answered, and its label told, before the next is asked about."""
 
 
@@ -134,7 +136,9 @@ class Answers:
     def concat(parts: Sequence[Answers]) -> Answers:
         """One after another; a column is kept only if every part has it."""
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Answers)}
-        columns: dict[str, Any] = {k: None if any(v is None for v in vs) else join(vs) for k, vs in given.items()}
+        columns: dict[str, Any] = {
+            k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()
+        }
         return Answers(**columns)
 
     def rows(self) -> Iterator[Answers]:

@@ -16,7 +16,7 @@ from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
 from driftline.auditing.policies import recommend_policy
 
-QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic"}
+QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic-regression"}
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from driftline.auditing.decay import Decay
 from driftline.auditing.examples import table
 from driftline.errors import UserError
 
-QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic"}
+QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic-regression"}
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
@@ -128,7 +128,7 @@ def test_harm_prevented_is_what_the_replay_gained() -> None:
 
 def test_a_short_table_is_cut_by_itself_into_periods_that_are_long_enough() -> None:
     frame = table(rows=100)
-    found = driftline.audit(frame, time="when", target="y", model="logistic")
+    found = driftline.audit(frame, time="when", target="y", model="logistic-regression")
     assert min(found.data.rows_per_period) >= 10
     assert sum(found.data.rows_per_period) == 100
 

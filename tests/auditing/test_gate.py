@@ -67,7 +67,19 @@ def driftline(
     return command
 
 
-GOOD = ("t.csv", "--time", "when", "--target", "y", "--model", "logistic", "--period", "100 rows", "--jobs", "1")
+GOOD = (
+    "t.csv",
+    "--time",
+    "when",
+    "--target",
+    "y",
+    "--model",
+    "logistic-regression",
+    "--period",
+    "100 rows",
+    "--jobs",
+    "1",
+)
 
 
 def test_the_gate_is_an_exit_code(driftline: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
@@ -140,7 +152,7 @@ def test_a_misspelt_name_is_found_before_any_work() -> None:
 def test_every_number_of_an_audit_can_be_named() -> None:
     from driftline.auditing import audit
 
-    found = audit(table(rows=400), time="when", target="y", model="logistic", period="100 rows")
+    found = audit(table(rows=400), time="when", target="y", model="logistic-regression", period="100 rows")
     assert set(found.gate_values) <= gate.NAMES
 
 

@@ -23,9 +23,9 @@ FEATURES = ["day", "period", "nswprice", "nswdemand", "vicprice", "vicdemand", "
 
 @pytest.fixture(scope="module")
 def elec2() -> pd.DataFrame:
-    from driftline.data import folders
+    from driftline.data import data_folders
 
-    for folder in folders():
+    for folder in data_folders():
         path: Path = folder / "tabular" / "elec2.csv.gz"
         if path.exists():
             return pd.read_csv(path, nrows=SIZE * PERIODS)
@@ -35,7 +35,7 @@ def elec2() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def audited(elec2: pd.DataFrame) -> AuditTable:
     frame = read_frame(elec2, time="date", target="class", features=FEATURES)
-    return prepare(frame, "boosting", f"{SIZE} rows", 0, 0, Limits(), 0.2)
+    return prepare(frame, "hist-gradient-boosting", f"{SIZE} rows", 0, 0, Limits(), 0.2)
 
 
 def by_hand(frame: pd.DataFrame, retrain_after: dict[int, range]) -> list[float]:

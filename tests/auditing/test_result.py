@@ -22,7 +22,7 @@ QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows"}
 @pytest.fixture(scope="module", params=["model", "log"])
 def result(request: pytest.FixtureRequest) -> AuditResult:
     if request.param == "model":
-        return driftline.audit(table(rows=400), model="logistic", **QUICK)
+        return driftline.audit(table(rows=400), model="logistic-regression", **QUICK)
     return driftline.audit(table(rows=400).assign(logged="yes")[["when", "y", "logged"]], prediction="logged", **QUICK)
 
 

@@ -20,9 +20,9 @@ from driftline.auditing.examples import table
 from driftline.auditing.frame import read_frame
 from driftline.auditing.table import Limits
 from driftline.errors import UserError
-from driftline.metrics.intervals import wilson
+from driftline.metrics.confidence import wilson
 
-QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "model": "logistic"}
+QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "model": "logistic-regression"}
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +159,7 @@ def test_gaps_texts_dates_and_numbers_to_predict() -> None:
     frame.loc[3, "b"] = np.inf
     frame["y"] = frame["b"].where(np.isfinite(frame["b"]), 0) + 0.1 * random.normal(size=800)
     frame.loc[5, "y"] = np.nan
-    for model in ("boosting", "logistic"):
+    for model in ("hist-gradient-boosting", "logistic-regression"):
         found = driftline.audit(frame, **{**QUICK, "model": model, "period": "200 rows"})
         assert found.data.task == "number"
         assert found.policies is not None
@@ -295,12 +295,12 @@ def test_too_few_rows_is_not_called_too_little_overlap() -> None:
 
 
 def test_counts_are_numbers_and_codes_are_classes() -> None:
-    from driftline.data.table import target_of
+    from driftline.data.table import parse_target
     from driftline.tasks import Classification, Regression
 
     counts = pd.Series(np.random.default_rng(0).poisson(300, size=2000))
-    assert isinstance(target_of(counts, "auto")[1], Regression)
-    assert isinstance(target_of(counts % 7, "auto")[1], Classification)
+    assert isinstance(parse_target(counts, "auto")[1], Regression)
+    assert isinstance(parse_target(counts % 7, "auto")[1], Classification)
 
 
 def test_a_logged_class_that_never_occurred_is_wrong() -> None:

@@ -21,7 +21,9 @@ PERIODS, POISONED = 8, 5  # of eight periods, those from the sixth on are change
 def set_up(frame: pd.DataFrame, **more: Any) -> AuditTable:
     frame_ = read_frame(frame, time="when", target=more.pop("target", "y"))
     limits = Limits(rows=80, training_rows=120, probe_rows=50)
-    return prepare(frame_, more.get("model", "boosting"), "100 rows", more.get("delay", 0), 0, limits, 0.2)
+    return prepare(
+        frame_, more.get("model", "hist-gradient-boosting"), "100 rows", more.get("delay", 0), 0, limits, 0.2
+    )
 
 
 def poisoned(frame: pd.DataFrame) -> pd.DataFrame:
@@ -57,7 +59,7 @@ def numbers(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize("name", policies(PERIODS))
 def test_no_policy_knows_the_future(name: str, kind: Any, delay: int) -> None:
     clean = kind(table("concept", rows=800))
-    one, other = (set_up(frame, delay=delay, model="logistic") for frame in (clean, poisoned(clean)))
+    one, other = (set_up(frame, delay=delay, model="logistic-regression") for frame in (clean, poisoned(clean)))
     first, second = (replay(s, policies(PERIODS)[name]) for s in (one, other))
     assert digest(history(first, delay)) == digest(history(second, delay))
     assert digest(first.answers) != digest(second.answers), "the poison must matter, or this proves nothing"
@@ -79,5 +81,7 @@ def test_a_policy_that_peeks_would_be_found_out() -> None:
     for frame in (clean, poisoned(clean)):
         spread = frame["a"].std()  # of all time
         scaled = frame.assign(a=(frame["a"] / spread).round(1))
-        answers.append(replay(set_up(scaled, model="logistic"), policies(PERIODS)["all-history"]).answers[:POISONED])
+        answers.append(
+            replay(set_up(scaled, model="logistic-regression"), policies(PERIODS)["all-history"]).answers[:POISONED]
+        )
     assert digest(answers[0]) != digest(answers[1])

@@ -14,13 +14,13 @@ from torch.nn import functional
 from driftline.benchmarks.collapse_2d import (
     NOISE,
     best_linear,
-    by_entropy,
-    drawn,
     entropy,
-    entropy_slope,
-    infinite,
+    entropy_derivative,
+    minimize_entropy,
+    population_classes,
     rotation,
-    trained,
+    sampled_classes,
+    train_source,
 )
 from driftline.cli.collapse_2d import collapse_2d
 from driftline.errors import UserError
@@ -34,7 +34,7 @@ MEASURED = {1: (0.776, 0.808, 0.808), 2: (0.789, 0.819, 0.694)}
 
 @pytest.fixture(scope="module")
 def runs() -> dict[int, pd.DataFrame]:
-    return {condition: by_entropy(condition) for condition in NOISE}
+    return {condition: minimize_entropy(condition) for condition in NOISE}
 
 
 @pytest.mark.parametrize("condition", NOISE)
@@ -66,19 +66,19 @@ def test_entropy_falls_and_scales_grow_in_both(runs: dict[int, pd.DataFrame], co
 
 
 def test_the_clean_classes_are_told_apart_as_well_as_can_be() -> None:
-    clean, _ = infinite(NOISE[1])
-    weights, scales = trained(clean)
+    clean, _ = population_classes(NOISE[1])
+    weights, scales = train_source(clean)
     assert clean.accuracy(weights * scales) == pytest.approx(0.8413, abs=1e-4)  # P(z > -1), the best there is
 
 
 @pytest.mark.parametrize("condition", NOISE)
 def test_a_sample_gives_what_infinitely_many_points_give(condition: int) -> None:
-    points, exact = (by_entropy(condition, samples=s, steps=1000, every=500) for s in (32_000, None))
+    points, exact = (minimize_entropy(condition, samples=s, steps=1000, record_every=500) for s in (32_000, None))
     np.testing.assert_allclose(points.iloc[:, 2:], exact.iloc[:, 2:], rtol=0.03)
 
 
 def test_expectations_over_a_line_are_those_over_the_plane() -> None:
-    _, corrupted = infinite(NOISE[2])
+    _, corrupted = population_classes(NOISE[2])
     side = np.linspace(-8, 8, 801)
     standard = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     density = np.exp(-(standard**2).sum(axis=1) / 2)
@@ -87,14 +87,14 @@ def test_expectations_over_a_line_are_those_over_the_plane() -> None:
     for slope in (np.array([0.3, -0.2]), np.array([4.0, 9.0]), np.array([-0.4, 26.0])):
         z = x @ slope
         assert corrupted.estimate_from_seeds(entropy, slope) == pytest.approx(density @ entropy(z), rel=1e-6)
-        along = (density * entropy_slope(z)) @ x
-        np.testing.assert_allclose(corrupted.mean_along(entropy_slope, slope), along, rtol=1e-6, atol=1e-9)
+        along = (density * entropy_derivative(z)) @ x
+        np.testing.assert_allclose(corrupted.mean_along(entropy_derivative, slope), along, rtol=1e-6, atol=1e-9)
 
 
 def test_a_step_is_that_of_torch_on_both_classes() -> None:
     """Batch norm, a linear layer and autograd on points of both classes, against the sums over one class."""
-    clean, corrupted = drawn(NOISE[1], 3200, Seed(1))
-    weights, scales = trained(clean)
+    clean, corrupted = sampled_classes(NOISE[1], 3200, Seed(1))
+    weights, scales = train_source(clean)
     x = torch.tensor(np.concatenate([corrupted.x, -corrupted.x]) * [3.0, 0.2])  # batch norm takes the factors out
     gamma = torch.tensor(scales, requires_grad=True)
     for _ in range(2):
@@ -102,16 +102,16 @@ def test_a_step_is_that_of_torch_on_both_classes() -> None:
         both = torch.stack([z, torch.zeros_like(z)], dim=1)
         functional.softmax(both, dim=1).mul(functional.log_softmax(both, dim=1)).sum(dim=1).neg().mean().backward()
         gamma = (gamma - 0.01 * gamma.grad).detach().requires_grad_()  # type: ignore[operator]
-    by_sums = by_entropy(1, samples=3200, seed=Seed(1), steps=2, every=1)["scales"].iloc[-1]
+    by_sums = minimize_entropy(1, samples=3200, seed=Seed(1), steps=2, record_every=1)["scales"].iloc[-1]
     assert by_sums == pytest.approx(float(gamma.detach().norm()), rel=1e-9)
 
 
 def test_samples_are_symmetric_and_scaled() -> None:
-    clean, corrupted = drawn(NOISE[1], 1600, Seed(0))
+    clean, corrupted = sampled_classes(NOISE[1], 1600, Seed(0))
     for cloud in (clean, corrupted):
         assert cloud.x.shape == (800, 2)
         np.testing.assert_allclose((cloud.x**2).mean(axis=0), 1)
-    weights, scales = trained(clean)
+    weights, scales = train_source(clean)
     assert scales[0] == pytest.approx(scales[1])  # the signal lies on the diagonal, and nothing pulls it off
     assert abs(weights[0]) == pytest.approx(abs(weights[1]))
 
@@ -133,6 +133,6 @@ def test_the_command_writes_figure_and_numbers(tmp_path: Path, capsys: pytest.Ca
 
 def test_what_is_not_there_is_refused() -> None:
     with pytest.raises(UserError, match="condition"):
-        by_entropy(3)
+        minimize_entropy(3)
     with pytest.raises(UserError, match="16 points or more"):
-        by_entropy(1, samples=10)
+        minimize_entropy(1, samples=10)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from driftline.checksums import write_checked
-from driftline.record import Record, Run
+from driftline.io.checksums import write_checked
+from driftline.record.recorder import Record, Run
 from driftline.report.page.page import write_report
 
 from ..report.conftest import adapted, at, cell_rows, final, summary_rows, write_run

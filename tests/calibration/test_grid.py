@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from driftline import registry
-from driftline.benchmarks.base import Benchmark, Layout, scores
+from driftline.benchmarks.base import Benchmark, Scenario, scores_frame
 from driftline.calibration import run as module
 from driftline.calibration.grid import calibrate
-from driftline.calibration.run import calibrate_model, starting_model
+from driftline.calibration.run import calibrate_model, initial_model
+from driftline.corruptions import cropping
 from driftline.data import Dataset
 from driftline.engine.build import DatasetCache
 from driftline.errors import UserError
 from driftline.seeds import Seed
-from driftline.shifts import crops
 from driftline.spec import parse
-from driftline.store import Store
+from driftline.store.store import Store
 from driftline.streams import read_matrices
-from driftline.streams.corrupted import keys
+from driftline.streams.test_time.stream import image_keys
 from driftline.tasks import Classification
 from driftline.types import Reveal, Samples
 
@@ -57,8 +57,8 @@ def by_hand(first, second, levels):
 @pytest.mark.parametrize("levels", [3, 11])
 def test_entries_are_the_share_of_right_answers(levels):
     matrices = calibrate(predict, images(), LABELS, NAMES, levels=levels, corrupt=damage)
-    assert set(matrices.of) == {(a, b) for a in NAMES for b in NAMES if a != b}
-    for (first, second), matrix in matrices.of.items():
+    assert set(matrices.by_pair) == {(a, b) for a in NAMES for b in NAMES if a != b}
+    for (first, second), matrix in matrices.by_pair.items():
         np.testing.assert_allclose(matrix, by_hand(first, second, levels))
 
 
@@ -78,7 +78,7 @@ def test_the_first_corruption_comes_first_and_images_keep_their_keys():
     np.testing.assert_array_equal(matrices["fog", "snow"], [[0, 0], [100, 0]])
     np.testing.assert_array_equal(matrices["snow", "fog"], [[0, 100], [0, 100]])
     for drawn in given:
-        np.testing.assert_array_equal(drawn, keys(Seed(3).child("noise"), np.arange(N)))
+        np.testing.assert_array_equal(drawn, image_keys(Seed(3).child("noise"), np.arange(N)))
 
 
 def test_nothing_is_corrupted_or_asked_twice():
@@ -103,8 +103,8 @@ def test_nothing_is_corrupted_or_asked_twice():
 
 def test_threads_change_nothing():
     one, three = (calibrate(predict, images(), LABELS, NAMES, levels=5, corrupt=damage, jobs=jobs) for jobs in (1, 3))
-    assert one.of
-    for pair, matrix in one.of.items():
+    assert one.by_pair
+    for pair, matrix in one.by_pair.items():
         np.testing.assert_array_equal(matrix, three[pair])
 
 
@@ -172,22 +172,22 @@ def job(monkeypatch):
     class Small(Benchmark):
         reveals = Reveal.INPUTS
 
-        def lay_out(self, dataset, options, seed):
+        def build_scenario(self, dataset, options, seed):
             upstream = dataset.samples[~dataset.test]
-            return Layout(stream=Two(), probes=None, upstream=upstream, schooling={"updates": 60})
+            return Scenario(stream=Two(), probes=None, upstream=upstream, pretrain_settings={"updates": 60})
 
         def metrics(self, options, protocol):
             return {}
 
         def score(self, run):
-            return scores([])
+            return scores_frame([])
 
     kinds = {"benchmark": {"small": Small}, "dataset": {"squares": lambda where: dataset}}
     for kind, things in kinds.items():
         registry.names(kind)
         for name, thing in things.items():
             monkeypatch.setitem(registry._things[kind], name, thing)
-    monkeypatch.setattr(module, "own_corruptions", lambda frost=None: darker)
+    monkeypatch.setattr(module, "builtin_corruptions", lambda frost=None: darker)
     spec = {"benchmark": "small", "data": "squares", "model": "linear", "methods": "frozen"}
     return parse(spec).jobs(default_model="linear")[0]
 
@@ -205,8 +205,8 @@ def test_a_network_is_trained_measured_and_kept(job, tmp_path):
     matrix = made["fog", "snow"]
     assert matrix[0, 0] == 100, "the network was trained"
     assert matrix[2, 0] < 60, "grey squares have no colour"
-    assert made.about["images"] == 60
-    assert made.about["model"] == "linear"
+    assert made.metadata["images"] == 60
+    assert made.metadata["model"] == "linear"
     np.testing.assert_array_equal(read_matrices(output)["snow", "fog"], made["snow", "fog"])
     assert [path.name for path in tmp_path.glob("*.parts")] == []
 
@@ -223,10 +223,10 @@ def test_a_finished_calibration_is_read_and_another_is_not_overwritten(job, tmp_
 
 def test_the_key_knows_the_weights(job, tmp_path):
     store = Store.create(tmp_path / "runs")
-    first = starting_model(job, store, DatasetCache())
-    assert first[2] == starting_model(job, store, DatasetCache())[2]
+    first = initial_model(job, store, DatasetCache())
+    assert first[2] == initial_model(job, store, DatasetCache())[2]
     other = job.model_copy(update={"seed": 1})
-    assert first[2] != starting_model(other, store, DatasetCache())[2]
+    assert first[2] != initial_model(other, store, DatasetCache())[2]
     assert len(list((tmp_path / "runs" / "stages").glob("*.safetensors"))) == 2, "the upstream stages of the store"
 
 
@@ -234,7 +234,7 @@ def test_the_key_knows_the_weights(job, tmp_path):
 def test_of_large_images_the_centre_is_measured(side, shown):
     pytest.importorskip("PIL")
     images = np.random.default_rng(0).integers(0, 256, (2, side, side, 3), dtype=np.uint8)
-    found = crops.centred(images)
+    found = cropping.center_crops(images)
     assert found.shape == (2, shown, shown, 3)
     if side == 256:
         np.testing.assert_array_equal(found, images[:, 16:240, 16:240])

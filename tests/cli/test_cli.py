@@ -18,7 +18,7 @@ import pytest
 
 from driftline.cli.main import main
 from driftline.engine import pool
-from driftline.store import Store
+from driftline.store.store import Store
 
 from ..engine.forked import ForkedWorker
 
@@ -29,13 +29,13 @@ RUN = (
     "--data",
     "digits",
     "--model",
-    "logistic",
+    "logistic-regression",
     "--methods",
     "erm",
     "--set",
     "data.periods=4",
     "--set",
-    "timeline.draws=20",
+    "timeline.resamples=20",
 )
 
 
@@ -67,7 +67,7 @@ def test_run_then_everything_that_reads_runs(driftline: Command, tmp_path: Path)
 
     code, out, _ = driftline("list", "runs")
     assert code == 0
-    assert out.count("logistic") == 3
+    assert out.count("logistic-regression") == 3
     key = Store.open(tmp_path / "driftline-runs").record().runs[0].key
 
     code, out, _ = driftline("show", key[:6])
@@ -176,7 +176,9 @@ def test_print_spec_is_a_recipe_that_runs(driftline: Command, tmp_path: Path) ->
 
 def test_a_command_announces_its_preparation_once(driftline: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     announced = []
-    monkeypatch.setattr("driftline.cli.run.announced", lambda what, _: announced.append(what) or nullcontext())
+    monkeypatch.setattr(
+        "driftline.cli.commands.run.progress_message", lambda what, _: announced.append(what) or nullcontext()
+    )
     assert driftline(*RUN, "--print-spec")[0] == 0
     assert announced == ["preparing timeline"]
 
@@ -207,7 +209,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         ((*RUN, "--set", "erm.lr=1"), "erm.lr has no effect: logistic is not trained by gradients"),
         ((*RUN[:-4], "--set", "timeline.period=fortnight"), "period 'fortnight' cannot cut"),
         (
-            ("run", "timeline", "--data", "digits", "--model", "forest", "--methods", "ft"),
+            ("run", "timeline", "--data", "digits", "--model", "random-forest", "--methods", "ft"),
             "FineTune goes on training, and RandomForest",
         ),
         (
@@ -249,7 +251,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         (("run", "timeline", "--data", "digits", "--model", "mlp", "--methods", "ncm"), "timeline.upstream=1"),
         (("report",), "no finished run in driftline-runs"),
         (("list", "methds"), "no list 'methds'. Did you mean 'methods'?"),
-        (("query", "selct 1"), "Tables: runs, failures, answers, probes, gauges, scores"),
+        (("query", "selct 1"), "Tables: runs, failures, answers, probes, diagnostics, scores"),
     ],
 )
 def test_mistakes_are_answered_in_a_sentence(driftline: Command, arguments: tuple[str, ...], sentence: str) -> None:
@@ -275,7 +277,9 @@ def test_mistakes_are_answered_in_a_sentence(driftline: Command, arguments: tupl
 def test_tables_that_cannot_be_used(driftline: Command, tmp_path: Path, rows: list[str], sentence: str) -> None:
     (tmp_path / "t.csv").write_text("\n".join(["when,size,kind", *rows]))
     data = ("--set", "data.path=t.csv", "--set", "data.time=when", "--set", "data.target=kind")
-    code, _, err = driftline("run", "timeline", "--data", "table", "--model", "logistic", "--methods", "erm", *data)
+    code, _, err = driftline(
+        "run", "timeline", "--data", "table", "--model", "logistic-regression", "--methods", "erm", *data
+    )
     assert code == 2
     assert sentence in err
 
@@ -291,9 +295,11 @@ def test_small_periods_are_left_out_and_named(driftline: Command, tmp_path: Path
         "--set",
         "data.target=kind",
         "--set",
-        "timeline.draws=10",
+        "timeline.resamples=10",
     )
-    code, _, err = driftline("run", "timeline", "--data", "table", "--model", "logistic", "--methods", "erm", *data)
+    code, _, err = driftline(
+        "run", "timeline", "--data", "table", "--model", "logistic-regression", "--methods", "erm", *data
+    )
     assert code == 0
     assert "note: 1 period(s) with too few samples are left out: 2004 (2)" in err
 
@@ -310,9 +316,9 @@ def test_recipes_that_make_no_sense(driftline: Command, tmp_path: Path, line: st
 
 
 def test_settings_of_a_users_file_and_of_odd_values(driftline: Command, tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("from driftline.learners.ft import FineTune as Mine")
+    (tmp_path / "mine.py").write_text("from driftline.learners.supervised.ft import FineTune as Mine")
     command = ("run", "timeline", "--data", "digits", "--model", "sklearn.linear_model.SGDClassifier")
-    odd = ("--set", "model.alpha=1e-3", "--set", "data.periods=3", "--set", "timeline.draws=5", "--print-spec")
+    odd = ("--set", "model.alpha=1e-3", "--set", "data.periods=3", "--set", "timeline.resamples=5", "--print-spec")
     code, out, err = driftline(*command, "--methods", "mine.py:Mine", "--set", "mine.py:Mine.lr=0.5", *odd)
     assert code == 0, err
     assert "lr: 0.5" in out
@@ -331,7 +337,7 @@ def test_a_store_from_another_version_is_left_alone(number: int, age: str, drift
 
 def test_a_failed_run_gives_exit_code_1_and_is_listed(driftline: Command, tmp_path: Path) -> None:
     lines = (
-        "from driftline.learners.erm import ERM",
+        "from driftline.learners.supervised.erm import ERM",
         "class Odd(ERM):",
         "  def learn(self, x, y):",
         "    raise RuntimeError('odd')",
@@ -349,7 +355,7 @@ def test_interrupt_exits_130_and_the_same_command_resumes(
     driftline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["run", "timeline", "--data", "digits", "--model", "linear", "--methods", "ft", "--jobs=2", "--seeds=2"]
-    command += ["--set", "ft.updates=200", "--set", "timeline.draws=10"]
+    command += ["--set", "ft.updates=200", "--set", "timeline.resamples=10"]
     monkeypatch.setenv("DRIFTLINE_CHECKPOINT_SECONDS", "0")
     running = subprocess.Popen(
         [sys.executable, "-m", "driftline", *command], stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -11,14 +11,14 @@ RECIPE = """
 # Größe, 時間, τ → ∞
 benchmark: timeline
 data: {name: table, path: ware.csv, time: jahr, target: größe}
-model: logistic
+model: logistic-regression
 methods: [erm, "mine.py:Naïve"]
 timeline: {period: each}
 """
 METHOD = '''
 """Ein Verfahren für Größen: τ."""
 from dataclasses import dataclass
-from driftline.learners.erm import ERM
+from driftline.learners.supervised.erm import ERM
 
 @dataclass
 class Naïve(ERM):

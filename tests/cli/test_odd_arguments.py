@@ -11,11 +11,11 @@ import pytest
 
 from driftline.cli import main as cli
 from driftline.errors import UserError
-from driftline.spec import with_settings
-from driftline.store import Store
+from driftline.spec import apply_overrides
+from driftline.store.store import Store
 
 Command = Callable[..., tuple[int, str, str]]
-RUN = ("run", "timeline", "--data", "digits", "--model", "logistic", "--methods", "erm")
+RUN = ("run", "timeline", "--data", "digits", "--model", "logistic-regression", "--methods", "erm")
 AUDIT = ("audit", "t.csv", "--time", "t", "--target", "y")
 LONG = "x" * 5000
 
@@ -70,7 +70,7 @@ def test_odd_arguments(driftline: Command, tmp_path: Path, arguments: tuple[str,
 
 
 def test_a_folder_that_takes_no_files(tmp_path: Path) -> None:
-    from driftline.atomic import write_bytes
+    from driftline.io.atomic import write_bytes
 
     with pytest.raises(UserError, match="cannot write /proc/x: "):
         write_bytes(Path("/proc/x"), b"")
@@ -89,11 +89,11 @@ def test_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_list_needs_no_quotes() -> None:
     content = {"benchmark": "timeline", "data": "table", "methods": ["erm"]}
-    made = with_settings(content, ["data.files=[a,b c.csv, 3]", "timeline.delta=[]", 'data.more=["x,y"]'])
+    made = apply_overrides(content, ["data.files=[a,b c.csv, 3]", "timeline.delta=[]", 'data.more=["x,y"]'])
     assert made["data"] == {"name": "table", "files": ["a", "b c.csv", 3], "more": ["x,y"]}
     assert made["timeline"]["delta"] == []
     with pytest.raises(UserError, match="is not JSON: put texts in double quotes"):
-        with_settings(content, ["data.files=[[a],b]"])
+        apply_overrides(content, ["data.files=[[a],b]"])
 
 
 @pytest.mark.parametrize(("command", "resumes"), [("run", True), ("audit", False), ("report", False), ("plan", False)])

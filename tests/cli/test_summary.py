@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from driftline.cli import show
+from driftline.cli.printing import runs
 from driftline.engine.executors.base import RunSummary
 from driftline.engine.stages import Stage, StreamRun
-from driftline.store import Store
+from driftline.store.store import Store
 
 from ..engine.stand_ins import job
 
@@ -21,7 +21,7 @@ def test_what_failed_is_named_once_per_reason(tmp_path: Path, capsys: pytest.Cap
     store = Store.create(tmp_path / "my runs")
     for key in ("k2", "k3"):
         store.fail(key, {"label": key, "seed": 0}, "even", "Traceback ...")
-    show.failures(how, stages(4), store)
+    runs.print_failures(how, stages(4), store)
     assert capsys.readouterr().err.splitlines() == [
         "failed: m0 seed 0, m1 seed 0: odd",
         "failed: m2 seed 0: even",
@@ -31,7 +31,7 @@ def test_what_failed_is_named_once_per_reason(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_a_line_names_the_first_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show.failures(RunSummary(failed={f"k{k}": "odd" for k in range(7)}), stages(7), Store(tmp_path))
+    runs.print_failures(RunSummary(failed={f"k{k}": "odd" for k in range(7)}), stages(7), Store(tmp_path))
     said = capsys.readouterr().err
     assert "m4 seed 0 and 2 more: odd" in said
     assert "m5" not in said
@@ -40,7 +40,7 @@ def test_a_line_names_the_first_few(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_counts_tell_of_every_end_that_stages_came_to() -> None:
     one, two, three, *_ = stages(5)
     how = RunSummary([one], [two, three], {}, {"k0": ["its worker was lost"]}, {"k1": "odd"}, [two])
-    assert show.counted(how) == (
+    assert runs.count_text(how) == (
         "1 stage(s) computed, 2 reused, 0 failed, 1 search run(s) skipped because the winner was certain without them, "
         "1 search run(s) failed, 1 tried again because a worker was lost"
     )

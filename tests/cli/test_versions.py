@@ -13,16 +13,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import driftline
-from driftline.checksums import read_checked, write_checked
 from driftline.cli.main import app
 from driftline.errors import UserError
-from driftline.record import RUNTIME
+from driftline.io.checksums import read_checked, write_checked
+from driftline.record.recorder import RUNTIME
 from driftline.report.analysis.groups import groups
-from driftline.store import Store
+from driftline.store.store import Store
 
 OWN = """
 from dataclasses import dataclass
-from driftline.learners.erm import ERM
+from driftline.learners.supervised.erm import ERM
 
 @dataclass
 class Own(ERM):
@@ -32,10 +32,10 @@ class Own(ERM):
 SPEC: dict[str, Any] = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 3},
-    "model": "logistic",
+    "model": "logistic-regression",
     "methods": ["erm", "own.py:Own"],
     "seeds": 2,
-    "timeline": {"draws": 10},
+    "timeline": {"resamples": 10},
 }
 
 
@@ -68,7 +68,7 @@ def said(*arguments: str, code: int = 0) -> str:
 def versions() -> list[tuple[str, str]]:
     """The key and the hash of the file, of each run of the method with seed 0, the older one first."""
     runs = [run for run in Store.open("s").record().runs if run.method == "own.py:Own" and run.seed == 0]
-    return [(run.key, run.card["user_files"]["own.py"]) for run in sorted(runs, key=lambda run: run.made)]
+    return [(run.key, run.card["user_files"]["own.py"]) for run in sorted(runs, key=lambda run: run.finished_at)]
 
 
 def test_tables_show_the_newest_version_and_list_older_ones_apart(here: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_name_that_fits_two_versions_is_answered_with_what_differs(here: Path)
     with pytest.raises(UserError) as error:
         Store.open("s").find("own.py:Own:0")
     for key, content in versions():
-        made = rf"made \d{{4}}-\d\d-\d\d \d\d:\d\d with own.py {content[:7]}"
-        assert re.search(rf"{key[:12]} \([^)]*, {made}\)", str(error.value))
+        finished_at = rf"made \d{{4}}-\d\d-\d\d \d\d:\d\d with own.py {content[:7]}"
+        assert re.search(rf"{key[:12]} \([^)]*, {finished_at}\)", str(error.value))
 
 
 def test_list_runs_cuts_no_name_and_says_when(here: Path) -> None:
@@ -118,12 +118,12 @@ def test_list_runs_cuts_no_name_and_says_when(here: Path) -> None:
         {
             "benchmark": "timeline",
             "data": {"name": "digits", "periods": 3},
-            "model": "logistic",
+            "model": "logistic-regression",
             "methods": [
                 {"name": "own.py:Own", "an_option_with_a_very_long_name_that_fills_the_line": value}
                 for value in (1.25, 1.75)
             ],
-            "timeline": {"draws": 10},
+            "timeline": {"resamples": 10},
         },
         runs="s",
     )

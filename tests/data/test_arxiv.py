@@ -29,7 +29,7 @@ def snapshot(path, papers=PAPERS):
 
 def test_a_snapshot_is_in_order_of_update_or_of_creation(tmp_path):
     snapshot(tmp_path / SNAPSHOT)
-    updated, created = load("arxiv", where=[tmp_path]), load("arxiv", {"date": "created"}, [tmp_path])
+    updated, created = load("arxiv", folders=[tmp_path]), load("arxiv", {"date": "created"}, [tmp_path])
     assert updated.samples.x == ["before", "older\n  title", "newer"]
     assert updated.samples.time.astype(str).tolist() == ["2007-05-23", "2008-11-26", "2009-06-30"]
     assert updated.samples.id.tolist() == [4, 2, 1]
@@ -46,14 +46,14 @@ def test_pickle_and_hdf5_are_one_dataset(tmp_path):
     train = {"title": np.array(["a b", "c"]), "category": np.array([171, 0])}
     test = {"title": np.array(["d"]), "category": np.array([5])}
     (tmp_path / "arxiv.pkl").write_bytes(pickle.dumps({y: {0: train, 1: test, 2: {}} for y in (2008, 2007, 2023)}))
-    one = load("arxiv", where=[tmp_path])
+    one = load("arxiv", folders=[tmp_path])
     (tmp_path / "arxiv.pkl").unlink()
     with h5py.File(tmp_path / "arxiv.hdf5", "w") as file:
         for name, part in (("train", train), ("test", test)):
             for year in (2007, 2008):
                 file[f"{year}/{name}/text"] = [t.encode() for t in part["title"]]
                 file[f"{year}/{name}/labels"] = part["category"]
-    other = load("arxiv", where=[tmp_path])
+    other = load("arxiv", folders=[tmp_path])
     assert one.fingerprint == other.fingerprint
     assert one.samples.x == ["a b", "c", "d"] * 2
     assert one.samples.y.tolist() == [171, 0, 5] * 2

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from driftline.data import Dataset, check
+from driftline.data import Dataset, validate
 from driftline.errors import UserError
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -21,7 +21,7 @@ def made(**columns):
 
 def test_good_data_in_every_form_of_x():
     for x in (GOOD.x, ["a", "b", "c"], pd.DataFrame({"a": [1, 2, 3], "b": list("xyz")}), scipy.sparse.eye(3)):
-        check(made(x=x))
+        validate(made(x=x))
 
 
 HOLE = np.array([[0.0, np.nan], [0, 0], [0, 0]])
@@ -46,12 +46,12 @@ HOLE = np.array([[0.0, np.nan], [0, 0], [0, 0]])
 )
 def test_bad_data(columns, message):
     with pytest.raises(UserError, match=f"dataset 'mine' has .*{message}|dataset 'mine' is {message}"):
-        check(made(**columns))
+        validate(made(**columns))
 
 
 def test_empty_data():
     with pytest.raises(UserError, match="dataset 'mine' is empty"):
-        check(Dataset("mine", GOOD[:0], Classification(("a", "b"))))
+        validate(Dataset("mine", GOOD[:0], Classification(("a", "b"))))
 
 
 def test_a_sparse_matrix_has_a_fingerprint_of_its_content():

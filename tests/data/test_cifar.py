@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftline.data import find, folders, load
-from driftline.data.cifar import CLASSES, ENTRY
+from driftline.data import data_folders, load, locate
+from driftline.data.cifar import CLASSES, FINE_CLASSES_BY_COARSE
 from driftline.errors import UserError
 
 RANDOM = np.random.default_rng(0)
-FINE = sorted(name for line in ENTRY for name in line.split())
+FINE = sorted(name for line in FINE_CLASSES_BY_COARSE for name in line.split())
 
 
 def write(path, n, **labels):
@@ -32,7 +32,7 @@ def ten(tmp_path):
 
 def hundred(folder, n=10):
     fine = [3 * k % 100 for k in range(n)]
-    coarse = [next(i for i, line in enumerate(ENTRY) if FINE[f] in line.split()) for f in fine]
+    coarse = [next(i for i, line in enumerate(FINE_CLASSES_BY_COARSE) if FINE[f] in line.split()) for f in fine]
     for part in ("train", "test"):
         write(folder / part, n, fine_labels=fine, coarse_labels=coarse)
     names = {"fine_label_names": FINE, "coarse_label_names": [f"group {k}" for k in range(20)]}
@@ -42,7 +42,7 @@ def hundred(folder, n=10):
 
 def test_ten_classes_in_the_official_order(ten):
     folder, images = ten
-    data = load("cifar10", where=[folder])
+    data = load("cifar10", folders=[folder])
     np.testing.assert_array_equal(data.samples.x, images)
     assert data.samples.y.tolist() == [label for k in range(1, 6) for label in (k, 0, 9, 1)] + [7, 8, 9]
     assert data.samples.id.tolist() == list(range(23))
@@ -53,14 +53,14 @@ def test_ten_classes_in_the_official_order(ten):
 
 def test_a_hundred_classes_are_twenty_with_sub_classes(tmp_path):
     fine, coarse = hundred(tmp_path / "cifar-100-python")
-    data = load("cifar100", where=[tmp_path])
+    data = load("cifar100", folders=[tmp_path])
     assert data.samples.y.tolist() == coarse * 2
     assert data.samples.group.tolist() == fine * 2
     assert data.test.tolist() == [False] * 10 + [True] * 10
     assert [FINE[k] for k in data.subclasses[0]] == ["otter", "seal", "beaver", "dolphin", "whale"]
     assert [FINE[k] for k in data.subclasses[19]] == ["streetcar", "tractor", "tank", "lawn_mower", "rocket"]
     assert sorted(k for listed in data.subclasses for k in listed) == list(range(100))
-    each = load("cifar100", {"labels": "fine"}, where=[tmp_path])
+    each = load("cifar100", {"labels": "fine"}, folders=[tmp_path])
     assert each.samples.y.tolist() == fine * 2
     assert each.task.classes == tuple(FINE)
     assert each.subclasses is None
@@ -69,7 +69,7 @@ def test_a_hundred_classes_are_twenty_with_sub_classes(tmp_path):
 def test_labels_of_another_kind(tmp_path):
     hundred(tmp_path / "cifar-100-python")
     with pytest.raises(UserError, match="Did you mean 'coarse'"):
-        load("cifar100", {"labels": "course"}, where=[tmp_path])
+        load("cifar100", {"labels": "course"}, folders=[tmp_path])
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_wrong_content(ten, content, reason):
     with pytest.raises(
         UserError, match=f"data_batch_3: expected a batch of CIFAR images, but found: .*{reason}|{reason}"
     ):
-        load("cifar10", where=[folder])
+        load("cifar10", folders=[folder])
 
 
 def test_coarse_and_fine_labels_that_do_not_belong_together(tmp_path):
@@ -98,7 +98,7 @@ def test_coarse_and_fine_labels_that_do_not_belong_together(tmp_path):
     hundred(folder)
     write(folder / "train", 1, fine_labels=[FINE.index("otter")], coarse_labels=[1])
     with pytest.raises(UserError, match="images of group 1 that are none of flatfish trout"):
-        load("cifar100", where=[tmp_path])
+        load("cifar100", folders=[tmp_path])
 
 
 def test_a_hostile_batch_does_nothing(ten, tmp_path):
@@ -108,34 +108,34 @@ def test_a_hostile_batch_does_nothing(ten, tmp_path):
 
     (ten[0] / "cifar-10-batches-py" / "test_batch").write_bytes(pickle.dumps({"data": Evil()}))
     with pytest.raises(UserError, match="not data"):
-        load("cifar10", where=[ten[0]])
+        load("cifar10", folders=[ten[0]])
     assert not (tmp_path / "mark").exists()
 
 
 def test_a_missing_batch_and_a_missing_folder(ten, tmp_path):
     (ten[0] / "cifar-10-batches-py" / "data_batch_2").unlink()
     with pytest.raises(UserError, match="data_batch_2"):
-        load("cifar10", where=[ten[0]])
+        load("cifar10", folders=[ten[0]])
     with pytest.raises(UserError, match=r"none of cifar-100-python, .*Get cifar-100-python\.tar\.gz"):
-        load("cifar100", where=[tmp_path / "nowhere"])
+        load("cifar100", folders=[tmp_path / "nowhere"])
 
 
 def test_a_part_of_the_images_is_called_so(ten, tmp_path):
     hundred(tmp_path / "cifar-100-python-subset")
     for name, folder, n in (("cifar10", ten[0], "20 training and 3"), ("cifar100", tmp_path, "10 training and 10")):
         said = f"{n} test images in the official order; this is a part of the 60,000 images"
-        assert load(name, where=[folder]).notes == (said,)
+        assert load(name, folders=[folder]).notes == (said,)
 
 
 def real(*names) -> Path:
     try:
-        return find(folders(), names, "cifar", "").parent
+        return locate(data_folders(), names, "cifar", "").parent
     except UserError:
         pytest.skip(f"{' or '.join(names)} is not in $DRIFTLINE_DATA or the cache folder")
 
 
 def test_the_real_ten_classes():
-    data = load("cifar10", where=[real("cifar-10-batches-py")])
+    data = load("cifar10", folders=[real("cifar-10-batches-py")])
     assert data.samples.x.shape == (60000, 32, 32, 3)
     assert np.bincount(data.samples.y[~data.test]).tolist() == [5000] * 10
     assert np.bincount(data.samples.y[data.test]).tolist() == [1000] * 10
@@ -146,7 +146,7 @@ def test_the_real_ten_classes():
 
 
 def test_the_real_hundred_classes():
-    data = load("cifar100", where=[real("cifar-100-python", "cifar-100-python-subset")])
+    data = load("cifar100", folders=[real("cifar-100-python", "cifar-100-python-subset")])
     assert data.task.classes[:2] == ("aquatic_mammals", "fish")
     assert data.samples.y[:3].tolist() == [11, 15, 4]
     assert data.samples.group[:3].tolist() == [19, 29, 0]  # cattle, dinosaur, apple

@@ -8,7 +8,7 @@ from scipy.ndimage import rotate
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from driftline.data import check, load
+from driftline.data import load, validate
 from driftline.data.digits import digits
 from driftline.errors import UserError
 
@@ -72,7 +72,7 @@ def test_an_old_model_decays_and_a_fresh_one_hardly():
 @given(periods=st.integers(1, 1797), seed=st.integers(0, 2**32))
 def test_any_number_of_periods(periods, seed):
     data = digits(periods=periods, seed=seed)
-    check(data)
+    validate(data)
     sizes = np.bincount(data.samples.time)
     assert len(sizes) == periods
     assert sizes.max() - sizes.min() <= 1

@@ -116,6 +116,6 @@ def test_a_size_that_cannot_be(tmp_path, monkeypatch):
     hdf5(tmp_path / "fmow.hdf5")
     with pytest.raises(UserError, match="size=0 is no size"):
         fmow([tmp_path], size=0)
-    monkeypatch.setattr("driftline.data.pictures._memory", lambda: 10_000)
+    monkeypatch.setattr("driftline.data.formats.images._available_memory", lambda: 10_000)
     with pytest.raises(UserError, match=r"10 pictures of 224 x 224 .*--set data\.size"):
         fmow([tmp_path], size=224)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from driftline import spec
-from driftline.data import load, webshards
+from driftline.data import load, webdataset
 from driftline.errors import UserError
 from driftline.spec.keys import run_key
 
@@ -68,7 +68,7 @@ def questions() -> bytes:
 
 def shard(tmp_path) -> bytes:
     images = RANDOM.integers(0, 256, (3, 8, 8, 3), dtype=np.uint8)
-    webshards.write_shard(tmp_path / "s.tar", [(k, image, k % 2, "") for k, image in enumerate(images)], "png")
+    webdataset.write_shard(tmp_path / "s.tar", [(k, image, k % 2, "") for k, image in enumerate(images)], "png")
     return (tmp_path / "s.tar").read_bytes()
 
 
@@ -92,13 +92,13 @@ def damaged(raw: bytes, random: random.Random) -> bytes:
 @pytest.mark.parametrize(
     ("dataset", "name", "options"),
     [
-        ("array", "m.npz", {"path": "m.npz"}),
+        ("npz", "m.npz", {"path": "m.npz"}),
         ("yearbook", "yearbook.pkl", {}),
         ("table", "t.csv", {"path": "t.csv", "time": "when", "target": "y"}),
         ("table", "t.csv.gz", {"path": "t.csv.gz", "time": "when", "target": "y"}),
         ("table", "t.parquet", {"path": "t.parquet", "time": "when", "target": "y"}),
         ("qa", "q.jsonl", {"files": ["q.jsonl"]}),
-        ("webshards", "s/serial_00000.tar", {"path": "s"}),
+        ("webdataset", "s/serial_00000.tar", {"path": "s"}),
         ("", "recipe.yaml", {}),
     ],
 )

@@ -57,7 +57,7 @@ def test_pickle_and_hdf5_are_one_dataset(tmp_path):
     for name, write in (("huffpost.pkl", wild_time), ("huffpost.hdf5", hdf5)):
         (tmp_path / name).parent.joinpath(name[-3:]).mkdir()
         write(tmp_path / name[-3:] / name)
-    one, other = (load("huffpost", where=[tmp_path / end]) for end in ("pkl", "df5"))
+    one, other = (load("huffpost", folders=[tmp_path / end]) for end in ("pkl", "df5"))
     assert one.fingerprint == other.fingerprint
     s = one.samples
     assert len(s) == 3 * 19
@@ -71,7 +71,7 @@ def test_records_are_the_same_headlines_by_day(tmp_path):
     (tmp_path / "a").mkdir()
     records(tmp_path / NAME)
     wild_time(tmp_path / "a" / "huffpost.pkl")
-    byday, byyear = load("huffpost", where=[tmp_path]).samples, load("huffpost", where=[tmp_path / "a"]).samples
+    byday, byyear = load("huffpost", folders=[tmp_path]).samples, load("huffpost", folders=[tmp_path / "a"]).samples
     assert byday.time.dtype == "datetime64[D]"
     assert byday.time[[0, -1]].astype(str).tolist() == ["2012-01-01", "2018-12-12"]
     assert byday.x[0] == "headline 0 of 2012"
@@ -198,7 +198,7 @@ def test_the_real_headlines(real_data):
     s = every.samples
     assert (len(s), every.task.width) == (10_000, 29)
     assert np.bincount(s.y).max() == 3362  # politics
-    wild = load("huffpost", where=real_data).samples
+    wild = load("huffpost", folders=real_data).samples
     assert np.bincount(wild.y).tolist() == [128, 65, 319, 193, 1597, 41, 102, 34, 209, 38, 24]
     assert np.bincount(s.time.astype("datetime64[Y]").astype(int) + 1970)[2018:].tolist() == [
         2475,

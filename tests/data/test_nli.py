@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from driftline.data import find, load
+from driftline.data import load, locate
 from driftline.data.nli import LABELS
-from driftline.data.written import released
+from driftline.data.text_to_text import read_released_stream
 from driftline.errors import UserError
 from driftline.metrics.text import exact_match
 from driftline.tasks import Classification
@@ -48,7 +48,7 @@ def test_labels_as_classes(tmp_path):
     data = load("nli", {"files": path, "answers": "classes"}, [])
     assert data.task == Classification(LABELS)
     assert data.samples.y.tolist() == [1, 2]
-    assert data.said.tolist() == [0, -1]
+    assert data.published_answers.tolist() == [0, -1]
     assert data.model == "tfidf"
     with pytest.raises(UserError, match="'yes' is no label"):
         load("nli", {"files": write(tmp_path / "b", [{"input": "a", "truth": ["yes"]}]), "answers": "classes"}, [])
@@ -57,7 +57,7 @@ def test_labels_as_classes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "published_answers"),
     [
         ({"premise": "p", "hypothesis": "h", "label": 3}, "3 as the label in line 1"),
         ({"premise": "p", "hypothesis": "h", "label": True}, "True as the label in line 1"),
@@ -66,45 +66,45 @@ def test_labels_as_classes(tmp_path):
         ({"label": 1}, "None as 'premise' in line 1"),
     ],
 )
-def test_what_is_wrong_with_a_pair_is_said(tmp_path, line, said):
-    with pytest.raises(UserError, match=said):
+def test_what_is_wrong_with_a_pair_is_said(tmp_path, line, published_answers):
+    with pytest.raises(UserError, match=published_answers):
         load("nli", {"files": write(tmp_path / "a.jsonl", [line])}, [])
 
 
 def test_files_that_are_not_there(tmp_path):
     with pytest.raises(UserError, match=r"cmr_nli_upstream_eval.*snli"):
-        load("nli", where=[tmp_path])
+        load("nli", folders=[tmp_path])
 
 
 def test_the_released_evaluation_files(real_data):
     try:
-        data = load("nli", where=real_data)
+        data = load("nli", folders=real_data)
     except UserError as error:
         pytest.skip(str(error))
     assert data.clusters == ("snli", "multi_nli_matched", "multi_nli_mismatched", "scitail", "anli")
     assert np.bincount(data.samples.group).tolist() == [512, *[256] * 4]
-    right = exact_match(data.said, data.samples.y)
+    right = exact_match(data.published_answers, data.samples.y)
     classes = load("nli", {"answers": "classes"}, real_data)
-    assert right.sum() == (classes.said == classes.samples.y).sum() == 377
+    assert right.sum() == (classes.published_answers == classes.samples.y).sum() == 377
 
 
 def test_the_released_stream(real_data):
     name = "nli/cmr_nli_submission_stream.T=100,b=64,alpha=0.9,beta=0.5,gamma=0.8.json.gz"
     try:
-        path = find(real_data, [name], "nli", "")
+        path = locate(real_data, [name], "nli", "")
     except UserError as error:
         pytest.skip(str(error))
-    data, steps = released(path, "nli", "snli")
+    data, steps = read_released_stream(path, "nli", "snli")
     assert (len(data.samples), len(steps), {len(step) for step in steps}) == (5684, 100, {64})
     upstream = [int((data.samples.group[step] == 0).sum()) for step in steps]
     assert upstream == [round(64 * 0.9**t) for t in range(100)]  # 640 in all, rounded and not cut
     assert sum(upstream) == 640
     scores = [record["score"]["EM"] for step in json.loads(gzip.decompress(path.read_bytes())) for record in step]
     rows = np.concatenate(steps)
-    assert exact_match(data.said[rows], data.samples.y[rows]).tolist() == scores
+    assert exact_match(data.published_answers[rows], data.samples.y[rows]).tolist() == scores
     pool = load("nli", {"files": str(path)}, [])
     assert (len(pool.samples), pool.clusters) == (5684, data.clusters)
-    assert np.isin(pool.said, LABELS).sum() == 3551  # the others are no label at all
+    assert np.isin(pool.published_answers, LABELS).sum() == 3551  # the others are no label at all
 
 
 def test_a_stream_is_a_pool_of_its_pairs(tmp_path):

@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from driftline.data import find, folders, load
+from driftline.data import data_folders, load, locate
 from driftline.errors import UserError
 
 Image = pytest.importorskip("PIL.Image")
@@ -75,22 +75,22 @@ def test_folders_give_the_same(tmp_path):
             path = tmp_path / "omniglot" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-    packed, unpacked = (load("omniglot", where=[where]) for where in (tmp_path / "packed", tmp_path))
+    packed, unpacked = (load("omniglot", folders=[where]) for where in (tmp_path / "packed", tmp_path))
     assert packed.fingerprint == unpacked.fingerprint
 
 
 def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(UserError, match=r"dataset 'omniglot' not found.*brendenlake"):
-        load("omniglot", where=[tmp_path])
+        load("omniglot", folders=[tmp_path])
     (tmp_path / "omniglot").mkdir()
     with pytest.raises(UserError, match="no pictures in folders of the form alphabet/character"):
-        load("omniglot", where=[tmp_path])
+        load("omniglot", folders=[tmp_path])
     archive(tmp_path / "omniglot" / "a.zip", {"Greek/character01/1.png": b"no picture"})
     with pytest.raises(UserError, match=r"a\.zip/Greek/character01/1\.png: expected a picture"):
-        load("omniglot", where=[tmp_path])
+        load("omniglot", folders=[tmp_path])
     (tmp_path / "omniglot" / "a.zip").write_bytes(b"no archive")
     with pytest.raises(UserError, match=r"a\.zip: expected a zip archive"):
-        load("omniglot", where=[tmp_path])
+        load("omniglot", folders=[tmp_path])
     archive(tmp_path / "omniglot" / "a.zip", TWO)
     with pytest.raises(UserError, match="size=2 is no size of a picture"):
         load("omniglot", {"size": 2}, [tmp_path])
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_said(tmp_path):
 
 def test_the_real_small_archives():
     try:
-        folder = find(folders(), ["omniglot"], "omniglot", "")
+        folder = locate(data_folders(), ["omniglot"], "omniglot", "")
     except UserError:
         pytest.skip("omniglot is not in $DRIFTLINE_DATA or the cache folder")
     small = ["images_background_small1.zip", "images_background_small2.zip"]

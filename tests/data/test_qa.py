@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from driftline.data import Dataset, check, find, load
-from driftline.data.written import released
+from driftline.data import Dataset, load, locate, validate
+from driftline.data.text_to_text import read_released_stream
 from driftline.errors import UserError
 from driftline.metrics.text import exact_match, token_f1
 from driftline.tasks import TextToText
-from driftline.texts import one_of
+from driftline.texts import join_answers
 from driftline.types import Samples
 
 SKY = "The sky is blue . The sea is green ."
@@ -25,7 +25,7 @@ X = [
     f"Question: What is green ? </s> Context: {SKY}",
     "Question: Which city is old ? </s> Context: Rome is old .",
 ]
-Y = [one_of(["The sky", "sky"]), "The sea", "Rome"]
+Y = [join_answers(["The sky", "sky"]), "The sea", "Rome"]
 
 
 def write(path, lines):
@@ -69,7 +69,7 @@ def test_every_form_gives_the_same_questions(tmp_path):
         assert other.samples.x == one.samples.x == X
         assert other.samples.y.tolist() == one.samples.y.tolist() == Y
         assert other.samples.id.tolist() == one.samples.id.tolist() == ["q1", "q2", "q3"]
-        assert other.said is None
+        assert other.published_answers is None
     assert isinstance(one.task, TextToText)
     assert (one.clusters, one.samples.group.tolist(), one.test) == (("SQuAD",), [0, 0, 0], None)
 
@@ -96,10 +96,10 @@ def test_parts_and_answers_of_a_published_model_are_kept_if_all_have_them(tmp_pa
     write(rest, [{"input": "Question: z", "truth": ["z"], "id": "z", "mistake": "y", "split": "validation"}])
     data = load("qa", {"files": [train, str(rest)]}, [])
     assert data.test.tolist() == [False, False, False, True]
-    assert data.said.tolist() == ["The sea", "The sea", "The sea", "y"]
-    assert exact_match(data.said, data.samples.y).tolist() == [0, 1, 0, 0]
+    assert data.published_answers.tolist() == ["The sea", "The sea", "The sea", "y"]
+    assert exact_match(data.published_answers, data.samples.y).tolist() == [0, 1, 0, 0]
     write(rest, [{"input": "Question: z", "truth": ["z"]}])
-    assert load("qa", {"files": [train, str(rest)]}, []).said is None
+    assert load("qa", {"files": [train, str(rest)]}, []).published_answers is None
 
 
 def test_inputs_that_come_again_or_hold_a_table_are_left_out(tmp_path):
@@ -127,12 +127,12 @@ def test_plain_records_with_one_answer_or_several(tmp_path):
     lines = [{"input": " a ", "output": "b"}, {"input": "c", "output": ["d", " e "]}]
     data = load("text-to-text", {"files": [write(tmp_path / "p.jsonl", lines)]}, [])
     assert data.samples.x == ["a", "c"]
-    assert data.samples.y.tolist() == ["b", one_of(["d", "e"])]
+    assert data.samples.y.tolist() == ["b", join_answers(["d", "e"])]
     assert data.model == "small-bart"
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "published_answers"),
     [
         ({"question": "q", "context": "c"}, "'None' as the answers in line 2, not one text or more"),
         ({"question": "q", "context": "c", "answers": []}, "as the answers in line 2"),
@@ -147,16 +147,16 @@ def test_plain_records_with_one_answer_or_several(tmp_path):
         ("[1]", "in line 2, not a record"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(tmp_path, line, said):
+def test_what_is_wrong_with_a_file_is_said(tmp_path, line, published_answers):
     path = write(tmp_path / "a.jsonl", [{"header": {"dataset": "SQuAD"}}, line])
-    with pytest.raises(UserError, match=said) as caught:
+    with pytest.raises(UserError, match=published_answers) as caught:
         load("qa", {"files": path}, [])
     assert str(path) in str(caught.value)
 
 
 def test_a_file_that_is_not_there_or_empty_or_of_another_kind(tmp_path):
     with pytest.raises(UserError, match=r"qa/mrqa_subset.jsonl.gz.*MRQA-Shared-Task-2019"):
-        load("qa", where=[tmp_path])
+        load("qa", folders=[tmp_path])
     with pytest.raises(UserError, match=r"none of missing.jsonl in .*MRQA"):
         load("qa", {"files": "missing.jsonl"}, [tmp_path])
     with pytest.raises(UserError, match=r"nothing in .*empty.jsonl"):
@@ -172,28 +172,32 @@ def test_a_released_stream_is_its_distinct_samples_and_the_rows_of_each_step(tmp
     one, two = ({"input": k, "truth": [k], "id": f"mrqa_{k}-dev-1", "mistake": "a"} for k in "ab")
     path = tmp_path / "stream.json.gz"
     write(path, [[[one, two, one], [two], []]])
-    data, steps = released(path, "mine", "b")
+    data, steps = read_released_stream(path, "mine", "b")
     assert [step.tolist() for step in steps] == [[0, 1, 0], [1], []]
-    assert (data.clusters, data.samples.group.tolist(), data.said.tolist()) == (("b", "a"), [1, 0], ["a", "a"])
+    assert (data.clusters, data.samples.group.tolist(), data.published_answers.tolist()) == (
+        ("b", "a"),
+        [1, 0],
+        ["a", "a"],
+    )
     write(path, [[[one, {**two, "input": "a"}]]])
     with pytest.raises(UserError, match="the same input under two ids"):
-        released(path, "mine")
+        read_released_stream(path, "mine")
 
 
 def lines(path):
     return gzip.decompress(path.read_bytes()).splitlines()
 
 
-def real(where, name):
+def real(folders, name):
     try:
-        return find(where, [name], "qa", "")
+        return locate(folders, [name], "qa", "")
     except UserError as error:
         pytest.skip(str(error))
 
 
 def test_the_real_questions_and_what_the_published_model_said(real_data):
     path = real(real_data, "qa/mrqa_subset.jsonl.gz")
-    data = load("qa", where=real_data)
+    data = load("qa", folders=real_data)
     names = ("squad", "naturalquestions", "hotpotqa", "triviaqa", "searchqa", "newsqa")
     sizes = [4129, 4979, 491, 499, 256, 256]
     assert data.clusters == names
@@ -201,8 +205,8 @@ def test_the_real_questions_and_what_the_published_model_said(real_data):
     assert len(data.samples) == 10610
     assert (~data.test).sum() == 1024 + 500
     printed = np.array([json.loads(line)["bart_base_f1"] for line in lines(path)])
-    np.testing.assert_allclose(token_f1(data.said, data.samples.y), printed, atol=1e-12)
-    by_set = [exact_match(data.said, data.samples.y)[data.samples.group == k].mean() for k in range(6)]
+    np.testing.assert_allclose(token_f1(data.published_answers, data.samples.y), printed, atol=1e-12)
+    by_set = [exact_match(data.published_answers, data.samples.y)[data.samples.group == k].mean() for k in range(6)]
     np.testing.assert_allclose(by_set, [0.358, 0.607, 0.758, 0.693, 0.031, 0.352], atol=6e-4)
 
 
@@ -212,9 +216,11 @@ def test_the_real_evaluation_files_and_stream_agree_with_their_own_scores(real_d
     assert data.clusters == ("squad", "nq", "trivia", "hotpot", "news", "search")
     assert np.bincount(data.samples.group).tolist() == [512, *[256] * 5]
     scores = [json.loads(line)["score"] for file in files for line in lines(file)]
-    assert exact_match(data.said, data.samples.y).tolist() == [score["EM"] for score in scores]
-    np.testing.assert_allclose(token_f1(data.said, data.samples.y), [s["QA-F1"] for s in scores], atol=1e-12)
-    stream, steps = released(real(real_data, "qa/cmr_nq_dev_data_stream.json.gz"), "nq")
+    assert exact_match(data.published_answers, data.samples.y).tolist() == [score["EM"] for score in scores]
+    np.testing.assert_allclose(
+        token_f1(data.published_answers, data.samples.y), [s["QA-F1"] for s in scores], atol=1e-12
+    )
+    stream, steps = read_released_stream(real(real_data, "qa/cmr_nq_dev_data_stream.json.gz"), "nq")
     assert (len(stream.samples), stream.clusters) == (2064, ("naturalquestions",))
     assert [len(step) for step in steps] == [32] * 100
 
@@ -227,15 +233,21 @@ def test_real_squad_json(real_data):
 
 def test_clusters_are_the_numbers_of_the_groups_and_every_answer_of_a_model_has_its_sample():
     samples = Samples(x=["a", "b"], y=np.array(["c", "d"], dtype=object), time=np.zeros(2), group=np.array([0, 1]))
-    good = Dataset("mine", samples, TextToText(), clusters=("u", "v"), said=np.array(["c", "x"], dtype=object))
-    check(good)
-    prints = {good.fingerprint, replace(good, said=None).fingerprint, replace(good, clusters=("v", "u")).fingerprint}
+    good = Dataset(
+        "mine", samples, TextToText(), clusters=("u", "v"), published_answers=np.array(["c", "x"], dtype=object)
+    )
+    validate(good)
+    prints = {
+        good.fingerprint,
+        replace(good, published_answers=None).fingerprint,
+        replace(good, clusters=("v", "u")).fingerprint,
+    }
     assert len(prints) == 3
     for group in (np.array([0, 0]), np.array([1, 2]), np.array([0.0, 1.0]), None):
         with pytest.raises(UserError, match="names 2 clusters"):
-            check(replace(good, samples=replace(samples, group=group)))
+            validate(replace(good, samples=replace(samples, group=group)))
     with pytest.raises(UserError, match="1 answers of a published model for 2 samples"):
-        check(replace(good, said=np.array(["c"], dtype=object)))
+        validate(replace(good, published_answers=np.array(["c"], dtype=object)))
 
 
 @pytest.mark.parametrize("text", [rb'"\ud800"', b'"\xed\xa0\x80"', b'"\xff"'])

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftline.data import files, load
-from driftline.data.table import _refuse_twins, table
+from driftline.data import load
+from driftline.data.table import _check_duplicates, table
 from driftline.errors import UserError
+from driftline.io import bounded_files
 from driftline.tasks import Classification, Regression
 
 FRAME = pd.DataFrame(
@@ -76,7 +77,7 @@ def test_rows_are_numbered_and_columns_chosen(tmp_path):
 def test_a_path_is_also_looked_for_in_the_data_folders(tmp_path):
     save(FRAME, tmp_path / "mine.csv")
     options = {"path": "mine.csv", "time": "when", "target": "sold", "features": ["size"]}
-    assert len(load("table", options, where=[tmp_path]).samples) == 4
+    assert len(load("table", options, folders=[tmp_path]).samples) == 4
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_mistakes_and_what_they_are_told(tmp_path, text, options, message):
 def test_a_continuous_target_is_a_number_on_the_scale_of_the_earliest_tenth(tmp_path):
     data = csv(tmp_path, "t,a,y\n" + "".join(f"{i},1,{i / 7}\n" for i in range(80)))
     early = np.arange(8) / 7
-    assert data.task == Regression(centre=pytest.approx(early.mean()), scale=pytest.approx(early.std()))
+    assert data.task == Regression(center=pytest.approx(early.mean()), scale=pytest.approx(early.std()))
     np.testing.assert_allclose(data.samples.y, np.arange(80) / 7)
 
 
@@ -289,7 +290,7 @@ def test_wrong_names_of_files(tmp_path):
         with pytest.raises(UserError, match="dataset 'table' not found"):
             table([tmp_path], path=name, time="t", target="y")
     with pytest.raises(UserError, match=r"none of nowhere\.csv"):
-        load("table", {"path": "nowhere.csv", "time": "t", "target": "y"}, where=[tmp_path])
+        load("table", {"path": "nowhere.csv", "time": "t", "target": "y"}, folders=[tmp_path])
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(UserError, match=r"folder\.csv: expected a CSV file"):
         table([], path=str(tmp_path / "folder.csv"), time="t", target="y")
@@ -335,7 +336,7 @@ def test_bytes_and_broken_texts_of_parquet_are_refused(tmp_path):
 def test_a_parquet_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     options = parquet(tmp_path, when=np.zeros(10**6, int), y=np.arange(10**6) % 2, x=np.zeros(10**6))
     assert len(load("table", options, []).samples) == 10**6
-    monkeypatch.setattr(files, "SMALL", 1000)
+    monkeypatch.setattr(bounded_files, "ALWAYS_ALLOWED_BYTES", 1000)
     with pytest.raises(UserError, match="once unpacked"):
         load("table", options, [])
 
@@ -351,7 +352,7 @@ def test_names_of_many_columns_are_compared_in_one_pass():
             return str(self) == str(other)
 
     with pytest.raises(ValueError, match="two columns called '7'"):
-        _refuse_twins([Name(k) for k in [*range(1000), 7]])
+        _check_duplicates([Name(k) for k in [*range(1000), 7]])
     assert len(compared) < 1000
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftline.data import load
-from driftline.data.text_clusters import DOMAIN_OF, DOMAINS, SECTIONS, division
+from driftline.data.text_clusters import DOMAIN_OF, DOMAINS, SECTIONS, divide_intents
 from driftline.errors import UserError
 
 
@@ -58,11 +58,11 @@ def test_intents_are_divided_and_domains_are_shared(tmp_path):
 
 
 def test_another_seed_is_another_division():
-    sets = [division(list(DOMAIN_OF), 5, 5, seed) for seed in (0, 0, 1)]
+    sets = [divide_intents(list(DOMAIN_OF), 5, 5, seed) for seed in (0, 0, 1)]
     assert sets[0] == sets[1] != sets[2]
     assert sorted(intent for intents in sets[2] for intent in intents) == sorted(DOMAIN_OF)
     assert [len(intents) for intents in sets[2]] == [50, 20, 20, 20, 20, 20]
-    assert division(list(DOMAIN_OF)[::-1], 5, 5) == sets[0]  # whatever the order in the file
+    assert divide_intents(list(DOMAIN_OF)[::-1], 5, 5) == sets[0]  # whatever the order in the file
 
 
 def test_a_query_that_came_before_is_left_out(tmp_path):
@@ -92,18 +92,18 @@ def test_what_is_wrong_with_a_file_of_intents_is_said(tmp_path, change, said):
 
 def test_too_few_intents_and_no_file(tmp_path):
     with pytest.raises(UserError, match="oos-eval"):
-        load("intent-clusters", where=[tmp_path])
-    where = intents_file(tmp_path)
+        load("intent-clusters", folders=[tmp_path])
+    folders = intents_file(tmp_path)
     with pytest.raises(
         UserError, match=r"'banking' has 3 intents, too few for upstream=2 and one in each of clusters=2"
     ):
-        load("intent-clusters", {"upstream": 2, "clusters": 2}, where)
+        load("intent-clusters", {"upstream": 2, "clusters": 2}, folders)
     with pytest.raises(UserError, match="upstream=0"):
-        load("intent-clusters", {"upstream": 0}, where)
+        load("intent-clusters", {"upstream": 0}, folders)
 
 
 def test_sections_of_news_are_sets_with_the_same_classes(tmp_path):
-    data = load("news-clusters", where=news_file(tmp_path))
+    data = load("news-clusters", folders=news_file(tmp_path))
     s = data.samples
     assert data.task.classes == tuple(SECTIONS)
     assert data.test is None
@@ -125,30 +125,30 @@ def test_years_of_news_are_sets(tmp_path):
 
 
 def test_most_headlines_are_drawn_by_seed(tmp_path):
-    where = news_file(tmp_path)
-    one, same, other = (load("news-clusters", {"most": 2, "seed": k}, where) for k in (0, 0, 1))
-    everything = load("news-clusters", {"most": None}, where)
+    folders = news_file(tmp_path)
+    one, same, other = (load("news-clusters", {"most": 2, "seed": k}, folders) for k in (0, 0, 1))
+    everything = load("news-clusters", {"most": None}, folders)
     assert one.fingerprint == same.fingerprint != other.fingerprint
     assert set(one.samples.id) < set(everything.samples.id)
     assert len(everything.samples) == 3 * len(one.samples)
 
 
 def test_what_is_wrong_with_news_is_said(tmp_path):
-    where = news_file(tmp_path)
+    folders = news_file(tmp_path)
     with pytest.raises(UserError, match="Did you mean 'years'"):
-        load("news-clusters", {"by": "year"}, where)
+        load("news-clusters", {"by": "year"}, folders)
     with pytest.raises(UserError, match="most=0"):
-        load("news-clusters", {"most": 0}, where)
+        load("news-clusters", {"most": 0}, folders)
     few = [name for names in SECTIONS["affairs"] for name in names]
     with pytest.raises(UserError, match="no upstream headline of the class 'culture'"):
-        load("news-clusters", where=news_file(tmp_path, few))
+        load("news-clusters", folders=news_file(tmp_path, few))
     with pytest.raises(UserError, match="no headline for the set 'sections 3'"):
-        load("news-clusters", where=news_file(tmp_path, few[:-1]))
+        load("news-clusters", folders=news_file(tmp_path, few[:-1]))
 
 
-def real(name, where, **options):
+def real(name, folders, **options):
     try:
-        return load(name, options, where)
+        return load(name, options, folders)
     except UserError as error:
         if "not found" not in str(error):
             raise

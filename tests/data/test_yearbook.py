@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from driftline.data import find, folders, load
+from driftline.data import data_folders, load, locate
 from driftline.data.yearbook import PORTRAITS, yearbook
 from driftline.errors import UserError
 
@@ -70,7 +70,7 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_gives_the_same_samples(tmp_path, name):
     FORMS[name](tmp_path / name)
-    data = load("yearbook", where=[tmp_path])
+    data = load("yearbook", folders=[tmp_path])
     s = data.samples
     np.testing.assert_array_equal(s.x[..., 0], np.concatenate([CONTENT[t][0] for t in (1930, 1971, 2013)]))
     assert s.y.tolist() == np.concatenate([CONTENT[t][1] for t in (1930, 1971, 2013)]).tolist()
@@ -92,7 +92,7 @@ def test_one_fingerprint_for_every_form(tmp_path):
     for i, (name, write) in enumerate(FORMS.items()):
         (tmp_path / str(i)).mkdir()
         write(tmp_path / str(i) / name)
-        prints.add(load("yearbook", where=[tmp_path / str(i)]).fingerprint)
+        prints.add(load("yearbook", folders=[tmp_path / str(i)]).fingerprint)
     assert len(prints) == 1
 
 
@@ -210,7 +210,7 @@ def test_a_file_that_may_not_be_read(tmp_path):
 
 def test_not_found_says_how_to_get_it(tmp_path):
     with pytest.raises(UserError, match=r"none of yearbook\.pkl, .*Get yearbook\.pkl"):
-        load("yearbook", where=[tmp_path])
+        load("yearbook", folders=[tmp_path])
 
 
 @pytest.mark.parametrize(("package", "name"), [("h5py", "yearbook.h5"), ("PIL", PORTRAITS)])
@@ -223,13 +223,13 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch, package, name)
 
 def test_the_real_portraits():
     try:
-        path: Path = find(folders(), ["yearbook_32x32.npz"], "yearbook", "")
+        path: Path = locate(data_folders(), ["yearbook_32x32.npz"], "yearbook", "")
     except UserError:
         pytest.skip("yearbook_32x32.npz is not in $DRIFTLINE_DATA or the cache folder")
     s = yearbook([path.parent], first=1905).samples
     assert len(s) == 27849
     assert (s.time.min(), s.time.max()) == (1905, 2013)
-    s = load("yearbook", where=[path.parent]).samples
+    s = load("yearbook", folders=[path.parent]).samples
     assert len(s) == 27149
     assert len(np.unique(s.time)) == 84
     assert np.bincount(s.y).tolist() == [12622, 14527]

@@ -11,7 +11,7 @@ from typing import Any
 
 from driftline.engine.executors import worker
 from driftline.engine.executors.local import LocalExecutor
-from driftline.store import Store
+from driftline.store.store import Store
 
 
 class Forked:

@@ -25,7 +25,7 @@ from driftline.engine.executors.scheduler import schedule
 from driftline.engine.planning.plan import Plan, merged, plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import checkpoint
-from driftline.store import Store
+from driftline.store.store import Store
 
 from .forked import ForkedWorker
 
@@ -39,7 +39,7 @@ SPECS: list[dict[str, Any]] = [
         **STREAM,
         "methods": [{"name": "erm", "updates": 30}, {"name": "ft", "updates": 30}],
         "seeds": 2,
-        "timeline": {"draws": 50},
+        "timeline": {"resamples": 50},
     },
     {
         "benchmark": "refinement",

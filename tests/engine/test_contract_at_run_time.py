@@ -9,11 +9,11 @@ import pytest
 
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
-from driftline.store import Store
+from driftline.store.store import Store
 
 COUNTS = """
 from dataclasses import dataclass
-from driftline.learners.erm import ERM
+from driftline.learners.supervised.erm import ERM
 
 @dataclass
 class Mine(ERM):
@@ -33,21 +33,21 @@ from driftline.types import Answers
 
 @dataclass
 class Mine(Learner):
-    def in_turn(self, turns):
-        shown = [turns.tell(0) for _ in range(len(turns))]
+    def answer_one_by_one(self, feed):
+        shown = [feed.reveal_next(0) for _ in range(len(feed))]
         return Answers(np.concatenate([one.y for one in shown]))
 """
 TIMELINE: dict[str, Any] = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 3},
-    "model": "logistic",
-    "timeline": {"draws": 10},
+    "model": "logistic-regression",
+    "timeline": {"resamples": 10},
 }
 OPEN_WORLD: dict[str, Any] = {
     "benchmark": "open-world",
     "data": "digits",
     "model": "linear",
-    "open-world": {"law": "30/(1+r)", "upstream_updates": 1, "draws": 5},
+    "open-world": {"law": "30/(1+r)", "upstream_updates": 1, "resamples": 5},
 }
 
 

@@ -14,34 +14,35 @@ import pytest
 from typer.testing import CliRunner
 
 import driftline
-from driftline import checking, state
 from driftline.cli.main import app
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
-from driftline.errors import Damaged
-from driftline.record import Run, load
-from driftline.store import Store
+from driftline.errors import DamagedFile
+from driftline.io import serialization
+from driftline.record.recorder import Run, load
+from driftline.store import check
+from driftline.store.store import Store
 
 SPEC: dict[str, Any] = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 3},
-    "model": "logistic",
+    "model": "logistic-regression",
     "methods": ["erm", "frozen"],
-    "timeline": {"draws": 2, "upstream": 1},
+    "timeline": {"resamples": 2, "upstream": 1},
 }
 FLIPS = 4  # per file
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_at(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     driftline.run(SPEC, runs=folder)
     return folder
 
 
 @pytest.fixture
-def store(made: Path, tmp_path: Path) -> Store:
-    return Store.open(shutil.copytree(made, tmp_path / "store"))
+def store(finished_at: Path, tmp_path: Path) -> Store:
+    return Store.open(shutil.copytree(finished_at, tmp_path / "store"))
 
 
 def run_of(store: Store, method: str) -> Run:
@@ -64,7 +65,7 @@ def silently_wrong(path: Path, read: Callable[[], Any], rng: np.random.Generator
         try:
             if json.dumps(read(), default=str) != right:
                 wrong.append(bit)
-        except Damaged:
+        except DamagedFile:
             pass
         path.write_bytes(whole)
     return wrong
@@ -73,7 +74,7 @@ def silently_wrong(path: Path, read: Callable[[], Any], rng: np.random.Generator
 def content_of(path: Path) -> list[Any]:
     """What a file of a run says."""
     run = Run(path.parent)
-    return [run.table(path.stem).to_csv()] if path.suffix == ".parquet" else [run.card, str(run.made)]
+    return [run.table(path.stem).to_csv()] if path.suffix == ".parquet" else [run.card, str(run.finished_at)]
 
 
 def test_no_flipped_bit_of_a_run_is_read_back_silently(store: Store) -> None:
@@ -88,10 +89,10 @@ def test_no_flipped_bit_of_a_run_is_read_back_silently(store: Store) -> None:
 def test_no_flipped_bit_of_a_stage_is_read_back_silently(store: Store) -> None:
     (path,) = (store.folder / "stages").iterdir()
     rng = np.random.default_rng(0)
-    for read in (state.load, state.glance):
+    for read in (serialization.load, serialization.load_metadata):
         assert silently_wrong(path, lambda read=read: str(read(path)), rng) == []
     flip(path, 8 * path.stat().st_size - 1)
-    assert not state.readable(path)
+    assert not serialization.is_complete(path)
 
 
 def test_pages_carry_their_crc(store: Store) -> None:
@@ -105,7 +106,7 @@ def test_pages_carry_their_crc(store: Store) -> None:
 
 
 @pytest.mark.parametrize("harm", ["nothing", "run", "scores missing", "stage and run", "stage"])
-def test_a_run_redoes_exactly_what_is_damaged(store: Store, made: Path, harm: str) -> None:
+def test_a_run_redoes_exactly_what_is_damaged(store: Store, finished_at: Path, harm: str) -> None:
     run, (stage,) = run_of(store, "frozen"), (store.folder / "stages").iterdir()
     if harm in ("run", "stage and run"):
         flip(run.folder / "probes.parquet", 1000)
@@ -114,14 +115,14 @@ def test_a_run_redoes_exactly_what_is_damaged(store: Store, made: Path, harm: st
     if "stage" in harm:
         flip(stage, 8 * stage.stat().st_size - 9)
     planned = plan(as_spec(SPEC), is_finished=store.finished)
-    assert bool(checking.check(store).damage) == (harm != "nothing")
+    assert bool(check.check(store).damage) == (harm != "nothing")
     computed = {one.kind: one.job.label for one in run_plan(planned, store).computed}
     expected: dict[str, dict[str, str]] = {"stage and run": {"pretrain": "erm", "run": "frozen"}}
     assert computed == expected.get(harm, {"run": "frozen"} if harm in ("run", "scores missing") else {})
     driftline.run(SPEC, runs=store.folder)
-    for path in made.glob("runs/*/*"):
+    for path in finished_at.glob("runs/*/*"):
         if path.name != "runtime.json":
-            assert (store.folder / path.relative_to(made)).read_bytes() == path.read_bytes()
+            assert (store.folder / path.relative_to(finished_at)).read_bytes() == path.read_bytes()
 
 
 def test_a_damaged_run_is_made_again(store: Store) -> None:
@@ -139,7 +140,7 @@ def test_a_stage_with_whole_tensors_and_a_broken_tree_is_made_again(store: Store
     path.write_bytes(path.read_bytes().replace(b"$dict", b"$dixt"))
     driftline.run(SPEC, runs=store.folder)
     assert len(store.record()) == 2
-    assert state.readable(path)
+    assert serialization.is_complete(path)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Fit, Stage, StreamRun
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import ClusterLost
-from driftline.store import Store
+from driftline.store.store import Store
 
 from .forked import ForkedWorker
 from .stand_ins import job, pretraining
@@ -34,7 +34,7 @@ import os, signal, time
 from dataclasses import dataclass
 from pathlib import Path
 import numpy as np
-from driftline.learners.ft import FineTune
+from driftline.learners.supervised.ft import FineTune
 
 @dataclass
 class Mine(FineTune):
@@ -70,7 +70,7 @@ def spec(folder: Path) -> dict[str, Any]:
         "data": {"name": "digits", "periods": 6},
         "model": "linear",
         "methods": [*troubles, {"name": "erm", "updates": 5}, {"name": "erm-all", "updates": 5}],
-        "timeline": {"draws": 10},
+        "timeline": {"resamples": 10},
     }
 
 
@@ -189,8 +189,8 @@ def test_an_executor_that_breaks_ends_the_sweep_while_its_stage_still_waits(tmp_
 
 
 def test_a_head_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "BEAT", 0.01)
-    monkeypatch.setattr(progress, "HEAD", 0.1)
+    monkeypatch.setattr(progress, "POLL_INTERVAL", 0.01)
+    monkeypatch.setattr(progress, "HEAD_TIMEOUT", 0.1)
     with socket.socket() as head:
         head.bind(("127.0.0.1", 0))
         head.listen()
@@ -213,13 +213,13 @@ def test_a_head_that_does_not_answer_is_lost(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_log_has_a_limit_and_keeps_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "LIMIT", 1000)
+    monkeypatch.setattr(logs, "MAX_BYTES", 1000)
     store = Store.create(tmp_path)
     with logs.redirect(store, "k"):
         for number in range(1000):
             os.write(1, f"line {number}\n".encode())
     kept = store.log_path("k").read_bytes()
-    assert kept.startswith(logs.CUT)
+    assert kept.startswith(logs.TRUNCATION_NOTICE)
     assert kept.endswith(b"line 998\nline 999\n")
     assert len(kept) <= 1000
 
@@ -230,9 +230,11 @@ def test_a_limit_on_file_sizes_ends_a_sweep_like_a_full_disk(tmp_path: Path) -> 
 
     def limited(said: Any) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-        content = {"benchmark": "timeline", "data": {"name": "digits", "periods": 3}, "timeline": {"draws": 10}}
+        content = {"benchmark": "timeline", "data": {"name": "digits", "periods": 3}, "timeline": {"resamples": 10}}
         try:
-            driftline.run({**content, "model": "logistic", "methods": ["erm"], "seeds": 2}, runs=tmp_path / "runs")
+            driftline.run(
+                {**content, "model": "logistic-regression", "methods": ["erm"], "seeds": 2}, runs=tmp_path / "runs"
+            )
         except Exception as error:
             said.send((type(error).__name__, str(error)))
 
@@ -273,7 +275,7 @@ def test_what_the_dead_left_is_tidied_and_what_the_living_do_is_not(tmp_path: Pa
         (tmp_path / name).write_text("")
     (tmp_path / "locks/dead").write_text("")
     with store.lock("alive"):
-        store.tidy()
+        store.clean_up()
         assert sorted(path.name for path in (tmp_path / "stages").iterdir()) == [
             ".alive.safetensors.0a1b",
             "whole.safetensors",
@@ -311,9 +313,9 @@ def test_setting_the_clock_changes_no_duration(tmp_path: Path, monkeypatch: pyte
     monkeypatch.undo()
     from json import loads
 
-    from driftline.engine.executors.status import sweeps
+    from driftline.engine.executors.status import read_statuses
 
-    ((sweep, _),) = sweeps(store)
+    ((sweep, _),) = read_statuses(store)
     ran = loads((store.run_folder(planned.run_keys[0]) / "runtime.json").read_text())["seconds"]
     assert 0 < ran <= sweep.durations["run"][1] < 600
 
@@ -346,6 +348,6 @@ def test_a_worker_that_is_about_to_be_killed_gets_no_further_stage(
         time.sleep(0.1)  # the clock has gone off, and the process has its last words
         yield {"finished": "k", "computed": True}
 
-    monkeypatch.setattr(local, "_conversation", conversation)
+    monkeypatch.setattr(local, "_exchange", conversation)
     assert worker.submit(stage("k"), lambda done, total: None)
     assert process.code == -9, "the next stage finds it dead and starts another"

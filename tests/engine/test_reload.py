@@ -15,10 +15,10 @@ from torch import nn
 import driftline
 from driftline.engine.reload import ReloadedRun, has_saved_networks, reload_run
 from driftline.errors import UserError
-from driftline.models.blocks import weights
-from driftline.models.inputs import as_input, as_tensor
-from driftline.models.joint import JointNetwork
-from driftline.record import Record, Run
+from driftline.models.block_networks.base import weight_parameters
+from driftline.models.block_networks.joint import JointNetwork
+from driftline.models.preprocessing import to_float_batch, to_tensor
+from driftline.record.recorder import Record, Run
 from driftline.training.interpolation import (
     activations,
     interpolate,
@@ -66,7 +66,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     low_rank = {"name": "seq-ft", "structure": "low-rank-multiply", "rank": 1}
     spec = {
         "benchmark": "seq-to-final",
-        "data": {"name": "array", "path": str(bands(folder))},
+        "data": {"name": "npz", "path": str(bands(folder))},
         "model": {"name": "conv-1", "width": 2},
         "methods": [*METHODS, low_rank],
         "seq-to-final": {**options, **grid},
@@ -155,7 +155,7 @@ def test_scaling_a_side_modules_weights_would_not_remove_it(record: Record) -> N
     wrong = copy.deepcopy(after)
     with torch.no_grad():
         for layer in wrong.layers.values():
-            for weight in weights(layer.steps[-1]).values():
+            for weight in weight_parameters(layer.steps[-1]).values():
                 weight.mul_(0)
     assert np.abs(torch_model(wrong).predict(visit.test.x) - torch_model(before).predict(visit.test.x)).max() > 1e-3
 
@@ -164,9 +164,9 @@ def test_half_of_a_side_module(record: Record) -> None:
     visit = reload_run(run_of(record, "jst-1"))
     before, after = ends(visit)
     found, _ = interpolate(before, after, 0.5)
-    x = as_input(as_tensor(visit.test.x))
+    x = to_float_batch(to_tensor(visit.test.x))
     with torch.no_grad():
-        h = found.standardise(x).expand(-1, 3, -1, -1)
+        h = found.standardize(x).expand(-1, 3, -1, -1)
         for layer in after.layers.values():
             h = layer.steps[0](h) + layer.steps[1](h) + 0.5 * layer.steps[2](h)
     np.testing.assert_allclose(torch_model(found).predict(visit.test.x), h, rtol=1e-4, atol=1e-5)
@@ -179,7 +179,7 @@ def test_statistics_are_those_of_the_samples_given(record: Record) -> None:
     reestimate_batch_norm(network, moved, x, batch=len(x))
     stem = network.layers["conv1"]
     with torch.no_grad():
-        seen = stem[0](network.standardise(as_input(as_tensor(x))).expand(-1, 3, -1, -1))
+        seen = stem[0](network.standardize(to_float_batch(to_tensor(x))).expand(-1, 3, -1, -1))
     np.testing.assert_allclose(stem[1].running_mean, seen.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(stem[1].running_var, seen.var((0, 2, 3)), rtol=1e-4)
     assert not any(part.training for part in network.modules())
@@ -198,7 +198,7 @@ def test_frozen_batch_norm_keeps_its_statistics(record: Record) -> None:
 
 def test_a_joint_network_cut_off_at_a_step_is_that_step(record: Record) -> None:
     visit = reload_run(run_of(record, "jm"))
-    x = as_input(as_tensor(visit.test.x))
+    x = to_float_batch(to_tensor(visit.test.x))
     whole = visit.final
     assert isinstance(whole, JointNetwork)
     for step in range(3):

@@ -17,7 +17,7 @@ from driftline.engine.executors.base import Event
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import StageContext, checkpoint
-from driftline.store import Store
+from driftline.store.store import Store
 
 pytestmark = pytest.mark.xdist_group("resume")  # what all its tests use is made once
 
@@ -28,7 +28,7 @@ SPEC = {
     "methods": [{"name": "erm", "updates": 40}, {"name": "erm-all", "updates": 40}, {"name": "ft", "updates": 40}],
     "seeds": 2,
     "reveal": {"delay": 1, "budget": 60},
-    "timeline": {"draws": 50, "upstream": 1, "upstream_updates": 400},
+    "timeline": {"resamples": 50, "upstream": 1, "upstream_updates": 400},
 }
 ONE = {**SPEC, "methods": SPEC["methods"][:1], "seeds": 1}  # type: ignore[index]
 FILES = ("answers.parquet", "probes.parquet", "scores.parquet", "card.json")

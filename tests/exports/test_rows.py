@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import driftline
 from driftline.exports import rows
 from driftline.exports.rows import COLUMNS, _averaged, flat_settings, is_final, run_rows
-from driftline.record import Run
+from driftline.record.recorder import Run
 
 
 def told(frame: pd.DataFrame) -> list[tuple[str, int, float]]:
@@ -28,9 +28,9 @@ def test_every_number_of_a_run_has_a_row(make_run: Callable[..., Run]) -> None:
         ("answers/correct", 1, pytest.approx(2 / 3)),
         ("compute/forward_macs", 0, 3e9),
         ("final/acc mean", 0, 0.625),
-        ("gauges/drift (a=1)", 0, 0.5),
-        ("gauges/norm", 0, 2.0),
-        ("gauges/norm", 1, 4.0),
+        ("diagnostics/drift (a=1)", 0, 0.5),
+        ("diagnostics/norm", 0, 2.0),
+        ("diagnostics/norm", 1, 4.0),
         ("scores/acc", 1930, 0.5),
         ("scores/acc", 1940, 0.75),
     ], "what is undefined is left out, and times that are numbers are steps"
@@ -45,7 +45,7 @@ def test_times_with_names_stand_in_the_order_of_the_card(make_run: Callable[...,
     given_ = [
         {**each, "time": time, "value": value} for time, value in (("spring", 0.1), ("autumn", 0.3), ("may", 0.2))
     ]
-    frame = run_rows(make_run(rows=given_, answers=[], gauges=[], periods=("spring", "may", "autumn")))
+    frame = run_rows(make_run(rows=given_, answers=[], diagnostics=[], periods=("spring", "may", "autumn")))
     along = frame[frame["name"] == "scores/acc"]
     assert dict(zip(along["step"], along["value"], strict=True)) == {0: 0.1, 1: 0.2, 2: 0.3}
     assert along["time"].tolist() == ["spring", "autumn", "may"]
@@ -54,7 +54,7 @@ def test_times_with_names_stand_in_the_order_of_the_card(make_run: Callable[...,
 def test_a_model_of_one_time_is_followed_over_the_others(make_run: Callable[..., Run]) -> None:
     cells = [("5", "5", 0.9), ("5", "7", 0.6), ("7", "7", 0.8)]
     given_ = [{"metric": "A", "stat": "each", "time": t, "tau": tau, "value": v, "n": 1} for t, tau, v in cells]
-    frame = run_rows(make_run(rows=given_, answers=[], gauges=[]))
+    frame = run_rows(make_run(rows=given_, answers=[], diagnostics=[]))
     expected = [("scores/A/from 5", 5, 0.9), ("scores/A/from 5", 7, 0.6), ("scores/A/from 7", 7, 0.8)]
     assert told(frame[~is_final(frame)]) == expected
 
@@ -85,7 +85,13 @@ def test_settings_are_flat_words(make_run: Callable[..., Run]) -> None:
 
 def test_rows_of_a_real_run_are_its_scores(tmp_path: Path) -> None:
     data = {"name": "digits", "periods": 3}
-    spec = {"benchmark": "timeline", "data": data, "model": "logistic", "methods": ["erm"], "timeline": {"draws": 5}}
+    spec = {
+        "benchmark": "timeline",
+        "data": data,
+        "model": "logistic-regression",
+        "methods": ["erm"],
+        "timeline": {"resamples": 5},
+    }
     (run,) = driftline.run(spec, runs=tmp_path).runs
     frame, scores, answers = run_rows(run), run.table("scores"), run.table("answers")
     cell = scores[(scores["metric"] == "accuracy") & (scores["time"] == "0") & (scores["tau"] == "2")]

@@ -1,4 +1,4 @@
-"""Every sink, read back with the tool's own means: the same numbers, once, however often they are exported."""
+"""Every exporter, read back with the tool's own means: the same numbers, once, however often they are exported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from driftline import registry
 from driftline.errors import UserError
 from driftline.exports import create, export
 from driftline.exports.rows import run_rows
-from driftline.record import Run
+from driftline.record.recorder import Run
 
 Make = Callable[..., Run]
 CURVES = {"answers/correct": [(0, 0.5), (1, 2 / 3)], "scores/acc": [(1930, 0.5), (1940, 0.75)]}
@@ -28,7 +28,7 @@ def close(found: list[tuple[int, float]]) -> list[tuple[int, Any]]:
 
 
 def test_sinks_are_found_by_name() -> None:
-    assert {"csv", "parquet", "tensorboard", "mlflow", "wandb"} <= set(registry.names("sink"))
+    assert {"csv", "parquet", "tensorboard", "mlflow", "wandb"} <= set(registry.names("exporter"))
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet"])
@@ -51,7 +51,7 @@ def test_the_sink_in_the_documents_works(make_run: Make, tmp_path: Path) -> None
     text = (Path(__file__).parents[2] / "docs" / "exports.md").read_text()
     (source,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     file = tmp_path / "lines.py"
-    file.write_text(source.replace('@register("sink", "lines")\n', ""))
+    file.write_text(source.replace('@register("exporter", "lines")\n', ""))
     export([make_run()], create(f"{file}:Lines", tmp_path / "out"))
     assert "scores/acc 1940 0.75" in (tmp_path / "out" / "00aa.txt").read_text().splitlines()
 
@@ -103,7 +103,7 @@ def test_mlflow_reads_the_same_numbers_once(make_run: Make, tmp_path: Path) -> N
         history = client.get_metric_history(kept.info.run_id, name)
         assert sorted((metric.step, metric.value) for metric in history) == close(curve)
     assert kept.data.metrics["final/acc mean"] == 0.625
-    assert kept.data.metrics["gauges/drift _a_1_"] == 0.5, "a name in letters that MLflow takes"
+    assert kept.data.metrics["diagnostics/drift _a_1_"] == 0.5, "a name in letters that MLflow takes"
     assert kept.data.params["method.settings.lr"] == "0.1"
     assert kept.data.tags["driftline.key"] == "00aa"
     names = [file.path for file in client.list_artifacts(kept.info.run_id)]
@@ -150,7 +150,7 @@ def test_wandb_is_told_to_stay_offline_unless_asked(
     assert first["id"] == second["id"] == "00aa"
     steps = [call.args[0] for call in wandb.init.return_value.log.call_args_list][:4]
     assert [step["step"] for step in steps] == [0, 1, 1930, 1940], "W&B takes steps in order only"
-    assert steps[0] == {"step": 0, "answers/correct": 0.5, "gauges/drift (a=1)": 0.5, "gauges/norm": 2.0}
+    assert steps[0] == {"step": 0, "answers/correct": 0.5, "diagnostics/drift (a=1)": 0.5, "diagnostics/norm": 2.0}
 
 
 def test_mlflow_is_told_everything_before_a_run_is_finished(
@@ -162,7 +162,7 @@ def test_mlflow_is_told_everything_before_a_run_is_finished(
     client = fake.MlflowClient.return_value
     client.search_runs.return_value = []
     many = [(step, 1.0) for step in range(700)]
-    assert export([make_run(answers=many, gauges=[])], create("mlflow", tmp_path)) == (1, 0)
+    assert export([make_run(answers=many, diagnostics=[])], create("mlflow", tmp_path)) == (1, 0)
     batches = [call.kwargs["metrics"] for call in client.log_batch.call_args_list if "metrics" in call.kwargs]
     assert [len(batch) for batch in batches] == [500, 204], "700 answers, 2 scores, 1 final score, 1 cost"
     assert [call[0] for call in client.method_calls][-1] == "set_terminated"

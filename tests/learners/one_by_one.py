@@ -9,7 +9,7 @@ import numpy as np
 
 from driftline import models
 from driftline.learners.base import Learner
-from driftline.reveal import Revealing
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.types import Answers, Reveal, Samples, Step
@@ -29,7 +29,7 @@ def stream(n: int, classes: int, block: int, seed: int = 0, width: int = WIDTH) 
     x = (centres[y] + rng.normal(size=(n, width))).astype(np.float32)
     whole = Samples(x, y)
     starts = range(0, n, block)
-    return [Step(k, str(k), whole[i : i + block], in_turn=True) for k, i in enumerate(starts)]
+    return [Step(k, str(k), whole[i : i + block], one_by_one=True) for k, i in enumerate(starts)]
 
 
 def prepared(learner: Any, classes: int, model: str = "linear", width: int = WIDTH, network: Any = None) -> Any:
@@ -45,14 +45,14 @@ def told(learner: Any, x: Sequence[Sequence[float]], y: Sequence[int]) -> Any:
     return learner
 
 
-def labels(classes: int, **rule: Any) -> Revealing:
-    return Revealing(task_of(classes), Reveal.LABELS, Seed(9), **rule)
+def labels(classes: int, **rule: Any) -> RevealPolicy:
+    return RevealPolicy(task_of(classes), Reveal.LABELS, Seed(9), **rule)
 
 
-def walk(learner: Any, steps: Sequence[Step], reveal: Revealing, plainly: bool = False) -> Answers:
+def walk(learner: Any, steps: Sequence[Step], reveal: RevealPolicy, plainly: bool = False) -> Answers:
     """All answers: the learner's own way through the steps, or one sample after another."""
-    go = Learner.in_turn if plainly else type(learner).in_turn
-    return Answers.concat([go(learner, reveal.turns(step)) for step in steps])
+    go = Learner.answer_one_by_one if plainly else type(learner).answer_one_by_one
+    return Answers.concat([go(learner, reveal.feed(step)) for step in steps])
 
 
 def must_equal(one: Answers, other: Answers) -> None:

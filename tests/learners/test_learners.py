@@ -14,9 +14,9 @@ from sklearn.naive_bayes import GaussianNB
 from driftline import models
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.learners.erm import ERM, ERMAll
 from driftline.learners.frozen import Frozen
-from driftline.learners.ft import FineTune
+from driftline.learners.supervised.erm import ERM, ERMAll
+from driftline.learners.supervised.ft import FineTune
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
@@ -61,7 +61,7 @@ def by_hand(lessons: list[tuple[Any, Any, Seed]], optimizer: Any = None) -> str:
     return digest(dict(model.state_dict()))
 
 
-@pytest.mark.parametrize("model", ["network", "linear", "forest"])
+@pytest.mark.parametrize("model", ["network", "linear", "random-forest"])
 def test_erm_depends_on_the_latest_period_alone(model: str) -> None:
     def build() -> Any:
         return network() if model == "network" else models.build(model, (8, 8, 1), 3)
@@ -91,7 +91,7 @@ def lessons() -> list[tuple[Any, Any, Seed]]:
 def test_ft_carries_on_one_optimiser() -> None:
     learner = taught(FineTune(updates=4), PERIODS)
     assert weights(learner) == by_hand(lessons())
-    assert {int(state["step"]) for state in learner.descent.state.values()} == {12}
+    assert {int(state["step"]) for state in learner.optim.state.values()} == {12}
 
 
 def test_ft_with_a_new_optimiser_each_period_would_be_noticed() -> None:
@@ -120,11 +120,11 @@ def test_ft_with_naive_bayes_is_partial_fit() -> None:
 
 def test_ft_refuses_what_cannot_go_on() -> None:
     with pytest.raises(UserError, match="FineTune goes on training, and RandomForestClassifier"):
-        taught(FineTune(), [], models.build("forest", (8, 8, 1), 3))
+        taught(FineTune(), [], models.build("random-forest", (8, 8, 1), 3))
 
 
 def test_frozen_never_changes() -> None:
-    assert Frozen.sees is Reveal.INPUTS
+    assert Frozen.min_reveal is Reveal.INPUTS
     assert weights(taught(Frozen(), PERIODS)) == digest(dict(network().state_dict()))
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from driftline import loop
-from driftline.reveal import Revealing
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.training.meter import Meter
+from driftline.training.mac_counter import MacCounter
 from driftline.types import Answers, Reveal, Samples, Step
 
 FOUR = Classification(("a", "b", "c", "d"))
@@ -58,8 +58,8 @@ def ready(learner: Any, model: Any = None, upstream: Samples | None = None, task
     return learner
 
 
-def metered(model: nn.Module) -> tuple[nn.Module, Meter]:
-    meter = Meter()
+def metered(model: nn.Module) -> tuple[nn.Module, MacCounter]:
+    meter = MacCounter()
     meter.attach(model)
     return model, meter
 
@@ -70,12 +70,12 @@ class Notes:
     def __init__(self) -> None:
         self.answers: list[Answers] = []
 
-    def answered(self, step: Step, answers: Answers) -> None:
+    def add_answers(self, step: Step, answers: Answers) -> None:
         self.answers.append(answers)
 
-    def probed(self, *args: Any) -> None: ...
+    def add_probe(self, *args: Any) -> None: ...
 
-    def gauged(self, *args: Any) -> None: ...
+    def add_diagnostics(self, *args: Any) -> None: ...
 
 
 class NoProbes:
@@ -86,7 +86,7 @@ class NoProbes:
 def streamed(learner: Any, samples: Samples, cuts: tuple[int, ...] = (), *, task: Any = FOUR, **rule: Any) -> Answers:
     """All answers to samples that come one by one, in steps that end at these places."""
     ends = [0, *cuts, len(samples)]
-    steps = [Step(k, str(k), samples[a:b], in_turn=True) for k, (a, b) in enumerate(pairwise(ends))]
-    notes, reveal = Notes(), Revealing(task, Reveal.LABELS, Seed(2), **rule)
+    steps = [Step(k, str(k), samples[a:b], one_by_one=True) for k, (a, b) in enumerate(pairwise(ends))]
+    notes, reveal = Notes(), RevealPolicy(task, Reveal.LABELS, Seed(2), **rule)
     loop.run(steps, learner, reveal, NoProbes(), notes)  # type: ignore[arg-type]
     return Answers.concat(notes.answers)

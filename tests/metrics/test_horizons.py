@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from driftline.metrics.horizons import drift_horizon, false_alarm, horizon_bounds, stability_horizon
+from driftline.metrics.horizons import drift_horizon, false_alarm_rate, horizon_bounds, stability_horizon
 
 nan = np.nan
 WORKED = np.array([[0.80, 0.72, 0.45, 0.60], [nan, 0.75, 0.66, 0.63], [nan, nan, 0.60, 0.80], [nan, nan, nan, 0.70]])
@@ -62,7 +62,7 @@ def test_the_false_alarm_rate_is_that_of_worlds_without_drift(compute, allowance
     rng = np.random.default_rng(1)
     worlds = [without_drift(0.75, rng, periods=24) for _ in range(60)]
     true = np.mean([ended(compute(A, error=e, allowance=allowance)) for A, e in worlds])
-    said = [false_alarm(partial(compute, error=e, allowance=allowance), A, e) for A, e in worlds[:5]]
+    said = [false_alarm_rate(partial(compute, error=e, allowance=allowance), A, e) for A, e in worlds[:5]]
     assert np.mean(said) == pytest.approx(true, abs=0.08)
 
 
@@ -85,10 +85,10 @@ def test_bounds_hold_the_horizon_of_the_true_accuracies(compute, slope):
         p = (np.nan_to_num(A) * n + 2) / (n + 4)
         found, truth = horizon_bounds(compute, A, np.sqrt(p * (1 - p) / n)), compute(true)
         assert found.mean.low <= compute(A).mean <= found.mean.high
-        each = (found.each.low <= truth.paper) & (truth.paper <= found.each.high)
+        each = (found.per_model.low <= truth.paper) & (truth.paper <= found.per_model.high)
         inside.append([each[truth.counted].mean(), found.mean.low <= truth.mean <= found.mean.high])
     assert (np.mean(inside, axis=0) >= 0.93).all(), np.mean(inside, axis=0)
 
 
 def test_nothing_known_has_no_rate():
-    assert np.isnan(false_alarm(LASTS, [[nan]], [[nan]]))
+    assert np.isnan(false_alarm_rate(LASTS, [[nan]], [[nan]]))

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from driftline.errors import UserError
 from driftline.metrics import openworld
-from driftline.metrics.openworld import best_k_plus_one, cross_sections, k_plus_one, macs, rolling, sample_passes
+from driftline.metrics.openworld import (
+    accuracy_with_unseen,
+    best_accuracy_with_unseen,
+    cross_sections,
+    macs,
+    rolling,
+    training_passes,
+)
 
 LABELS = np.array(list("ABABCBAC"))
 PREDICTED = np.array(list("AAABBAAC"))
@@ -30,7 +37,7 @@ def test_the_worked_example() -> None:
     assert (classes.tolist(), counts.tolist()) == (["A", "B", "C"], [3, 3, 2])
     assert accuracy == pytest.approx([1, 1 / 3, 1 / 2])
     assert rolling(CORRECT, 4).value.tolist() == [0.75, 0.5]
-    assert openworld.classes_met(LABELS).tolist() == [1, 2, 2, 2, 3, 3, 3, 3]
+    assert openworld.n_classes_seen(LABELS).tolist() == [1, 2, 2, 2, 3, 3, 3, 3]
     assert openworld.unseen_flags(LABELS, ["A"]).tolist() == UNSEEN.tolist()
 
 
@@ -57,19 +64,19 @@ def test_samples_after_the_last_whole_window_are_left_out() -> None:
 
 def test_unseen_as_an_answer() -> None:
     said = np.isin(np.arange(8), [1, 5])
-    assert k_plus_one(CORRECT, UNSEEN, said) == 0.75
-    assert k_plus_one(CORRECT, UNSEEN, np.zeros(8, bool)) == 0.625
-    assert best_k_plus_one(CORRECT, UNSEEN, SCORE) == (0.75, 0.7, 1)
-    assert best_k_plus_one([1, 1], [0, 0], [0.3, 0.2]) == (1.0, np.inf, 0)
+    assert accuracy_with_unseen(CORRECT, UNSEEN, said) == 0.75
+    assert accuracy_with_unseen(CORRECT, UNSEEN, np.zeros(8, bool)) == 0.625
+    assert best_accuracy_with_unseen(CORRECT, UNSEEN, SCORE) == (0.75, 0.7, 1)
+    assert best_accuracy_with_unseen([1, 1], [0, 0], [0.3, 0.2]) == (1.0, np.inf, 0)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 4)), min_size=1, max_size=25))
 def test_the_best_threshold_is_the_best_of_all(rows: list[tuple[bool, bool, int]]) -> None:
     right, new, score = (np.array(column) for column in zip(*rows, strict=True))
-    found = best_k_plus_one(right, new, score)
-    every = [k_plus_one(right, new, score >= at) for at in [np.inf, *score.tolist()]]
+    found = best_accuracy_with_unseen(right, new, score)
+    every = [accuracy_with_unseen(right, new, score >= at) for at in [np.inf, *score.tolist()]]
     assert found.value == pytest.approx(max(every))
-    assert found.value == pytest.approx(k_plus_one(right, new, score >= found.threshold))
+    assert found.value == pytest.approx(accuracy_with_unseen(right, new, score >= found.threshold))
     assert found.flagged == (score >= found.threshold).sum()
 
 
@@ -88,18 +95,18 @@ def test_sections_are_a_partition(rows: list[tuple[bool, int]], head: int) -> No
 
 
 def test_macs_of_the_worked_example_in_every_convention() -> None:
-    passes = sample_passes(8, every=4, epochs=2)
+    passes = training_passes(8, train_every=4, epochs=2)
     assert passes == 24
     assert macs(8, 10, 1, passes=passes) == 880
     assert macs(8, 10, 1, passes=passes, backward=1) == 616
-    assert macs(8, 10, 1, trained="head", passes=passes) == 400
-    assert macs(8, 10, 1, trained="head", passes=passes, cached=True) == 160
-    assert macs(8, 10, 1, trained="head", passes=passes, backward=0) == 352
+    assert macs(8, 10, 1, trained_part="head", passes=passes) == 400
+    assert macs(8, 10, 1, trained_part="head", passes=passes, cached=True) == 160
+    assert macs(8, 10, 1, trained_part="head", passes=passes, backward=0) == 352
     assert macs(8, 10, 1) == 88
     with pytest.raises(UserError, match="not trained"):
         macs(8, 10, 1, cached=True)
     with pytest.raises(UserError, match="head"):
-        macs(8, 10, 1, trained="tail")  # type: ignore[arg-type]
+        macs(8, 10, 1, trained_part="tail")  # type: ignore[arg-type]
 
 
 N, RESNET18, RESNET50, CONV4 = 89_921, 1.8186, 4.138, 0.698
@@ -109,37 +116,41 @@ PASSES = 3_060_000
 def test_macs_of_the_printed_tables() -> None:
     """In millions of GMAC, to all printed digits; LwF's cells are multiples of standard training's."""
     million = 1e6
-    assert sample_passes(N, 5000, 4) == PASSES
+    assert training_passes(N, 5000, 4) == PASSES
     assert round(macs(N, RESNET18) / million, 2) == 0.16
     assert macs(N, RESNET18) / million == pytest.approx(0.1635, abs=5e-5)
-    frozen = macs(N, RESNET18, trained="head", passes=PASSES, backward=0)
+    frozen = macs(N, RESNET18, trained_part="head", passes=PASSES, backward=0)
     assert round(frozen / million, 2) == 5.73
-    assert round(macs(N, RESNET18, trained="head", passes=PASSES, cached=True) / million, 2) == 0.16
+    assert round(macs(N, RESNET18, trained_part="head", passes=PASSES, cached=True) / million, 2) == 0.16
     twice, thrice = macs(N, RESNET18, passes=PASSES, backward=1), macs(N, RESNET50, passes=PASSES, backward=2)
     assert round(twice / million, 2) == 11.29
     assert thrice / million == pytest.approx(38.36, abs=0.005)
     printed = [round(twice / million, 2) * k for k in (2, 4)] + [round(thrice / million, 2) * k for k in (1, 2)]
     assert printed == pytest.approx([22.58, 45.16, 38.36, 76.72])
     assert round(macs(N, CONV4) / million, 2) == 0.06
-    assert round(macs(N, CONV4, trained="head", passes=PASSES, backward=0) / million, 2) == 2.20
+    assert round(macs(N, CONV4, trained_part="head", passes=PASSES, backward=0) / million, 2) == 2.20
     # the same convention for both networks cannot give both cells
     assert round(macs(N, RESNET18, passes=PASSES, backward=2) / million, 2) != 11.29
 
 
 def test_macs_of_oltr_are_not_those_of_its_schedule() -> None:
     """Every 200 samples up to 10,000, then every 5,000: 7.47, and 6.39 is printed."""
-    passed = sample_passes(10_000, 200, 4) + sample_passes(N, 5000, 4) - sample_passes(10_000, 5000, 4)
+    passed = training_passes(10_000, 200, 4) + training_passes(N, 5000, 4) - training_passes(10_000, 5000, 4)
     assert passed == 4_020_000
-    assert round(macs(N, RESNET18, trained="head", passes=passed, backward=0) / 1e6, 2) == 7.47
+    assert round(macs(N, RESNET18, trained_part="head", passes=passed, backward=0) / 1e6, 2) == 7.47
 
 
 def test_the_bill_of_a_run() -> None:
-    assert openworld.spent(forward=88 + 24, backward=48) == macs(8, 10, 1, trained="head", passes=24, cached=True)
-    assert openworld.spent(forward=88 + 24, backward=48, spared=240) == macs(8, 10, 1, trained="head", passes=24)
+    assert openworld.total_macs(forward=88 + 24, backward=48) == macs(
+        8, 10, 1, trained_part="head", passes=24, cached=True
+    )
+    assert openworld.total_macs(forward=88 + 24, backward=48, saved=240) == macs(
+        8, 10, 1, trained_part="head", passes=24
+    )
 
 
 def test_episodes_count_alike() -> None:
-    assert openworld.episodic([[1, 0], [1, 1]]) == 0.75
+    assert openworld.few_shot_accuracy([[1, 0], [1, 1]]) == 0.75
 
 
 def test_errors_in_words() -> None:
@@ -148,4 +159,4 @@ def test_errors_in_words() -> None:
     with pytest.raises(UserError, match="right or wrong for each sample"):
         rolling([])
     with pytest.raises(UserError, match="which is a number"):
-        best_k_plus_one([1], [0], [np.nan])
+        best_accuracy_with_unseen([1], [0], [np.nan])

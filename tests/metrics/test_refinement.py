@@ -9,8 +9,16 @@ import pytest
 
 from driftline import registry
 from driftline.errors import UserError
-from driftline.metrics.refinement import composition, differences, due, overall, retention, satisfaction, scores
-from driftline.published import numbers as published
+from driftline.metrics.refinement import (
+    composition,
+    cumulative_success,
+    evaluation_steps,
+    overall_criterion,
+    pairwise_disagreement,
+    retention,
+    scores,
+)
+from driftline.published import published_numbers as published
 from driftline.testing import check_metric
 
 NAMES = ["efr", "ukr", "okr", "csr", "kg", "oec", "ukr-before", "okr-before", "kg-before", "csr-strict"]
@@ -104,12 +112,12 @@ def test_a_partly_right_answer_is_an_error_and_no_success() -> None:
 
 def test_curves_of_a_stack_are_those_of_its_entries() -> None:
     right, asked = np.array([[3, 2, 1], [0, 4, 4]]), np.array([[4, 4, 4], [0, 4, 8]])
-    for compute in (retention, satisfaction):
+    for compute in (retention, cumulative_success):
         both = compute(right, asked)
         for k in (0, 1):
             np.testing.assert_array_equal(both.values[k], compute(right[k], asked[k]).values)
             np.testing.assert_array_equal(both.mean[k], compute(right[k], asked[k]).mean)
-    assert np.shape(overall(right / 4, right / 4, right / 4, right / 4).mean) == (2,)
+    assert np.shape(overall_criterion(right / 4, right / 4, right / 4, right / 4).mean) == (2,)
 
 
 def test_draws_scatter_around_the_value_as_much_as_binomials_do() -> None:
@@ -118,7 +126,7 @@ def test_draws_scatter_around_the_value_as_much_as_binomials_do() -> None:
     fixed = [flags(10, 20), flags(24, 30)]
     exam = [flags(80, 100), flags(60, 100), flags(60, 100)]
     given = {"upstream": exam, "past": [None, None, flags(40, 50)], "held_out": exam}
-    found = scores(answered, fixed, **given, draws=4000, rng=rng)
+    found = scores(answered, fixed, **given, resamples=4000, rng=rng)
     assert found.csr.values.shape == (4000, 2)
     spread = {name: curve.values[:, -1].std() for name, curve in found}
     # CSR(2): two episodes of 50 with 30 and 20 right, drawn apart; H: 100 with 60 right.
@@ -131,7 +139,9 @@ def test_draws_scatter_around_the_value_as_much_as_binomials_do() -> None:
 
 def test_an_example_is_drawn_for_all_models_together() -> None:
     exam = [flags(60, 100)] * 3
-    found = scores(ANSWERED[:2], COMMON["fixed"][:2], exam, [None] * 3, exam, draws=50, rng=np.random.default_rng(0))
+    found = scores(
+        ANSWERED[:2], COMMON["fixed"][:2], exam, [None] * 3, exam, resamples=50, rng=np.random.default_rng(0)
+    )
     np.testing.assert_array_equal(found.ukr.values[:, 0], found.ukr.values[:, 1])
     assert found.ukr.values[:, 0].std() > 0
     assert not np.array_equal(found.ukr.values, found.kg.values)
@@ -142,8 +152,8 @@ def test_past_queries_are_drawn_with_their_episodes() -> None:
     given = {"upstream": [None] * 3, "held_out": [None] * 3, "past": [None, None, ANSWERED[0]]}
     together = {"past_of": [None, None, [0, 1, 2, 3]]}
     args = (ANSWERED[:2], COMMON["fixed"][:2])
-    linked = scores(*args, **given, **together, draws=200, rng=np.random.default_rng(1))
-    apart = scores(*args, **given, draws=200, rng=np.random.default_rng(1))
+    linked = scores(*args, **given, **together, resamples=200, rng=np.random.default_rng(1))
+    apart = scores(*args, **given, resamples=200, rng=np.random.default_rng(1))
     np.testing.assert_array_equal(linked.okr.values[:, 1], linked.csr.values[:, 0])
     assert not np.array_equal(apart.okr.values[:, 1], apart.csr.values[:, 0])
     assert float(scores(*args, **given, **together).okr.final) == 0.75
@@ -161,7 +171,7 @@ def test_past_queries_are_drawn_with_their_episodes() -> None:
         ({"indexing": "later"}, "no indexing 'later'"),
         ({"csr": "strictly"}, "Did you mean 'strict'"),
         ({"past_of": [None, None, [0, 1, 2, 99], range(8)]}, "place of its query"),
-        ({"draws": 10}, "random generator"),
+        ({"resamples": 10}, "random generator"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(change: dict[str, Any], sentence: str) -> None:
@@ -170,11 +180,11 @@ def test_what_cannot_be_scored_is_refused(change: dict[str, Any], sentence: str)
 
 
 def test_the_evaluation_points_of_paper_and_code() -> None:
-    assert due(100, 10) == [*range(10, 101, 10)]
-    assert due(100, 10, "before") == [*range(0, 100, 10), 99]
-    assert due(100, 50, "before") == [0, 50, 99]
-    assert due(3) == [1, 2, 3]
-    assert due(3, 10) == [3]
+    assert evaluation_steps(100, 10) == [*range(10, 101, 10)]
+    assert evaluation_steps(100, 10, "before") == [*range(0, 100, 10), 99]
+    assert evaluation_steps(100, 50, "before") == [0, 50, 99]
+    assert evaluation_steps(3) == [1, 2, 3]
+    assert evaluation_steps(3, 10) == [3]
 
 
 def test_differences_are_of_raw_answers_and_spans_include_both_ends() -> None:
@@ -183,16 +193,16 @@ def test_differences_are_of_raw_answers_and_spans_include_both_ends() -> None:
         "two": [["b"], ["a", "x", "c", "y"], ["x"], ["r"]],
         "three": [["a"], ["a", "b", "c", "D"], ["X"], ["q"]],
     }
-    found = differences(said, 1, 1)
+    found = pairwise_disagreement(said, 1, 1)
     assert found[0, 1] == 0.5
     assert found[0, 2] == 0.25
     assert np.isnan(np.diag(found)).all()
-    assert differences(said, 1, 2)[0, 2] == 0.4
+    assert pairwise_disagreement(said, 1, 2)[0, 2] == 0.4
     np.testing.assert_array_equal(found, found.T)
     with pytest.raises(UserError, match=r"span 2\.\.4 is not within the steps 0\.\.3"):
-        differences(said, 2, 4)
+        pairwise_disagreement(said, 2, 4)
     with pytest.raises(UserError, match="one 1, two 2"):
-        differences({"one": [["a"]], "two": [["a", "b"]]}, 0, 0)
+        pairwise_disagreement({"one": [["a"]], "two": [["a", "b"]]}, 0, 0)
 
 
 def test_composition_of_queries_and_of_errors() -> None:
@@ -225,7 +235,7 @@ def test_printed_numbers_are_those_of_the_paper() -> None:
     assert table["mir+l2", "oec", "final"] == 0.6991
     assert table["cft", "efr", "mean"] == 0.9736
     assert ("offline", "ukr", "mean") not in table  # a dash in the paper
-    assert printed("alpha=0.9, beta=0.1, gamma=0.8")["er(every=3)", "oec-gain", "final"] == 0.2632
+    assert printed("alpha=0.9, beta=0.1, gamma=0.8")["er(replay_every=3)", "oec-gain", "final"] == 0.2632
     assert len(table) == 16 * 11 - 5 + 5
 
 
@@ -236,7 +246,7 @@ def test_the_papers_own_overall_scores_follow_from_its_other_columns() -> None:
     for (method, metric, stat), value in table.items():
         if metric == "oec":
             four = [np.array([table[method, part, stat]]) for part in ("ukr", "okr", "csr", "kg")]
-            assert value == pytest.approx(overall(*four).final, abs=1.01e-4)
+            assert value == pytest.approx(overall_criterion(*four).final, abs=1.01e-4)
             checked += 1
         if metric == "oec-gain":
             gain = table[method, "oec", "final"] - table["frozen", "oec", "final"]

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from driftline import registry
 from driftline.metrics.horizons import drift_horizon, stability_horizon
-from driftline.metrics.steps import Horizon, PerStep
+from driftline.metrics.per_period import Horizon, PerStep
 from driftline.metrics.temporal import (
     adaptation_score,
     eval_fix,

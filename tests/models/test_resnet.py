@@ -19,14 +19,14 @@ from torch.nn.functional import conv2d
 import driftline
 from driftline import models
 from driftline.calibration.run import calibrate_model
-from driftline.data import folders, load
+from driftline.data import data_folders, load
 from driftline.errors import UserError
-from driftline.models.normalised import IMAGENET_DEVIATION, IMAGENET_MEAN, read
-from driftline.models.resnet import Basic, Bottleneck, NewChannels, OriginalBottleneck, ResNet
+from driftline.models.resnet import BasicBlock, Bottleneck, OriginalBottleneck, ResNet, ZeroPadShortcut
+from driftline.models.weights import IMAGENET_MEAN, IMAGENET_STD, read_tensors
 from driftline.seeds import Seed
 from driftline.spec import parse
 from driftline.spec.settings import settings_model
-from driftline.store import Store
+from driftline.store.store import Store
 from driftline.training.torch_model import torch_model
 
 SMALL = {"shape": (32, 32, 3), "outputs": 4}
@@ -41,8 +41,8 @@ def test_sizes_are_the_published_ones() -> None:
     assert weights_count(models.build("resnet56", (32, 32, 3), 10)) == 853_018
     with torch.device("meta"):
         deep = [
-            ResNet(Basic, (2, 2, 2, 2), 1000, 64),
-            ResNet(Basic, (3, 4, 6, 3), 1000, 64),
+            ResNet(BasicBlock, (2, 2, 2, 2), 1000, 64),
+            ResNet(BasicBlock, (3, 4, 6, 3), 1000, 64),
             ResNet(Bottleneck, (3, 4, 6, 3), 1000, 64),
             ResNet(OriginalBottleneck, (3, 4, 6, 3), 1000, 64),
         ]
@@ -78,7 +78,7 @@ def test_strides_sit_where_the_layout_says(kind: Any, strides: tuple[int, int]) 
 
 def test_shortcuts_without_weights_add_zero_channels_on_both_sides() -> None:
     x = torch.randn(1, 2, 4, 4)
-    shortcut = NewChannels(2, 6, nn.BatchNorm2d)
+    shortcut = ZeroPadShortcut(2, 6, nn.BatchNorm2d)
     assert torch.equal(shortcut(x)[:, 2:4], x)
     assert not shortcut(x)[:, [0, 1, 4, 5]].any()
     assert not list(shortcut.parameters())
@@ -105,7 +105,7 @@ def test_weights_come_back_from_a_file(suffix: str, tmp_path: Path) -> None:
     assert model.pretrained
     assert not source.pretrained
     x = torch.rand(2, 3, 32, 32)
-    shifted = (x - torch.tensor(IMAGENET_MEAN)[:, None, None]) / torch.tensor(IMAGENET_DEVIATION)[:, None, None]
+    shifted = (x - torch.tensor(IMAGENET_MEAN)[:, None, None]) / torch.tensor(IMAGENET_STD)[:, None, None]
     torch.testing.assert_close(model(x), model.network(shifted))
 
 
@@ -125,7 +125,7 @@ def test_weights_are_found_in_the_folder_that_is_given(tmp_path: Path, monkeypat
     np.savez(tmp_path / "images.npz", x=images, y=np.arange(30) % 4, test=np.arange(30) >= 20)
     spec = {
         "benchmark": "test-time",
-        "data": {"name": "array", "path": "images.npz"},
+        "data": {"name": "npz", "path": "images.npz"},
         "model": {"name": "resnet20", "width": 4, "weights": "own.th"},
         "methods": "frozen,bn",
         "test-time": {"order": "cin-c", "corruptions": "contrast", "images": 20, "batch": 10, "upstream_updates": 0},
@@ -135,7 +135,7 @@ def test_weights_are_found_in_the_folder_that_is_given(tmp_path: Path, monkeypat
     assert "DRIFTLINE_DATA" not in os.environ
     job, output = parse(spec).jobs(default_model="")[0], tmp_path / "out.safetensors"
     how: dict[str, Any] = {"images": 10, "levels": 2, "store": Store.create(runs)}
-    assert calibrate_model(job, ["contrast", "brightness"], output, where=tmp_path, **how).levels == 2
+    assert calibrate_model(job, ["contrast", "brightness"], output, data_dir=tmp_path, **how).levels == 2
     with pytest.raises(UserError, match=r"no file own\.th"):
         models.build("resnet20", **SMALL, width=4, weights="own.th")
 
@@ -144,7 +144,7 @@ def test_a_training_file_is_unwrapped(tmp_path: Path) -> None:
     tensors = models.build("resnet20", **SMALL, width=4).network.state_dict()
     wrapped = {"best_prec1": 91.7, "state_dict": {f"module.{key}": value for key, value in tensors.items()}}
     torch.save(wrapped, tmp_path / "model.th")
-    assert read(tmp_path / "model.th").keys() == tensors.keys()
+    assert read_tensors(tmp_path / "model.th").keys() == tensors.keys()
 
 
 def test_files_that_do_not_fit_are_refused_in_words(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_files_that_do_not_fit_are_refused_in_words(tmp_path: Path) -> None:
         models.build("resnet50", (8, 8, 1), 7)
     torch.save([1, 2], tmp_path / "list.th")
     with pytest.raises(UserError, match="does not hold tensors by name"):
-        read(tmp_path / "list.th")
+        read_tensors(tmp_path / "list.th")
 
 
 class Evil:
@@ -174,7 +174,7 @@ def test_code_in_a_file_never_runs(tmp_path: Path, capsys: pytest.CaptureFixture
     torch.save({"conv1.weight": Evil()}, tmp_path / "evil2.pth")
     for name in ("evil.pth", "evil2.pth"):
         with pytest.raises(UserError, match="a file of weights and nothing else"):
-            read(tmp_path / name)
+            read_tensors(tmp_path / name)
     assert "this code ran" not in capsys.readouterr().out
 
 
@@ -228,8 +228,8 @@ def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_published_resnet20_knows_cifar10() -> None:
     """91.7 % of all 10,000 test images; here of the first 600."""
-    batches = [folder / "cifar-10-batches-py" / "test_batch" for folder in folders()]
-    weights = [folder / "weights" / "resnet20-12fca82f.th" for folder in folders()]
+    batches = [folder / "cifar-10-batches-py" / "test_batch" for folder in data_folders()]
+    weights = [folder / "weights" / "resnet20-12fca82f.th" for folder in data_folders()]
     batch, file = (next((path for path in paths if path.is_file()), None) for paths in (batches, weights))
     if batch is None or file is None:
         pytest.skip("cifar-10-batches-py or weights/resnet20-12fca82f.th is not in $DRIFTLINE_DATA or the cache folder")

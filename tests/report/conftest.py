@@ -8,16 +8,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from driftline.benchmarks.refinement import Options
-from driftline.benchmarks.test_time import Options as StreamOptions
-from driftline.record import Record, Run, seal
+from driftline.benchmarks.refinement.benchmark import Options
+from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
+from driftline.record.parquet import write_rows
+from driftline.record.recorder import Record, Run, write_card
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, tabulate
 from driftline.report.figures.base import create
 from driftline.report.tables.model import Table
 from driftline.report.tables.render import render
 from driftline.report.tables.result import result_table
-from driftline.rows import write_rows
 
 COLUMNS = ["metric", "stat", "time", "tau", "value", "low", "high", "n", "unit"]
 PERIODS = ["a", "b", "c"]
@@ -80,14 +80,14 @@ def write_run(folder: Path, label: str, seed: int, rows: Iterable[tuple[Any, ...
     frame = pd.DataFrame(list(rows), columns=COLUMNS).astype({"time": "string", "tau": "string"})
     write_rows(run.folder / "scores.parquet", [pa.Table.from_pandas(frame, preserve_index=False)])
     write_rows(run.folder / "probes.parquet", [pa.table({"correct": [1.0] * 20})])
-    seal(run.folder, card(key, label, seed, paths))
+    write_card(run.folder, card(key, label, seed, paths))
     return run
 
 
 def add_table(run: Run, name: str, columns: Any) -> None:
     """Give a run a table, or another one, and a card that says so."""
     write_rows(run.folder / f"{name}.parquet", [pa.table(columns)])
-    seal(run.folder, run.card)
+    write_card(run.folder, run.card)
     for known in ("card", "_verified"):
         vars(run).pop(known, None)
 
@@ -184,12 +184,12 @@ def adapted(folder: Path, label: str, seed: int, curve: list[float], **given: An
             **{"revealed": "inputs", "label_delay_steps": 0, "labels_per_step": "all"},
         },
     }
-    gauges = given.pop("gauges", [])
+    diagnostics = given.pop("diagnostics", [])
     run = write_run(folder, label, seed, scores, **{**changes, **given})
-    if gauges:
-        rows = [(step, name, value) for step, shown in enumerate(gauges) for name, value in shown.items()]
+    if diagnostics:
+        rows = [(step, name, value) for step, shown in enumerate(diagnostics) for name, value in shown.items()]
         steps, names, values = (list(column) for column in zip(*rows, strict=True))
-        add_table(run, "gauges", {"step": steps, "gauge": names, "value": values})
+        add_table(run, "diagnostics", {"step": steps, "gauge": names, "value": values})
     return run
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from driftline.record import Run
+from driftline.record.recorder import Run
 
 from .conftest import add_table, final, write_run
 
@@ -24,13 +24,13 @@ def opened(folder: Path, label: str, seed: int, shares: dict[str, float], **give
     changes = {
         "run__benchmark": "open-world",
         "run__options": {"window": 4},
-        "run__data": {"name": "digit-turns", "settings": {}},
+        "run__data": {"name": "digit-symmetries", "settings": {}},
         "run__model": {"name": given.pop("model", "mlp"), "settings": {}},
         "run__method": {"name": label.partition("(")[0], "settings": given.pop("settings", {})},
-        "data__name": given.pop("data", "digit-turns"),
+        "data__name": given.pop("data", "digit-symmetries"),
         "metrics": {},
         "protocol": {"protocol": "sequence 3", "pretrain_classes": [0], "novel_classes": [1, 2], "head": 2},
-        "compute": {"forward_macs": forward, "backward_macs": backward, "spared_macs": spared},
+        "compute": {"forward_macs": forward, "backward_macs": backward, "cached_macs": spared},
     }
     table = {"truth": TRUTH, "correct": RIGHT, "confidence": [1 - s for s in STRANGE], "distance": STRANGE}
     run = write_run(folder, label, seed, rows, **changes)

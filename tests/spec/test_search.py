@@ -64,7 +64,7 @@ def test_the_same_setting_written_twice_is_tried_once_and_takes_no_part_of_the_b
         ({"grid": {"lr": {"from": 1, "to": 2, "until": 2}}, "trials": 2}, "until"),
         ({"grid": {"lr": {"from": 2.0, "to": 1.0}}, "trials": 2}, "from must be less than to"),
         ({"grid": {"lr": {"from": 0, "to": 1.0, "scale": "log"}}, "trials": 2}, "begins above 0"),
-        ({"grid": {"lr": [1e-3]}, "rule": "final-valid"}, "refinement has no such phases"),
+        ({"grid": {"lr": [1e-3]}, "rule": "validation-split"}, "refinement has no such phases"),
         ([1e-3], "a mapping"),
     ],
 )
@@ -121,24 +121,24 @@ def test_settings_of_training_mean_nothing_to_an_estimator_and_make_no_trials():
         "selection": {**selection, "grid": {"lr": [1, 2]}},
     }
     with pytest.raises(UserError, match="lr means nothing to logistic, which is not trained by gradients"):
-        parse(content).jobs("logistic")
+        parse(content).jobs("logistic-regression")
     (job,) = parse(content).jobs("mlp")
     assert len(job.search.candidates) == 2
 
 
 def test_final_valid_names_the_values_that_every_phase_tries():
     content = {"benchmark": "seq-to-final", "data": "cifar10", "methods": "seq-ft"}
-    named = parse({**content, "selection": {"rule": "final-valid", "grid": {"lr": ["1e-2", 1e-3]}}}).jobs("conv-1")
+    named = parse({**content, "selection": {"rule": "validation-split", "grid": {"lr": ["1e-2", 1e-3]}}}).jobs("conv-1")
     plain = parse({**content, "seq-to-final": {"lr": [1e-2, 1e-3]}}).jobs("conv-1")
     assert named == plain
     for change, words in (
         ({"methods": "ft"}, "none of these methods trains in phases"),
         ({"seq-to-final": {"lr": [1e-2]}}, "lr is given twice"),
-        ({"selection": {"rule": "final-valid", "grid": {"momentum": [0.9]}}}, "momentum"),
-        ({"selection": {"rule": "final-valid", "grid": {"lr": [1]}, "trials": 2}}, "trials means nothing"),
-        ({"selection": {"rule": "final-valid", "grid": {"lr": {"from": 1, "to": 2}}}}, "give a list"),
+        ({"selection": {"rule": "validation-split", "grid": {"momentum": [0.9]}}}, "momentum"),
+        ({"selection": {"rule": "validation-split", "grid": {"lr": [1]}, "trials": 2}}, "trials means nothing"),
+        ({"selection": {"rule": "validation-split", "grid": {"lr": {"from": 1, "to": 2}}}}, "give a list"),
     ):
-        selection = {"rule": "final-valid", "grid": {"lr": [1e-2]}}
+        selection = {"rule": "validation-split", "grid": {"lr": [1e-2]}}
         with pytest.raises(UserError, match=words):
             parse({**content, "selection": selection, **change}).jobs("conv-1")
 

@@ -12,7 +12,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
 from driftline.training import fit as fitting
-from driftline.training.fit import Update, descend, fit, new_optimizer
+from driftline.training.fit import Update, fit, new_optimizer, optimizer_step
 from driftline.training.torch_model import torch_model
 
 TASK = Classification(("a", "b"))
@@ -27,7 +27,7 @@ def network() -> nn.Sequential:
 
 
 def plain(model: nn.Module, optimizer: torch.optim.Optimizer) -> Update:
-    return lambda x, y: descend(optimizer, TASK.loss(model(x), y).mean())
+    return lambda x, y: optimizer_step(optimizer, TASK.loss(model(x), y).mean())
 
 
 def train(model: nn.Module, **settings: int) -> torch.optim.Optimizer:
@@ -99,7 +99,7 @@ def test_inputs_are_standardised_by_the_first_lesson_alone() -> None:
     model = models.build("linear", (6,), 2)
     layer = model[0]
     assert torch_model(model).predict(X).shape == (30, 2)
-    assert not layer.ready
+    assert not layer.fitted
     train(model)
     np.testing.assert_allclose(layer.mean, X.mean(0), atol=1e-6)
     np.testing.assert_allclose(layer.scale, X.std(0), rtol=1e-5)
@@ -113,7 +113,7 @@ def test_inputs_are_standardised_by_the_first_lesson_alone() -> None:
 def test_batches_are_the_same_whenever_images_become_floats(
     monkeypatch: pytest.MonkeyPatch, at_once: int, channels: int
 ) -> None:
-    monkeypatch.setattr(fitting, "CONVERTED_AT_ONCE", at_once)
+    monkeypatch.setattr(fitting, "PRECONVERT_MAX_VALUES", at_once)
     images = RNG.integers(0, 256, (30, 5, 4, channels), dtype=np.uint8)
     seen: list[torch.Tensor] = []
     fit(network(), images, Y, lambda x, y: seen.append(x), updates=3, batch=20, seed=Seed(3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from driftline.training.freezing import last_layers, rest_frozen, train_only
+from driftline.training.freezing import eval_frozen, freeze_except, last_layers
 
 
 def network() -> nn.Sequential:
@@ -19,22 +19,22 @@ def modes(net: nn.Module) -> dict[str, bool]:
 
 def test_what_has_frozen_weights_or_comes_before_trained_ones_rests() -> None:
     net = network().train()
-    train_only(net, last_layers(net, 2))
-    rest_frozen(net)
+    freeze_except(net, last_layers(net, 2))
+    eval_frozen(net)
     training = {name for name, on in modes(net).items() if on}
     assert training == {"1", "1.0", "1.1", "1.2", "2", "3"}
 
 
 def test_with_one_layer_only_that_one_trains() -> None:
     net = network().train()
-    weights = train_only(net, last_layers(net, 1))
+    weights = freeze_except(net, last_layers(net, 1))
     assert [tuple(weight.shape) for weight in weights] == [(2, 2), (2,)]
-    rest_frozen(net)
+    eval_frozen(net)
     assert {name for name, on in modes(net).items() if on} == {"3"}
 
 
 def test_nothing_rests_where_nothing_is_frozen() -> None:
     net = network().train()
-    train_only(net, last_layers(net, 3))
-    rest_frozen(net)
+    freeze_except(net, last_layers(net, 3))
+    eval_frozen(net)
     assert all(modes(net).values())

@@ -21,11 +21,11 @@ from driftline.training.objectives import (
     coral,
     covariance,
     invariance_penalty,
-    mixed,
+    mix,
     objective,
-    reweigh,
-    robust_loss,
-    slopes,
+    scale_gradients,
+    update_group_weights,
+    weighted_group_loss,
 )
 
 LOSS = Classification(("a", "b", "c")).loss
@@ -80,29 +80,29 @@ def test_coral_has_the_right_gradient() -> None:
 def test_dro_weights_by_hand() -> None:
     q = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
     raised = [0.2 * math.exp(0.1 * 2.0), 0.3, 0.5 * math.exp(0.1 * 4.0)]
-    found = reweigh(q, torch.tensor([4.0, 2.0]), torch.tensor([2, 0]), eta=0.1)
+    found = update_group_weights(q, torch.tensor([4.0, 2.0]), torch.tensor([2, 0]), eta=0.1)
     np.testing.assert_allclose(found, np.array(raised) / sum(raised))
     assert q.tolist() == [0.2, 0.3, 0.5]
 
 
 def test_dro_weights_survive_any_loss() -> None:
     q = torch.tensor([0.0, 0.5, 0.5], dtype=torch.float64)
-    assert reweigh(q, torch.tensor([1e6]), torch.tensor([1]), eta=1.0).tolist() == [0, 1, 0]
+    assert update_group_weights(q, torch.tensor([1e6]), torch.tensor([1]), eta=1.0).tolist() == [0, 1, 0]
 
 
 def test_dro_weights_carry_no_gradient() -> None:
     losses = torch.tensor([1.0, 2.0], requires_grad=True)
-    q = reweigh(torch.tensor([0.5, 0.5]), losses, torch.tensor([0, 1]), eta=1.0)
+    q = update_group_weights(torch.tensor([0.5, 0.5]), losses, torch.tensor([0, 1]), eta=1.0)
     assert not q.requires_grad
-    (slope,) = torch.autograd.grad(robust_loss(q, losses, torch.tensor([0, 1])), losses)
+    (slope,) = torch.autograd.grad(weighted_group_loss(q, losses, torch.tensor([0, 1])), losses)
     assert torch.equal(slope, q)
 
 
 def test_dro_loss_is_unbiased_over_the_draws() -> None:
     q, losses = torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.tensor([9.0, 1.0, 2.0, 3.0])
     draws = [torch.tensor(draw) for draw in itertools.combinations(range(4), 2)]
-    assert robust_loss(q, losses[[0, 3]], torch.tensor([0, 3])).item() == pytest.approx(2 * (0.9 + 1.2))
-    ours = np.mean([robust_loss(q, losses[draw], draw).item() for draw in draws])
+    assert weighted_group_loss(q, losses[[0, 3]], torch.tensor([0, 3])).item() == pytest.approx(2 * (0.9 + 1.2))
+    ours = np.mean([weighted_group_loss(q, losses[draw], draw).item() for draw in draws])
     renormalised = np.mean([((q[draw] / q[draw].sum()) * losses[draw]).sum().item() for draw in draws])
     assert ours == pytest.approx((q * losses).sum().item())
     assert renormalised != pytest.approx((q * losses).sum().item(), rel=0.01)
@@ -110,10 +110,10 @@ def test_dro_loss_is_unbiased_over_the_draws() -> None:
 
 def test_dro_that_drops_late_groups_would_be_noticed() -> None:
     def dropping(q: Tensor, losses: Tensor, present: Tensor, k: int) -> Tensor:  # Wild-Time's code
-        return reweigh(q[:k], losses[present < k], present[present < k], 0.1)
+        return update_group_weights(q[:k], losses[present < k], present[present < k], 0.1)
 
     q, present, losses = torch.full((4,), 0.25), torch.tensor([0, 3]), torch.tensor([1.0, 9.0])
-    assert reweigh(q, losses, present, 0.1).argmax() == 3
+    assert update_group_weights(q, losses, present, 0.1).argmax() == 3
     assert len(dropping(q, losses, present, 2)) == 2
 
 
@@ -121,16 +121,16 @@ def test_slopes_by_hand() -> None:
     outputs, y = normal(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
     p = outputs.softmax(1)
     expected = ((p - torch.nn.functional.one_hot(y, 3)) * outputs).sum(1)  # d/ds of -log softmax(s z)_y
-    np.testing.assert_allclose(slopes(outputs, y, LOSS).detach(), expected)
+    np.testing.assert_allclose(scale_gradients(outputs, y, LOSS).detach(), expected)
     step = 1e-6
     finite = (LOSS(outputs * (1 + step), y) - LOSS(outputs * (1 - step), y)) / (2 * step)
-    np.testing.assert_allclose(slopes(outputs, y, LOSS).detach(), finite, atol=1e-8)
+    np.testing.assert_allclose(scale_gradients(outputs, y, LOSS).detach(), finite, atol=1e-8)
 
 
 def test_slopes_of_a_regression() -> None:
     outputs, y = normal(5, 1), normal(5, seed=1)
     expected = 2 * (outputs[:, 0] - y.float()) * outputs[:, 0]
-    np.testing.assert_allclose(slopes(outputs, y, Regression().loss).detach(), expected)
+    np.testing.assert_allclose(scale_gradients(outputs, y, Regression().loss).detach(), expected)
 
 
 def test_penalty_by_hand() -> None:
@@ -151,21 +151,21 @@ def test_penalty_is_unbiased_and_one_from_a_single_half_is_not() -> None:
 
 def test_penalty_has_the_right_gradient() -> None:
     outputs, y = normal(5, 3).requires_grad_(), torch.tensor([0, 1, 2, 0, 1])
-    assert torch.autograd.gradcheck(lambda out: invariance_penalty(slopes(out, y, LOSS)), outputs)
+    assert torch.autograd.gradcheck(lambda out: invariance_penalty(scale_gradients(out, y, LOSS)), outputs)
 
 
 def test_penalty_is_that_of_two_derivatives_by_one_scale() -> None:
     outputs, y, scale = normal(6, 3), torch.tensor([0, 1, 2, 0, 1, 1]), torch.ones((), requires_grad=True)
     halves = [cross_entropy(outputs[k::2] * scale, y[k::2]) for k in (0, 1)]
     one, two = (torch.autograd.grad(half, scale)[0].item() for half in halves)
-    assert invariance_penalty(slopes(outputs, y, LOSS)).item() == pytest.approx(one * two, rel=1e-6)
+    assert invariance_penalty(scale_gradients(outputs, y, LOSS)).item() == pytest.approx(one * two, rel=1e-6)
 
 
 def test_mixing_by_hand() -> None:
     a, b = torch.full((2, 1, 2, 2), 8.0), torch.zeros(2, 1, 2, 2)
-    assert mixed(a, b, 0.25).flatten().tolist() == [2.0] * 8
-    assert mixed(a, b, torch.tensor([0.5, 1.0])).flatten(1).tolist() == [[4.0] * 4, [8.0] * 4]
-    assert mixed(a, b, torch.tensor([0.5, 1.0], dtype=torch.float64)).dtype == torch.float32
+    assert mix(a, b, 0.25).flatten().tolist() == [2.0] * 8
+    assert mix(a, b, torch.tensor([0.5, 1.0])).flatten(1).tolist() == [[4.0] * 4, [8.0] * 4]
+    assert mix(a, b, torch.tensor([0.5, 1.0], dtype=torch.float64)).dtype == torch.float32
 
 
 def test_objectives_penalties_and_measurements_are_registered_by_name() -> None:

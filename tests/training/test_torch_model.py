@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from driftline.errors import UserError
-from driftline.models.estimator import logistic, naive_bayes
+from driftline.models.sklearn_models import logistic_regression, naive_bayes
 from driftline.seeds import Seed
-from driftline.training.meter import Meter
+from driftline.training.mac_counter import MacCounter
 from driftline.training.model import as_model
 from driftline.training.torch_model import TextGenerator, TorchModel, torch_model
 
@@ -55,7 +55,7 @@ def test_a_clone_trains_independently_and_a_state_comes_back() -> None:
 
 
 def test_copies_of_a_network_share_its_counter_unless_it_is_taken_away() -> None:
-    net, counter = network(), Meter()
+    net, counter = network(), MacCounter()
     assert as_model(net).mac_counter is None
     counter.attach(net)
     copied, silent = copy.deepcopy(net), copy.deepcopy(net)
@@ -74,8 +74,8 @@ def test_what_kind_of_model_it_is() -> None:
     assert type(torch_model(network())) is TorchModel
     assert type(torch_model(Writes())) is TextGenerator
     assert as_model(Writes()).predict(["a"]).tolist() == ["a"]
-    assert [as_model(one).is_network for one in (network(), logistic((3,), 2, Seed(0)))] == [True, False]
-    assert not as_model(logistic((3,), 2, Seed(0))).supports_partial_fit
+    assert [as_model(one).is_network for one in (network(), logistic_regression((3,), 2, Seed(0)))] == [True, False]
+    assert not as_model(logistic_regression((3,), 2, Seed(0))).supports_partial_fit
     with pytest.raises(UserError, match="a learner trains it"):
         as_model(network()).fit(X, np.zeros(4))
 

@@ -16,7 +16,7 @@ import pandas as pd
 from driftline.auditing.decay import measure_decay, measure_log_decay, with_scores
 from driftline.auditing.estimate import DRAWS, Estimate
 from driftline.auditing.table import AuditTable
-from driftline.metrics.intervals import resample_mean
+from driftline.metrics.confidence import bootstrap_means
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def constant_answers(table: AuditTable) -> list[np.ndarray]:
 
 def measure_baseline(table: AuditTable, probes: pd.DataFrame, delta: float) -> Baseline:
     """Return the scores of the baseline on the rows of these probes."""
-    constants = {step: constant(table, [table.periods.shown[step].y]) for step in probes["step"].unique()}
+    constants = {step: constant(table, [table.periods.revealed[step].y]) for step in probes["step"].unique()}
     predicted = probes["step"].map(constants).to_numpy()
     correct = table.frame.task.correct(predicted, probes["truth"].to_numpy())
     trivial = probes.assign(prediction=predicted, correct=correct)
@@ -74,6 +74,6 @@ def _above(table: AuditTable, probes: pd.DataFrame, trivial: pd.DataFrame) -> Es
     own = np.full(len(probes), True) if table.is_log else probes["probe"] == own_period
     parts = [part.to_numpy() for _, part in more[own].groupby(probes["probe"][own]) if np.isfinite(part).all()]
     random = table.seed.child("baseline").numpy()
-    draws = [resample_mean(part, DRAWS, random) for part in parts] or [np.full(DRAWS, np.nan)]
+    draws = [bootstrap_means(part, DRAWS, random) for part in parts] or [np.full(DRAWS, np.nan)]
     value = np.mean([part.mean() for part in parts]) if parts else np.nan
     return Estimate.from_draws(value, np.mean(draws, axis=0), sum(map(len, parts)), "answers")

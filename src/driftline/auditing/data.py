@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from driftline.auditing.table import AuditTable
-from driftline.data.columns import Column
+from driftline.data.formats.column_kinds import Column
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def _notes(table: AuditTable, used: int) -> list[str]:
     limits, total, notes = table.limits, sum(table.rows_before_limits), []
     if used < total:
         notes.append(f"{used:,} of {total:,} rows are used: at most {limits.rows:,} per period, drawn at random")
-    if table.periods.left_out:
-        notes.append(f"periods left out because they have too few rows: {', '.join(table.periods.left_out)}")
+    if table.periods.skipped:
+        notes.append(f"periods left out because they have too few rows: {', '.join(table.periods.skipped)}")
     if table.tied_boundaries:
         notes.append(
             f"{table.tied_boundaries} of {len(table.periods) - 1} boundaries between periods fall among rows of the "

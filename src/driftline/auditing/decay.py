@@ -13,24 +13,24 @@ import pandas as pd
 from driftline import loop
 from driftline.auditing.estimate import DRAWS, Estimate, HorizonEstimate
 from driftline.auditing.table import AuditTable, draw
-from driftline.learners.erm import ERM
-from driftline.metrics.horizons import drift_horizon, false_alarm, horizon_bounds, stability_horizon
-from driftline.metrics.intervals import (
+from driftline.learners.supervised.erm import ERM
+from driftline.metrics.confidence import (
     Interval,
     accuracy_matrix,
-    are_shares,
+    are_proportions,
+    bootstrap_matrices,
+    bootstrap_means,
     percentile_interval,
-    resample,
-    resample_mean,
     standard_error,
     standard_errors,
     wilson,
 )
-from driftline.metrics.steps import Horizon, ahead, oracles
+from driftline.metrics.horizons import drift_horizon, false_alarm_rate, horizon_bounds, stability_horizon
+from driftline.metrics.per_period import Horizon, diagonal, rows_by_age
 from driftline.metrics.temporal import adaptation_score, period_answers, transfer_ratio, with_r2
-from driftline.record import MemoryRecorder
-from driftline.reveal import Revealing
-from driftline.streams.periods import Deployment, LaterPeriodProbes
+from driftline.record.recorder import MemoryRecorder
+from driftline.reveal import RevealPolicy
+from driftline.streams.timeline import LaterPeriodProbes, PeriodRange
 from driftline.types import Probe, Reveal, Samples, Step
 
 EPSILON, THRESHOLD = 0.01, 0.15  # of the drift horizon
@@ -121,8 +121,8 @@ def evaluate_models(table: AuditTable) -> pd.DataFrame:
     learner, record = ERM(), MemoryRecorder(task)
     learner.seed = table.seed.child("learner")
     learner.prepare(table.new_model(), task)
-    stream = Deployment(table.periods, 0, len(table.periods))
-    loop.run(stream, learner, Revealing(task, Reveal.LABELS, table.seed), CappedProbes(table), record)
+    stream = PeriodRange(table.periods, 0, len(table.periods))
+    loop.run(stream, learner, RevealPolicy(task, Reveal.LABELS, table.seed), CappedProbes(table), record)
     return record.probes
 
 
@@ -150,7 +150,7 @@ def measure_decay(table: AuditTable, probes: pd.DataFrame, delta: float) -> Deca
     """Return the decay of models from their answers."""
     columns = period_answers(with_scores(table, probes), table.names)
     A, n = accuracy_matrix(columns)
-    draws = resample(columns, DRAWS, table.seed.child("bootstrap").numpy())
+    draws = bootstrap_matrices(columns, DRAWS, table.seed.child("bootstrap").numpy())
     raw, raw_draws = A, draws  # cut at 0, the small held-out parts of the diagonal would look too good
     A, draws = np.maximum(A, 0), np.maximum(draws, 0)
     limit = max(1, len(A) // 2)  # models with fewer later periods could not show decay
@@ -178,7 +178,7 @@ def measure_decay(table: AuditTable, probes: pd.DataFrame, delta: float) -> Deca
             estimate(finite_mean(loss[:, k]), finite_mean(loss_draws[:, :, k]), models - 1 - k, "models")
             for k in range(models - 1)
         ),
-        matrix=_matrix(A, draws, wilson(np.nan_to_num(A * n), n) if are_shares(columns) else None, n, delta),
+        matrix=_matrix(A, draws, wilson(np.nan_to_num(A * n), n) if are_proportions(columns) else None, n, delta),
     )
 
 
@@ -204,7 +204,7 @@ def _horizon(
     whole, bounds = beyond(A), horizon_bounds(compute, A, errors)
     models, censored = int(whole.counted.sum()), int((whole.censored & whole.counted).sum())
     low, high = map(float, bounds.mean)
-    rate = float(false_alarm(beyond, A, errors))
+    rate = float(false_alarm_rate(beyond, A, errors))
     mean = HorizonEstimate(float(whole.mean), low, high, models, "models", censored, rate, limit)
     return mean, Estimate.from_interval(whole.minimum, bounds.minimum, models, "models")
 
@@ -217,7 +217,7 @@ def _matrix(A: np.ndarray, draws: np.ndarray, shares: Interval | None, n: np.nda
 
 def _loss_by_age(A: np.ndarray) -> np.ndarray:
     """Return, by model and age from 1 on, the quality of a new model minus that of this one."""
-    return ahead(np.broadcast_to(oracles(A), A.shape) - A)[..., :-1, 1:]
+    return rows_by_age(np.broadcast_to(diagonal(A), A.shape) - A)[..., :-1, 1:]
 
 
 def _loss_of_new(fresh: np.ndarray) -> np.ndarray:
@@ -244,7 +244,7 @@ def measure_log_decay(table: AuditTable, probes: pd.DataFrame) -> LogDecay:
     values = [by_period.get_group(name).to_numpy() for name in table.names]
     random = table.seed.child("bootstrap").numpy()
     means = np.maximum([part.mean() for part in values], 0)
-    draws = np.maximum(np.stack([resample_mean(part, DRAWS, random) for part in values], axis=1), 0)
+    draws = np.maximum(np.stack([bootstrap_means(part, DRAWS, random) for part in values], axis=1), 0)
     n = [len(part) for part in values]
     errors = _one_row(np.array([standard_error(part, np.ones(len(part))) for part in values]))
     drift = fix(drift_horizon, epsilon=EPSILON, threshold=THRESHOLD, horizon=len(n) - 1, direction="drop", partial=True)

@@ -12,7 +12,7 @@ import pandas as pd
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.policies import DETECTORS, NEVER, Policies, Replay
 from driftline.auditing.table import AuditTable
-from driftline.metrics.detection import change_points, harm_prevented, judge
+from driftline.metrics.drift_detection import estimate_changes, match_alarms, quality_gained
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def score_detectors(
     table: AuditTable, replays: Mapping[str, Replay], policies: Policies, ttr: np.ndarray
 ) -> tuple[DetectorResult, ...]:
     """Return how each detector's alarms match the changes in the transfer ratios `ttr`, and the harm it prevented."""
-    changes = change_points(ttr)
+    changes = estimate_changes(ttr)
     counts = [len(table.rows(k)) for k in range(table.first_deployed, len(table.periods))]
     never = [estimate.value for estimate in policies[NEVER].by_period]
     detectors = []
@@ -43,8 +43,8 @@ def score_detectors(
         if (name := f"on-{detector}") not in replays:
             continue
         alarms, result = replays[name].log.alarms, policies[name]
-        judged = judge([k + table.delay for k in alarms], changes)
-        harm = float(harm_prevented(never, [estimate.value for estimate in result.by_period], counts))
+        judged = match_alarms([k + table.delay for k in alarms], changes)
+        harm = float(quality_gained(never, [estimate.value for estimate in result.by_period], counts))
         detectors.append(
             DetectorResult(
                 detector=detector,
@@ -67,10 +67,10 @@ def log_alarms(table: AuditTable, probes: pd.DataFrame) -> dict[str, tuple[str, 
     """
     if find_spec("river") is None:
         return {}
-    from driftline.learners.detectors import alarms
+    from driftline.learners.retraining.drift_detector import detector_alarms
 
     every = -(-len(probes) // 10_000)
     errors = 1 - probes["correct"].to_numpy()[::every]
     revealed = probes["probe"].map({name: k + table.delay for k, name in enumerate(table.names)}).to_numpy()[::every]
-    fired = {name: dict.fromkeys(revealed[alarms(name, errors)].tolist()) for name in DETECTORS}
+    fired = {name: dict.fromkeys(revealed[detector_alarms(name, errors)].tolist()) for name in DETECTORS}
     return {name: tuple(table.names[k] for k in at if k < len(table.names)) for name, at in fired.items()}

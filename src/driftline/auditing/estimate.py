@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftline.metrics.intervals import Interval, percentile_interval
+from driftline.metrics.confidence import Interval, percentile_interval
 
 DRAWS = 500  # bootstrap resamples behind each interval
 MARGIN = 0.02  # an effect below two points is reported as none, even if its interval excludes zero

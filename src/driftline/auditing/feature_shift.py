@@ -9,9 +9,9 @@ import pandas as pd
 
 from driftline.auditing.decay import probe_rows
 from driftline.auditing.table import AuditTable, draw
-from driftline.data.columns import kind_of, numbers
-from driftline.metrics.shift import Distance, benjamini_hochberg, categorical, numeric
-from driftline.models.tabular import Encode
+from driftline.data.formats.column_kinds import column_kind, to_floats
+from driftline.metrics.shift import Distance, benjamini_hochberg, ks_distance, total_variation
+from driftline.models.tabular import TableEncoder
 from driftline.types import Samples
 
 MIN_DISTANCE = 0.1  # a smaller distance does not count as a change, even if it is significant
@@ -44,12 +44,12 @@ def first_rows(table: AuditTable) -> Samples:
         return held
     if table.is_log:
         return draw(table.rows(0), limit, seed.child("examined", "first"))
-    return Samples.concat([held, draw(table.periods.shown[0], more, seed.child("examined", "shown"))])
+    return Samples.concat([held, draw(table.periods.revealed[0], more, seed.child("examined", "shown"))])
 
 
 def later_rows(table: AuditTable, tau: int) -> Samples:
     """Return the rows of a later period that are compared with the first."""
-    return probe_rows(table, table.names[tau], table.periods.everything(tau))
+    return probe_rows(table, table.names[tau], table.periods.all_samples(tau))
 
 
 def feature_shifts(table: AuditTable) -> tuple[FeatureShift, ...]:
@@ -64,7 +64,7 @@ def feature_shifts(table: AuditTable) -> tuple[FeatureShift, ...]:
         effects = np.array([distance.effect for distance in row])
         if np.isnan(effects).all():
             continue
-        kind, at = kind_of(column.iloc[first]), int(np.nanargmax(effects))
+        kind, at = column_kind(column.iloc[first]), int(np.nanargmax(effects))
         shifts.append(
             FeatureShift(
                 feature=str(column.name),
@@ -83,14 +83,14 @@ def feature_shifts(table: AuditTable) -> tuple[FeatureShift, ...]:
 
 
 def _distance(before: pd.Series, after: pd.Series) -> Distance:
-    kind = kind_of(before)
+    kind = column_kind(before)
     if kind == "number":
-        return numeric(numbers(before), numbers(after))
+        return ks_distance(to_floats(before), to_floats(after))
     if kind == "text":
         return _text_distance(before, after)
     counts = [part.astype(object).fillna("").astype(str).value_counts() for part in (before, after)]
     both = pd.concat(counts, axis=1).fillna(0)
-    return categorical(*both.to_numpy().T)
+    return total_variation(*both.to_numpy().T)
 
 
 def _text_distance(before: pd.Series, after: pd.Series) -> Distance:
@@ -100,7 +100,7 @@ def _text_distance(before: pd.Series, after: pd.Series) -> Distance:
     """
     both = pd.concat([before, after], ignore_index=True)
     aspects = [both.fillna("").astype(str).str.len().to_numpy(float)]
-    aspects += list(Encode().fit_transform(both.to_frame("text")).T)
-    distances = [numeric(aspect[: len(before)], aspect[len(before) :]) for aspect in aspects]
+    aspects += list(TableEncoder().fit_transform(both.to_frame("text")).T)
+    distances = [ks_distance(aspect[: len(before)], aspect[len(before) :]) for aspect in aspects]
     largest = max(distances, key=lambda distance: distance.effect)
     return largest._replace(p=min(1.0, largest.p * len(distances)))

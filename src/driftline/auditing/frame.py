@@ -19,9 +19,18 @@ import numpy as np
 import pandas as pd
 
 from driftline.data import table as tables
-from driftline.data.columns import JUDGED, Column, earliest, kind_of, notes_of, numbers, prepare, typed
-from driftline.data.times import times_of
-from driftline.errors import UserError, unknown
+from driftline.data.formats.column_kinds import (
+    MIN_JUDGED_ROWS,
+    Column,
+    column_kind,
+    column_notes,
+    n_earliest,
+    prepare,
+    to_floats,
+    to_typed,
+)
+from driftline.data.formats.time_column import parse_times
+from driftline.errors import UserError, unknown_name
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
@@ -56,7 +65,7 @@ class Frame:
         return tuple(self.inputs.columns)
 
     @property
-    def as_given(self) -> pd.DataFrame:
+    def raw_features(self) -> pd.DataFrame:
         """The feature columns of all rows as the table has them."""
         return self.table[list(self.features)]
 
@@ -93,7 +102,7 @@ def read_frame(
     """
     name, table = _as_pandas(given)
     if task not in ("auto", "classes", "number"):
-        raise unknown("task", task, ["auto", "classes", "number"])
+        raise unknown_name("task", task, ["auto", "classes", "number"])
     named = [time, target, *([] if prediction is None else [prediction])]
     table = tables.with_index(table, [*named, *(features or [])])
     used = [c for c in table.columns if c not in named] if features is None else list(features)
@@ -102,16 +111,16 @@ def read_frame(
     if len(labeled) < MIN_ROWS:
         raise UserError(f"{name} has {len(labeled)} rows with a '{target}', and an audit needs at least {MIN_ROWS}")
     kinds = dict(columns or {})
-    when, time_notes = times_of(table[time].iloc[labeled], kinds.pop(time, "auto"))
+    when, time_notes = parse_times(table[time].iloc[labeled], kinds.pop(time, "auto"))
     order = np.argsort(when, kind="stable")
     rows = labeled[order]
     _check_kinds(kinds, named)
-    truth = typed(table[target].iloc[rows])
-    y, kind = tables.target_of(truth, task)
+    truth = to_typed(table[target].iloc[rows])
+    y, kind = tables.parse_target(truth, task)
     labels = _labels(truth, y, kind)
-    inputs, described = prepare(table[used], kinds, rows[: earliest(len(rows), JUDGED)])
+    inputs, described = prepare(table[used], kinds, rows[: n_earliest(len(rows), MIN_JUDGED_ROWS)])
     logged = None if prediction is None else _class_indices(table[prediction].iloc[rows], labels)
-    notes = [*time_notes, *notes_of(described)]
+    notes = [*time_notes, *column_notes(described)]
     if missing := len(table) - len(labeled):
         notes.insert(0, f"{missing:,} rows have no '{target}' yet and are left out")
     samples = Samples(x=rows, y=y, id=rows, time=when[order])
@@ -145,7 +154,7 @@ def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
 def _check_columns(table: pd.DataFrame, name: str, named: list[str], used: list[str], needed: bool) -> None:
     for column in [*named, *used]:
         if column not in table.columns:
-            raise unknown(f"column of {name}", column, [*table.columns, *tables.index_names(table)])
+            raise unknown_name(f"column of {name}", column, [*table.columns, *tables.index_names(table)])
     if len(set(named)) < len(named):
         raise UserError(f"time, target and prediction must be different columns, but they are {', '.join(named)}")
     if named[1] in used or len(set(used)) < len(used) or (needed and not used):
@@ -160,9 +169,9 @@ def _check_kinds(kinds: Mapping[str, str], named: Sequence[str]) -> None:
 
 def _is_time_proxy(column: pd.Series) -> bool:
     """Return whether numbers follow the order of time, or texts are all different."""
-    if kind_of(column) != "number":
+    if column_kind(column) != "number":
         return bool(column.astype(str).is_unique)
-    values = pd.Series(numbers(column))
+    values = pd.Series(to_floats(column))
     if values.nunique() <= MIN_DISTINCT_TIMES:
         return False
     return bool(abs(values.rank().corr(pd.Series(np.arange(len(values), dtype=float)))) > 0.99)
@@ -182,7 +191,7 @@ def _class_indices(column: pd.Series, labels: np.ndarray | None) -> np.ndarray:
     if missing:
         raise UserError(f"prediction column '{column.name}' has {missing} missing or infinite values; drop those rows")
     if labels is None:
-        column = tables.numbers_in(column)
+        column = tables.numbers_or_unchanged(column)
         if not pd.api.types.is_numeric_dtype(column):
             raise UserError(f"prediction column '{column.name}' holds texts, and the target is a number")
         return column.to_numpy(float)

@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Mapping
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 
 ESTIMATES = (
     *("tas", "tas_minimum", "sh", "sh_minimum", "dh", "dh_minimum", "staleness", "harder", "fresh", "first_own"),
@@ -48,7 +48,7 @@ def check(condition: str) -> None:
     for part in _parts(condition):
         name = _parse(part, condition)[1].lower()
         if name not in NAMES:
-            raise unknown("number", name, NAMES, f' (in --fail-if "{condition}")')
+            raise unknown_name("number", name, NAMES, f' (in --fail-if "{condition}")')
 
 
 def _describe(name: str, numbers: Mapping[str, float | None]) -> str:
@@ -75,7 +75,7 @@ def _holds(part: str, condition: str, numbers: Mapping[str, float | None]) -> bo
     match = _parse(part, condition)
     name = match[1].lower()
     if name not in numbers:
-        raise unknown("number", name, numbers, f' (in --fail-if "{condition}")')
+        raise unknown_name("number", name, numbers, f' (in --fail-if "{condition}")')
     value = numbers[name]
     if value is None:
         raise UserError(

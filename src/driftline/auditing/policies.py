@@ -12,13 +12,21 @@ from driftline import loop
 from driftline.auditing.baseline import constant_answers
 from driftline.auditing.estimate import DRAWS, Estimate
 from driftline.auditing.table import AuditTable
-from driftline.benchmarks.base import NoExams
+from driftline.benchmarks.base import NoProbes
 from driftline.errors import UserError
-from driftline.learners.policies import AllHistory, EveryK, Never, OnOnlineTas, Policy, PolicyLog, Window
-from driftline.metrics.blocks import block_indices
-from driftline.metrics.intervals import percentile_interval, resample_mean
-from driftline.record import MemoryRecorder
-from driftline.reveal import Revealing
+from driftline.learners.retraining.base import (
+    PolicyLog,
+    RetrainEveryK,
+    RetrainingPolicy,
+    RetrainOnAll,
+    RetrainOnTAS,
+    RetrainOnWindow,
+    TrainOnce,
+)
+from driftline.metrics.block_bootstrap import block_indices
+from driftline.metrics.confidence import bootstrap_means, percentile_interval
+from driftline.record.recorder import MemoryRecorder
+from driftline.reveal import RevealPolicy
 from driftline.types import Reveal
 
 BLOCK = 10  # chunks of rows per period, and thus per block of the bootstrap: a block is one period long
@@ -93,33 +101,33 @@ class Policies:
         return self[self.recommendation.best]
 
 
-def policies(periods: int) -> dict[str, Policy]:
+def policies(periods: int) -> dict[str, RetrainingPolicy]:
     """Return the policies to compare, by name."""
     k, w = (4, 3) if periods >= 9 else (2, 2)
-    by_name: dict[str, Policy] = {
-        "all-history": AllHistory(),
-        f"window-{w}": Window(window=w),
-        "on-online-tas": OnOnlineTas(window=w),
-        f"every-{k}": EveryK(k=k),
-        NEVER: Never(),
+    by_name: dict[str, RetrainingPolicy] = {
+        "all-history": RetrainOnAll(),
+        f"window-{w}": RetrainOnWindow(window=w),
+        "on-online-tas": RetrainOnTAS(window=w),
+        f"every-{k}": RetrainEveryK(k=k),
+        NEVER: TrainOnce(),
     }
     if find_spec("river") is not None:
-        from driftline.learners.detectors import OnDetector
+        from driftline.learners.retraining.drift_detector import RetrainOnDrift
 
         for name in DETECTORS:
-            signals = 200 if name == "kswin" else 500  # KSWIN takes a millisecond per signal
-            by_name[f"on-{name}"] = OnDetector(detector=name, window=w, signals=signals)  # type: ignore[arg-type]
+            max_errors_fed = 200 if name == "kswin" else 500  # KSWIN takes a millisecond per signal
+            by_name[f"on-{name}"] = RetrainOnDrift(detector=name, window=w, max_errors_fed=max_errors_fed)  # type: ignore[arg-type]
     return by_name
 
 
-def replay(table: AuditTable, policy: Policy) -> Replay:
+def replay(table: AuditTable, policy: RetrainingPolicy) -> Replay:
     """Run a policy through all periods."""
     task = table.frame.task
-    policy.most, policy.seed = table.limits.training_rows, table.seed.child("learner")
+    policy.max_samples, policy.seed = table.limits.training_rows, table.seed.child("learner")
     policy.prepare(table.new_model(), task)
     recorder = MemoryRecorder(task)
-    reveal = Revealing(task, Reveal.LABELS, table.seed, table.delay)
-    loop.run(table.stream, policy, reveal, NoExams(), recorder)
+    reveal = RevealPolicy(task, Reveal.LABELS, table.seed, table.delay)
+    loop.run(table.stream, policy, reveal, NoProbes(), recorder)
     return Replay(recorder.answers, policy.log())
 
 
@@ -192,7 +200,7 @@ def _curves(table: AuditTable, scores: Mapping[str, Sequence[np.ndarray]]) -> di
     """Return the quality of each policy by period. All policies share the draws of rows."""
     random = table.seed.child("course").numpy()
     periods = [np.stack(parts, axis=1) for parts in zip(*scores.values(), strict=True)]
-    ends = [percentile_interval(resample_mean(part, DRAWS, random)) for part in periods]
+    ends = [percentile_interval(bootstrap_means(part, DRAWS, random)) for part in periods]
     return {
         name: tuple(
             Estimate(float(part.mean()), float(low[k]), float(high[k]), len(part), "answers")

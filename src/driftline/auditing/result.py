@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from driftline.atomic import write_bytes, write_json
 from driftline.auditing import gate
 from driftline.auditing.answers import Answer, decay_answer, horizon_answer, policy_answer, shift_answer
 from driftline.auditing.baseline import Baseline
@@ -20,6 +19,7 @@ from driftline.auditing.detectors import DetectorResult
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.policies import NEVER, Policies
 from driftline.auditing.shift import Shift
+from driftline.io.atomic import write_bytes, write_json
 
 FORMAT = 1  # of audit.json; raised when its layout changes
 

@@ -55,7 +55,7 @@ def audit(
     *,
     time: str,
     target: str,
-    model: Any = "boosting",
+    model: Any = "hist-gradient-boosting",
     prediction: str | None = None,
     period: str = "auto",
     features: Sequence[str] | None = None,

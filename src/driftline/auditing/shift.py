@@ -19,9 +19,9 @@ from driftline.auditing.decay import Decay, LogDecay
 from driftline.auditing.estimate import DRAWS, Estimate
 from driftline.auditing.feature_shift import FeatureShift, first_rows, later_rows
 from driftline.auditing.table import AuditTable
-from driftline.data.columns import kind_of, numbers
-from driftline.metrics.shift import auc, benjamini_hochberg, performance_gap, unevenness
-from driftline.models.tabular import Tabular
+from driftline.data.formats.column_kinds import column_kind, to_floats
+from driftline.metrics.shift import auc, benjamini_hochberg, error_change_by_feature, performance_gap
+from driftline.models.tabular import EncodedEstimator
 
 MAX_WEIGHT = 10.0  # later rows with a larger weight have no counterpart in the first period
 MIN_EFFECTIVE_N, MIN_OVERLAP = 30, 0.5
@@ -122,7 +122,7 @@ def domain_classifier(table: AuditTable, tau: int) -> DomainClassifier:
     fold = table.seed.child("folds", tau).numpy().permutation(len(rows)) % 2
     settings = {"max_iter": 40, "max_leaf_nodes": 15, "l2_regularization": 1.0, "early_stopping": False}
     for k in (0, 1):
-        model = Tabular(HistGradientBoostingClassifier(**settings, random_state=0))
+        model = EncodedEstimator(HistGradientBoostingClassifier(**settings, random_state=0))
         model.fit(inputs.iloc[rows[fold != k]], is_later[fold != k])
         chance[fold == k] = model.predict_proba(inputs.iloc[rows[fold == k]])[:, 1]
     weights = chance / np.maximum(1 - chance, 1e-9) * len(first) / len(later)
@@ -145,7 +145,7 @@ def decompose_loss(
         known = own.index.intersection(classifier.weights.index)
         gap = performance_gap(own[known], classifier.weights[known], correct[name], DRAWS, random)
         total, covariate, conditional = (Estimate(*part) for part in (gap.total, gap.covariate, gap.conditional))
-        counts = (len(correct[name]), len(known), gap.effective)
+        counts = (len(correct[name]), len(known), gap.effective_sample_size)
         losses[name] = PeriodLoss(total, covariate, conditional, *counts, classifier.overlap, classifier.auc)
     return losses
 
@@ -181,7 +181,7 @@ def uneven_features(table: AuditTable, probes: pd.DataFrame) -> tuple[UnevenFeat
     for feature in table.frame.features:
         column = table.frame.inputs[feature]
         bins_before, bins_after, bin_name = _bins(column.iloc[before.index], column.iloc[after.index])
-        change = unevenness(before.to_numpy(), bins_before, after.to_numpy(), bins_after)
+        change = error_change_by_feature(before.to_numpy(), bins_before, after.to_numpy(), bins_after)
         if np.isfinite(change.spread):
             found.append((feature, change, bin_name(change.worst)))
     adjusted = benjamini_hochberg([change.p for _, change, _ in found])
@@ -204,8 +204,8 @@ def _first_model(table: AuditTable, probes: pd.DataFrame) -> dict[str, pd.Series
 
 def _bins(before: pd.Series, after: pd.Series) -> tuple[np.ndarray, np.ndarray, Callable[[int], str]]:
     """Return the bin of each row, with bins from the first period's values, and a function that names a bin."""
-    if kind_of(before) == "number":
-        a, b = numbers(before), numbers(after)
+    if column_kind(before) == "number":
+        a, b = to_floats(before), to_floats(after)
         edges = np.unique(np.nanquantile(a, np.arange(1, BINS) / BINS)) if np.isfinite(a).any() else np.zeros(0)
         codes = [np.where(np.isnan(x), len(edges) + 1, np.searchsorted(edges, x, side="right")) for x in (a, b)]
         ends = [-np.inf, *edges, np.inf]

@@ -11,10 +11,10 @@ import numpy as np
 
 from driftline.auditing.frame import Frame
 from driftline.errors import UserError
-from driftline.models.estimator import Estimator
-from driftline.models.tabular import on_rows
+from driftline.models.sklearn_models import SklearnModel
+from driftline.models.tabular import row_index_model
 from driftline.seeds import Seed
-from driftline.streams.periods import Periods, period_labels, periods
+from driftline.streams.timeline import Periods, period_labels, periods
 from driftline.tasks import Classification
 from driftline.types import Samples, Step
 
@@ -57,10 +57,12 @@ class AuditTable:
     tied_boundaries: int
     """Boundaries between periods that fall among rows of the same time."""
 
-    def new_model(self) -> Estimator:
+    def new_model(self) -> SklearnModel:
         """Return an untrained model."""
         frame, seed = self.frame, self.seed.child("init")
-        return on_rows(frame.inputs, self.model, frame.task, frame.labels, seed, as_given=frame.as_given)
+        return row_index_model(
+            frame.inputs, self.model, frame.task, frame.labels, seed, raw_features=frame.raw_features
+        )
 
     @property
     def model_name(self) -> str:
@@ -132,7 +134,7 @@ class PeriodStream:
 
     def __getitem__(self, index: int) -> Step:
         index = range(len(self))[index]
-        samples = self.periods.everything(index)
+        samples = self.periods.all_samples(index)
         assert samples.time is not None
         return Step(index, self.periods.names[index], samples[np.lexsort((samples.id, samples.time))])
 
@@ -151,10 +153,10 @@ def prepare(frame: Frame, model: Any, period: str, delay: int, seed: int, limits
             f"period '{period}' cuts the table into {len(cut)} periods, and an audit{late} needs at least {3 + delay}: "
             "choose a finer period"
         )
-    times = [np.unique(part.time) for part in cut.shown if part.time is not None]
+    times = [np.unique(part.time) for part in cut.revealed if part.time is not None]
     ordered = bool(np.mean([len(distinct) for distinct in times]) >= MIN_TIMES)
     cut = hold_out_last_rows(cut) if ordered else cut
-    sizes = tuple(len(a) + len(b) for a, b in zip(cut.shown, cut.held_out, strict=True))
+    sizes = tuple(len(a) + len(b) for a, b in zip(cut.revealed, cut.held_out, strict=True))
     tied = count_tied_boundaries(cut)
     cut = subsample(cut, limits.rows, holdout, root)
     return AuditTable(frame, period, cut, model, delay, root, limits, sizes, ordered, tied)
@@ -162,7 +164,7 @@ def prepare(frame: Frame, model: Any, period: str, delay: int, seed: int, limits
 
 def count_tied_boundaries(cut: Periods) -> int:
     """Return the number of periods whose first time is the last time of the period before."""
-    times = [np.asarray(cut.everything(k).time) for k in range(len(cut))]
+    times = [np.asarray(cut.all_samples(k).time) for k in range(len(cut))]
     return sum(bool(before.max() == after.min()) for before, after in pairwise(times))
 
 
@@ -175,8 +177,8 @@ def hold_out_last_rows(cut: Periods) -> Periods:
     rows = [stream[k].samples for k in range(len(cut))]
     return replace(
         cut,
-        shown=tuple(part[slice(len(shown))] for part, shown in zip(rows, cut.shown, strict=True)),
-        held_out=tuple(part[slice(len(shown), None)] for part, shown in zip(rows, cut.shown, strict=True)),
+        revealed=tuple(part[slice(len(revealed))] for part, revealed in zip(rows, cut.revealed, strict=True)),
+        held_out=tuple(part[slice(len(revealed), None)] for part, revealed in zip(rows, cut.revealed, strict=True)),
     )
 
 
@@ -204,7 +206,9 @@ def subsample(cut: Periods, limit: int, holdout: float, seed: Seed) -> Periods:
     held = max(1, int(limit * holdout))
     return replace(
         cut,
-        shown=tuple(draw(s, limit - held, seed.child("rows", n)) for n, s in zip(cut.names, cut.shown, strict=True)),
+        revealed=tuple(
+            draw(s, limit - held, seed.child("rows", n)) for n, s in zip(cut.names, cut.revealed, strict=True)
+        ),
         held_out=tuple(
             draw(s, held, seed.child("rows", "held-out", n)) for n, s in zip(cut.names, cut.held_out, strict=True)
         ),

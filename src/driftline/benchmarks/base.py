@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 
 from driftline.benchmarks import summary
 from driftline.data import Dataset
+from driftline.learners.sequence.plan import SearchSpace
 from driftline.loop import Probes
-from driftline.record import Run
+from driftline.record.recorder import Run
 from driftline.seeds import Seed
-from driftline.training.trials import Selection
 from driftline.types import Probe, Reveal, Samples, Step, Stream
 
 SCORES = {
@@ -33,7 +33,7 @@ SCORES = {
 """The columns of a table of scores, and their types."""
 
 
-def scores(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+def scores_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """A table of scores from its rows; what a row does not say is missing."""
     frame = pd.DataFrame(list(rows), columns=list(SCORES)).astype(SCORES)
     return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
@@ -44,9 +44,9 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
-    said_by_trials: ClassVar[tuple[str, ...]] = ()
+    fit_independent: ClassVar[tuple[str, ...]] = ()
     """Options that a fit does not depend on except through its own settings, so that fits are shared across them."""
-    privileged: ClassVar[tuple[str, ...]] = ()
+    oracle_options: ClassVar[tuple[str, ...]] = ()
     """Options that only privileged learners notice."""
 
     cost_free: ClassVar[tuple[str, ...]] = ()
@@ -54,43 +54,43 @@ class Options(BaseModel):
     fit_cost_free: ClassVar[tuple[str, ...]] = ()
     """Options that do not change the amount of work of a fit on a given number of samples."""
 
-    decide_upstream: ClassVar[tuple[str, ...] | None] = None
+    pretrain_options: ClassVar[tuple[str, ...] | None] = None
     """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
 
-    phase_grid: ClassVar[tuple[str, ...]] = ()
-    """Options that are lists of values to try, for methods that choose between fits of their own by final-valid."""
+    phase_options: ClassVar[tuple[str, ...]] = ()
+    """Options that are lists of values to try, for methods that choose between fits of their own by validation-split."""
 
-    def for_choosing(self) -> Options | None:
+    def validation_options(self) -> Options | None:
         """The same with streams that are kept for choosing settings; None if there are none."""
         return None
 
 
 @dataclass(frozen=True)
-class Layout:
+class Scenario:
     """A dataset laid out in time for one run."""
 
     stream: Stream
     probes: Probes
     upstream: Samples | None
-    schooling: dict[str, Any] = field(default_factory=lambda: {"updates": 3000})
+    pretrain_settings: dict[str, Any] = field(default_factory=lambda: {"updates": 3000})
     """How a network is trained on the upstream samples: settings of `learners.trained.Trained`."""
     delayed_probes: Callable[[int], Probes] | None = None
     """The probes if labels arrive this many steps late; None if they are the same."""
-    entrance: tuple[Probe, ...] = ()
+    initial_probes: tuple[Probe, ...] = ()
     """Examinations of the upstream model, before the first step."""
-    waits: bool = False
+    evaluated_at_end: bool = False
     """Whether learners are examined only after they have finished."""
-    richer: Stream | None = None
+    oracle_stream: Stream | None = None
     """The same stream with more samples, for learners that are privileged to see it."""
-    selection: Selection | None = None
+    selection: SearchSpace | None = None
     """How learners that choose their hyper-parameters do so."""
-    pictured: dict[str, Samples] = field(default_factory=dict)
+    embedding_samples: dict[str, Samples] = field(default_factory=dict)
     """Samples by time whose features, as the finished learner's network sees them, are kept for a picture."""
     protocol: dict[str, Any] = field(default_factory=dict)
     """What a reader must know about the layout; printed on the card."""
 
 
-class NoExams:
+class NoProbes:
     """The answers are the score: nothing is asked besides."""
 
     def due(self, step: Step | None) -> Iterator[Probe]:
@@ -106,7 +106,7 @@ class Benchmark(ABC):
     departures: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[type[Options]] = Options
 
-    headline: ClassVar[tuple[tuple[str, str], ...]]
+    headline_metrics: ClassVar[tuple[tuple[str, str], ...]]
     """The (metric, statistic) pairs that a result table shows, in order."""
     primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = ()
     """The (metric, statistic) pairs whose mean decides between settings; those that a protocol lacks do not count.
@@ -138,7 +138,7 @@ class Benchmark(ABC):
     """Values for `Learner.quick` in that column."""
 
     @abstractmethod
-    def lay_out(self, dataset: Dataset, options: Any, seed: Seed) -> Layout:
+    def build_scenario(self, dataset: Dataset, options: Any, seed: Seed) -> Scenario:
         """Choose stream, probes and upstream data."""
 
     @abstractmethod

@@ -33,13 +33,13 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, ndtr
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 from driftline.seeds import Seed
 
 NOISE = {1: (0.25, 4.0), 2: (0.25, 25.0)}
 """The variances of the noise that each condition adds."""
 SPREAD = (1.0, 0.03)
-TURN_OF_SIGNAL, TURN_OF_NOISE, TURN_OF_ALL = -math.pi / 9, -math.pi / 6, -math.pi / 4
+SIGNAL_ROTATION, NOISE_ROTATION, TOTAL_ROTATION = -math.pi / 9, -math.pi / 6, -math.pi / 4
 SIGNS = np.array([(1, *signs) for signs in itertools.product((1, -1), repeat=3)])
 """By which a draw is multiplied to make eight; the mirror image in the other class makes sixteen."""
 
@@ -50,19 +50,19 @@ WEIGHTS = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()
 Curve = Callable[[np.ndarray], np.ndarray]
 
 
-class Cloud(Protocol):
+class ClassDistribution(Protocol):
     """The class at (1, 0), each feature divided by its deviation; the other class is its mirror image.
 
     By that symmetry means are zero, and both classes give the same accuracy, entropy and gradient.
     """
 
-    def mean_of(self, curve: Curve, slope: np.ndarray) -> float:
+    def mean_of(self, curve: Curve, direction: np.ndarray) -> float:
         """The mean of curve(z) with z = slope . x."""
 
-    def mean_along(self, curve: Curve, slope: np.ndarray) -> np.ndarray:
+    def mean_along(self, curve: Curve, direction: np.ndarray) -> np.ndarray:
         """The mean of curve(z) x."""
 
-    def accuracy(self, slope: np.ndarray) -> float:
+    def accuracy(self, direction: np.ndarray) -> float:
         """The share with z > 0."""
 
 
@@ -72,15 +72,15 @@ class Points:
 
     x: np.ndarray
 
-    def mean_of(self, curve: Curve, slope: np.ndarray) -> float:
-        return float(curve(self.x @ slope).mean())
+    def mean_of(self, curve: Curve, direction: np.ndarray) -> float:
+        return float(curve(self.x @ direction).mean())
 
-    def mean_along(self, curve: Curve, slope: np.ndarray) -> np.ndarray:
-        mean: np.ndarray = curve(self.x @ slope) @ self.x / len(self.x)
+    def mean_along(self, curve: Curve, direction: np.ndarray) -> np.ndarray:
+        mean: np.ndarray = curve(self.x @ direction) @ self.x / len(self.x)
         return mean
 
-    def accuracy(self, slope: np.ndarray) -> float:
-        return float((self.x @ slope > 0).mean())
+    def accuracy(self, direction: np.ndarray) -> float:
+        return float((self.x @ direction > 0).mean())
 
 
 @dataclass(frozen=True)
@@ -90,24 +90,24 @@ class Normal:
     mean: np.ndarray
     covariance: np.ndarray
 
-    def mean_of(self, curve: Curve, slope: np.ndarray) -> float:
-        centre, deviation = self._along(slope)
+    def mean_of(self, curve: Curve, direction: np.ndarray) -> float:
+        centre, deviation = self._along(direction)
         return float(WEIGHTS @ curve(centre + deviation * NODES))
 
-    def mean_along(self, curve: Curve, slope: np.ndarray) -> np.ndarray:
-        centre, deviation = self._along(slope)
+    def mean_along(self, curve: Curve, direction: np.ndarray) -> np.ndarray:
+        centre, deviation = self._along(direction)
         weighted = WEIGHTS * curve(centre + deviation * NODES)
         # The mean of x where z is so many deviations from its own mean: linear in them.
-        per_deviation = self.covariance @ slope / deviation if deviation else np.zeros(2)
+        per_deviation = self.covariance @ direction / deviation if deviation else np.zeros(2)
         mean: np.ndarray = weighted.sum() * self.mean + (weighted @ NODES) * per_deviation
         return mean
 
-    def accuracy(self, slope: np.ndarray) -> float:
-        centre, deviation = self._along(slope)
+    def accuracy(self, direction: np.ndarray) -> float:
+        centre, deviation = self._along(direction)
         return float(ndtr(centre / deviation))
 
-    def _along(self, slope: np.ndarray) -> tuple[float, float]:
-        return float(slope @ self.mean), math.sqrt(slope @ self.covariance @ slope)
+    def _along(self, direction: np.ndarray) -> tuple[float, float]:
+        return float(direction @ self.mean), math.sqrt(direction @ self.covariance @ direction)
 
 
 def rotation(angle: float) -> np.ndarray:
@@ -115,9 +115,9 @@ def rotation(angle: float) -> np.ndarray:
     return np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
 
 
-def infinite(noise: tuple[float, float]) -> tuple[Normal, Normal]:
+def population_classes(noise: tuple[float, float]) -> tuple[Normal, Normal]:
     """The clean and the corrupted class, of infinitely many points."""
-    signal, noisy, all_ = rotation(TURN_OF_SIGNAL), rotation(TURN_OF_NOISE), rotation(TURN_OF_ALL)
+    signal, noisy, all_ = rotation(SIGNAL_ROTATION), rotation(NOISE_ROTATION), rotation(TOTAL_ROTATION)
     centre, spread = np.array([1.0, 0.0]), np.diag(SPREAD)
     corrupted = signal.T @ spread @ signal + noisy.T @ np.diag(noise) @ noisy
     clean = _scaled_normal(centre @ all_, all_.T @ spread @ all_)
@@ -129,58 +129,62 @@ def _scaled_normal(mean: np.ndarray, covariance: np.ndarray) -> Normal:
     return Normal(mean / deviation, covariance / np.outer(deviation, deviation))
 
 
-def drawn(noise: tuple[float, float], samples: int, seed: Seed) -> tuple[Points, Points]:
+def sampled_classes(noise: tuple[float, float], samples: int, seed: Seed) -> tuple[Points, Points]:
     """The clean and the corrupted class from `samples` points of both classes, symmetric in every direction."""
     if samples < 16:
         raise UserError(f"a symmetric sample has 16 points or more, not {samples}")
     draws = seed.child("points").numpy().standard_normal((samples // 16, 4))
     draws = (draws * SIGNS[:, None]).reshape(-1, 4)
     x = draws[:, :2] * np.sqrt(SPREAD) + [1.0, 0.0]
-    corrupted = x @ rotation(TURN_OF_SIGNAL) + draws[:, 2:] * np.sqrt(noise) @ rotation(TURN_OF_NOISE)
-    return _scaled_points(x @ rotation(TURN_OF_ALL)), _scaled_points(corrupted @ rotation(TURN_OF_ALL))
+    corrupted = x @ rotation(SIGNAL_ROTATION) + draws[:, 2:] * np.sqrt(noise) @ rotation(NOISE_ROTATION)
+    return _scaled_points(x @ rotation(TOTAL_ROTATION)), _scaled_points(corrupted @ rotation(TOTAL_ROTATION))
 
 
 def _scaled_points(x: np.ndarray) -> Points:
     return Points(x / np.sqrt((x**2).mean(axis=0)))
 
 
-def trained(clean: Cloud) -> tuple[np.ndarray, np.ndarray]:
+def train_source(clean: ClassDistribution) -> tuple[np.ndarray, np.ndarray]:
     """Weights and scales after 3,000 steps on the cross-entropy, at rates 0.1, 0.01 and 0.001."""
     weights, scales = np.zeros(2), np.ones(2)
     for step in range(3000):
-        slope = clean.mean_along(lambda z: -expit(-z), weights * scales)
+        direction = clean.mean_along(lambda z: -expit(-z), weights * scales)
         rate = 0.1 ** (1 + step // 1000)
-        weights, scales = weights - rate * slope * scales, scales - rate * slope * weights
+        weights, scales = weights - rate * direction * scales, scales - rate * direction * weights
     return weights, scales
 
 
-def by_entropy(
-    condition: int, *, samples: int | None = None, seed: Seed = Seed(0), steps: int = 60_000, every: int = 100
+def minimize_entropy(
+    condition: int, *, samples: int | None = None, seed: Seed = Seed(0), steps: int = 60_000, record_every: int = 100
 ) -> pd.DataFrame:
     """What becomes of the model as its scales go down the gradient of the entropy at rate 0.01.
 
     One row per `every` steps: condition, step, accuracy, entropy and the length of the vector of scales.
     """
     if condition not in NOISE:
-        raise unknown("condition", str(condition), [str(known) for known in NOISE])
+        raise unknown_name("condition", str(condition), [str(known) for known in NOISE])
     noise = NOISE[condition]
-    clean: Cloud
-    corrupted: Cloud
-    clean, corrupted = infinite(noise) if samples is None else drawn(noise, samples, seed)
-    weights, scales = trained(clean)
+    clean: ClassDistribution
+    corrupted: ClassDistribution
+    clean, corrupted = population_classes(noise) if samples is None else sampled_classes(noise, samples, seed)
+    weights, scales = train_source(clean)
     rows = []
     for step in range(steps + 1):
-        if step % every == 0:
-            slope = weights * scales
-            state = (corrupted.accuracy(slope), corrupted.mean_of(entropy, slope), float(np.linalg.norm(scales)))
+        if step % record_every == 0:
+            direction = weights * scales
+            state = (
+                corrupted.accuracy(direction),
+                corrupted.mean_of(entropy, direction),
+                float(np.linalg.norm(scales)),
+            )
             rows.append((condition, step, *state))
-        scales = scales - 0.01 * weights * corrupted.mean_along(entropy_slope, weights * scales)
+        scales = scales - 0.01 * weights * corrupted.mean_along(entropy_derivative, weights * scales)
     return pd.DataFrame(rows, columns=["condition", "step", "accuracy", "entropy", "scales"])
 
 
 def best_linear(condition: int) -> float:
     """The accuracy of the best line through the middle, on infinitely many corrupted points."""
-    _, corrupted = infinite(NOISE[condition])
+    _, corrupted = population_classes(NOISE[condition])
     return corrupted.accuracy(np.linalg.solve(corrupted.covariance, corrupted.mean))
 
 
@@ -191,8 +195,8 @@ def entropy(z: np.ndarray) -> np.ndarray:
     return nats
 
 
-def entropy_slope(z: np.ndarray) -> np.ndarray:
+def entropy_derivative(z: np.ndarray) -> np.ndarray:
     """How it changes with z: -z p (1 - p)."""
     p = expit(z)
-    slope: np.ndarray = -z * p * (1 - p)
-    return slope
+    direction: np.ndarray = -z * p * (1 - p)
+    return direction

@@ -17,13 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline import parallel, state
+from driftline import parallel
 from driftline.engine.executors.process import one_thread
 from driftline.engine.stages.base import OnProgress, ignore_progress
 from driftline.errors import UserError
+from driftline.io import serialization
 from driftline.seeds import Seed
-from driftline.streams.corrupted import Corrupt, keys, own_corruptions
-from driftline.streams.matrices import LEVELS, Matrices, Pair, severity
+from driftline.streams.test_time.calibration import N_LEVELS, AccuracyMatrices, Pair, severity_of_level
+from driftline.streams.test_time.stream import Corrupt, builtin_corruptions, image_keys
 
 Predict = Callable[[np.ndarray], np.ndarray]
 """Images in bytes to class indices."""
@@ -62,7 +63,7 @@ class AccuracyGrid:
         return right
 
     def _corrupted(self, images: np.ndarray, name: str, level: int) -> np.ndarray:
-        return self.corrupt(images, name, severity(level, self.levels), self.keys) if level else images
+        return self.corrupt(images, name, severity_of_level(level, self.levels), self.keys) if level else images
 
     def _count(self, images: np.ndarray) -> int:
         if self.stop.is_set():
@@ -89,13 +90,13 @@ def calibrate(
     labels: np.ndarray,
     names: Sequence[str],
     *,
-    levels: int = LEVELS,
+    levels: int = N_LEVELS,
     seed: Seed = Seed(0),
     corrupt: Corrupt | None = None,
     parts: Path | None = None,
     jobs: int = 1,
     on_progress: OnProgress = ignore_progress,
-) -> Matrices:
+) -> AccuracyMatrices:
     """Return matrices for every ordered pair of `names`; `predict` returns class indices for images in bytes.
 
     `parts` is a folder in which finished rows are kept; what is found there is not measured again. `jobs` threads work
@@ -104,9 +105,9 @@ def calibrate(
     if len(set(names)) < max(len(names), 2):
         raise UserError(f"calibration is for pairs: name at least two corruptions, each once; got {', '.join(names)}")
     if levels < 2:
-        raise UserError(f"levels={levels}: give at least 2, no corruption and the hardest; CCC has {LEVELS}")
-    drawn = keys(seed.child("noise"), np.arange(len(labels)))
-    grid = AccuracyGrid(predict, images, labels, tuple(names), levels, drawn, corrupt or own_corruptions())
+        raise UserError(f"levels={levels}: give at least 2, no corruption and the hardest; CCC has {N_LEVELS}")
+    drawn = image_keys(seed.child("noise"), np.arange(len(labels)))
+    grid = AccuracyGrid(predict, images, labels, tuple(names), levels, drawn, corrupt or builtin_corruptions())
     with one_thread():
         right = parallel.map(
             lambda row: _cached_row(grid, row, parts),
@@ -115,7 +116,7 @@ def calibrate(
             on_done=lambda row, done: on_progress(done, len(grid.rows)),
             stop=grid.stop,
         )
-    return Matrices(grid.matrices(dict(zip(grid.rows, right, strict=True))))
+    return AccuracyMatrices(grid.matrices(dict(zip(grid.rows, right, strict=True))))
 
 
 def _cached_row(grid: AccuracyGrid, row: Row, parts: Path | None) -> np.ndarray:
@@ -123,7 +124,7 @@ def _cached_row(grid: AccuracyGrid, row: Row, parts: Path | None) -> np.ndarray:
     if parts is None:
         return grid.correct_counts(row)
     path = parts / f"{row[0]}-{row[1]:02d}.safetensors"
-    if not state.readable(path):
-        state.save({"right": grid.correct_counts(row)}, path)
-    counts: np.ndarray = state.load(path)["right"]
+    if not serialization.is_complete(path):
+        serialization.save({"right": grid.correct_counts(row)}, path)
+    counts: np.ndarray = serialization.load(path)["right"]
     return counts

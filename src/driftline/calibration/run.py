@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from driftline.calibration.grid import Predict, calibrate
-from driftline.data import Dataset, looking_in
+from driftline.corruptions import cropping, frost_source
+from driftline.data import Dataset, using_data_folder
 from driftline.engine.build import DatasetCache, build_learner, build_model, build_scenario, load_pretrained
 from driftline.engine.stages import Pretrain, StageContext
 from driftline.engine.stages.base import OnProgress, ignore_progress
 from driftline.errors import UserError
 from driftline.seeds import Seed
-from driftline.shifts import crops
-from driftline.shifts.corruptions import frost_source
 from driftline.spec.job import Job
 from driftline.spec.keys import pretrain_key, stable_hash
 from driftline.spec.settings import Choice, with_defaults
-from driftline.store import Store
-from driftline.streams.corrupted import own_corruptions, pool
-from driftline.streams.matrices import LEVELS, Matrices, read_matrices, write_matrices
+from driftline.store.store import Store
+from driftline.streams.test_time.calibration import N_LEVELS, AccuracyMatrices, read_matrices, write_matrices
+from driftline.streams.test_time.stream import builtin_corruptions, source_images
 from driftline.training.model import as_model
 from driftline.types import Samples
 
@@ -33,13 +32,13 @@ def calibrate_model(
     output: Path,
     *,
     images: int,
-    levels: int = LEVELS,
+    levels: int = N_LEVELS,
     store: Store,
     data_dir: Path | None = None,
     frost: Path | None = None,
     jobs: int = 1,
     on_progress: OnProgress = ignore_progress,
-) -> Matrices:
+) -> AccuracyMatrices:
     """Return the matrices of a job's model on images of its data, written to `output` or read from it.
 
     A model that is trained on the spot is that of the job's runs: the same Pretrain stage of the same store. The
@@ -47,11 +46,11 @@ def calibrate_model(
     a folder with ImageNet-C's photographs of frost.
     """
     datasets = DatasetCache(data_dir)
-    with looking_in(data_dir):
-        model, dataset, weights = starting_model(job, store, datasets)
+    with using_data_folder(data_dir):
+        model, dataset, weights = initial_model(job, store, datasets)
         predict = _frozen(job, model, datasets)
     seed = Seed(job.seed).child("calibration")
-    samples = _drawn(dataset, images, seed)
+    samples = _draw_images(dataset, images, seed)
     decisive = {
         "weights": weights,
         "fingerprint": dataset.fingerprint,
@@ -63,28 +62,28 @@ def calibrate_model(
     }
     key = stable_hash(decisive)
     if output.exists():
-        return _present(output, key)
+        return _read_existing(output, key)
     parts = output.with_name(f"{output.name}.{key}.parts")
     measured = calibrate(
         predict,
-        crops.centred(samples.x),
+        cropping.center_crops(samples.x),
         samples.y,
         names,
         levels=levels,
         seed=seed,
-        corrupt=own_corruptions(frost),
+        corrupt=builtin_corruptions(frost),
         parts=parts,
         jobs=jobs,
         on_progress=on_progress,
     )
     about = {"model": job.model.short(), "data": job.data.short(), **decisive, "key": key}
-    matrices = Matrices(measured.of, about)
+    matrices = AccuracyMatrices(measured.by_pair, about)
     write_matrices(matrices, output)
     shutil.rmtree(parts)
     return matrices
 
 
-def starting_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, Dataset, str]:
+def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, Dataset, str]:
     """Return the model that all methods of a job start with, its data, and a hash of its weights.
 
     The model is pretrained if the job's scenario says so.
@@ -114,16 +113,16 @@ def _hash(weights: Iterable[tuple[str, Any]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _drawn(dataset: Dataset, images: int, seed: Seed) -> Samples:
-    source = pool(dataset)
+def _draw_images(dataset: Dataset, images: int, seed: Seed) -> Samples:
+    source = source_images(dataset)
     if not 1 <= images <= len(source):
         raise UserError(f"images={images}: dataset '{dataset.name}' has {len(source):,} images to calibrate on")
     return source[seed.child("images").numpy().permutation(len(source))[:images]]
 
 
-def _present(output: Path, key: str) -> Matrices:
+def _read_existing(output: Path, key: str) -> AccuracyMatrices:
     found = read_matrices(output)
-    if found.about.get("key") != key:
+    if found.metadata.get("key") != key:
         raise UserError(
             f"{output} holds a calibration of another model, data or setting: choose another -o, or move it"
         )

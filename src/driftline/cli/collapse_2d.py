@@ -7,15 +7,18 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.places import file_name
-from driftline.cli.terminal import echo
+from driftline.cli.places import check_output
+from driftline.cli.printing.terminal import echo
 
 
 def collapse_2d(
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", callback=file_name, help=".svg, .pdf, .png or .html; the numbers come beside it as CSV."
+            "-o",
+            "--output",
+            callback=check_output,
+            help=".svg, .pdf, .png or .html; the numbers come beside it as CSV.",
         ),
     ] = Path("collapse-2d.svg"),
     samples: Annotated[
@@ -27,14 +30,14 @@ def collapse_2d(
     """Batch norm and a logistic regression adapt to two corruptions of the same classes; one of them ends badly."""
     import pandas as pd
 
-    from driftline.benchmarks.collapse_2d import NOISE, best_linear, by_entropy
+    from driftline.benchmarks.collapse_2d import NOISE, best_linear, minimize_entropy
     from driftline.report.collapse import collapse_chart
     from driftline.report.figures.export import check_format, save
     from driftline.seeds import Seed
 
     check_format(output)
     every = max(1, steps // 600)
-    parts = [by_entropy(k, samples=samples, seed=Seed(seed), steps=steps, every=every) for k in NOISE]
+    parts = [minimize_entropy(k, samples=samples, seed=Seed(seed), steps=steps, record_every=every) for k in NOISE]
     for condition, part in zip(NOISE, parts, strict=True):
         accuracy, scales = part["accuracy"], part["scales"]
         echo(

@@ -18,27 +18,27 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from driftline.cli.audit import audit
-from driftline.cli.calibrate import calibrate
-from driftline.cli.check import check
 from driftline.cli.collapse_2d import collapse_2d
-from driftline.cli.episodes import episodes
-from driftline.cli.export import export
-from driftline.cli.figure import FigureCommand, figure
-from driftline.cli.finished import finished
-from driftline.cli.forget import forget
-from driftline.cli.places import RunsFolder, file_name
-from driftline.cli.plan import plan
-from driftline.cli.run import run
-from driftline.cli.terminal import echo
-from driftline.cli.watch import watch
+from driftline.cli.commands.audit import audit
+from driftline.cli.commands.calibrate import calibrate
+from driftline.cli.commands.check import check
+from driftline.cli.commands.export import export
+from driftline.cli.commands.few_shot import few_shot
+from driftline.cli.commands.figure import FigureCommand, figure
+from driftline.cli.commands.forget import forget
+from driftline.cli.commands.plan import plan
+from driftline.cli.commands.run import run
+from driftline.cli.commands.watch import watch
+from driftline.cli.places import RunsFolder, check_output
+from driftline.cli.printing.terminal import echo
+from driftline.cli.select_runs import select_runs
 from driftline.errors import ClusterLost, UserError
 from driftline.version import __version__
 
-INTERRUPTED = 130
-BUG = 70
+INTERRUPTED_EXIT_CODE = 130
+BUG_EXIT_CODE = 70
 
-RUN = "A run: METHOD:SEED such as er:0, its key or the first letters of it, or its folder."
+RUN_HELP = "A run: METHOD:SEED such as er:0, its key or the first letters of it, or its folder."
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -55,17 +55,17 @@ def list_(
     kind: Annotated[
         str,
         typer.Argument(
-            help="methods, benchmarks, datasets, models, metrics, shifts, figures, paper-tables, sinks, or runs"
+            help="methods, benchmarks, datasets, models, metrics, shifts, figures, paper-tables, exporters, or runs"
         ),
     ],
     runs: RunsFolder = None,
 ) -> None:
     """What can be named, or what has been run."""
     if kind == "runs":
-        from driftline.cli import show
-        from driftline.store import Store
+        from driftline.cli.printing import runs as show
+        from driftline.store.store import Store
 
-        show.runs(Store.open(runs))
+        show.print_store_runs(Store.open(runs))
     else:
         from driftline.cli.printing.names import names
 
@@ -74,28 +74,28 @@ def list_(
 
 @app.command()
 def show(
-    run: Annotated[str, typer.Argument(help=RUN)],
+    run: Annotated[str, typer.Argument(help=RUN_HELP)],
     runs: RunsFolder = None,
 ) -> None:
     """One run: its scores and its protocol card."""
-    from driftline.cli import show
-    from driftline.store import Store
+    from driftline.cli.printing import runs as show
+    from driftline.store.store import Store
 
-    show.run(Store.open(runs), run)
+    show.print_run(Store.open(runs), run)
 
 
 @app.command()
 def diff(
-    first: Annotated[str, typer.Argument(help=RUN)],
+    first: Annotated[str, typer.Argument(help=RUN_HELP)],
     second: Annotated[str, typer.Argument(help="The other, in the same way.")],
     runs: RunsFolder = None,
 ) -> None:
     """Why the numbers of two runs differ: what is not the same on their cards, then the scores."""
-    from driftline.cli import show
-    from driftline.store import Store
+    from driftline.cli.printing import runs as show
+    from driftline.store.store import Store
 
     store = Store.open(runs)
-    show.difference(store.find(first), store.find(second))
+    show.print_difference(store.find(first), store.find(second))
 
 
 @app.command()
@@ -104,10 +104,10 @@ def query(
     runs: RunsFolder = None,
 ) -> None:
     """Ask all runs at once, in SQL; prints CSV."""
-    from driftline.plain import csv_frame
-    from driftline.store import Store
+    from driftline.io.sanitize import frame_to_csv
+    from driftline.store.store import Store
 
-    echo(csv_frame(Store.open(runs).query(sql)), nl=False)
+    echo(frame_to_csv(Store.open(runs).query(sql)), nl=False)
 
 
 @app.command()
@@ -140,7 +140,7 @@ def table(
 
     if bool(paper) + matrix + compare + ranks > 1:
         raise UserError("--paper, --matrix, --compare and --ranks each make a table of their own: give one of them")
-    record = finished(runs_given, runs, None if paper or matrix else ("scores",))
+    record = select_runs(runs_given, runs, None if paper or matrix else ("scores",))
     if paper:
         tables = paper_tables(record, paper)
     elif matrix:
@@ -157,23 +157,23 @@ def report(
     runs_given: Annotated[
         list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", callback=file_name, help="The HTML file to write.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", callback=check_output, help="The HTML file to write.")
+    ] = Path("report.html"),
     runs: RunsFolder = None,
 ) -> None:
     """Write one self-contained HTML page."""
     from driftline.report.page.page import write_report
 
-    write_report(finished(runs_given, runs), output)
+    write_report(select_runs(runs_given, runs), output)
     echo(f"report: {output}")
 
 
 @app.command()
 def quickstart(
-    output: Annotated[Path, typer.Option("-o", "--output", callback=file_name, help="The HTML file to write.")] = Path(
-        "quickstart.html"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", callback=check_output, help="The HTML file to write.")
+    ] = Path("quickstart.html"),
     runs: Annotated[
         str | None,
         typer.Option("--runs", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./quickstart-runs]"),
@@ -181,7 +181,7 @@ def quickstart(
     jobs: Annotated[int, typer.Option(help="Worker processes. Results do not depend on it.", min=1)] = 2,
 ) -> None:
     """All benchmarks and an audit in miniature on embedded data, then the report."""
-    from driftline.cli.quickstart import quickstart as go
+    from driftline.cli.commands.quickstart import quickstart as go
 
     raise typer.Exit(go(output, runs, jobs))
 
@@ -192,7 +192,7 @@ app.command()(audit)
 app.command()(calibrate)
 app.command()(check)
 app.command("collapse-2d")(collapse_2d)
-app.command()(episodes)
+app.command()(few_shot)
 app.command()(export)
 app.command(cls=FigureCommand, context_settings={"ignore_unknown_options": True})(figure)
 app.command()(forget)
@@ -202,8 +202,8 @@ app.command()(watch)
 def main() -> NoReturn:
     """Run the command line and turn what happens into an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
-    _print_any_letter()
-    _show_log()
+    _use_utf8()
+    _print_log()
     try:
         code = app(standalone_mode=False)
     except UserError as error:
@@ -212,37 +212,37 @@ def main() -> NoReturn:
             os._exit(2)  # at once: Ray, which still waits for its head, would end this process with another code
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED
+        code = INTERRUPTED_EXIT_CODE
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error found by the parser
             error.show()
             sys.exit(error.exit_code)
         echo(traceback.format_exc(), err=True)
-        sys.exit(BUG)  # never 1: a script must not take a bug for a gate that failed
-    if code == INTERRUPTED:  # the parser may have turned Ctrl-C into this code already
+        sys.exit(BUG_EXIT_CODE)  # never 1: a script must not take a bug for a gate that failed
+    if code == INTERRUPTED_EXIT_CODE:  # the parser may have turned Ctrl-C into this code already
         resumes = sys.argv[1:2] in (["run"], ["quickstart"])
         echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
 
 
-def _print_any_letter() -> None:
+def _use_utf8() -> None:
     """Write UTF-8 to files and pipes, and escape what a terminal's own encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
 
 
-class _ToTerminal(logging.Handler):
+class _PrintHandler(logging.Handler):
     """Prints what the library logs, such as which of the user's files it runs."""
 
     def emit(self, record: logging.LogRecord) -> None:
         echo(self.format(record), err=True)
 
 
-def _show_log() -> None:
+def _print_log() -> None:
     log = logging.getLogger("driftline")
     log.setLevel(logging.INFO)
-    log.handlers = [_ToTerminal()]
+    log.handlers = [_PrintHandler()]
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

@@ -7,7 +7,7 @@ from driftline.errors import UserError
 TABLES = (".csv", ".csv.gz", ".parquet")
 
 
-def refuse_files(data: str | None, methods: str | None) -> None:
+def check_names(data: str | None, methods: str | None) -> None:
     """Stop at `--data mine.csv` and `--methods mine.py`, which newcomers type first.
 
     >>> refuse_files("table", "erm,mine.py:Mine")

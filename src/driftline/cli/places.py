@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from driftline.atomic import must_name_a_file
+from driftline.io.atomic import check_file_name
 
 
-def file_name(path: Path | None) -> Path | None:
+def check_output(path: Path | None) -> Path | None:
     """Refuse an output that cannot be a file before any work is done."""
     if path is not None:
-        must_name_a_file(path)
+        check_file_name(path)
     return path
 
 

@@ -10,11 +10,11 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from driftline.cli.console import Terminal
-from driftline.cli.terminal import echo
+from driftline.cli.printing.console import SafeConsole
+from driftline.cli.printing.terminal import echo
 from driftline.engine.executors.base import Event
 from driftline.engine.planning.plan import Plan
-from driftline.plain import visible
+from driftline.io.sanitize import escape_control
 
 
 class Progress:
@@ -25,7 +25,7 @@ class Progress:
         self._total = 0
         self._ended = 0
         self._began: dict[str, float] = {}
-        self._console = Terminal(stderr=True)
+        self._console = SafeConsole(stderr=True)
         self._bars: Bars | None = None
         self._tasks: dict[str, TaskID] = {}
 
@@ -62,7 +62,7 @@ class Progress:
 
     def _draw(self, bars: Bars, event: Event) -> None:
         if event.kind == "started":
-            self._tasks[event.stage.key] = bars.add_task(escape(visible(event.stage.title)), total=None)
+            self._tasks[event.stage.key] = bars.add_task(escape(escape_control(event.stage.title)), total=None)
         elif event.kind == "advanced":
             bars.update(self._tasks[event.stage.key], completed=event.done, total=event.total or None)
         elif event.kind == "retried":
@@ -84,31 +84,31 @@ class Progress:
         echo(f"[{self._ended}/{self._total}] {event.stage.title}: {what[event.kind]}", err=True)
 
 
-class Pieces:
+class TaskProgress:
     """Hears of pieces of work as they are done: a bar on a terminal, a line for each in a log, or nothing."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._console = Terminal(stderr=True)
+        self._console = SafeConsole(stderr=True)
         columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
         self._bars = Bars(*columns, console=self._console, transient=True) if self._console.is_terminal else None
 
-    def __enter__(self) -> Pieces:
+    def __enter__(self) -> TaskProgress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self._bars:
             self._bars.stop()
 
-    def told(self, what: str, done: int, of: int) -> None:
+    def told(self, what: str, done: int, total: int) -> None:
         """So many of so many are done, the last of them `what`; with none done, `what` is about to begin."""
         if self._quiet:
             return
         if not done or not self._bars:
-            before = f"[{done}/{of}] " if done else ""
+            before = f"[{done}/{total}] " if done else ""
             self._console.print(f"{before}{what}", highlight=False, markup=False, soft_wrap=True)
         if self._bars and not done:
-            self._task = self._bars.add_task("", total=of)
+            self._task = self._bars.add_task("", total=total)
             self._bars.start()
         elif self._bars:
-            self._bars.update(self._task, completed=done, description=escape(visible(what)))
+            self._bars.update(self._task, completed=done, description=escape(escape_control(what)))

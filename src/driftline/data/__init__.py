@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from driftline.errors import Damaged, UserError, unknown
-from driftline.handed import file_of
+from driftline.errors import DamagedFile, UserError, unknown_name
+from driftline.io.user_files import resolve
 from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
-MOST_CLASSES = 100_000
+MAX_CLASSES = 100_000
 """Classes that only have numbers may be this many; a larger number is a mistake, and would take gigabytes."""
-VARIABLE = "DRIFTLINE_DATA"
+ENV_VARIABLE = "DRIFTLINE_DATA"
 """The environment variable that names the data folder."""
-GIVE = "Give a path: --set data.path=..."
+PATH_HINT = "Give a path: --set data.path=..."
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Dataset:
     """For each class, the values of `samples.group` that divide it, in the order in which they enter the world."""
     clusters: tuple[str, ...] | None = None
     """Names of the sets that the samples come from, by `samples.group`; the first is upstream, the others are not."""
-    said: np.ndarray | None = None
+    published_answers: np.ndarray | None = None
     """A published model's own answers, one per sample, as far as the files have them."""
 
     @cached_property
@@ -69,12 +69,12 @@ class Dataset:
             digest.update(f"subclasses{self.subclasses}".encode())
         if self.clusters is not None:
             digest.update(f"clusters{self.clusters}".encode())
-        if self.said is not None:
-            digest.update(b"said" + _bytes_of(self.said))
+        if self.published_answers is not None:
+            digest.update(b"said" + _bytes_of(self.published_answers))
         return digest.hexdigest()[:16]
 
 
-def load(name: str, options: Mapping[str, Any] | None = None, where: Sequence[Path] | None = None) -> Dataset:
+def load(name: str, options: Mapping[str, Any] | None = None, folders: Sequence[Path] | None = None) -> Dataset:
     """The dataset of this name with these options, read from these folders (see `folders`) and checked.
 
     >>> len(load("digits", {"periods": 3}).samples)
@@ -83,20 +83,20 @@ def load(name: str, options: Mapping[str, Any] | None = None, where: Sequence[Pa
     from driftline import registry
 
     make = registry.get("dataset", name)
-    dataset = make(folders() if where is None else where, **_checked_options(name, make, options or {}))
+    dataset = make(data_folders() if folders is None else folders, **_checked_options(name, make, options or {}))
     if not isinstance(dataset, Dataset):
         raise UserError(f"dataset '{name}' returned a {type(dataset).__name__}, not a driftline.data.Dataset")
-    check(dataset)
+    validate(dataset)
     return dataset
 
 
-def check(dataset: Dataset) -> None:
+def validate(dataset: Dataset) -> None:
     """Refuse samples that would make a measurement mean nothing, with a sentence that says what is wrong."""
     s, name = dataset.samples, f"dataset '{dataset.name}'"
     if not len(s):
         raise UserError(f"{name} is empty")
     _check_texts(dataset, name)
-    if not _finite(s.x):
+    if not _is_finite(s.x):
         raise UserError(f"{name} has missing or infinite numbers in x; fill them in or leave them out")
     ids, counts = np.unique(s.id, return_counts=True)
     if len(ids) < len(s):
@@ -105,9 +105,9 @@ def check(dataset: Dataset) -> None:
         n = dataset.task.width
         if s.y.dtype.kind not in "iu" or s.y.min() < 0 or s.y.max() >= n:
             raise UserError(f"{name} has an answer outside 0..{n - 1}, the indices of its {n} classes")
-    elif not _finite(s.y):
+    elif not _is_finite(s.y):
         raise UserError(f"{name} has missing or infinite answers")
-    if s.time is None or not _finite(s.time):
+    if s.time is None or not _is_finite(s.time):
         raise UserError(f"{name} has samples without a time; every sample needs one")
     if (s.time[1:] < s.time[:-1]).any():
         raise UserError(f"{name} is not in time order; sort its samples by time")
@@ -139,8 +139,8 @@ def _check_parts(dataset: Dataset, name: str) -> None:
         raise UserError(f"{name} has a test mask of shape {test.shape} and type {test.dtype}, not {n} times yes or no")
     if test is not None and (test.all() or not test.any()):
         raise UserError(f"{name} has {'only' if test.all() else 'no'} test samples by its test mask")
-    if dataset.said is not None and len(dataset.said) != n:
-        raise UserError(f"{name} has {len(dataset.said)} answers of a published model for {n} samples")
+    if dataset.published_answers is not None and len(dataset.published_answers) != n:
+        raise UserError(f"{name} has {len(dataset.published_answers)} answers of a published model for {n} samples")
     if dataset.clusters is not None:
         known = groups is not None and groups.dtype.kind in "iu" and set(groups.tolist()) == set(range(_count(dataset)))
         if not known:
@@ -162,74 +162,74 @@ def _count(dataset: Dataset) -> int:
     return len(dataset.clusters or ())
 
 
-def folders(given: Path | None = None) -> list[Path]:
+def data_folders(given: Path | None = None) -> list[Path]:
     """Where data are looked for: the folder given, then `$DRIFTLINE_DATA`, then the user's cache folder."""
     if given is not None:
         return [given]
     from platformdirs import user_cache_path
 
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(ENV_VARIABLE)
     return [*([Path(named)] if named else []), user_cache_path("driftline")]
 
 
 @contextmanager
-def looking_in(folder: Path | None) -> Iterator[None]:
+def using_data_folder(folder: Path | None) -> Iterator[None]:
     """As if `$DRIFTLINE_DATA` named this folder: files such as weights are found in it by their bare names too.
 
     Worker processes that are started meanwhile look there as well. None changes nothing.
     """
-    before = os.environ.get(VARIABLE)
+    before = os.environ.get(ENV_VARIABLE)
     if folder is not None:
-        os.environ[VARIABLE] = str(folder.absolute())
+        os.environ[ENV_VARIABLE] = str(folder.absolute())
     try:
         yield
     finally:
         if folder is not None:
-            os.environ.pop(VARIABLE)
-            os.environ.update({} if before is None else {VARIABLE: before})
+            os.environ.pop(ENV_VARIABLE)
+            os.environ.update({} if before is None else {ENV_VARIABLE: before})
 
 
 def weights_file(name: str) -> Path | None:
     """The file itself, or the one of this name in a data folder or in `weights` there; None if there is none."""
-    given = file_of(name)
-    places = [given, *(folder / part / given for folder in folders() for part in ("weights", "."))]
+    given = resolve(name)
+    places = [given, *(folder / part / given for folder in data_folders() for part in ("weights", "."))]
     return next((place for place in places if os.path.isfile(place)), None)  # also if it is too long for a name
 
 
-def find(where: Sequence[Path], names: Sequence[str], dataset: str, advice: str) -> Path:
+def locate(folders: Sequence[Path], names: Sequence[str], dataset: str, advice: str) -> Path:
     """The first of these files or folders that exists, or an error that says where it was looked for."""
-    for folder in where:
+    for folder in folders:
         for name in names:
             if os.path.exists(folder / name):  # unlike Path.exists, it is False where it may not look
                 return folder / name
-    looked = ", ".join(str(folder) for folder in where)
+    looked = ", ".join(str(folder) for folder in folders)
     raise UserError(f"dataset '{dataset}' not found: none of {', '.join(names)} in {looked}. {advice}")
 
 
-def located(where: Sequence[Path], path: str, dataset: str, advice: str = GIVE) -> Path:
+def locate_user_path(folders: Sequence[Path], path: str, dataset: str, advice: str = PATH_HINT) -> Path:
     """Return the file or folder that a user named: a path, or a name in a data folder."""
     given = Path(os.path.expanduser(path))  # unlike Path.expanduser, it leaves unknown users alone
-    return given if os.path.exists(given) else find(where, [path], dataset, advice)
+    return given if os.path.exists(given) else locate(folders, [path], dataset, advice)
 
 
-def numbered(labels: Sequence[int] | np.ndarray) -> tuple[str, ...]:
+def numbered_names(labels: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the names 0, 1, ... of classes that only have numbers, as many as the largest label asks for.
 
     >>> numbered([2, 0])
     ('0', '1', '2')
     """
     for label in (min(labels, default=0), max(labels, default=0)):
-        if not 0 <= label < MOST_CLASSES:
-            raise ValueError(f"the class {str(label)[:20]}, not a number from 0 to {MOST_CLASSES - 1}")
+        if not 0 <= label < MAX_CLASSES:
+            raise ValueError(f"the class {str(label)[:20]}, not a number from 0 to {MAX_CLASSES - 1}")
     return tuple(str(k) for k in range(int(max(labels, default=0)) + 1))
 
 
 @contextmanager
-def reading(path: Path, expected: str) -> Iterator[None]:
+def file_errors(path: Path, expected: str) -> Iterator[None]:
     """What goes wrong while a file is taken apart is the file's fault: say which, and what was expected."""
     try:
         yield
-    except Damaged as damage:  # no run makes a user's own file again
+    except DamagedFile as damage:  # no run makes a user's own file again
         raise UserError(f"cannot read {path}: expected {expected}, but {damage.reason}") from damage
     except UserError:
         raise
@@ -245,7 +245,7 @@ def _checked_options(name: str, make: Callable[..., Dataset], options: Mapping[s
     known = {p.name: p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
     for option in options:
         if option not in known:
-            raise unknown(f"option of dataset '{name}'", option, known)
+            raise unknown_name(f"option of dataset '{name}'", option, known)
     lacking = [p.name for p in known.values() if p.default is p.empty and p.name not in options]
     if lacking:
         ways = " ".join(f"--set data.{option}=..." for option in lacking)
@@ -267,11 +267,11 @@ def _typed(name: str, option: str, value: Any, kind: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "literal_error":
-            raise unknown(f"{option} of dataset '{name}'", str(value), typing.get_args(kind)) from None
+            raise unknown_name(f"{option} of dataset '{name}'", str(value), typing.get_args(kind)) from None
         raise UserError(f"dataset '{name}': {option}={str(value)[:60]}: {first['msg']}") from None
 
 
-def _finite(x: Any) -> bool:
+def _is_finite(x: Any) -> bool:
     """Whether no number in this array, sparse matrix, table or list is missing or infinite."""
     if hasattr(x, "select_dtypes"):
         return bool(np.isfinite(x.select_dtypes("number").to_numpy(float)).all())

@@ -21,8 +21,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from driftline.data import Dataset, find, jsonl, reading, wildtime
-from driftline.errors import UserError, unknown
+from driftline.data import Dataset, file_errors, locate
+from driftline.data.formats import json_lines, wild_time
+from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -38,7 +39,7 @@ ADVICE = (
 
 @register("dataset", "arxiv")
 def arxiv(
-    where: Sequence[Path],
+    folders: Sequence[Path],
     *,
     date: Literal["updated", "created"] = "updated",
     first: int = 2007,
@@ -46,18 +47,18 @@ def arxiv(
 ) -> Dataset:
     """Titles and their primary category; from a snapshot, time is the day and an id is the line, from 1."""
     if date not in ("updated", "created"):
-        raise unknown("date of a paper", str(date), ["updated", "created"])
-    path = find(where, [*wildtime.forms("arxiv"), SNAPSHOT, f"{SNAPSHOT}.gz"], "arxiv", ADVICE)
+        raise unknown_name("date of a paper", str(date), ["updated", "created"])
+    path = locate(folders, [*wild_time.file_names("arxiv"), SNAPSHOT, f"{SNAPSHOT}.gz"], "arxiv", ADVICE)
     years = range(first, last + 1)
-    if path.name in wildtime.forms("arxiv"):
+    if path.name in wild_time.file_names("arxiv"):
         if date != "updated":
             raise UserError(f"{path} has no day of creation; date=created needs {SNAPSHOT}")
-        samples = wildtime.texts(path, years, "title", CATEGORIES)
+        samples = wild_time.read_texts(path, years, "title", CATEGORIES)
         classes = tuple(f"category {k}" for k in range(CATEGORIES))
     else:
         samples, classes = _from_snapshot(path, years, date)
     note = f"{len(samples):,} titles of {path.name} in {len(classes)} categories, dated by when they were {date}"
-    return Dataset("arxiv", samples, Classification(classes), (note,), model="hashed-text")
+    return Dataset("arxiv", samples, Classification(classes), (note,), model="hashed-ngrams")
 
 
 def _from_snapshot(path: Path, years: range, date: str) -> tuple[Samples, tuple[str, ...]]:
@@ -65,20 +66,23 @@ def _from_snapshot(path: Path, years: range, date: str) -> tuple[Samples, tuple[
     primary: list[str] = []
     days: list[datetime.date] = []
     lines: list[int] = []
-    with reading(path, RECORDS):
-        for line, record in jsonl.records(path):
-            title, categories = jsonl.text(record, "title", line), jsonl.text(record, "categories", line, empty=False)
-            day = _created(record, line) if date == "created" else jsonl.day(record, "update_date", line)
+    with file_errors(path, RECORDS):
+        for line, record in json_lines.iter_records(path):
+            title, categories = (
+                json_lines.text_field(record, "title", line),
+                json_lines.text_field(record, "categories", line, empty=False),
+            )
+            day = _created(record, line) if date == "created" else json_lines.day_field(record, "update_date", line)
             if day.year in years:
                 x.append(title.lower())
                 primary.append(sys.intern(categories.split()[0]))
                 days.append(day)
                 lines.append(line)
     if not x:
-        raise wildtime.nothing(path, RECORDS, "paper", years)
+        raise wild_time.no_data_error(path, RECORDS, "paper", years)
     classes = tuple(sorted(set(primary)))
     index = {name: k for k, name in enumerate(classes)}
-    time = jsonl.days(days)
+    time = json_lines.to_days(days)
     samples = Samples(x=x, y=np.array([index[name] for name in primary]), id=np.array(lines), time=time)
     return samples[np.argsort(time, kind="stable")], classes
 

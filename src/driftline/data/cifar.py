@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from driftline.data import Dataset, find, pickles, reading
-from driftline.errors import UserError, unknown
+from driftline.data import Dataset, file_errors, locate
+from driftline.data.formats import safe_pickle
+from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -23,7 +24,7 @@ from driftline.types import Samples
 SHAPE = (3, 32, 32)
 IMAGES = 60_000
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-ENTRY = (
+FINE_CLASSES_BY_COARSE = (
     "otter seal beaver dolphin whale",
     "flatfish trout aquarium_fish ray shark",
     "poppy tulip rose orchid sunflower",
@@ -50,9 +51,9 @@ ADVICE = "Get {} from https://www.cs.toronto.edu/~kriz/cifar.html, unpack it, an
 
 
 @register("dataset", "cifar10")
-def cifar10(where: Sequence[Path]) -> Dataset:
+def cifar10(folders: Sequence[Path]) -> Dataset:
     """CIFAR-10 with its official test set."""
-    folder = find(where, ["cifar-10-batches-py"], "cifar10", ADVICE.format("cifar-10-python.tar.gz"))
+    folder = locate(folders, ["cifar-10-batches-py"], "cifar10", ADVICE.format("cifar-10-python.tar.gz"))
     train = [_batch(folder / f"data_batch_{k}", ("labels",), len(CLASSES)) for k in range(1, 6)]
     test = _batch(folder / "test_batch", ("labels",), len(CLASSES))
     x, y = (np.concatenate([part[k] for part in (*train, test)]) for k in (0, 1))
@@ -61,22 +62,22 @@ def cifar10(where: Sequence[Path]) -> Dataset:
 
 
 @register("dataset", "cifar100")
-def cifar100(where: Sequence[Path], *, labels: str = "coarse") -> Dataset:
+def cifar100(folders: Sequence[Path], *, labels: str = "coarse") -> Dataset:
     """CIFAR-100 with its official test set; `labels` is coarse (20 classes with 5 sub-classes each) or fine (100)."""
     if labels not in ("coarse", "fine"):
-        raise unknown("kind of labels of cifar100", labels, ("coarse", "fine"))
+        raise unknown_name("kind of labels of cifar100", labels, ("coarse", "fine"))
     names = ["cifar-100-python", "cifar-100-python-subset"]
-    folder = find(where, names, "cifar100", ADVICE.format("cifar-100-python.tar.gz"))
-    meta = pickles.load(folder / "meta", "the names of CIFAR-100's classes")
-    with reading(folder / "meta", "the names of CIFAR-100's classes"):
+    folder = locate(folders, names, "cifar100", ADVICE.format("cifar-100-python.tar.gz"))
+    meta = safe_pickle.load_pickle(folder / "meta", "the names of CIFAR-100's classes")
+    with file_errors(folder / "meta", "the names of CIFAR-100's classes"):
         coarse, fine = ([str(name) for name in meta[f"{kind}_label_names"]] for kind in ("coarse", "fine"))
-        order = tuple(tuple(fine.index(name) for name in line.split()) for line in ENTRY)
+        order = tuple(tuple(fine.index(name) for name in line.split()) for line in FINE_CLASSES_BY_COARSE)
     train, test = (_batch(folder / part, ("coarse_labels", "fine_labels"), len(fine)) for part in ("train", "test"))
     x, y, group = (np.concatenate([train[k], test[k]]) for k in (0, 1, 2))
     for k, listed in enumerate(order):
         if not np.isin(group[y == k], listed).all():
             raise UserError(
-                f"{folder}: expected CIFAR-100, but found images of {coarse[k]} that are none of {ENTRY[k]}"
+                f"{folder}: expected CIFAR-100, but found images of {coarse[k]} that are none of {FINE_CLASSES_BY_COARSE[k]}"
             )
     samples, mask = _samples(x, y if labels == "coarse" else group, len(test[0]), group)
     task = Classification(tuple(coarse if labels == "coarse" else fine))
@@ -87,8 +88,8 @@ def cifar100(where: Sequence[Path], *, labels: str = "coarse") -> Dataset:
 def _batch(path: Path, labels: tuple[str, ...], classes: int) -> tuple[np.ndarray, ...]:
     """The images of a file as bytes of shape (n, 32, 32, 3), and its labels of each kind."""
     expected = "a batch of CIFAR images"
-    content: Any = pickles.load(path, expected)
-    with reading(path, expected):
+    content: Any = safe_pickle.load_pickle(path, expected)
+    with file_errors(path, expected):
         pixels = np.asarray(content["data"])
         if pixels.dtype != np.uint8 or pixels.ndim != 2:
             raise ValueError(f"pixels of type {pixels.dtype} and shape {pixels.shape}")

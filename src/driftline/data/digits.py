@@ -20,7 +20,7 @@ import numpy as np
 from scipy.ndimage import rotate
 
 from driftline.data import Dataset
-from driftline.data.handwritten import load_digits
+from driftline.data.formats.sklearn_digits import load_digits
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -30,7 +30,7 @@ from driftline.types import Samples
 
 @register("dataset", "digits")
 def digits(
-    where: Sequence[Path] = (),
+    folders: Sequence[Path] = (),
     *,
     periods: int = 12,
     rotation: float = 90.0,
@@ -44,13 +44,13 @@ def digits(
     ((1797, 8, 8, 1), [150, 150, 150])
     """
     images, labels = load_digits()
-    _refuse(periods, rotation, noise, len(labels))
+    _check_options(periods, rotation, noise, len(labels))
     root = Seed(seed).child("digits")
     deal = np.array_split(root.child("periods").numpy().permutation(len(labels)), periods)
     deal = [np.sort(part) for part in deal]
     ages = np.arange(periods) / max(periods - 1, 1)
     x = [
-        _aged(
+        _drifted(
             images[part].reshape(-1, 8, 8) / 16,
             rotation * age,
             noise * age,
@@ -69,13 +69,13 @@ def digits(
     return Dataset("digits", samples, Classification(tuple("0123456789")), (note,))
 
 
-def _aged(images: np.ndarray, angle: float, noise: float, random: np.random.Generator) -> np.ndarray:
+def _drifted(images: np.ndarray, angle: float, noise: float, random: np.random.Generator) -> np.ndarray:
     turned = rotate(images, angle, axes=(1, 2), reshape=False, order=1)
     noisy = turned + noise * random.standard_normal(turned.shape)
     return np.asarray(np.rint(noisy.clip(0, 1) * 255), np.uint8)[..., np.newaxis]
 
 
-def _refuse(periods: int, rotation: float, noise: float, n: int) -> None:
+def _check_options(periods: int, rotation: float, noise: float, n: int) -> None:
     if not 1 <= periods <= n:
         raise UserError(f"digits: periods={periods}, but it must be from 1 to {n}, the number of images")
     if not np.isfinite(rotation):

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.data import Dataset, find, pictures, reading, wildtime
+from driftline.data import Dataset, file_errors, locate
+from driftline.data.formats import images, wild_time
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -44,19 +45,19 @@ ADVICE = (
 
 
 @register("dataset", "fmow")
-def fmow(where: Sequence[Path], *, size: int = 64, first: int = 2002, last: int = 2017) -> Dataset:
+def fmow(folders: Sequence[Path], *, size: int = 64, first: int = 2002, last: int = 2017) -> Dataset:
     """Satellite pictures of `size` x `size` pixels; time is the year, an id is the year times a million plus a count.
 
     All are held in memory: 1.5 GB at size 64, 18 GB at 224.
     """
-    path = find(where, list(wildtime.forms("fmow")), "fmow", ADVICE)
-    form = wildtime.forms("fmow")[path.name]
+    path = locate(folders, list(wild_time.file_names("fmow")), "fmow", ADVICE)
+    form = wild_time.file_names("fmow")[path.name]
     years = range(max(first, START), min(last, START + 15) + 1)
-    with reading(path, form):
+    with file_errors(path, form):
         y, time, ids = _listed(path, years)
         if not len(y):
-            raise wildtime.nothing(path, form, "picture", range(first, last + 1))
-        x = pictures.space(len(y), size, 3)
+            raise wild_time.no_data_error(path, form, "picture", range(first, last + 1))
+        x = images.allocate(len(y), size, 3)
         for i, picture in enumerate(_pictures(path, years, size)):
             x[i] = picture
     samples = Samples(x=x, y=y, id=ids, time=time)
@@ -64,8 +65,8 @@ def fmow(where: Sequence[Path], *, size: int = 64, first: int = 2002, last: int 
     return Dataset("fmow", samples, Classification(CLASSES), (note,), model="yearbook-cnn")
 
 
-def _parts(path: Path, years: range) -> Iterator[wildtime.Part]:
-    return wildtime.parts(path, [year - START for year in years], "image_idxs", "labels", len(CLASSES))
+def _parts(path: Path, years: range) -> Iterator[wild_time.Part]:
+    return wild_time.read_steps(path, [year - START for year in years], "image_idxs", "labels", len(CLASSES))
 
 
 def _listed(path: Path, years: range) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -74,7 +75,7 @@ def _listed(path: Path, years: range) -> tuple[np.ndarray, np.ndarray, np.ndarra
     for step, _, labels in _parts(path, years):
         y.append(labels)
         time.append(np.full(len(labels), START + step))
-        ids.append((START + step) * wildtime.MANY + np.arange(len(labels)))
+        ids.append((START + step) * wild_time.ID_STRIDE + np.arange(len(labels)))
     return np.concatenate(y), np.concatenate(time), np.concatenate(ids)
 
 
@@ -84,9 +85,9 @@ def _pictures(path: Path, years: range, size: int) -> Iterator[np.ndarray]:
     for _, both, _ in _parts(path, years):
         for row in (row for part in both for row in part):
             if folder is None:
-                yield pictures.shrink(row, size)
+                yield images.resize(row, size)
             else:
-                yield pictures.read(folder / f"rgb_img_{int(row)}.png", size)
+                yield images.read_image(folder / f"rgb_img_{int(row)}.png", size)
 
 
 def _folder(path: Path) -> Path:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.data import Dataset, find, jsonl, reading, wildtime
-from driftline.errors import UserError, unknown
+from driftline.data import Dataset, file_errors, locate
+from driftline.data.formats import json_lines, wild_time
+from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -35,17 +36,17 @@ ADVICE = (
 
 @register("dataset", "huffpost")
 def huffpost(
-    where: Sequence[Path], *, categories: list[str] | str = "wild-time", first: int = 2012, last: int = 2022
+    folders: Sequence[Path], *, categories: list[str] | str = "wild-time", first: int = 2012, last: int = 2022
 ) -> Dataset:
     """Headlines and their section; `categories` is wild-time (its 11), all, or a list of sections.
 
     From records, time is the day and an id is the line, from 1; otherwise time is the year.
     """
-    names = [*wildtime.forms("huffpost"), *FILES, *(f"text/{name}" for name in FILES)]
-    path = find(where, names, "huffpost", ADVICE)
+    names = [*wild_time.file_names("huffpost"), *FILES, *(f"text/{name}" for name in FILES)]
+    path = locate(folders, names, "huffpost", ADVICE)
     years = range(first, last + 1)
-    if path.name in wildtime.forms("huffpost"):
-        samples = wildtime.texts(path, years, "headline", len(WILD_TIME))
+    if path.name in wild_time.file_names("huffpost"):
+        samples = wild_time.read_texts(path, years, "headline", len(WILD_TIME))
         kept, classes = _chosen(samples, WILD_TIME, categories, path)
     else:
         samples, found = _from_records(path, years)
@@ -61,20 +62,20 @@ def _from_records(path: Path, years: range) -> tuple[Samples, tuple[str, ...]]:
     sections: list[str] = []
     days: list[date] = []
     lines: list[int] = []
-    with reading(path, RECORDS):
-        for line, record in jsonl.records(path):
-            headline = jsonl.text(record, "headline", line)
-            section = jsonl.text(record, "category", line, empty=False)
-            day = jsonl.day(record, "date", line)
+    with file_errors(path, RECORDS):
+        for line, record in json_lines.iter_records(path):
+            headline = json_lines.text_field(record, "headline", line)
+            section = json_lines.text_field(record, "category", line, empty=False)
+            day = json_lines.day_field(record, "date", line)
             if day.year in years:
                 x.append(headline.lower())
                 sections.append(section)
                 days.append(day)
                 lines.append(line)
     if not x:
-        raise wildtime.nothing(path, RECORDS, "headline", years)
+        raise wild_time.no_data_error(path, RECORDS, "headline", years)
     names, y = np.unique(np.array(sections), return_inverse=True)
-    time = jsonl.days(days)
+    time = json_lines.to_days(days)
     samples = Samples(x=x, y=y.astype(np.int64), id=np.array(lines), time=time)
     return samples[np.argsort(time, kind="stable")], tuple(str(name) for name in names)
 
@@ -86,13 +87,13 @@ def _chosen(
     if isinstance(categories, str):
         named = {"all": found, "wild-time": WILD_TIME}
         if categories not in named:
-            raise unknown("set of categories", categories, named, "; or give a list of sections")
+            raise unknown_name("set of categories", categories, named, "; or give a list of sections")
         classes = named[categories]
     else:
         classes = tuple(dict.fromkeys(categories))
         for name in classes:
             if name not in found:
-                raise unknown(f"category in {path.name}", name, found)
+                raise unknown_name(f"category in {path.name}", name, found)
     if len(classes) < 2:
         raise UserError(f"dataset 'huffpost' needs two categories or more, but was given {list(classes)}")
     index = np.array([classes.index(name) if name in classes else -1 for name in found])

@@ -18,19 +18,27 @@ from typing import Any, Literal
 
 import numpy as np
 
-from driftline.data import Dataset, jsonl
-from driftline.data.written import END, STREAM, Item, assemble, collect, in_steps, plain, stem
+from driftline.data import Dataset
+from driftline.data.formats import json_lines
+from driftline.data.text_to_text import (
+    SEPARATOR,
+    STREAM_FORMAT,
+    TextRecord,
+    build_dataset,
+    parse_record,
+    read_files,
+    read_steps,
+    stem,
+)
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
 
 LABELS = ("entailment", "neutral", "contradiction")  # in the order of their numbers in SNLI and its successors
-WORDS = {"entails": "entailment", "e": "entailment", "n": "neutral", "c": "contradiction"}
-UNDECIDED = ("-", "-1", "")
-RELEASED = ("cmr_nli_upstream_eval.jsonl.gz", "cmr_nli_heldout_eval.jsonl.gz")
-EXPECTED = (
-    f"one JSON record per line with 'premise', 'hypothesis' and 'label', or with 'input' and 'truth'; or {STREAM}"
-)
+LABEL_ALIASES = {"entails": "entailment", "e": "entailment", "n": "neutral", "c": "contradiction"}
+NO_LABEL = ("-", "-1", "")
+RELEASED_FILES = ("cmr_nli_upstream_eval.jsonl.gz", "cmr_nli_heldout_eval.jsonl.gz")
+EXPECTED = f"one JSON record per line with 'premise', 'hypothesis' and 'label', or with 'input' and 'truth'; or {STREAM_FORMAT}"
 ADVICE = (
     "Get SNLI (nlp.stanford.edu/projects/snli) and MultiNLI (cims.nyu.edu/~sbowman/multinli), put their .jsonl files "
     "there and name them in the option files, the upstream one first"
@@ -39,7 +47,7 @@ ADVICE = (
 
 @register("dataset", "nli")
 def nli(
-    where: Sequence[Path],
+    folders: Sequence[Path],
     *,
     files: list[str] | str | None = None,
     upstream: str | None = None,
@@ -52,29 +60,29 @@ def nli(
     """
     if answers not in ("text", "classes"):
         raise UserError(f"dataset 'nli': answers={answers!r}, but it must be text or classes")
-    names = [files] if isinstance(files, str) else files or _default(where)
-    dataset = assemble("nli", collect("nli", where, names, read, EXPECTED, ADVICE), upstream)
+    names = [files] if isinstance(files, str) else files or _default(folders)
+    dataset = build_dataset("nli", read_files("nli", folders, names, read_pairs, EXPECTED, ADVICE), upstream)
     return dataset if answers == "text" else as_classes(dataset)
 
 
-def read(path: Path) -> Iterator[Item]:
+def read_pairs(path: Path) -> Iterator[TextRecord]:
     """The pairs in a file; those of a stream once each."""
     if ".json" in path.suffixes:
-        yield from {item.id: item for step in in_steps(path) for item in step}.values()
+        yield from {item.id: item for step in read_steps(path) for item in step}.values()
         return
-    for line, record in jsonl.records(path):
-        item = plain(record, line, stem(path)) if "input" in record else _pair(record, line, stem(path))
+    for line, record in json_lines.iter_records(path):
+        item = parse_record(record, line, stem(path)) if "input" in record else _pair(record, line, stem(path))
         if item is not None:
             yield item
 
 
-def joined(premise: str, hypothesis: str) -> str:
+def join_pair(premise: str, hypothesis: str) -> str:
     """One input.
 
     >>> joined("It rains.", "It is wet.")
     'Premise: It rains. </s> Hypothesis: It is wet. | Options: entailment, neutral, contradiction'
     """
-    return f"Premise: {premise.strip()}{END}Hypothesis: {hypothesis.strip()} | Options: {', '.join(LABELS)}"
+    return f"Premise: {premise.strip()}{SEPARATOR}Hypothesis: {hypothesis.strip()} | Options: {', '.join(LABELS)}"
 
 
 def as_classes(dataset: Dataset) -> Dataset:
@@ -84,38 +92,38 @@ def as_classes(dataset: Dataset) -> Dataset:
     if strange is not None:
         raise UserError(f"dataset 'nli': {strange!r} is no label of {', '.join(LABELS)}: use answers=text")
     y = np.array([LABELS.index(word) for word in samples.y], np.int64)
-    said = dataset.said
+    said = dataset.published_answers
     if said is not None:
         said = np.array([LABELS.index(word) if word in LABELS else -1 for word in said], np.int64)
     samples = dataclasses.replace(samples, y=y)
     return dataclasses.replace(dataset, samples=samples, task=Classification(LABELS), said=said, model="tfidf")
 
 
-def _pair(record: dict[str, Any], line: int, cluster: str) -> Item | None:
+def _pair(record: dict[str, Any], line: int, cluster: str) -> TextRecord | None:
     premise, hypothesis = (
-        jsonl.text(record, next((n for n in names if n in record), names[0]), line)
+        json_lines.text_field(record, next((n for n in names if n in record), names[0]), line)
         for names in (("premise", "sentence1", "context"), ("hypothesis", "sentence2"))
     )
     raw = record.get("gold_label", record.get("label"))
-    if str(raw).strip() in UNDECIDED:
+    if str(raw).strip() in NO_LABEL:
         return None
     name = next((str(record[n]) for n in ("id", "uid", "pairID") if n in record), f"{cluster}-{line}")
-    return Item(joined(premise, hypothesis), (_label(raw, line),), name, str(record.get("dataset") or cluster))
+    return TextRecord(join_pair(premise, hypothesis), (_label(raw, line),), name, str(record.get("dataset") or cluster))
 
 
 def _label(raw: Any, line: int) -> str:
     if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < len(LABELS):
         return LABELS[raw]
-    word = WORDS.get(str(raw).strip().lower(), str(raw).strip().lower())
+    word = LABEL_ALIASES.get(str(raw).strip().lower(), str(raw).strip().lower())
     if word not in LABELS:
         raise ValueError(f"{raw!r} as the label in line {line}, not one of {', '.join(LABELS)}")
     return word
 
 
-def _default(where: Sequence[Path]) -> list[str]:
-    for folder in where:
+def _default(folders: Sequence[Path]) -> list[str]:
+    for folder in folders:
         for place in ("nli", "."):
-            if all(os.path.exists(folder / place / name) for name in RELEASED):
-                return [f"{place}/{name}" for name in RELEASED]
-    looked = ", ".join(str(folder) for folder in where)
-    raise UserError(f"dataset 'nli' not found: not all of {', '.join(RELEASED)} in {looked}. {ADVICE}")
+            if all(os.path.exists(folder / place / name) for name in RELEASED_FILES):
+                return [f"{place}/{name}" for name in RELEASED_FILES]
+    looked = ", ".join(str(folder) for folder in folders)
+    raise UserError(f"dataset 'nli' not found: not all of {', '.join(RELEASED_FILES)} in {looked}. {ADVICE}")

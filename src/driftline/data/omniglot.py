@@ -15,8 +15,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from driftline.data import Dataset, files, find, pictures, reading
+from driftline.data import Dataset, file_errors, locate
+from driftline.data.formats import images
 from driftline.errors import UserError
+from driftline.io import bounded_files
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -30,14 +32,14 @@ DEPTH = 3  # alphabet, character, drawing
 
 
 @register("dataset", "omniglot")
-def omniglot(where: Sequence[Path], *, size: int = 28) -> Dataset:
+def omniglot(folders: Sequence[Path], *, size: int = 28) -> Dataset:
     """Characters as gray pictures of `size` pixels; an id is the drawing's place, such as Greek/character01/0394_01."""
-    folder = find(where, ["omniglot"], "omniglot", ADVICE)
+    folder = locate(folders, ["omniglot"], "omniglot", ADVICE)
     entries, again = _distinct(folder)
     if not entries:
         raise UserError(f"{folder} has no pictures in folders of the form alphabet/character. {ADVICE}")
     ids = sorted(entries)
-    x = pictures.space(len(ids), size, 1)
+    x = images.allocate(len(ids), size, 1)
     row = {name: k for k, name in enumerate(ids)}
     for name, picture in _pictures(entries, size):
         x[row[name], :, :, 0] = picture
@@ -70,7 +72,7 @@ def _sources(folder: Path) -> list[Path]:
 def _listed(source: Path) -> list[str]:
     if source.is_dir():
         return sorted(file.relative_to(source).as_posix() for file in source.rglob("*.png"))
-    with reading(source, ARCHIVE), files.archive(source) as archive:
+    with file_errors(source, ARCHIVE), bounded_files.open_zip(source) as archive:
         return sorted(archive.namelist())
 
 
@@ -94,14 +96,14 @@ def _pictures(entries: dict[str, tuple[Path, str]], size: int) -> Iterator[tuple
             for name, entry in here:
                 yield name, _picture((source / entry).read_bytes(), size, source / entry)
             continue
-        with reading(source, ARCHIVE), files.archive(source) as archive:
+        with file_errors(source, ARCHIVE), bounded_files.open_zip(source) as archive:
             for name, entry in here:
                 yield name, _picture(archive.read(entry), size, source / entry)
 
 
 def _picture(content: bytes, size: int, path: Path) -> np.ndarray:
     """White ink on black, squeezed to a square of `size` pixels."""
-    with reading(path, "a picture"), pictures.opened(content) as image:
+    with file_errors(path, "a picture"), images.open_image(content) as image:
         gray = image.convert("L")
-        ink: np.ndarray = WHITE - np.asarray(gray.resize((size, size), pictures.pillow().Resampling.BILINEAR))
+        ink: np.ndarray = WHITE - np.asarray(gray.resize((size, size), images.pil_image_module().Resampling.BILINEAR))
         return ink

@@ -12,12 +12,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from driftline.data import Dataset, jsonl
-from driftline.data.written import END, Item, answers_of, assemble, collect, plain, stem
+from driftline.data import Dataset
+from driftline.data.formats import json_lines
+from driftline.data.text_to_text import (
+    SEPARATOR,
+    TextRecord,
+    build_dataset,
+    parse_answers,
+    parse_record,
+    read_files,
+    stem,
+)
 from driftline.errors import UserError
 from driftline.registry import register
 
-SUBSET = ("qa/mrqa_subset.jsonl.gz", "mrqa_subset.jsonl.gz")
+SUBSET_FILES = ("qa/mrqa_subset.jsonl.gz", "mrqa_subset.jsonl.gz")
 EXPECTED = (
     "MRQA (a header, then per line a context with 'qas'), SQuAD's JSON, or one record per line with "
     "'question', 'context' and 'answers'"
@@ -29,23 +38,23 @@ ADVICE = (
 
 
 @register("dataset", "qa")
-def qa(where: Sequence[Path], *, files: list[str] | str | None = None, upstream: str | None = None) -> Dataset:
+def qa(folders: Sequence[Path], *, files: list[str] | str | None = None, upstream: str | None = None) -> Dataset:
     """Extractive questions; each file's set is a cluster, or each set that its records name.
 
     `files`: names in the data folders, or paths; mrqa_subset.jsonl.gz if none are given. `upstream`: which set, the
     first one if not said.
     """
-    names = [files] if isinstance(files, str) else files or [_default(where)]
-    return assemble("qa", collect("qa", where, names, read, EXPECTED, ADVICE), upstream)
+    names = [files] if isinstance(files, str) else files or [_default(folders)]
+    return build_dataset("qa", read_files("qa", folders, names, read_questions, EXPECTED, ADVICE), upstream)
 
 
-def read(path: Path) -> Iterator[Item]:
+def read_questions(path: Path) -> Iterator[TextRecord]:
     """The questions in a file of any of these forms; a ValueError says what is wrong with it."""
     if ".json" in path.suffixes:
-        yield from squad(path)
+        yield from read_squad(path)
         return
     cluster, train = stem(path), None
-    for line, record in jsonl.records(path):
+    for line, record in json_lines.iter_records(path):
         header = record.get("header")
         if isinstance(header, dict):
             cluster = str(header.get("dataset", cluster))
@@ -53,14 +62,14 @@ def read(path: Path) -> Iterator[Item]:
         elif "qas" in record:
             yield from _questions(record, f"in line {line}", cluster, train)
         elif "input" in record:
-            yield plain(record, line, cluster)
+            yield parse_record(record, line, cluster)
         else:
             yield _flat(record, line, cluster)
 
 
-def squad(path: Path) -> Iterator[Item]:
+def read_squad(path: Path) -> Iterator[TextRecord]:
     """SQuAD's JSON; questions that it marks as impossible to answer are passed over."""
-    content = jsonl.whole(path)
+    content = json_lines.load_json(path)
     for article in content["data"]:
         for k, paragraph in enumerate(article["paragraphs"], 1):
             of = f"in paragraph {k} of '{article.get('title', '')}'"
@@ -68,16 +77,16 @@ def squad(path: Path) -> Iterator[Item]:
             yield from _questions({**paragraph, "qas": possible}, of, stem(path), None)
 
 
-def joined(question: str, context: str) -> str:
+def join_question(question: str, context: str) -> str:
     """One input.
 
     >>> joined("who ?", "Ann was here .")
     'Question: who ? </s> Context: Ann was here .'
     """
-    return f"Question: {question.strip()}{END}Context: {context.strip()}"
+    return f"Question: {question.strip()}{SEPARATOR}Context: {context.strip()}"
 
 
-def _questions(record: dict[str, Any], of: str, cluster: str, train: bool | None) -> Iterator[Item]:
+def _questions(record: dict[str, Any], of: str, cluster: str, train: bool | None) -> Iterator[TextRecord]:
     context = record.get("context")
     if not isinstance(context, str) or not context.strip():
         raise ValueError(f"{str(context)[:40]!r} as 'context' {of}, not a text")
@@ -85,27 +94,30 @@ def _questions(record: dict[str, Any], of: str, cluster: str, train: bool | None
         question, name = one.get("question"), str(one.get("qid", one.get("id", "")))
         if not isinstance(question, str) or not name:
             raise ValueError(f"a question {of} without 'question' or 'qid'")
-        answers = answers_of(one.get("answers"), f"to question {name} {of}")
-        yield Item(joined(question, context), answers, name, cluster, train)
+        answers = parse_answers(one.get("answers"), f"to question {name} {of}")
+        yield TextRecord(join_question(question, context), answers, name, cluster, train)
 
 
-def _flat(record: dict[str, Any], line: int, cluster: str) -> Item:
-    text = joined(jsonl.text(record, "question", line, empty=False), jsonl.text(record, "context", line, empty=False))
+def _flat(record: dict[str, Any], line: int, cluster: str) -> TextRecord:
+    text = join_question(
+        json_lines.text_field(record, "question", line, empty=False),
+        json_lines.text_field(record, "context", line, empty=False),
+    )
     said = record.get("bart_base_prediction")
-    return Item(
+    return TextRecord(
         text,
-        answers_of(record.get("answers"), f"in line {line}"),
+        parse_answers(record.get("answers"), f"in line {line}"),
         str(record.get("id", f"{cluster}-{line}")),
         str(record.get("dataset") or cluster),
         train=record["split"] == "train" if "split" in record else None,
-        said=said if isinstance(said, str) else None,
+        published_answers=said if isinstance(said, str) else None,
     )
 
 
-def _default(where: Sequence[Path]) -> str:
-    for folder in where:
-        for name in SUBSET:
+def _default(folders: Sequence[Path]) -> str:
+    for folder in folders:
+        for name in SUBSET_FILES:
             if os.path.exists(folder / name):
                 return name
-    looked = ", ".join(str(folder) for folder in where)
-    raise UserError(f"dataset 'qa' not found: none of {', '.join(SUBSET)} in {looked}. {ADVICE}")
+    looked = ", ".join(str(folder) for folder in folders)
+    raise UserError(f"dataset 'qa' not found: none of {', '.join(SUBSET_FILES)} in {looked}. {ADVICE}")

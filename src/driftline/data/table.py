@@ -22,22 +22,33 @@ import pandas as pd
 import pyarrow.parquet
 from pandas.api import types as kinds
 
-from driftline.data import Dataset, files, located, reading
-from driftline.data.columns import JUDGED, as_numbers, earliest, has_codes, kind_of, notes_of, numbers, prepare, typed
-from driftline.data.times import must_be_plain, times_of
-from driftline.errors import UserError, unknown
+from driftline.data import Dataset, file_errors, locate_user_path
+from driftline.data.formats.column_kinds import (
+    MIN_JUDGED_ROWS,
+    column_kind,
+    column_notes,
+    has_codes,
+    n_earliest,
+    parse_numbers,
+    prepare,
+    to_floats,
+    to_typed,
+)
+from driftline.data.formats.time_column import check_plain, parse_times
+from driftline.errors import UserError, unknown_name
+from driftline.io import bounded_files
 from driftline.registry import register
 from driftline.tasks import Classification, Regression, Task
 from driftline.types import Samples
 
 MAX_LEVELS = 50  # of a category, and of a target of numbers that names classes
-ZERO = re.compile(rb"""(?:^|[,"\s])0\d""")  # a cell that may begin with a zero before other digits
-FORMS = {".csv": "a CSV file", ".csv.gz": "a gzipped CSV file", ".parquet": "a Parquet file"}
+LEADING_ZERO = re.compile(rb"""(?:^|[,"\s])0\d""")  # a cell that may begin with a zero before other digits
+FILE_FORMATS = {".csv": "a CSV file", ".csv.gz": "a gzipped CSV file", ".parquet": "a Parquet file"}
 
 
 @register("dataset", "table")
 def table(
-    where: Sequence[Path],
+    folders: Sequence[Path],
     *,
     path: str,
     time: str,
@@ -52,33 +63,33 @@ def table(
     `task`: whether the target names classes or is a number; auto takes more than 50 distinct numbers for a number.
     `columns`: kinds that are not guessed: number, category, text, date or ignore; of `time`, date or number.
     """
-    file = located(where, path, "table")
+    file = locate_user_path(folders, path, "table")
     named = [time, target, *([] if id is None else [id])]
     frame = with_index(read_file(file), [*named, *(features or [])])
     used = [c for c in frame.columns if c not in named] if features is None else list(features)
-    _refuse_columns(frame, file, target, named, used)
+    _check_columns(frame, file, target, named, used)
     chosen = dict(columns or {})
-    when, read_as = times_of(frame[time], chosen.pop(time, "auto"))
+    when, read_as = parse_times(frame[time], chosen.pop(time, "auto"))
     order = np.argsort(when, kind="stable")
     frame, when = frame.iloc[order], when[order]
-    y, asked = target_of(frame[target], task)
-    inputs, described = prepare(frame[used], chosen, slice(earliest(len(frame), JUDGED)))
+    y, asked = parse_target(frame[target], task)
+    inputs, described = prepare(frame[used], chosen, slice(n_earliest(len(frame), MIN_JUDGED_ROWS)))
     x, notes = _encode(inputs)
     samples = Samples(x=x, y=y, id=order if id is None else _ids(frame[id]), time=when)
     note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {inputs.shape[1]} columns"
-    return Dataset("table", samples, asked, (note, *read_as, *notes_of(described), *notes))
+    return Dataset("table", samples, asked, (note, *read_as, *column_notes(described), *notes))
 
 
 def read_file(file: Path) -> pd.DataFrame:
     """The rows of a CSV or Parquet file, or an error that names it."""
-    form = next((suffix for suffix in FORMS if file.name.lower().endswith(suffix)), None)
+    form = next((suffix for suffix in FILE_FORMATS if file.name.lower().endswith(suffix)), None)
     if form is None:
-        raise UserError(f"cannot read {file}: expected a file whose name ends in {', '.join(FORMS)}")
-    with reading(file, FORMS[form]), warnings.catch_warnings():
+        raise UserError(f"cannot read {file}: expected a file whose name ends in {', '.join(FILE_FORMATS)}")
+    with file_errors(file, FILE_FORMATS[form]), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas only warns that it drops cells
         if form == ".parquet":
             content = _parquet(file)
-            _refuse_twins(content.column_names)
+            _check_duplicates(content.column_names)
             read = pd.DataFrame(content.to_pandas(ignore_metadata=True))
             index = [name for name in read.columns if name.startswith("__index_level_")]  # of a frame that was saved
             return read.set_index(index).rename_axis([None] * len(index)) if index else read
@@ -87,26 +98,30 @@ def read_file(file: Path) -> pd.DataFrame:
 
 def _csv(file: Path) -> pd.DataFrame:
     """Read a CSV file; columns of numbers stay texts where some are codes such as 01067, for pandas drops the zero."""
-    with files.opened(file) as head, files.opened(file) as whole, files.opened(file) as lines:
+    with (
+        bounded_files.open_file(file) as head,
+        bounded_files.open_file(file) as whole,
+        bounded_files.open_file(file) as lines,
+    ):
         rows = csv.reader(io.TextIOWrapper(head, "utf-8-sig", newline=""))
-        _refuse_twins(next((row for row in rows if "".join(row).strip()), []))
+        _check_duplicates(next((row for row in rows if "".join(row).strip()), []))
         read = pd.read_csv(whole, index_col=False, low_memory=False)
-        figures = list(read.select_dtypes("number")) if any(map(ZERO.search, lines)) else []
+        figures = list(read.select_dtypes("number")) if any(map(LEADING_ZERO.search, lines)) else []
     if not figures:
         return read
-    with files.opened(file) as again:
+    with bounded_files.open_file(file) as again:
         texts = pd.read_csv(again, index_col=False, usecols=figures, dtype=str)
     return read.assign(**{str(name): texts[name] for name in figures if has_codes(texts[name])})
 
 
 def _parquet(file: Path) -> Any:
     """Read a Parquet file as an Arrow table whose texts are valid."""
-    allowed = files.limit(file)
+    allowed = bounded_files.max_unpacked_bytes(file)
     with pyarrow.parquet.ParquetFile(file) as source:
         about = source.metadata
         groups = range(about.num_row_groups)
-        files.refuse_large(sum(about.row_group(k).total_byte_size for k in groups), allowed)
-        files.refuse_large(about.num_rows * about.num_columns, allowed)
+        bounded_files.check_size(sum(about.row_group(k).total_byte_size for k in groups), allowed)
+        bounded_files.check_size(about.num_rows * about.num_columns, allowed)
         content = source.read()
     content.validate(full=True)
     return content
@@ -126,16 +141,16 @@ def with_index(frame: pd.DataFrame, asked: Sequence[str]) -> pd.DataFrame:
     return frame.assign(**{name: level for name, level in levels.items() if name in asked and name not in frame})
 
 
-def _refuse_twins(names: list[str]) -> None:
+def _check_duplicates(names: list[str]) -> None:
     twins = sorted(str(name) for name, count in Counter(names).items() if count > 1)
     if twins:
         raise ValueError(f"two columns called '{twins[0]}'; rename one")
 
 
-def _refuse_columns(frame: pd.DataFrame, file: Path, target: str, named: list[str], used: list[str]) -> None:
+def _check_columns(frame: pd.DataFrame, file: Path, target: str, named: list[str], used: list[str]) -> None:
     for name in [*named, *used]:
         if name not in frame.columns:
-            raise unknown(f"column of {file.name}", str(name), [*map(str, frame.columns), *index_names(frame)])
+            raise unknown_name(f"column of {file.name}", str(name), [*map(str, frame.columns), *index_names(frame)])
     if len(set(named)) < len(named):
         raise UserError(f"{file}: time, target and id must be different columns, but they are {', '.join(named)}")
     if target in used or len(set(used)) < len(used) or not used:
@@ -144,11 +159,11 @@ def _refuse_columns(frame: pd.DataFrame, file: Path, target: str, named: list[st
         raise UserError(f"cannot use {file}: expected at least two rows under the header, but found {len(frame)}")
 
 
-def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
+def parse_target(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     """The answers, and whether they name classes or are numbers."""
-    _refuse_gaps(column, "target", "drop those rows")
-    must_be_plain(column, "target")
-    column = numbers_in(column)
+    _check_gaps(column, "target", "drop those rows")
+    check_plain(column, "target")
+    column = numbers_or_unchanged(column)
     numeric = kinds.is_numeric_dtype(column) and not kinds.is_bool_dtype(column)
     if task == "auto":
         task = "number" if numeric and column.nunique() > MAX_LEVELS else "classes"
@@ -158,16 +173,16 @@ def target_of(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     if not numeric:
         raise UserError(f"target column '{column.name}' holds texts, not numbers; choose task classes")
     y = column.to_numpy(np.float64)
-    early = y[: earliest(len(y), 2)]  # like the categories: nothing about the future
-    return y, Regression(centre=float(early.mean()), scale=float(early.std()) or 1.0)
+    early = y[: n_earliest(len(y), 2)]  # like the categories: nothing about the future
+    return y, Regression(center=float(early.mean()), scale=float(early.std()) or 1.0)
 
 
-def numbers_in(column: pd.Series) -> pd.Series:
+def numbers_or_unchanged(column: pd.Series) -> pd.Series:
     """Return the numbers that a column holds in whatever type; if some value is none, the column as it is."""
-    values = typed(column)
+    values = to_typed(column)
     if kinds.is_datetime64_any_dtype(values) or isinstance(values.dtype, pd.CategoricalDtype):
         return column
-    values = as_numbers(values)
+    values = parse_numbers(values)
     return values if values.notna().all() else column
 
 
@@ -186,12 +201,12 @@ def _classes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
 
 def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     """Encode a prepared frame in time order."""
-    early = earliest(len(frame))
+    early = n_earliest(len(frame))
     blocks, notes = [], []
     for name in frame.columns:
         gaps = frame[name].isna().to_numpy()
-        if kind_of(frame[name]) == "number":
-            blocks.append(_filled(frame[name], gaps, early)[:, np.newaxis])
+        if column_kind(frame[name]) == "number":
+            blocks.append(_impute(frame[name], gaps, early)[:, np.newaxis])
             if gaps[:early].any():
                 blocks.append(gaps.astype(np.float32)[:, np.newaxis])
             if gaps.any():
@@ -201,7 +216,7 @@ def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
         vocabulary = np.unique(texts[:early])
         if len(vocabulary) > MAX_LEVELS:
             raise UserError(
-                f"{kind_of(frame[name])} column '{name}' has {len(vocabulary)} categories in the earliest tenth of the "
+                f"{column_kind(frame[name])} column '{name}' has {len(vocabulary)} categories in the earliest tenth of the "
                 f"rows, more than {MAX_LEVELS}; leave it out by listing the others as features, or by data.columns"
             )
         blocks.append((texts[:, np.newaxis] == vocabulary).astype(np.float32))
@@ -210,22 +225,22 @@ def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
     return np.concatenate(blocks, axis=1), notes
 
 
-def _filled(column: pd.Series, gaps: np.ndarray, early: int) -> np.ndarray:
+def _impute(column: pd.Series, gaps: np.ndarray, early: int) -> np.ndarray:
     """Return numbers in which missing ones are the early rows' median, 0 if they have none."""
-    _refuse_gaps(column[~gaps], "feature", "leave the column out by listing the others as features")
-    values = numbers(column)
+    _check_gaps(column[~gaps], "feature", "leave the column out by listing the others as features")
+    values = to_floats(column)
     known = values[:early][~gaps[:early]]
     return np.where(gaps, np.median(known) if len(known) else 0.0, values).astype(np.float32)
 
 
 def _ids(column: pd.Series) -> np.ndarray:
-    _refuse_gaps(column, "id", "drop those rows")
+    _check_gaps(column, "id", "drop those rows")
     if column.duplicated().any():
         raise UserError(f"id column '{column.name}' has {column[column.duplicated()].iloc[0]!r} more than once")
     return column.to_numpy() if kinds.is_integer_dtype(column) else column.astype(str).to_numpy(str)
 
 
-def _refuse_gaps(column: pd.Series, role: str, way: str) -> None:
+def _check_gaps(column: pd.Series, role: str, way: str) -> None:
     missing = int(column.isna().sum())
     if not missing and kinds.is_float_dtype(column):
         kind = np.float32 if role == "feature" else np.float64

@@ -20,10 +20,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from driftline.data import Dataset, find, reading
+from driftline.data import Dataset, file_errors, locate
+from driftline.data.clinc150 import ADVICE, EXPECTED, FILES, Query, read_queries
 from driftline.data.huffpost import huffpost
-from driftline.data.intents import ADVICE, EXPECTED, FILES, Query, queries
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Classification
@@ -74,21 +74,21 @@ SECTIONS = {
     "knowledge": (("ENVIRONMENT", "GREEN"), ("SCIENCE", "TECH"), ("BUSINESS",), ("IMPACT", "EDUCATION", "COLLEGE")),
 }
 """Of each class the sections that are upstream, and those in each cluster."""
-WHOLE = "the file must have all sections, as News_Category_Dataset_v3.json has"
+ALL_SECTIONS_HINT = "the file must have all sections, as News_Category_Dataset_v3.json has"
 SETS = ("upstream sections", "sections 1", "sections 2", "sections 3")
 
 
 @register("dataset", "intent-clusters")
-def intent_clusters(where: Sequence[Path], *, upstream: int = 5, clusters: int = 5, seed: int = 0) -> Dataset:
+def intent_clusters(folders: Sequence[Path], *, upstream: int = 5, clusters: int = 5, seed: int = 0) -> Dataset:
     """Queries to an assistant and their domain; of each domain `upstream` intents are upstream.
 
     Its other intents are dealt out to `clusters` sets, `seed` deciding which is where. Upstream queries that the file
     has for validation and test are never trained on.
     """
-    path = find(where, FILES, "intent-clusters", ADVICE)
-    found, again = queries(path)
-    _must_have_domains(path, found)
-    sets = division(sorted({query.intent for query in found}), upstream, clusters, seed)
+    path = locate(folders, FILES, "intent-clusters", ADVICE)
+    found, again = read_queries(path)
+    _check_domains(path, found)
+    sets = divide_intents(sorted({query.intent for query in found}), upstream, clusters, seed)
     place = {intent: k for k, intents in enumerate(sets) for intent in intents}
     group = np.array([place[query.intent] for query in found], np.int64)
     samples = Samples(
@@ -105,10 +105,10 @@ def intent_clusters(where: Sequence[Path], *, upstream: int = 5, clusters: int =
     notes += [f"{again:,} queries that came before are left out"] if again else []
     task = Classification(tuple(DOMAINS))
     marked = test if test.any() and not test.all() else None
-    return Dataset("intent-clusters", samples, task, tuple(notes), "hashed-text", test=marked, clusters=names)
+    return Dataset("intent-clusters", samples, task, tuple(notes), "hashed-ngrams", test=marked, clusters=names)
 
 
-def division(intents: Sequence[str], upstream: int, clusters: int, seed: int = 0) -> list[list[str]]:
+def divide_intents(intents: Sequence[str], upstream: int, clusters: int, seed: int = 0) -> list[list[str]]:
     """The intents of each set, upstream first; every set has some of every domain.
 
     >>> [len(intents) for intents in division(list(DOMAIN_OF), 5, 4)]
@@ -130,22 +130,22 @@ def division(intents: Sequence[str], upstream: int, clusters: int, seed: int = 0
     return sets
 
 
-def _must_have_domains(path: Path, found: Sequence[Query]) -> None:
-    with reading(path, EXPECTED):
+def _check_domains(path: Path, found: Sequence[Query]) -> None:
+    with file_errors(path, EXPECTED):
         for query in found:
             if query.intent not in DOMAIN_OF:
-                entry = f"entry {query.place} of {query.part}"
+                entry = f"entry {query.position} of {query.part}"
                 raise ValueError(f"{query.intent!r} as the intent in {entry}, which is in none of the 10 domains")
 
 
 @register("dataset", "news-clusters")
 def news_clusters(
-    where: Sequence[Path],
+    folders: Sequence[Path],
     *,
     by: Literal["sections", "years"] = "sections",
     first: int = 2018,
     last: int = 2022,
-    most: int | None = 1000,
+    max_per_section: int | None = 1000,
     seed: int = 0,
 ) -> Dataset:
     """Headlines and which of five kinds of news they are; other sections, or later years, are the clusters.
@@ -153,25 +153,25 @@ def news_clusters(
     At most `most` headlines of a section are taken, drawn by `seed`; with years, of a section in a year.
     """
     if by not in ("sections", "years"):
-        raise unknown("way to make clusters of news", by, ("sections", "years"))
-    if most is not None and most < 1:
-        raise UserError(f"news-clusters: most={most}, but it must be 1 or more, or null for all")
-    data = huffpost(where, categories="all", first=first, last=last)
+        raise unknown_name("way to make clusters of news", by, ("sections", "years"))
+    if max_per_section is not None and max_per_section < 1:
+        raise UserError(f"news-clusters: most={max_per_section}, but it must be 1 or more, or null for all")
+    data = huffpost(folders, categories="all", first=first, last=last)
     samples, found = data.samples, data.task.classes  # type: ignore[attr-defined]
     place = {s: (k, g) for k, sets in enumerate(SECTIONS.values()) for g, names in enumerate(sets) for s in names}
     kind, of_section = (np.array([place.get(name, (-1, -1))[n] for name in found])[samples.y] for n in (0, 1))
     group, names = (of_section, SETS) if by == "sections" else _years(samples.time)
     once = np.zeros(len(samples), bool)
     once[np.unique(np.array(samples.x, dtype=object), return_index=True)[1]] = True
-    kept = _drawn(once & (kind >= 0), samples.y, group, most, Seed(seed).child("news-clusters"))
-    _must_share(kind[kept], group[kept], names)
+    kept = _draw_rows(once & (kind >= 0), samples.y, group, max_per_section, Seed(seed).child("news-clusters"))
+    _check_shared_classes(kind[kept], group[kept], names)
     taken = samples[kept]
     chosen = Samples(x=taken.x, y=kind[kept], id=taken.id, time=taken.time, group=group[kept])
-    limit = f", at most {most:,} of a section in a set" if most else ""
+    limit = f", at most {max_per_section:,} of a section in a set" if max_per_section else ""
     notes = [f"{len(kept):,} of {len(samples):,} headlines in lower case{limit}"]
     notes += [f"{(~once).sum():,} headlines that came before are left out"] if not once.all() else []
     task = Classification(tuple(SECTIONS))
-    return Dataset("news-clusters", chosen, task, tuple(notes), "hashed-text", clusters=names)
+    return Dataset("news-clusters", chosen, task, tuple(notes), "hashed-ngrams", clusters=names)
 
 
 def _years(time: Any) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -180,20 +180,24 @@ def _years(time: Any) -> tuple[np.ndarray, tuple[str, ...]]:
     return group.astype(np.int64), tuple(str(year) for year in found)
 
 
-def _drawn(usable: np.ndarray, section: np.ndarray, group: np.ndarray, most: int | None, seed: Seed) -> np.ndarray:
+def _draw_rows(
+    usable: np.ndarray, section: np.ndarray, group: np.ndarray, max_per_section: int | None, seed: Seed
+) -> np.ndarray:
     """Rows of at most `most` usable samples of each section in each set, in their order."""
     rows = []
     for s, g in sorted(set(zip(section[usable].tolist(), group[usable].tolist(), strict=True))):
         these = np.flatnonzero(usable & (section == s) & (group == g))
-        rows.append(seed.child(s, g).numpy().permutation(these)[:most])
+        rows.append(seed.child(s, g).numpy().permutation(these)[:max_per_section])
     return np.sort(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
 
 
-def _must_share(kind: np.ndarray, group: np.ndarray, names: tuple[str, ...]) -> None:
+def _check_shared_classes(kind: np.ndarray, group: np.ndarray, names: tuple[str, ...]) -> None:
     """Every set needs samples, and a model can only know the classes that it was taught upstream."""
     for g, name in enumerate(names):
         if not (group == g).any():
             raise UserError(f"news-clusters: no headline for the set '{name}' (options by, first, last)")
     for k, name in enumerate(SECTIONS):
         if not ((kind == k) & (group == 0)).any():
-            raise UserError(f"news-clusters: no upstream headline of the class '{name}' in {names[0]}: {WHOLE}")
+            raise UserError(
+                f"news-clusters: no upstream headline of the class '{name}' in {names[0]}: {ALL_SECTIONS_HINT}"
+            )

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from driftline.data import Dataset
-from driftline.data.qa import joined
-from driftline.data.written import Item, assemble
+from driftline.data.qa import join_question
+from driftline.data.text_to_text import TextRecord, build_dataset
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -44,26 +44,26 @@ VALUES = {
 
 
 @dataclass(frozen=True)
-class Manner:
+class Phrasing:
     """How a set tells a fact and asks for it: `{p}` is the person, `{v}` the value, `{w}` a wrong one."""
 
-    tell: dict[str, str]
-    ask: dict[str, str]
+    statements: dict[str, str]
+    questions: dict[str, str]
     entry: str = "{facts}"
     """Around the facts of one person."""
-    between: str = " "
+    separator: str = " "
 
 
-MANNERS = {
-    "prose": Manner(
-        tell={
+PHRASINGS = {
+    "prose": Phrasing(
+        statements={
             "home": "{p} lives in {v} .",
             "job": "{p} works as a {v} .",
             "pet": "{p} keeps a {v} .",
             "age": "{p} is {v} years old .",
             "dish": "{p} likes to eat {v} .",
         },
-        ask={
+        questions={
             "home": "Where does {p} live ?",
             "job": "What does {p} work as ?",
             "pet": "Which animal does {p} keep ?",
@@ -71,21 +71,21 @@ MANNERS = {
             "dish": "What does {p} like to eat ?",
         },
     ),
-    "lists": Manner(
-        tell={name: f"{name} = {{v}}" for name in VALUES},
-        ask={name: f"{{p}} / {name}" for name in VALUES},
+    "lists": Phrasing(
+        statements={name: f"{name} = {{v}}" for name in VALUES},
+        questions={name: f"{{p}} / {name}" for name in VALUES},
         entry="* {p} : {facts}",
-        between=" ; ",
+        separator=" ; ",
     ),
-    "reversed": Manner(
-        tell={
+    "reversed": Phrasing(
+        statements={
             "home": "In {v} , that is where one finds {p} .",
             "job": "A {v} by trade , that is {p} .",
             "pet": "A {v} belongs to {p} .",
             "age": "Of {v} years , so old is {p} .",
             "dish": "For {v} there is nobody like {p} .",
         },
-        ask={
+        questions={
             "home": "In which city one finds {p} ?",
             "job": "By trade , what is {p} ?",
             "pet": "What animal belongs to {p} ?",
@@ -93,15 +93,15 @@ MANNERS = {
             "dish": "For what is there nobody like {p} ?",
         },
     ),
-    "distractors": Manner(
-        tell={
+    "distractors": Phrasing(
+        statements={
             "home": "{p} once lived in {w} but has moved to {v} since .",
             "job": "{p} never was a {w} and earns money as a {v} .",
             "pet": "{p} gave away a {w} and now has a {v} .",
             "age": "{p} does not look {w} but turned {v} last week .",
             "dish": "{p} used to order {w} and today orders {v} .",
         },
-        ask={
+        questions={
             "home": "To which city has {p} moved ?",
             "job": "As what does {p} earn money ?",
             "pet": "Which animal does {p} have now ?",
@@ -109,15 +109,15 @@ MANNERS = {
             "dish": "What does {p} order today ?",
         },
     ),
-    "telegrams": Manner(
-        tell={
+    "telegrams": Phrasing(
+        statements={
             "home": "{p} now {v} stop",
             "job": "{p} hired {v} stop",
             "pet": "{p} bought {v} stop",
             "age": "{p} birthday {v} stop",
             "dish": "{p} wants {v} stop",
         },
-        ask={
+        questions={
             "home": "{p} now where",
             "job": "{p} hired what",
             "pet": "{p} bought what",
@@ -125,15 +125,15 @@ MANNERS = {
             "dish": "{p} wants what",
         },
     ),
-    "talk": Manner(
-        tell={
+    "talk": Phrasing(
+        statements={
             "home": "my home is {v}",
             "job": "they pay me for being a {v}",
             "pet": "my {v} sleeps on my bed",
             "age": "I have seen {v} winters",
             "dish": "I could live on {v}",
         },
-        ask={
+        questions={
             "home": "What did {p} call home ?",
             "job": "What did {p} say they are paid for being ?",
             "pet": "What did {p} say sleeps on the bed ?",
@@ -141,13 +141,13 @@ MANNERS = {
             "dish": "What did {p} say one could live on ?",
         },
         entry='{p} said : " {facts} . "',
-        between=" , and ",
+        separator=" , and ",
     ),
 }
 
 
 @register("dataset", "tiny-qa")
-def tiny_qa(where: Sequence[Path] = (), *, train: int = 2000, each: int = 600, seed: int = 0) -> Dataset:
+def tiny_qa(folders: Sequence[Path] = (), *, train: int = 2000, each: int = 600, seed: int = 0) -> Dataset:
     """`train` questions on prose to train on, and `each` of prose and of the five other sets, never to be trained on.
 
     >>> data = tiny_qa(train=10, each=5)
@@ -161,29 +161,29 @@ def tiny_qa(where: Sequence[Path] = (), *, train: int = 2000, each: int = 600, s
     if train < 1 or each < 1:
         raise UserError(f"tiny-qa: train={train} and each={each}, but both must be 1 or more")
     root = Seed(seed).child("tiny-qa")
-    items: list[Item] = []
-    for name in MANNERS:
+    items: list[TextRecord] = []
+    for name in PHRASINGS:
         drawn = _distinct(name, root.child(name).numpy())
         # What is examined is drawn first, so that it is the same however much there is to train on.
         held_out = [next(drawn) for _ in range(each)]
         training = [next(drawn) for _ in range(train)] if name == "prose" else []
-        items += [Item(*parts, f"{name}-{k}", name, train=True) for k, parts in enumerate(training, each)]
-        items += [Item(*parts, f"{name}-{k}", name, train=False) for k, parts in enumerate(held_out)]
+        items += [TextRecord(*parts, f"{name}-{k}", name, train=True) for k, parts in enumerate(training, each)]
+        items += [TextRecord(*parts, f"{name}-{k}", name, train=False) for k, parts in enumerate(held_out)]
     note = f"made up from seed {seed}: {train:,} questions on prose to train on, {each:,} held out in each set"
-    return assemble("tiny-qa", items, notes=[note])
+    return build_dataset("tiny-qa", items, notes=[note])
 
 
 def _distinct(name: str, random: np.random.Generator) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Questions of a set without end, none of them twice."""
     seen = set()
     while True:
-        text, answers = _draw(MANNERS[name], random)
+        text, answers = _draw(PHRASINGS[name], random)
         if text not in seen:
             seen.add(text)
             yield text, answers
 
 
-def _draw(manner: Manner, random: np.random.Generator) -> tuple[str, tuple[str, ...]]:
+def _draw(phrasing: Phrasing, random: np.random.Generator) -> tuple[str, tuple[str, ...]]:
     """Two or three people with one fact or two each, no value twice in a context, and a question about one fact."""
     people = [PEOPLE[k] for k in random.permutation(len(PEOPLE))[: random.integers(2, 4)]]
     unused = {kind: [values[k] for k in random.permutation(len(values))] for kind, values in VALUES.items()}
@@ -193,10 +193,10 @@ def _draw(manner: Manner, random: np.random.Generator) -> tuple[str, tuple[str, 
         kinds = [list(VALUES)[k] for k in random.permutation(len(VALUES))[: random.integers(1, 3)]]
         told = [(person, kind, unused[kind].pop()) for kind in kinds]
         facts += told
-        texts = [manner.tell[kind].format(p=p, v=value, w=unused[kind].pop()) for p, kind, value in told]
-        entries.append(manner.entry.format(p=person, facts=manner.between.join(texts)))
+        texts = [phrasing.statements[kind].format(p=p, v=value, w=unused[kind].pop()) for p, kind, value in told]
+        entries.append(phrasing.entry.format(p=person, facts=phrasing.separator.join(texts)))
     person, kind, value = facts[random.integers(len(facts))]
-    return joined(manner.ask[kind].format(p=person), " ".join(entries)), _accepted(value)
+    return join_question(phrasing.questions[kind].format(p=person), " ".join(entries)), _accepted(value)
 
 
 def _accepted(value: str) -> tuple[str, ...]:

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from driftline.data import Dataset, files, find, pictures, reading
+from driftline.data import Dataset, file_errors, locate
+from driftline.data.formats import images as pictures
 from driftline.errors import UserError
+from driftline.io import bounded_files
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -35,12 +37,12 @@ Part = tuple[int, Any, Any]  # a year, its images, their labels
 
 
 @register("dataset", "yearbook")
-def yearbook(where: Sequence[Path], *, first: int = 1930, last: int = 2013) -> Dataset:
+def yearbook(folders: Sequence[Path], *, first: int = 1930, last: int = 2013) -> Dataset:
     """Portraits of 32 x 32 gray pixels; time is the year, an id is the year times 100,000 plus a count."""
-    path = find(where, list(READERS), "yearbook", ADVICE)
+    path = locate(folders, list(READERS), "yearbook", ADVICE)
     form, read = READERS[path.name]
     years = range(first, last + 1)
-    with reading(path, form):
+    with file_errors(path, form):
         parts = [(year, _gray(images), _labels(labels)) for year, images, labels in read(path, years)]
         parts.sort(key=lambda part: part[0])
         for year, images, labels in parts:
@@ -59,21 +61,21 @@ def yearbook(where: Sequence[Path], *, first: int = 1930, last: int = 2013) -> D
 
 
 def _from_pickle(path: Path, years: range) -> Iterator[Part]:
-    from driftline.data import pickles
+    from driftline.data.formats import safe_pickle
 
-    content = pickles.load(path, "Wild-Time's yearbook.pkl")
+    content = safe_pickle.load_pickle(path, "Wild-Time's yearbook.pkl")
     for year in years:
         if year in content:
             train, test = content[year][0], content[year][1]  # 2 is both together, in another order
-            yield year, _both(train["images"], test["images"]), _both(train["labels"], test["labels"])
+            yield year, _concat(train["images"], test["images"]), _concat(train["labels"], test["labels"])
 
 
 def _from_hdf5(path: Path, years: range) -> Iterator[Part]:
-    with files.hdf5(path) as file:
+    with bounded_files.open_hdf5(path) as file:
         for year in years:
             if str(year) in file:
                 images, labels = (
-                    _both(*(files.member(file, str(year), part, name) for part in ("train", "test")))
+                    _concat(*(bounded_files.hdf5_member(file, str(year), part, name) for part in ("train", "test")))
                     for name in ("images", "labels")
                 )
                 yield year, images, labels
@@ -81,21 +83,21 @@ def _from_hdf5(path: Path, years: range) -> Iterator[Part]:
 
 def _from_portraits(path: Path, years: range) -> Iterator[Part]:
     def pixels(file: Path) -> np.ndarray:
-        with reading(file, "a PNG image"), pictures.opened(file) as image:
-            return np.asarray(image.convert("L").resize((SIZE, SIZE), pictures.pillow().Resampling.BILINEAR))
+        with file_errors(file, "a PNG image"), pictures.open_image(file) as image:
+            return np.asarray(image.convert("L").resize((SIZE, SIZE), pictures.pil_image_module().Resampling.BILINEAR))
 
-    files: dict[int, list[tuple[Path, int]]] = {}
+    bounded_files: dict[int, list[tuple[Path, int]]] = {}
     for label, sex in enumerate("MF"):
         for file in sorted((path / sex).iterdir()):
             named = re.match(r"(\d{4})_.*\.png$", file.name)
             if named and int(named[1]) in years:
-                files.setdefault(int(named[1]), []).append((file, label))
-    for year, portraits in files.items():
+                bounded_files.setdefault(int(named[1]), []).append((file, label))
+    for year, portraits in bounded_files.items():
         yield year, np.stack([pixels(file) for file, _ in portraits]), [label for _, label in portraits]
 
 
 def _from_npz(path: Path, years: range) -> Iterator[Part]:
-    content = files.arrays(path)
+    content = bounded_files.read_npz(path)
     images, year, gender = content["images"], content["year"], content["gender"]
     if not len(images) == len(year) == len(gender):
         raise ValueError(f"{len(images)} images, {len(year)} years, {len(gender)} genders")
@@ -104,7 +106,7 @@ def _from_npz(path: Path, years: range) -> Iterator[Part]:
             yield int(one), images[year == one], gender[year == one]
 
 
-def _both(train: Any, test: Any) -> np.ndarray:
+def _concat(train: Any, test: Any) -> np.ndarray:
     return np.concatenate([np.asarray(train), np.asarray(test)])
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from driftline import data, models, registry, state
-from driftline.benchmarks.base import Layout
+from driftline import data, models, registry
+from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.errors import UserError
+from driftline.io import serialization
 from driftline.learners.base import Learner
-from driftline.learners.trained import Trained
+from driftline.learners.supervised.base import SupervisedLearner
 from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.settings import Choice, learner_class, with_defaults
@@ -44,7 +45,7 @@ class DatasetCache:
         """Return a dataset, read once."""
         key = dataset_key(choice)
         if key not in self._datasets:
-            self.add(choice, data.load(choice.name, choice.settings, data.folders(self.data_dir)))
+            self.add(choice, data.load(choice.name, choice.settings, data.data_folders(self.data_dir)))
         self._datasets.move_to_end(key)
         return self._datasets[key]
 
@@ -73,11 +74,11 @@ def dataset_key(choice: Choice) -> tuple[str, str]:
     return choice.name, json.dumps(choice.settings, sort_keys=True)
 
 
-def build_scenario(job: Job, datasets: DatasetCache) -> tuple[Dataset, Layout]:
+def build_scenario(job: Job, datasets: DatasetCache) -> tuple[Dataset, Scenario]:
     """Return the dataset of a job, and the scenario that its benchmark makes of it."""
     dataset = datasets.load(job.data)
     benchmark = registry.get("benchmark", job.benchmark)()
-    return dataset, benchmark.lay_out(dataset, benchmark.options(**job.options), Seed(job.seed))
+    return dataset, benchmark.build_scenario(dataset, benchmark.options(**job.options), Seed(job.seed))
 
 
 def build_model(job: Job, dataset: Dataset) -> Any:
@@ -89,20 +90,22 @@ def initial_model(choice: Choice, dataset: Dataset, seed: Seed) -> Any:
     """Return a model with as many inputs and outputs as the dataset needs."""
     shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
     settings = dict(choice.settings)
-    if models.takes_said(choice.name) and dataset.said is not None:
+    if models.needs_published_answers(choice.name) and dataset.said is not None:
         settings["said"] = (dataset.samples.x, dataset.said)
     return models.build(choice.name, shape, dataset.task.width, seed.child("init"), **settings)
 
 
-def build_pretrainer(job: Job, scenario: Layout) -> Trained:
+def build_pretrainer(job: Job, scenario: Scenario) -> SupervisedLearner:
     """Return what trains the model on upstream samples; the method's settings override the benchmark's."""
-    settings = {**scenario.schooling, **job.pretraining.settings}
+    settings = {**scenario.pretrain_settings, **job.pretraining.settings}
     return new_pretrainer(Choice(name=job.pretraining.name, settings=settings), Seed(job.seed))
 
 
-def new_pretrainer(choice: Choice, seed: Seed) -> Trained:
+def new_pretrainer(choice: Choice, seed: Seed) -> SupervisedLearner:
     """Return a pretrainer that is ready to prepare a model."""
-    pretrainer: Trained = registry.get("pretraining", choice.name)(**with_defaults("pretraining", choice).settings)
+    pretrainer: SupervisedLearner = registry.get("pretraining", choice.name)(
+        **with_defaults("pretraining", choice).settings
+    )
     pretrainer.seed = seed.child("upstream")
     return pretrainer
 
@@ -114,25 +117,25 @@ def restore_model(model: Any, saved: Any) -> None:
 
 def load_pretrained(model: Any, path: Path) -> int | None:
     """Load the result of a Pretrain stage into a model; return the MACs that its training took."""
-    saved = state.load(path)
+    saved = serialization.load(path)
     restore_model(model, saved["model"])
     return None if saved["macs"] is None else sum(saved["macs"])
 
 
-def build_learner(job: Job, model: Any, dataset: Dataset, scenario: Layout) -> Learner:
+def build_learner(job: Job, model: Any, dataset: Dataset, scenario: Scenario) -> Learner:
     """Return the job's method, prepared with this model."""
     learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
-    learner.seed, learner.waits = Seed(job.seed).child("learner"), scenario.waits
+    learner.seed, learner.evaluated_at_end = Seed(job.seed).child("learner"), scenario.evaluated_at_end
     if scenario.selection is not None:
         learner.choose_by(scenario.selection)
     learner.prepare(model, dataset.task, scenario.upstream)
     return learner
 
 
-def stream_for(job: Job, scenario: Layout) -> Stream:
+def stream_for(job: Job, scenario: Scenario) -> Stream:
     """Return the stream of a job: the oracle stream for methods that may see it."""
-    if not learner_class(job.method.name).privileged:
+    if not learner_class(job.method.name).is_oracle:
         return scenario.stream
-    if scenario.richer is None:
+    if scenario.oracle_stream is None:
         raise UserError(f"{job.method.name} needs more samples of the final step than there are: leave it out")
-    return scenario.richer
+    return scenario.oracle_stream

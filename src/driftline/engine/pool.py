@@ -10,7 +10,7 @@ from driftline.engine.executors.base import Executor
 from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.executors.local import LocalExecutor
 from driftline.engine.executors.serial import SerialExecutor
-from driftline.store import Store
+from driftline.store.store import Store
 
 
 @contextmanager

@@ -12,24 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from driftline.benchmarks.base import Layout
+from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import DatasetCache, build_learner, build_model, build_scenario
 from driftline.engine.stages.fit import recall, training_rounds
 from driftline.errors import UserError
 from driftline.learners.base import Outcome, Recall
-from driftline.learners.staged import Staged
-from driftline.models.joint import JointNetwork
-from driftline.record import Run
+from driftline.learners.sequence.base import PlannedLearner
+from driftline.learners.sequence.fit import StepData
+from driftline.learners.sequence.plan import SearchSpace, Winner
+from driftline.models.block_networks.joint import JointNetwork
+from driftline.record.recorder import Run
 from driftline.spec.job import Job
 from driftline.spec.keys import fit_key
 from driftline.spec.settings import Choice, learner_class, with_defaults
-from driftline.store import Store
-from driftline.training.attempt import Lesson
+from driftline.store.store import Store
 from driftline.training.interpolation import truncate_to_step
-from driftline.training.meter import uncounted
+from driftline.training.mac_counter import uncounted
 from driftline.training.torch_model import torch_model
-from driftline.training.trials import Pick, Selection
 from driftline.types import Samples
 
 
@@ -49,10 +49,10 @@ class ReloadedRun:
 
     job: Job
     store: Store
-    where: Path | None
+    data_dir: Path | None
     dataset: Dataset
-    layout: Layout
-    learner: Staged
+    layout: Scenario
+    learner: PlannedLearner
 
     @cached_property
     def snapshots(self) -> list[Snapshot]:
@@ -61,12 +61,12 @@ class ReloadedRun:
         A joint network holds one for every step; a method that trains only once has one.
         """
         found: dict[int, Snapshot] = {}
-        pick: Pick | None = self.learner.within_budget(self.learner.served).best
+        pick: Winner | None = self.learner.within_budget(self.learner.served).best
         while pick is not None:
             trial = self.learner.chosen(pick)
             step = max(trial.train)
             if trial.trains and step not in found:  # of several fits on one step the last counts
-                key = fit_key(self.job, self.dataset.fingerprint, trial.key, self.learner.privileged)
+                key = fit_key(self.job, self.dataset.fingerprint, trial.key, self.learner.is_oracle)
                 found[step] = Snapshot(step, key, uncounted(self.learner.network_of(pick)).eval())
             pick = trial.start
         models = [found[step] for step in sorted(found)]
@@ -88,13 +88,13 @@ class ReloadedRun:
         raise UserError(f"{self.job.benchmark} does not examine at the end")
 
     @property
-    def lesson(self) -> Lesson:
+    def lesson(self) -> StepData:
         """What the last step showed."""
-        return Lesson.of(*self.learner.lessons[-1])
+        return StepData.of(*self.learner.lessons[-1])
 
     @property
-    def selection(self) -> Selection:
-        return self.layout.selection or Selection()
+    def selection(self) -> SearchSpace:
+        return self.layout.selection or SearchSpace()
 
     def answers(self, network: Any) -> np.ndarray:
         """What a network answers on the test set."""
@@ -107,13 +107,13 @@ class ReloadedRun:
     def with_method(self, name: str) -> ReloadedRun:
         """Another method under the same settings and seed; its fits must be in the store."""
         job = self.job.model_copy(update={"method": with_defaults("method", Choice(name=name)), "label": name})
-        return _reload(job, self.store, self.where)
+        return _reload(job, self.store, self.data_dir)
 
 
-def reload_run(run: Run, where: Path | None = None) -> ReloadedRun:
+def reload_run(run: Run, data_dir: Path | None = None) -> ReloadedRun:
     """Reload a finished run; `where` is the data folder."""
     reloaded = _reload(
-        Job.model_validate({**run.card["run"], "label": run.method}), Store(run.folder.parents[1]), where
+        Job.model_validate({**run.card["run"], "label": run.method}), Store(run.folder.parents[1]), data_dir
     )
     if reloaded.dataset.fingerprint != run.card["data"]["fingerprint"]:
         raise UserError(f"the data behind '{run.method}' are not those it was run on: run it again")
@@ -125,15 +125,15 @@ def has_saved_networks(run: Run) -> bool:
     return learner_class(run.card["run"]["method"]["name"]).plans_fits and run.card["protocol"]["trials"] > 0
 
 
-def _reload(job: Job, store: Store, where: Path | None) -> ReloadedRun:
-    datasets = DatasetCache(where)
+def _reload(job: Job, store: Store, data_dir: Path | None) -> ReloadedRun:
+    datasets = DatasetCache(data_dir)
     dataset, layout = build_scenario(job, datasets)
     learner = build_learner(job, build_model(job, dataset), dataset, layout)
-    assert isinstance(learner, Staged)
+    assert isinstance(learner, PlannedLearner)
     learner.look_up(_known(job, recall(job, dataset.fingerprint, store, None), store))
     learner.lessons = training_rounds(job, dataset, layout, datasets)
     learner.served = len(learner.lessons)
-    return ReloadedRun(job, store, where, dataset, layout, learner)
+    return ReloadedRun(job, store, data_dir, dataset, layout, learner)
 
 
 def _known(job: Job, look_up: Recall, store: Store) -> Recall:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from driftline.data import looking_in
+from driftline.data import using_data_folder
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors.base import Executor, OnEvent, RunSummary, ignore_event
 from driftline.engine.executors.config import ExecutorConfig, Name
-from driftline.engine.executors.process import keep_memory
+from driftline.engine.executors.process import keep_freed_memory
 from driftline.engine.executors.scheduler import schedule
 from driftline.engine.executors.sync import synchronized
 from driftline.engine.planning.plan import Plan, plan
 from driftline.engine.pool import executors
 from driftline.errors import UserError
-from driftline.record import Record
+from driftline.record.recorder import Record
 from driftline.spec import Spec, parse, read
-from driftline.store import Store
+from driftline.store.store import Store
 
 
 def run(
@@ -71,8 +71,8 @@ def run_spec(
     on_event: OnEvent = ignore_event,
 ) -> FinishedSpec:
     """Plan a spec and compute its missing stages; `on_plan` is called before the first event."""
-    keep_memory()
-    with looking_in(data_dir):
+    keep_freed_memory()
+    with using_data_folder(data_dir):
         datasets = DatasetCache(data_dir)
         planned = plan(spec, datasets, store.finished)
         on_plan(planned)

@@ -11,7 +11,7 @@ import pandas as pd
 from driftline import registry
 from driftline.errors import UserError
 from driftline.exports.rows import run_rows
-from driftline.record import Run
+from driftline.record.recorder import Run
 
 
 class Exporter(Protocol):
@@ -34,7 +34,7 @@ class Exporter(Protocol):
 
 def create(name: str, folder: Path, online: bool = False) -> Exporter:
     """Return the exporter with this name. It sends data to a server only if `online`."""
-    kind = registry.get("sink", name)
+    kind = registry.get("exporter", name)
     if online and not kind.has_server:
         raise UserError(f"{name} has no server, it only writes files: omit --online")
     exporter: Exporter = kind(folder, online)

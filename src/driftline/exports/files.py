@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import pandas as pd
 
-from driftline.atomic import replacing
-from driftline.plain import csv_frame
-from driftline.record import Run
+from driftline.io.atomic import write_then_rename
+from driftline.io.sanitize import frame_to_csv
+from driftline.record.recorder import Run
 from driftline.registry import register
 
 
@@ -32,14 +32,14 @@ class _Files:
         self._parts.append(pd.DataFrame(constants, index=rows.index).join(rows))
 
     def end(self) -> None:
-        with replacing(self._folder / f"{self._run.key}.{self.suffix}") as path:
+        with write_then_rename(self._folder / f"{self._run.key}.{self.suffix}") as path:
             self._write(pd.concat(self._parts, ignore_index=True), path)
 
     def _write(self, frame: pd.DataFrame, path: Path) -> None:
         raise NotImplementedError
 
 
-@register("sink", "csv")
+@register("exporter", "csv")
 class Csv(_Files):
     """One CSV file per run, all with the same columns."""
 
@@ -47,10 +47,10 @@ class Csv(_Files):
     view_command = "duckdb -c \"select * from '{folder}/*.csv'\""
 
     def _write(self, frame: pd.DataFrame, path: Path) -> None:
-        path.write_text(csv_frame(frame), encoding="utf-8")
+        path.write_text(frame_to_csv(frame), encoding="utf-8")
 
 
-@register("sink", "parquet")
+@register("exporter", "parquet")
 class Parquet(_Files):
     """One Parquet file per run, all with the same columns."""
 

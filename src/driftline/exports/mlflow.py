@@ -15,7 +15,7 @@ import pandas as pd
 
 from driftline.errors import MissingExtra, UserError
 from driftline.exports.rows import flat_settings, run_title
-from driftline.record import Run
+from driftline.record.recorder import Run
 from driftline.registry import register
 
 KEY = "driftline.key"
@@ -24,7 +24,7 @@ PARAMS_PER_REQUEST = 100  # the maximum of MLflow
 MAX_PARAM_LENGTH = 500  # characters, accepted by every MLflow store
 
 
-@register("sink", "mlflow")
+@register("exporter", "mlflow")
 class MLflow:
     """MLflow: one experiment per benchmark, curves as metrics with steps, settings as parameters."""
 

@@ -4,7 +4,7 @@
     scores/METRIC             a metric at each time
     scores/METRIC/from TIME   a metric of the model of one time, at each later time
     final/METRIC STAT         a metric over all times
-    gauges/NAME               a diagnostic of the learner after each step
+    diagnostics/NAME               a diagnostic of the learner after each step
     compute/NAME              the cost of the run
 
 The step of a score is its time if all times are whole numbers, such as years, else the position of its time. Undefined
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from driftline.record import Run
+from driftline.record.recorder import Run
 
 DTYPES: dict[str, Any] = {
     "name": "str",
@@ -40,7 +40,7 @@ FINAL_PREFIXES = ("final/", "compute/")
 
 def run_rows(run: Run) -> pd.DataFrame:
     """Return all rows of a run, with the columns of `COLUMNS`."""
-    parts = [_answers(run), *_scores(run), *_gauges(run), _compute(run)]
+    parts = [_answers(run), *_scores(run), *_diagnostics(run), _compute(run)]
     frame = pd.concat([part.reindex(columns=COLUMNS) for part in parts if len(part)], ignore_index=True)
     frame = frame[np.isfinite(frame["value"].astype(float))].reset_index(drop=True)
     return frame.astype(DTYPES)
@@ -71,11 +71,11 @@ def _answers(run: Run) -> pd.DataFrame:
     return _averaged(frame.rename(columns={"correct": "value"})).assign(name="answers/correct")
 
 
-def _gauges(run: Run) -> Iterator[pd.DataFrame]:
-    frame = run.table("gauges")
+def _diagnostics(run: Run) -> Iterator[pd.DataFrame]:
+    frame = run.table("diagnostics")
     if len(frame):
-        for gauge, part in frame.groupby("gauge", sort=True):
-            yield _averaged(part).assign(name=f"gauges/{gauge}")
+        for diagnostic, part in frame.groupby("gauge", sort=True):
+            yield _averaged(part).assign(name=f"diagnostics/{diagnostic}")
 
 
 def _averaged(frame: pd.DataFrame) -> pd.DataFrame:

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from driftline.atomic import disk_errors
 from driftline.errors import MissingExtra
 from driftline.exports.rows import flat_settings, run_title
-from driftline.record import Run
+from driftline.io.atomic import disk_errors
+from driftline.record.recorder import Run
 from driftline.registry import register
 
 
-@register("sink", "tensorboard")
+@register("exporter", "tensorboard")
 class TensorBoard:
     """TensorBoard event files: curves as scalars, settings and card as texts."""
 

@@ -11,14 +11,14 @@ from typing import ClassVar, Literal
 
 import pandas as pd
 
-from driftline.atomic import disk_errors
 from driftline.errors import MissingExtra
 from driftline.exports.rows import flat_settings, is_final, run_title
-from driftline.record import Run
+from driftline.io.atomic import disk_errors
+from driftline.record.recorder import Run
 from driftline.registry import register
 
 
-@register("sink", "wandb")
+@register("exporter", "wandb")
 class WandB:
     """Weights & Biases: curves over `step`, final scores as summary, settings as configuration."""
 

@@ -13,26 +13,36 @@ from driftline import lazy
 
 if TYPE_CHECKING:
     from driftline.learners.base import Learner
-    from driftline.learners.norm_adapt import NormAdapted, Sharpened, entropy
-    from driftline.learners.on_features import OnFeatures
-    from driftline.learners.pooled import Pooled
-    from driftline.learners.staged import Staged
-    from driftline.learners.trained import Trained
-    from driftline.training.memory import Reservoir
+    from driftline.learners.buffers import ReservoirBuffer
+    from driftline.learners.prototypes.base import PrototypeLearner
+    from driftline.learners.sequence.base import PlannedLearner
+    from driftline.learners.supervised.base import SupervisedLearner
+    from driftline.learners.supervised.cumulative import CumulativeLearner
+    from driftline.learners.test_time.base import NormAdapter, NormGradientAdapter, entropy
 
-__all__ = ["Learner", "NormAdapted", "OnFeatures", "Pooled", "Reservoir", "Sharpened", "Staged", "Trained", "entropy"]
+__all__ = [
+    "CumulativeLearner",
+    "Learner",
+    "NormAdapter",
+    "NormGradientAdapter",
+    "PlannedLearner",
+    "PrototypeLearner",
+    "ReservoirBuffer",
+    "SupervisedLearner",
+    "entropy",
+]
 
 __getattr__, __dir__ = lazy.exports(
     __name__,
     {
         "Learner": "driftline.learners.base:Learner",
-        "NormAdapted": "driftline.learners.norm_adapt:NormAdapted",
-        "OnFeatures": "driftline.learners.on_features:OnFeatures",
-        "Pooled": "driftline.learners.pooled:Pooled",
-        "Reservoir": "driftline.training.memory:Reservoir",
-        "Sharpened": "driftline.learners.norm_adapt:Sharpened",
-        "Staged": "driftline.learners.staged:Staged",
-        "Trained": "driftline.learners.trained:Trained",
-        "entropy": "driftline.learners.norm_adapt:entropy",
+        "NormAdapted": "driftline.learners.test_time.base:NormAdapter",
+        "OnFeatures": "driftline.learners.prototypes.base:PrototypeLearner",
+        "Pooled": "driftline.learners.supervised.cumulative:CumulativeLearner",
+        "Reservoir": "driftline.learners.buffers:ReservoirBuffer",
+        "Sharpened": "driftline.learners.test_time.base:NormGradientAdapter",
+        "Staged": "driftline.learners.sequence.base:PlannedLearner",
+        "Trained": "driftline.learners.supervised.base:SupervisedLearner",
+        "entropy": "driftline.learners.test_time.base:entropy",
     },
 )

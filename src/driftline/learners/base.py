@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from driftline import state
 from driftline.errors import UserError
+from driftline.io import serialization
 from driftline.learners.settings import check_settings
-from driftline.reveal import Shown, Turns
+from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.model import as_model
-from driftline.types import Answers, Reveal, Samples, take
+from driftline.types import Answers, Reveal, Samples, take_rows
 
 if TYPE_CHECKING:
-    from driftline.training.trials import Selection, Trial
+    from driftline.learners.sequence.plan import FitSpec, SearchSpace
 
 Role = Literal["method", "baseline", "upper-bound"]
 Outcome = dict[str, Any]
@@ -33,22 +33,22 @@ class Learner:
     `restore()`; those named in `transient` are not saved, `prepare` makes them again.
     """
 
-    sees: ClassVar[Reveal] = Reveal.LABELS
+    min_reveal: ClassVar[Reveal] = Reveal.LABELS
     """The least that must be revealed to it."""
     requires: ClassVar[Literal["any", "partial-fit", "network"]] = "any"
     """The model it needs: any; one that can learn from more data without starting again; or a network."""
-    keeps_features: ClassVar[bool] = False
+    frozen_features: ClassVar[bool] = False
     """True if the method uses the network as a fixed feature extractor. Such a method needs a pretrained network."""
     min_batch: ClassVar[int] = 1
     """The smallest batch it can predict."""
 
-    waits: bool = False
+    evaluated_at_end: bool = False
     """Set by the benchmark. If True, the learner is evaluated only after `finish()`, so cumulative methods can
     train once at the end."""
 
     plans_fits: ClassVar[bool] = False
     """Whether it is a plan of fits (`learners.staged`), which an engine may compute ahead and share."""
-    privileged: ClassVar[bool] = False
+    is_oracle: ClassVar[bool] = False
     """True for an upper bound that is shown more samples than other methods, where the benchmark has them."""
 
     role: ClassVar[Role] = "method"
@@ -62,9 +62,9 @@ class Learner:
         return None
 
     @classmethod
-    def needs(cls, settings: Mapping[str, Any]) -> Reveal:
+    def required_reveal(cls, settings: Mapping[str, Any]) -> Reveal:
         """Return the least that must be revealed to it with these settings."""
-        return cls.sees
+        return cls.min_reveal
 
     cost_free: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "momentum", "dropout"})
     """Numeric settings that do not change the amount of work, added to those of the classes that it extends."""
@@ -77,11 +77,11 @@ class Learner:
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         """Take the model, which was trained on `upstream` if there are such samples, before the first step."""
         check_settings(self)
-        self.must_suit(model)
+        self.check_model(model)
         self.model = model
         self._task = task
 
-    def must_suit(self, model: Any) -> None:
+    def check_model(self, model: Any) -> None:
         """Refuse a model that this method cannot work with."""
         name, adapter = type(self).__name__, as_model(model)
         if self.requires == "network" and not adapter.is_network:
@@ -105,27 +105,27 @@ class Learner:
     def learn(self, x: Any, y: Any) -> None:
         """Learn from labels, which may come late or only for some samples."""
 
-    def receive(self, shown: Shown) -> None:
+    def receive(self, shown: RevealedLabels) -> None:
         """Take revealed labels together with their split. By default, call `learn`."""
         self.learn(shown.x, shown.y)
 
-    def in_turn(self, turns: Turns) -> Answers:
+    def answer_one_by_one(self, feed: LabelFeed) -> Answers:
         """Answer samples one by one, and learn from each label before the next answer.
 
         Override this to answer several at once, as long as no answer uses a later label.
         """
         given = []
-        for k in range(len(turns)):
-            given.append(self.answer(take(turns.x, slice(k, k + 1))))
-            if (shown := turns.tell(given[-1])) is not None:
+        for k in range(len(feed)):
+            given.append(self.answer(take_rows(feed.x, slice(k, k + 1))))
+            if (shown := feed.reveal_next(given[-1])) is not None:
                 self.learn(shown.x, shown.y)
         return Answers.concat(given)
 
-    def fit_plan(self, lessons: int) -> list[Trial]:
+    def fit_plan(self, lessons: int) -> list[FitSpec]:
         """Return the fits it needs once this many steps are labelled, each after those it starts from."""
         return []
 
-    def choose_by(self, selection: Selection) -> None:
+    def choose_by(self, selection: SearchSpace) -> None:
         """Use a benchmark's way to choose hyper-parameters, for the fits it plans."""
 
     def look_up(self, recall: Recall) -> None:
@@ -140,11 +140,11 @@ class Learner:
         return []
 
     @classmethod
-    def built_in(cls) -> bool:
+    def is_built_in(cls) -> bool:
         """Return whether this package defines the method, and not a user."""
         return cls.__module__.startswith("driftline.")
 
-    def gauges(self) -> Mapping[str, float]:
+    def diagnostics(self) -> Mapping[str, float]:
         """Return named numbers about its internal state, recorded after each step."""
         return {}
 
@@ -153,8 +153,8 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """Return everything a checkpoint needs."""
-        return state.attributes(self)
+        return serialization.public_attributes(self)
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Restore a checkpoint, on a learner that was prepared in the same way."""
-        state.revive(self, saved)
+        serialization.restore_attributes(self, saved)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from driftline.learners.base import Learner, Role
 from driftline.registry import register
-from driftline.reveal import Turns
+from driftline.reveal import LabelFeed
 from driftline.types import Answers, Reveal
 
 
@@ -16,12 +16,12 @@ from driftline.types import Answers, Reveal
 class Frozen(Learner):
     """The model as it was before the first step."""
 
-    sees: ClassVar[Reveal] = Reveal.INPUTS
+    min_reveal: ClassVar[Reveal] = Reveal.INPUTS
     role: ClassVar[Role] = "baseline"
 
-    def in_turn(self, turns: Turns) -> Answers:
+    def answer_one_by_one(self, feed: LabelFeed) -> Answers:
         """Answer all samples at once: no label changes anything."""
-        answers = self.predict(turns.x)
+        answers = self.predict(feed.x)
         for row in answers.rows():
-            turns.tell(row)
+            feed.reveal_next(row)
         return answers

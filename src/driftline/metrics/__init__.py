@@ -28,7 +28,7 @@ class Metric:
     unit: Literal["share", "steps", "macs"]
     paper: str
     example: Callable[[np.random.Generator], dict[str, Any]]
-    within: tuple[float, float] | None = None
+    bounds: tuple[float, float] | None = None
     """The least and the greatest value it can have, where both are known: they settle a choice early."""
     title: str = ""
     """Its name in tables and figures; by default its registered name, with spaces for hyphens."""
@@ -46,13 +46,13 @@ def metric(
     unit: Literal["share", "steps", "macs"],
     paper: str,
     example: Callable[[np.random.Generator], dict[str, Any]],
-    within: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None,
     title: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the metric `name`; the function itself is returned unchanged."""
 
     def keep(compute: Callable[..., Any]) -> Callable[..., Any]:
-        register("metric", name)(Metric(name, compute, formula, better, unit, paper, example, within, title))
+        register("metric", name)(Metric(name, compute, formula, better, unit, paper, example, bounds, title))
         return compute
 
     return keep

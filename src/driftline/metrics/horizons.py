@@ -3,7 +3,7 @@
 Both horizons end at the first of many noisy comparisons, so without an allowance they end by chance: with 44 held-out
 examples per period most models "drift" in a world in which nothing changes (docs/timeline.md has the numbers).
 The paper has no allowance; `allowance=0` is its definition. Otherwise a difference counts only beyond `allowance`
-standard errors (`driftline.metrics.intervals.standard_errors`), which vanish as test examples become many.
+standard errors (`driftline.metrics.confidence.standard_errors`), which vanish as test examples become many.
 
 A gap inside the future makes a DH NaN, unless `partial=True`; SH stops before it (censored: a lower bound) or skips it.
 """
@@ -21,23 +21,23 @@ from scipy import special
 
 from driftline.errors import UserError
 from driftline.metrics import metric
-from driftline.metrics.intervals import Interval
-from driftline.metrics.steps import (
+from driftline.metrics.confidence import Interval
+from driftline.metrics.per_period import (
     PAPER,
     TOLERANCE,
     Horizon,
     accuracies,
-    ahead,
-    choice,
-    example,
-    furthest,
-    oracles,
-    positive,
+    check_choice,
+    check_positive,
+    diagonal,
+    example_maker,
+    last_true,
+    rows_by_age,
     transfer_ratio,
-    window,
+    usable_steps,
 )
 
-WORLDS = 200  # worlds without drift that a false-alarm rate is taken over
+N_NULL_SIMULATIONS = 200  # worlds without drift that a false-alarm rate is taken over
 
 
 @metric(
@@ -47,7 +47,7 @@ WORLDS = 200  # worlds without drift that a false-alarm rate is taken over
     better="higher",
     unit="steps",
     paper=PAPER,
-    example=example(delta=0.8, error=0.02, allowance=1.96),
+    example=example_maker(delta=0.8, error=0.02, allowance=1.96),
 )
 def stability_horizon(
     A: ArrayLike,
@@ -72,17 +72,17 @@ def stability_horizon(
     array([3., 2., 1., 0.])
     """
     A = accuracies(A)
-    choice("gaps", gaps, ("stop", "skip"))
+    check_choice("gaps", gaps, ("stop", "skip"))
     _fraction("delta", delta, 1)
-    oracle, errors = oracles(A), _errors(error, A)
-    noise = allowance * np.hypot(errors, delta * oracles(errors))
+    oracle, errors = diagonal(A), _errors(error, A)
+    noise = allowance * np.hypot(errors, delta * diagonal(errors))
     room = np.divide(noise, oracle, out=np.zeros(A.shape), where=oracle > TOLERANCE)
-    g = ahead(transfer_ratio(A))[..., 1:]
-    checked, kept = ~np.isnan(g), g >= delta - ahead(room)[..., 1:] - TOLERANCE
+    g = rows_by_age(transfer_ratio(A))[..., 1:]
+    checked, kept = ~np.isnan(g), g >= delta - rows_by_age(room)[..., 1:] - TOLERANCE
     if gaps == "stop":
         checked, kept = (np.logical_and.accumulate(mask, axis=-1) for mask in (checked, kept))
-    steps, available = furthest(kept), furthest(checked)
-    exists = ~np.isnan(ahead(A)).all(axis=-1)
+    steps, available = last_true(kept), last_true(checked)
+    exists = ~np.isnan(rows_by_age(A)).all(axis=-1)
     values = np.where(exists, steps, np.nan)
     return Horizon(values, censored=exists & (steps == available), counted=available > 0)
 
@@ -95,7 +95,7 @@ def stability_horizon(
     better="higher",
     unit="steps",
     paper=PAPER,
-    example=example(epsilon=0.02, threshold=0.15, horizon=3, error=0.02, allowance=1.96),
+    example=example_maker(epsilon=0.02, threshold=0.15, horizon=3, error=0.02, allowance=1.96),
 )
 def drift_horizon(
     A: ArrayLike,
@@ -122,16 +122,16 @@ def drift_horizon(
     >>> result.values, float(result.mean)
     (array([ 1., nan]), 1.0)
     """
-    choice("direction", direction, ("both", "drop"))
+    check_choice("direction", direction, ("both", "drop"))
     _fraction("epsilon", epsilon, 1)
-    positive("horizon", horizon)
+    check_positive("horizon", horizon)
     _fraction("threshold", threshold, horizon)
     A = accuracies(A)
-    rows, errors = ahead(A), ahead(_errors(error, A))
+    rows, errors = rows_by_age(A), rows_by_age(_errors(error, A))
     change = rows[..., :1] - rows[..., 1:]
     change = np.abs(change) if direction == "both" else change
     noise = epsilon + allowance * np.hypot(errors[..., 1:], errors[..., :1])
-    use, counted = window(~np.isnan(change), horizon, partial)
+    use, counted = usable_steps(~np.isnan(change), horizon, partial)
     total, first = np.zeros(counted.shape), np.full(counted.shape, np.nan)
     for h in range(change.shape[-1]):
         total = np.where(use[..., h], np.maximum(0, total + change[..., h] - noise[..., h]), total)
@@ -141,15 +141,17 @@ def drift_horizon(
 
 
 @dataclass(frozen=True)
-class Bounds:
+class HorizonBounds:
     """Intervals of a horizon: of each model, and of the mean and the minimum over models."""
 
-    each: Interval
+    per_model: Interval
     mean: Interval
     minimum: Interval
 
 
-def horizon_bounds(compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike, level: float = 0.95) -> Bounds:
+def horizon_bounds(
+    compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike, level: float = 0.95
+) -> HorizonBounds:
     """Where the horizon of the true accuracies lies, from that of the measured ones and their standard errors.
 
     A horizon grows with the allowance. Moving the allowance z standard errors down and up gives its ends, z being the
@@ -166,10 +168,10 @@ def horizon_bounds(compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLi
     low, high = (compute(A, error=error, allowance=side * one) for side in (-1, 1))
     lowest, highest = (compute(A, error=error, allowance=side * all_of_them) for side in (-1, 1))
     summaries = (Interval(float(getattr(lowest, stat)), float(getattr(highest, stat))) for stat in ("mean", "minimum"))
-    return Bounds(Interval(low.paper, high.paper), *summaries)
+    return HorizonBounds(Interval(low.paper, high.paper), *summaries)
 
 
-def false_alarm(compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike) -> float:
+def false_alarm_rate(compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike) -> float:
     """Share of models whose horizon would end within the data if nothing ever changed: the rate under no drift.
 
     In each of 200 such worlds every model is right in mean_t A[t,t] of cases at all times, and each A[t,tau] that was
@@ -183,7 +185,7 @@ def false_alarm(compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike)
     A = accuracies(A)
     errors = np.where(np.isnan(A), np.nan, _errors(error, A))
     level = np.nanmean(np.diagonal(A)) if np.isfinite(np.diagonal(A)).any() else np.nan
-    noise = np.random.default_rng(0).standard_normal((WORLDS, *A.shape)) * errors
+    noise = np.random.default_rng(0).standard_normal((N_NULL_SIMULATIONS, *A.shape)) * errors
     found = compute(np.clip(level + noise, 0, 1))
     counted = found.counted.sum()
     return float((found.counted & ~found.censored).sum() / counted) if counted else float("nan")
@@ -199,7 +201,9 @@ def _fraction(what: str, given: float, most: float) -> None:
 
 
 def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:
-    metric(name, formula=formula, better="higher", unit="steps", paper=PAPER, example=example(**settings))(compute)
+    metric(name, formula=formula, better="higher", unit="steps", paper=PAPER, example=example_maker(**settings))(
+        compute
+    )
 
 
 _DRIFT = {"epsilon": 0.02, "threshold": 0.15, "horizon": 3}

@@ -19,50 +19,50 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 from driftline.metrics import metric
-from driftline.metrics.macs import macs, sample_passes, spent
-from driftline.metrics.steps import positive
-from driftline.metrics.unseen import (
+from driftline.metrics.compute import macs, total_macs, training_passes
+from driftline.metrics.novelty import (
     NED,
-    Chosen,
+    BestThreshold,
     best_f1,
-    clock,
-    clock_baseline,
     roc,
     threshold_curves,
+    time_baseline,
     time_matched_auroc,
+    time_score,
     unseen_auroc,
     unseen_flags,
 )
+from driftline.metrics.per_period import check_positive
 
 __all__ = [
-    "Chosen",
+    "BestThreshold",
     "Rolling",
     "Section",
+    "accuracy_with_unseen",
+    "best_accuracy_with_unseen",
     "best_f1",
-    "best_k_plus_one",
-    "classes_met",
-    "clock",
-    "clock_baseline",
     "cross_sections",
-    "episodic",
-    "k_plus_one",
+    "few_shot_accuracy",
     "macs",
     "mean_class",
+    "n_classes_seen",
     "overall",
     "per_class",
     "roc",
     "rolling",
-    "sample_passes",
-    "spent",
     "threshold_curves",
+    "time_baseline",
     "time_matched_auroc",
+    "time_score",
+    "total_macs",
+    "training_passes",
     "unseen_auroc",
     "unseen_flags",
 ]
 
-HEAD = 50
+HEAD_THRESHOLD = 50
 SECTIONS = ("novel-head", "pretrain-head", "novel-tail", "pretrain-tail")
 Boundary = Literal["tail", "head", "neither"]
 
@@ -98,7 +98,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
     formula="mean over samples of [prediction = label]",
     better="higher",
     unit="share",
-    within=(0, 1),
+    bounds=(0, 1),
     paper=NED,
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
@@ -113,7 +113,7 @@ def overall(correct: ArrayLike) -> Any:
     formula="mean over classes of (right answers / samples of the class)",
     better="higher",
     unit="share",
-    within=(0, 1),
+    bounds=(0, 1),
     paper=NED,
     example=_example,
 )
@@ -136,7 +136,11 @@ def per_class(correct: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.nda
 
 
 def cross_sections(
-    correct: ArrayLike, labels: ArrayLike, pretrain: ArrayLike, head: int = HEAD, at_boundary: Boundary = "tail"
+    correct: ArrayLike,
+    labels: ArrayLike,
+    pretrain: ArrayLike,
+    head: int = HEAD_THRESHOLD,
+    at_boundary: Boundary = "tail",
 ) -> dict[str, Section]:
     """Novel and pretrain classes, those with more than `head` samples in the stream (head) and the others (tail).
 
@@ -147,7 +151,7 @@ def cross_sections(
     {'novel-head': 0.333333, 'pretrain-head': 1.0, 'novel-tail': 0.5, 'pretrain-tail': nan}
     """
     if at_boundary not in get_args(Boundary):
-        raise unknown("at_boundary", at_boundary, get_args(Boundary))
+        raise unknown_name("at_boundary", at_boundary, get_args(Boundary))
     classes, accuracy, counts = per_class(correct, labels)
     trained = np.asarray(pretrain)
     old = np.isin(classes, trained) if trained.size else np.zeros(len(classes), bool)
@@ -175,7 +179,7 @@ def rolling(correct: ArrayLike, window: int = 5000) -> Rolling:
     >>> found.value.tolist(), found.end.tolist(), found.n.tolist()
     ([0.75, 0.5], [4, 8], [4, 4])
     """
-    positive("window", window)
+    check_positive("window", window)
     right = np.asarray(correct, float)
     if right.ndim != 1 or not len(right):
         raise UserError(f"give right or wrong for each sample, not {right.shape}")
@@ -185,7 +189,7 @@ def rolling(correct: ArrayLike, window: int = 5000) -> Rolling:
     return Rolling(value, size * np.arange(1, count + 1), np.full(count, size))
 
 
-def classes_met(labels: ArrayLike) -> np.ndarray:
+def n_classes_seen(labels: ArrayLike) -> np.ndarray:
     """How many different classes have come up to each sample.
 
     >>> classes_met(list("ABABC")).tolist()
@@ -194,7 +198,7 @@ def classes_met(labels: ArrayLike) -> np.ndarray:
     return np.cumsum(unseen_flags(labels))
 
 
-def k_plus_one(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLike) -> float:
+def accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLike) -> float:
     """Accuracy if "unseen" is an answer too: it is right for unseen samples alone. Higher is better.
 
     >>> correct, unseen = [1, 0, 1, 1, 0, 0, 1, 1], [0, 1, 0, 0, 1, 0, 0, 0]
@@ -219,7 +223,7 @@ def k_plus_one(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLike) -> flo
         "score": rng.random(20).round(1),
     },
 )
-def best_k_plus_one(correct: ArrayLike, unseen: ArrayLike, score: ArrayLike) -> Chosen:
+def best_accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, score: ArrayLike) -> BestThreshold:
     """The same for the best threshold on a score, which may be to flag nothing (inf). Higher is better.
 
     >>> best_k_plus_one([1, 0, 1, 0], [0, 1, 0, 0], score=[0.1, 0.9, 0.2, 0.3])
@@ -234,18 +238,18 @@ def best_k_plus_one(correct: ArrayLike, unseen: ArrayLike, score: ArrayLike) -> 
     whole = np.concatenate([[True], ranked[1:] != ranked[:-1], [True]])  # equal scores are flagged together
     best = int(np.where(whole, changed, -np.inf).argmax())
     threshold = float(ranked[best - 1]) if best else float("inf")
-    return Chosen(float((right.sum() + changed[best]) / len(right)), threshold, best)
+    return BestThreshold(float((right.sum() + changed[best]) / len(right)), threshold, best)
 
 
 @metric(
-    "episodic",
+    "few_shot_accuracy",
     formula="mean over n-shot k-way episodes of the share of their queries that is answered right",
     better="higher",
     unit="share",
     paper=NED,
     example=lambda rng: {"correct": rng.integers(0, 2, (6, 10))},
 )
-def episodic(correct: ArrayLike) -> float:
+def few_shot_accuracy(correct: ArrayLike) -> float:
     """Accuracy over episodes x queries. Higher is better."""
     return float(np.asarray(correct, float).mean(axis=-1).mean())
 

@@ -24,14 +24,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 from driftline.metrics import metric
-from driftline.metrics.counts import Rows, episodes, errors, needs, past_queries, same_exam, share, tally, weigher
-from driftline.metrics.steps import PerStep, positive
+from driftline.metrics.per_period import PerStep, check_positive
+from driftline.metrics.refinement_counts import (
+    Rows,
+    bootstrap_weights,
+    check_episodes,
+    check_length,
+    count_correct,
+    error_scores,
+    fixed_set_counts,
+    fraction_correct,
+    past_query_counts,
+)
 
 CMR = "Lin et al. 2022, Continual Model Refinement"
 INDEXING = ("after", "before")
-COUNTING = ("inclusive", "strict")
+CSR_VARIANTS = ("inclusive", "strict")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +60,7 @@ class Curve(PerStep):
 
 
 @dataclass(frozen=True, eq=False)
-class Overall(Curve):
+class OverallCurve(Curve):
     """A curve whose mean is made of the means of other curves."""
 
     mean_of_means: Any
@@ -69,7 +79,7 @@ class Scores:
     okr: Curve
     csr: Curve
     kg: Curve
-    oec: Overall
+    oec: OverallCurve
 
     def __iter__(self) -> Iterator[tuple[str, Curve]]:
         return ((field.name, getattr(self, field.name)) for field in fields(self))
@@ -85,7 +95,7 @@ def scores(
     past_of: Rows | None = None,
     indexing: str = "after",
     csr: str = "inclusive",
-    draws: int | None = None,
+    resamples: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> Scores:
     """All scores of a run from who got what right.
@@ -103,22 +113,22 @@ def scores(
     >>> one.efr.values.tolist(), float(one.okr.final), float(one.csr.final), float(one.oec.final)
     ([1.0, nan], 1.0, 0.75, 0.6875)
     """
-    asked = episodes(answered)
-    needs(len(asked), fixed=fixed)
-    needs(len(asked) + 1, upstream=upstream, past=past, held_out=held_out)
-    weigh = weigher(draws, rng)
+    asked = check_episodes(answered)
+    check_length(len(asked), fixed=fixed)
+    check_length(len(asked) + 1, upstream=upstream, past=past, held_out=held_out)
+    weigh = bootstrap_weights(resamples, rng)
     sizes = [len(row) for row in asked]
     places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     drawn = weigh(*sizes)
-    efr = error_fixing(*tally(*errors(asked, fixed, places), drawn))
-    csr_ = satisfaction(*tally([row >= 1 for row in asked], places, drawn), counting=csr)
-    ukr = retention(*same_exam("upstream", upstream, weigh), indexing)
-    kg = retention(*same_exam("held_out", held_out, weigh), indexing)
-    okr = retention(*past_queries(past, past_of, drawn, weigh), indexing)
-    return Scores(efr, ukr, okr, csr_, kg, overall(ukr, okr, csr_, kg))
+    efr = error_fixing_rate(*count_correct(*error_scores(asked, fixed, places), drawn))
+    csr_ = cumulative_success(*count_correct([row >= 1 for row in asked], places, drawn), counting=csr)
+    ukr = retention(*fixed_set_counts("upstream", upstream, weigh), indexing)
+    kg = retention(*fixed_set_counts("held_out", held_out, weigh), indexing)
+    okr = retention(*past_query_counts(past, past_of, drawn, weigh), indexing)
+    return Scores(efr, ukr, okr, csr_, kg, overall_criterion(ukr, okr, csr_, kg))
 
 
-def due(steps: int, period: int = 1, indexing: str = "after") -> list[int]:
+def evaluation_steps(steps: int, period: int = 1, indexing: str = "after") -> list[int]:
     """Which models k of 0..steps are examined every `period` steps.
 
     "after": f_period, f_2period, ... and the last. "before": as the code has it, the models that enter step 1, 1 +
@@ -127,8 +137,8 @@ def due(steps: int, period: int = 1, indexing: str = "after") -> list[int]:
     >>> due(25, 10), due(25, 10, "before")
     ([10, 20, 25], [0, 10, 20, 24])
     """
-    positive("the evaluation period", period)
-    first, last = (period, steps) if _known(indexing) == "after" else (0, steps - 1)
+    check_positive("the evaluation period", period)
+    first, last = (period, steps) if _check_indexing(indexing) == "after" else (0, steps - 1)
     return sorted({*range(first, last + 1, period), last})
 
 
@@ -143,17 +153,17 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
     formula="EFR(t) = Acc(f_{t+delay}, E_t), E_t the errors of f_{t-1} in Q_t; NaN if there are none",
     better="higher",
     unit="share",
-    within=(0, 1),
+    bounds=(0, 1),
     paper=CMR,
     example=_example,
 )
-def error_fixing(right: ArrayLike, asked: ArrayLike) -> Curve:
+def error_fixing_rate(right: ArrayLike, asked: ArrayLike) -> Curve:
     """Error-fixing rate, from counts per step: of the errors just learned from, the share that is now right.
 
     >>> float(error_fixing([1, 1, 2], [1, 2, 3]).mean.round(6))
     0.722222
     """
-    return Curve(share(right, asked))
+    return Curve(fraction_correct(right, asked))
 
 
 def retention(right: ArrayLike, asked: ArrayLike, indexing: str = "after") -> Curve:
@@ -164,11 +174,11 @@ def retention(right: ArrayLike, asked: ArrayLike, indexing: str = "after") -> Cu
     >>> retention([4, 3, 3, 2], [4, 4, 4, 4], indexing="before").values.tolist()
     [1.0, 0.75, 0.75]
     """
-    accuracy = share(right, asked)
-    return Curve(accuracy[..., 1:] if _known(indexing) == "after" else accuracy[..., :-1])
+    accuracy = fraction_correct(right, asked)
+    return Curve(accuracy[..., 1:] if _check_indexing(indexing) == "after" else accuracy[..., :-1])
 
 
-def satisfaction(right: ArrayLike, asked: ArrayLike, counting: str = "inclusive") -> Curve:
+def cumulative_success(right: ArrayLike, asked: ArrayLike, counting: str = "inclusive") -> Curve:
     """Cumulative success rate, from counts per step: of all queries so far, the share answered right at once.
 
     >>> satisfaction([3, 2, 1], [4, 4, 4]).values.tolist()
@@ -176,10 +186,10 @@ def satisfaction(right: ArrayLike, asked: ArrayLike, counting: str = "inclusive"
     >>> satisfaction([3, 2, 1], [4, 4, 4], counting="strict").values.tolist()
     [nan, 0.75, 0.625]
     """
-    if counting not in COUNTING:
-        raise unknown("way to count for CSR", counting, COUNTING)
+    if counting not in CSR_VARIANTS:
+        raise unknown_name("way to count for CSR", counting, CSR_VARIANTS)
     right, asked = (np.cumsum(np.asarray(x, float), axis=-1) for x in (right, asked))
-    rate = share(right, asked)
+    rate = fraction_correct(right, asked)
     if counting == "strict":
         rate = np.concatenate([np.full_like(rate[..., :1], np.nan), rate[..., :-1]], axis=-1)
     return Curve(rate)
@@ -191,14 +201,16 @@ def satisfaction(right: ArrayLike, asked: ArrayLike, counting: str = "inclusive"
     formula="OEC(t) = mean of UKR(t), OKR(t), CSR(t), KG(t); mean OEC = mean of their four means",
     better="higher",
     unit="share",
-    within=(0, 1),
+    bounds=(0, 1),
     paper=CMR,
     example=lambda rng: {name: rng.uniform(0, 1, 5) for name in ("ukr", "okr", "csr", "kg")},
 )
-def overall(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayLike) -> Overall:
+def overall_criterion(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayLike) -> OverallCurve:
     """Overall evaluation criterion, NaN where one of the four curves is; EFR stays out of it. Higher is better."""
     four = [Curve(np.asarray(curve, float)) for curve in (ukr, okr, csr, kg)]
-    return Overall(np.mean([curve.values for curve in four], axis=0), np.mean([curve.mean for curve in four], axis=0))
+    return OverallCurve(
+        np.mean([curve.values for curve in four], axis=0), np.mean([curve.mean for curve in four], axis=0)
+    )
 
 
 def _register(name: str, title: str, formula: str, compute: Callable[..., Curve]) -> None:
@@ -206,7 +218,7 @@ def _register(name: str, title: str, formula: str, compute: Callable[..., Curve]
     metric(name, title=title, formula=formula, paper=CMR, example=_example, **settings)(compute)
 
 
-_before, _strict = partial(retention, indexing="before"), partial(satisfaction, counting="strict")
+_before, _strict = partial(retention, indexing="before"), partial(cumulative_success, counting="strict")
 for _name, _title, _set in (
     ("ukr", "upstream kept", "held-out upstream data"),
     ("okr", "queries kept", "a sample of Q_1 .. Q_{t-1}"),
@@ -216,12 +228,12 @@ for _name, _title, _set in (
     _register(_name, f"{_title} ({_short})", f"{_short}(t) = Acc(f_t, {_set})", retention)
     _title = f"{_title}, before learning ({_short})"
     _register(f"{_name}-before", _title, f"{_short}(t) = Acc(f_{{t-1}}, {_set})", _before)
-_register("csr", "right so far (CSR)", "CSR(t) = 1 - |E_1 .. E_t| / |Q_1 .. Q_t|", satisfaction)
+_register("csr", "right so far (CSR)", "CSR(t) = 1 - |E_1 .. E_t| / |Q_1 .. Q_t|", cumulative_success)
 _title = "right so far, before learning (CSR)"
 _register("csr-strict", _title, "CSR(t) = 1 - |E_1 .. E_{t-1}| / |Q_1 .. Q_{t-1}|", _strict)
 
 
-def differences(predictions: Mapping[str, Rows], first: int, last: int) -> np.ndarray:
+def pairwise_disagreement(predictions: Mapping[str, Rows], first: int, last: int) -> np.ndarray:
     """For each two methods, the share of queries in steps first..last that they answer differently; NaN for itself.
 
     Steps count from 0 and both ends are included. Answers differ if they are not equal as they stand, whether right or
@@ -256,7 +268,7 @@ def composition(groups: Sequence[ArrayLike], width: int, keep: Sequence[ArrayLik
     return np.array([np.bincount(row, minlength=width) for row in of_step])
 
 
-def _known(indexing: str) -> str:
+def _check_indexing(indexing: str) -> str:
     if indexing not in INDEXING:
-        raise unknown("indexing", indexing, INDEXING)
+        raise unknown_name("indexing", indexing, INDEXING)
     return indexing

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from driftline.metrics.intervals import CHUNK, percentile_interval
-from driftline.metrics.transport import conditional_shift as conditional_shift
-from driftline.metrics.transport import covariate_shift as covariate_shift
-from driftline.metrics.transport import wasserstein2 as wasserstein2
+from driftline.metrics.confidence import MAX_RESAMPLED_AT_ONCE, percentile_interval
+from driftline.metrics.wasserstein import conditional_shift as conditional_shift
+from driftline.metrics.wasserstein import covariate_shift as covariate_shift
+from driftline.metrics.wasserstein import wasserstein2 as wasserstein2
 
-FLOOR = 1e-4  # an empty bin counts as this share in PSI, as is usual
+PSI_FLOOR = 1e-4  # an empty bin counts as this share in PSI, as is usual
 
 
 class Distance(NamedTuple):
@@ -29,7 +29,7 @@ class Distance(NamedTuple):
     psi: float
 
 
-def numeric(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance:
+def ks_distance(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance:
     """Kolmogorov-Smirnov distance max |F - G| of two samples of a number, its asymptotic p-value, and PSI over deciles.
 
     A gap is a value of its own, below all others. Lower is more alike.
@@ -51,7 +51,7 @@ def numeric(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance:
     return Distance(effect, p, psi(*counts))
 
 
-def categorical(before: ArrayLike, after: ArrayLike) -> Distance:
+def total_variation(before: ArrayLike, after: ArrayLike) -> Distance:
     """Total variation 1/2 sum |p - q| of two count vectors over the same categories, chi-squared p-value, and PSI.
 
     >>> round(categorical([50, 50, 0], [25, 50, 25]).effect, 6)
@@ -72,7 +72,7 @@ def psi(before: ArrayLike, after: ArrayLike) -> float:
     >>> round(psi([50, 50], [25, 75]), 4)
     0.2747
     """
-    p, q = (np.maximum(np.asarray(x, float) / max(1.0, np.sum(x)), FLOOR) for x in (before, after))
+    p, q = (np.maximum(np.asarray(x, float) / max(1.0, np.sum(x)), PSI_FLOOR) for x in (before, after))
     return float(((q - p) * np.log(q / p)).sum())
 
 
@@ -91,7 +91,7 @@ def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
     return adjusted
 
 
-class Auc(NamedTuple):
+class AUC(NamedTuple):
     """How well two samples can be told apart: 0.5 not at all, 1 without fail; with a 95 % interval."""
 
     value: float
@@ -99,7 +99,7 @@ class Auc(NamedTuple):
     high: float
 
 
-def auc(before: ArrayLike, after: ArrayLike) -> Auc:
+def auc(before: ArrayLike, after: ArrayLike) -> AUC:
     """Area under the ROC curve of scores that should be higher `after`; interval by Hanley and McNeil (1982).
 
     >>> round(auc([0.1, 0.4], [0.35, 0.8]).value, 6)
@@ -112,22 +112,22 @@ def auc(before: ArrayLike, after: ArrayLike) -> Auc:
     q1, q2 = a / (2 - a), 2 * a * a / (1 + a)
     spread = np.sqrt(max(0.0, a * (1 - a) + (m - 1) * (q1 - a * a) + (n - 1) * (q2 - a * a)) / (n * m))
     half = special.ndtri(0.975) * spread
-    return Auc(a, max(0.0, a - half), min(1.0, a + half))
+    return AUC(a, max(0.0, a - half), min(1.0, a + half))
 
 
-class Gap(NamedTuple):
+class PerformanceGap(NamedTuple):
     """A loss of quality in two parts, each as (value, low, high); total = covariate + conditional."""
 
     total: tuple[float, float, float]
     covariate: tuple[float, float, float]
     conditional: tuple[float, float, float]
-    effective: float
+    effective_sample_size: float
     """How many of the earlier rows the reweighting rests on: (sum w)^2 / sum w^2."""
 
 
 def performance_gap(
-    right_before: ArrayLike, weights: ArrayLike, right_after: ArrayLike, draws: int, rng: np.random.Generator
-) -> Gap:
+    right_before: ArrayLike, weights: ArrayLike, right_after: ArrayLike, resamples: int, rng: np.random.Generator
+) -> PerformanceGap:
     """How much of a model's loss comes with other inputs, and how much arises at equal inputs.
 
     `weights` are q(x) / p(x), how much more frequent each earlier row would be later. With accuracies R, of one model:
@@ -140,8 +140,8 @@ def performance_gap(
     """
     right, w, after = (np.asarray(x, float) for x in (right_before, weights, right_after))
     parts = []
-    for start in range(0, draws, max(1, CHUNK // max(1, len(right) + len(after)))):
-        size = min(max(1, CHUNK // max(1, len(right) + len(after))), draws - start)
+    for start in range(0, resamples, max(1, MAX_RESAMPLED_AT_ONCE // max(1, len(right) + len(after)))):
+        size = min(max(1, MAX_RESAMPLED_AT_ONCE // max(1, len(right) + len(after))), resamples - start)
         one, other = (rng.multinomial(len(x), np.full(len(x), 1 / len(x)), size).astype(float) for x in (right, after))
         parts.append(np.stack([one @ right / len(right), (one @ (w * right)) / (one @ w), other @ after / len(after)]))
     plain = np.array([right.mean(), (w * right).sum() / w.sum(), after.mean()])
@@ -150,10 +150,10 @@ def performance_gap(
     for one_, other_ in ((0, 2), (0, 1), (1, 2)):
         low, high = percentile_interval(drawn[one_] - drawn[other_])
         made.append((float(plain[one_] - plain[other_]), float(low), float(high)))
-    return Gap(made[0], made[1], made[2], effective=float(w.sum() ** 2 / (w**2).sum()))
+    return PerformanceGap(made[0], made[1], made[2], effective_sample_size=float(w.sum() ** 2 / (w**2).sum()))
 
 
-class Unevenness(NamedTuple):
+class ErrorChange(NamedTuple):
     """How differently the error changed over the values of one feature."""
 
     spread: float
@@ -163,9 +163,9 @@ class Unevenness(NamedTuple):
     """The bin in which the error rose most; -1 if no bin has enough rows."""
 
 
-def unevenness(
-    right_before: ArrayLike, bins_before: ArrayLike, right_after: ArrayLike, bins_after: ArrayLike, fewest: int = 10
-) -> Unevenness:
+def error_change_by_feature(
+    right_before: ArrayLike, bins_before: ArrayLike, right_after: ArrayLike, bins_after: ArrayLike, min_rows: int = 10
+) -> ErrorChange:
     """Along which feature the relation between inputs and target changed.
 
     Per bin b of the feature, D_b = error after - error before, with variance v_b. The spread is
@@ -177,9 +177,9 @@ def unevenness(
     size = 1 + max(int(b.max(initial=0)) for b in bins)
     n = np.array([np.bincount(b, minlength=size) for b in bins], float)
     s, s2 = (np.array([np.bincount(b, x**k, minlength=size) for b, x in zip(bins, wrong, strict=True)]) for k in (1, 2))
-    use = (n >= fewest).all(axis=0)
+    use = (n >= min_rows).all(axis=0)
     if use.sum() < 2:
-        return Unevenness(np.nan, np.nan, -1)
+        return ErrorChange(np.nan, np.nan, -1)
     n, s, s2 = n[:, use], s[:, use], s2[:, use]
     mean = (s + 0.5) / (n + 1)  # one half of an error more: a bin without errors is not without doubt
     varied = s2 / n - (s / n) ** 2
@@ -189,4 +189,4 @@ def unevenness(
     share = n[1] / n[1].sum()
     spread = np.sqrt(max(0.0, float((share * ((change - centre) ** 2 - variance)).sum())))
     p = float(special.chdtrc(len(change) - 1, float(((change - centre) ** 2 / variance).sum())))
-    return Unevenness(spread, p, int(np.flatnonzero(use)[change.argmax()]))
+    return ErrorChange(spread, p, int(np.flatnonzero(use)[change.argmax()]))

@@ -23,20 +23,20 @@ from numpy.typing import ArrayLike
 
 from driftline.errors import UserError
 from driftline.metrics import metric
+from driftline.metrics.confidence import PeriodAnswers
 from driftline.metrics.horizons import drift_horizon, stability_horizon
-from driftline.metrics.intervals import Column
-from driftline.metrics.steps import (
+from driftline.metrics.per_period import (
     PAPER,
     TOLERANCE,
     PerStep,
     accuracies,
-    ahead,
-    choice,
-    example,
-    mean,
-    oracles,
+    check_choice,
+    diagonal,
+    example_maker,
+    masked_mean,
+    rows_by_age,
     transfer_ratio,
-    window,
+    usable_steps,
 )
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class EvalFix(NamedTuple):
     better="higher",
     unit="share",
     paper=PAPER,
-    example=example(),
+    example=example_maker(),
 )
 def accuracy(A: ArrayLike) -> np.ndarray:
     """The accuracies themselves, checked: fractions, square, NaN where not evaluated. Higher is better."""
@@ -86,7 +86,7 @@ def accuracy(A: ArrayLike) -> np.ndarray:
     better="higher",
     unit="share",
     paper=PAPER,
-    example=example(),
+    example=example_maker(),
 )
 def adaptation_score(
     A: ArrayLike,
@@ -109,14 +109,14 @@ def adaptation_score(
     (array([0.863415, 0.992308, 1.      ,      nan]), 0.951907)
     """
     A = accuracies(A)
-    choice("clipping", clipping, CLIPPINGS)
-    accuracy, oracle = (ahead(x)[..., 1:] for x in (A, np.broadcast_to(oracles(A), A.shape)))
-    use, counted = window(~np.isnan(accuracy + oracle), horizon, partial)
+    check_choice("clipping", clipping, CLIPPINGS)
+    accuracy, oracle = (rows_by_age(x)[..., 1:] for x in (A, np.broadcast_to(diagonal(A), A.shape)))
+    use, counted = usable_steps(~np.isnan(accuracy + oracle), horizon, partial)
     if clipping in ("transfer", "raw-transfer"):
         g = transfer_ratio(A, clip=clipping == "transfer")
-        return PerStep(mean(ahead(g)[..., 1:], use, counted))
-    reached = mean(np.minimum(accuracy, oracle) if clipping == "elementwise" else accuracy, use, counted)
-    reachable = mean(oracle, use, counted)
+        return PerStep(masked_mean(rows_by_age(g)[..., 1:], use, counted))
+    reached = masked_mean(np.minimum(accuracy, oracle) if clipping == "elementwise" else accuracy, use, counted)
+    reachable = masked_mean(oracle, use, counted)
     score = np.divide(reached, reachable, out=np.full(reached.shape, np.nan), where=reachable > TOLERANCE)
     return PerStep(np.minimum(score, 1) if clipping == "ratio" else score)
 
@@ -127,9 +127,9 @@ def adaptation_score(
     formula="ID(t) = A[t,t]",
     better="higher",
     unit="share",
-    within=(0, 1),
+    bounds=(0, 1),
     paper=WILD_TIME,
-    example=example(),
+    example=example_maker(),
 )
 def in_distribution(A: ArrayLike) -> PerStep:
     """Accuracy of each model on held-out data of its own period, A[t,t]. Higher is better.
@@ -137,7 +137,7 @@ def in_distribution(A: ArrayLike) -> PerStep:
     >>> in_distribution([[0.8, 0.6], [np.nan, 0.75]]).values
     array([0.8 , 0.75])
     """
-    return PerStep(oracles(accuracies(A))[..., 0, :].copy())
+    return PerStep(diagonal(accuracies(A))[..., 0, :].copy())
 
 
 @metric(
@@ -146,9 +146,9 @@ def in_distribution(A: ArrayLike) -> PerStep:
     formula="OOD(t) = mean_k A[t,t+k]",
     better="higher",
     unit="share",
-    within=(0, 1),
+    bounds=(0, 1),
     paper=WILD_TIME,
-    example=example(),
+    example=example_maker(),
 )
 def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
     """Mean accuracy of each model over its future, mean_k A[t,t+k] for k = 1..horizon. Higher is better.
@@ -156,8 +156,8 @@ def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool 
     >>> out_of_distribution([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]]).values
     array([0.55, 0.7 ,  nan])
     """
-    future = ahead(accuracies(A))[..., 1:]
-    return PerStep(mean(future, *window(~np.isnan(future), horizon, partial)))
+    future = rows_by_age(accuracies(A))[..., 1:]
+    return PerStep(masked_mean(future, *usable_steps(~np.isnan(future), horizon, partial)))
 
 
 @metric(
@@ -165,9 +165,9 @@ def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool 
     formula="worst(t) = min_k A[t,t+k]",
     better="higher",
     unit="share",
-    within=(0, 1),
+    bounds=(0, 1),
     paper=WILD_TIME,
-    example=example(),
+    example=example_maker(),
 )
 def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
     """Accuracy of each model on the worst period of its future, min_k A[t,t+k]. Higher is better.
@@ -175,8 +175,8 @@ def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False
     >>> worst_future([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]]).values
     array([0.5, 0.7, nan])
     """
-    future = ahead(accuracies(A))[..., 1:]
-    use, counted = window(~np.isnan(future), horizon, partial)
+    future = rows_by_age(accuracies(A))[..., 1:]
+    use, counted = usable_steps(~np.isnan(future), horizon, partial)
     worst = np.where(use, future, np.inf).min(axis=-1, initial=np.inf)
     return PerStep(np.where(counted, worst, np.nan))
 
@@ -204,7 +204,7 @@ def with_r2(probes: pd.DataFrame) -> pd.DataFrame:
     return probes.assign(correct=1 - squares / probes["probe"].map(variance))
 
 
-def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[Column]:
+def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[PeriodAnswers]:
     """Return the correctness by model and example for each period, from probes with one row per answer."""
     position = {name: k for k, name in enumerate(names)}
     tau_of = probes["probe"].map(position).to_numpy()
@@ -214,12 +214,14 @@ def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[Column]:
         ids, example = np.unique(rows["id"].to_numpy(), return_inverse=True)
         grid = np.full((tau + 1, len(ids)), np.nan)
         grid[rows["step"].to_numpy(), example] = rows["correct"].to_numpy()
-        columns.append(Column(later=grid[:tau], own=grid[tau]))
+        columns.append(PeriodAnswers(later=grid[:tau], own=grid[tau]))
     return columns
 
 
 def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:
-    metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example(**settings))(compute)
+    metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example_maker(**settings))(
+        compute
+    )
 
 
 _variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False))

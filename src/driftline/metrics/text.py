@@ -1,7 +1,7 @@
 """How right written answers are: exact match and token F1, after the normalisation of SQuAD.
 
 Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016. Where several answers are
-accepted (`driftline.texts.one_of`) the best of them counts; where none is, nothing is right.
+accepted (`driftline.texts.join_answers`) the best of them counts; where none is, nothing is right.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from driftline.texts import accepted, matches, normalised
+from driftline.texts import matches, normalize_answer, split_answers
 
 
 def exact_match(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> np.ndarray:
@@ -30,7 +30,8 @@ def token_f1(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndar
     [0.8, 1.0]
     """
     best = [
-        max((_f1(said, answer) for answer in accepted(truth)), default=0.0) for said, truth in _pairs(predictions, y)
+        max((_f1(said, answer) for answer in split_answers(truth)), default=0.0)
+        for said, truth in _pairs(predictions, y)
     ]
     return np.array(best, float)
 
@@ -41,6 +42,6 @@ def _pairs(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarra
 
 def _f1(prediction: str, answer: str) -> float:
     """Return the F1 of two answers: 0 without a common word, also if neither has a word, as in SQuAD's script."""
-    said, truth = normalised(prediction).split(), normalised(answer).split()
+    said, truth = normalize_answer(prediction).split(), normalize_answer(answer).split()
     common = (Counter(said) & Counter(truth)).total()
     return 2 * common / (len(said) + len(truth)) if common else 0.0

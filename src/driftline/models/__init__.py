@@ -18,35 +18,35 @@ from driftline import registry
 from driftline.errors import UserError
 from driftline.seeds import Seed
 
-PICKLES = (".pkl", ".pickle", ".joblib")
+PICKLE_SUFFIXES = (".pkl", ".pickle", ".joblib")
 
 
 def build(
     name: str, shape: tuple[int, ...] = (32, 32, 3), outputs: int = 10, seed: Seed = Seed(0), **options: Any
 ) -> Any:
     """A freshly initialised model: `build("mlp", shape=(8, 8, 1), outputs=10)`."""
-    return maker(name)(shape, outputs, seed, **options)
+    return factory(name)(shape, outputs, seed, **options)
 
 
-def maker(name: str) -> Callable[..., Any]:
+def factory(name: str) -> Callable[..., Any]:
     """The function behind a name; `sklearn.ensemble.RandomForestClassifier` and `timm:resnet18` are names too."""
     if name.startswith("sklearn.") and ":" not in name:
-        from driftline.models.estimator import named
+        from driftline.models.sklearn_models import sklearn_factory
 
-        return named(name)
+        return sklearn_factory(name)
     if name.startswith("timm:"):
-        from driftline.models.packaged import timm_network
+        from driftline.models.timm_models import timm_network
 
         return timm_network(name.removeprefix("timm:"))
-    _refuse_files(name)
-    from driftline.models.given import maker_of
+    _check_name(name)
+    from driftline.models.user_models import factory_of
 
-    return maker_of(name, registry.get("model", name))
+    return factory_of(name, registry.get("model", name))
 
 
-def _refuse_files(name: str) -> None:
+def _check_name(name: str) -> None:
     """Stop at `--model prod.pkl` and `--model mine.py`, and say how such a model is named."""
-    if name.endswith(PICKLES):
+    if name.endswith(PICKLE_SUFFIXES):
         load = "joblib.load(file)" if name.endswith(".joblib") else 'pickle.load(open(file, "rb"))'
         package = load.partition(".")[0]
         raise UserError(
@@ -61,13 +61,13 @@ def is_estimator(name: str) -> bool:
     """Whether a model is fitted as a whole, and settings of training by gradients mean nothing to it."""
     from sklearn.base import BaseEstimator
 
-    from driftline.models.estimator import Estimator
+    from driftline.models.sklearn_models import SklearnModel
 
-    made = typing.get_type_hints(maker(name)).get("return")
-    return isinstance(made, type) and issubclass(made, (Estimator, BaseEstimator))
+    made = typing.get_type_hints(factory(name)).get("return")
+    return isinstance(made, type) and issubclass(made, (SklearnModel, BaseEstimator))
 
 
-def takes_said(name: str) -> bool:
+def needs_published_answers(name: str) -> bool:
     """Whether a model is made of what a published one said."""
-    parameter = inspect.signature(maker(name)).parameters.get("said")
+    parameter = inspect.signature(factory(name)).parameters.get("published_answers")
     return parameter is not None and parameter.kind is not parameter.KEYWORD_ONLY

@@ -21,10 +21,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from driftline.models.inputs import network
-from driftline.models.normalised import IMAGENET_DEVIATION, IMAGENET_MEAN, Normalised, load, must_be_images
+from driftline.models.preprocessing import register_network
+from driftline.models.weights import IMAGENET_MEAN, IMAGENET_STD, NormalizedNetwork, check_images, load_weights
 
-Layout = Literal["torchvision", "original"]
+WeightLayout = Literal["torchvision", "original"]
 Norm = Callable[[int], nn.Module]
 
 ADVICE = (
@@ -37,7 +37,7 @@ CIFAR_ADVICE = (
 )
 
 
-def every(x: Tensor, stride: int) -> Tensor:
+def strided_pixels(x: Tensor, stride: int) -> Tensor:
     """Every second pixel, which is all that a 1x1 convolution with a stride of 2 sees.
 
     Done in the convolution, with channels last and fewer than 8 channels, its backward pass writes past its memory
@@ -46,14 +46,14 @@ def every(x: Tensor, stride: int) -> Tensor:
     return x if stride == 1 else x[:, :, ::stride, ::stride]
 
 
-class Projection(nn.Sequential):
+class ProjectionShortcut(nn.Sequential):
     """A shortcut with weights: a 1x1 convolution with batch norm."""
 
     def __init__(self, inputs: int, outputs: int, norm: Norm) -> None:
         super().__init__(nn.Conv2d(inputs, outputs, 1, bias=False), norm(outputs))
 
 
-class NewChannels(nn.Module):
+class ZeroPadShortcut(nn.Module):
     """A shortcut without weights: new channels are zeros, half of them before and half behind the old ones."""
 
     def __init__(self, inputs: int, outputs: int, norm: Norm) -> None:
@@ -64,24 +64,24 @@ class NewChannels(nn.Module):
         return pad(x, (0, 0, 0, 0, self.new, self.new))
 
 
-class Unit(nn.Module, ABC):
+class ResNetBlock(nn.Module, ABC):
     """Convolutions with batch norm, added to a shortcut around them."""
 
-    widening = 1
+    expansion = 1
     """How many times as many channels it puts out as its 3x3 convolution has."""
 
     def __init__(
-        self, inputs: int, width: int, stride: int, norm: Norm, shortcut: type[nn.Module] = Projection
+        self, inputs: int, width: int, stride: int, norm: Norm, shortcut: type[nn.Module] = ProjectionShortcut
     ) -> None:
         super().__init__()
-        outputs = width * self.widening
+        outputs = width * self.expansion
         self.stride = stride
         self.relu = nn.ReLU(inplace=True)
         same = stride == 1 and inputs == outputs
         self.downsample = nn.Identity() if same else shortcut(inputs, outputs, norm)
 
     def forward(self, x: Tensor) -> Tensor:
-        shortcut = self.downsample(every(x, self.stride))
+        shortcut = self.downsample(strided_pixels(x, self.stride))
         outputs: Tensor = self.relu(self.inner(x) + shortcut)
         return outputs
 
@@ -90,11 +90,11 @@ class Unit(nn.Module, ABC):
         """What is added to the shortcut."""
 
 
-class Basic(Unit):
+class BasicBlock(ResNetBlock):
     """Two 3x3 convolutions."""
 
     def __init__(
-        self, inputs: int, width: int, stride: int, norm: Norm, shortcut: type[nn.Module] = Projection
+        self, inputs: int, width: int, stride: int, norm: Norm, shortcut: type[nn.Module] = ProjectionShortcut
     ) -> None:
         super().__init__(inputs, width, stride, norm, shortcut)
         self.conv1 = nn.Conv2d(inputs, width, 3, stride, padding=1, bias=False)
@@ -107,10 +107,10 @@ class Basic(Unit):
         return outputs
 
 
-class Bottleneck(Unit):
+class Bottleneck(ResNetBlock):
     """A 1x1 convolution to fewer channels, a 3x3 one, and a 1x1 one to four times as many."""
 
-    widening = 4
+    expansion = 4
     strided = 2
     """Which of the convolutions takes the stride."""
 
@@ -124,7 +124,7 @@ class Bottleneck(Unit):
         self.bn3 = norm(4 * width)
 
     def inner(self, x: Tensor) -> Tensor:
-        x = every(x, self.stride) if self.strided == 1 else x
+        x = strided_pixels(x, self.stride) if self.strided == 1 else x
         x = self.relu(self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x))))))
         outputs: Tensor = self.bn3(self.conv3(x))
         return outputs
@@ -139,7 +139,9 @@ class OriginalBottleneck(Bottleneck):
 class ResNet(nn.Module):
     """A stem that makes images four times smaller, four stages of units, and a linear layer."""
 
-    def __init__(self, unit: type[Unit], depths: tuple[int, ...], outputs: int, width: int, eps: float = 1e-5) -> None:
+    def __init__(
+        self, unit: type[ResNetBlock], depths: tuple[int, ...], outputs: int, width: int, eps: float = 1e-5
+    ) -> None:
         super().__init__()
         norm = partial(nn.BatchNorm2d, eps=eps)
         self.conv1 = nn.Conv2d(3, width, 7, 2, padding=3, bias=False)
@@ -152,7 +154,7 @@ class ResNet(nn.Module):
             for k in range(depth):
                 stride = 2 if k == 0 and number > 0 else 1
                 units.append(unit(channels, width << number, stride, norm))
-                channels = (width << number) * unit.widening
+                channels = (width << number) * unit.expansion
             setattr(self, f"layer{number + 1}", nn.Sequential(*units))
         self.stages = len(depths)
         self.fc = nn.Linear(channels, outputs)
@@ -180,8 +182,8 @@ class CifarResNet(nn.Module):
     def _stage(number: int, depth: int, width: int) -> nn.Sequential:
         channels = width << number
         inputs, stride = (channels, 1) if number == 0 else (channels // 2, 2)
-        first = Basic(inputs, channels, stride, nn.BatchNorm2d, NewChannels)
-        return nn.Sequential(first, *(Basic(channels, channels, 1, nn.BatchNorm2d) for _ in range(depth - 1)))
+        first = BasicBlock(inputs, channels, stride, nn.BatchNorm2d, ZeroPadShortcut)
+        return nn.Sequential(first, *(BasicBlock(channels, channels, 1, nn.BatchNorm2d) for _ in range(depth - 1)))
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.relu(self.bn1(self.conv1(x)))
@@ -190,50 +192,55 @@ class CifarResNet(nn.Module):
         return outputs
 
 
-def built(network: nn.Module, weights: str | None, advice: str) -> Normalised:
+def with_weights(network: nn.Module, weights: str | None, advice: str) -> NormalizedNetwork:
     """The network behind its normalisation, with these weights if there are any."""
-    made = Normalised(network)
+    made = NormalizedNetwork(network)
     if weights is None:
         return made
-    load(network, weights, advice)
+    load_weights(network, weights, advice)
     with torch.no_grad():
-        return made.come_with(IMAGENET_MEAN, IMAGENET_DEVIATION)
+        return made.set_input_stats(IMAGENET_MEAN, IMAGENET_STD)
 
 
-@network("resnet18")
+@register_network("resnet18")
 def resnet18(shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None) -> nn.Module:
     """ResNet-18 for images of any size from 32 pixels up; weights with torchvision's names."""
-    must_be_images(shape, 32, "resnet18")
-    return built(ResNet(Basic, (2, 2, 2, 2), outputs, width), weights, ADVICE)
+    check_images(shape, 32, "resnet18")
+    return with_weights(ResNet(BasicBlock, (2, 2, 2, 2), outputs, width), weights, ADVICE)
 
 
-@network("resnet34")
+@register_network("resnet34")
 def resnet34(shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None) -> nn.Module:
     """ResNet-34 for images of any size from 32 pixels up; weights with torchvision's names."""
-    must_be_images(shape, 32, "resnet34")
-    return built(ResNet(Basic, (3, 4, 6, 3), outputs, width), weights, ADVICE)
+    check_images(shape, 32, "resnet34")
+    return with_weights(ResNet(BasicBlock, (3, 4, 6, 3), outputs, width), weights, ADVICE)
 
 
-@network("resnet50")
+@register_network("resnet50")
 def resnet50(
-    shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None, layout: Layout = "torchvision"
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    width: int = 64,
+    weights: str | None = None,
+    layout: WeightLayout = "torchvision",
 ) -> nn.Module:
     """ResNet-50 for images of any size from 32 pixels up; weights with torchvision's names."""
-    must_be_images(shape, 32, "resnet50")
+    check_images(shape, 32, "resnet50")
     if layout == "original":
-        return built(ResNet(OriginalBottleneck, (3, 4, 6, 3), outputs, width, eps=1e-3), weights, ADVICE)
-    return built(ResNet(Bottleneck, (3, 4, 6, 3), outputs, width), weights, ADVICE)
+        return with_weights(ResNet(OriginalBottleneck, (3, 4, 6, 3), outputs, width, eps=1e-3), weights, ADVICE)
+    return with_weights(ResNet(Bottleneck, (3, 4, 6, 3), outputs, width), weights, ADVICE)
 
 
-@network("resnet20")
+@register_network("resnet20")
 def resnet20(shape: tuple[int, ...], outputs: int, *, width: int = 16, weights: str | None = None) -> nn.Module:
     """The CIFAR ResNet with 20 layers, shortcuts without weights: 269,722 parameters for 10 classes."""
-    must_be_images(shape, 8, "resnet20")
-    return built(CifarResNet(3, outputs, width), weights, CIFAR_ADVICE)
+    check_images(shape, 8, "resnet20")
+    return with_weights(CifarResNet(3, outputs, width), weights, CIFAR_ADVICE)
 
 
-@network("resnet56")
+@register_network("resnet56")
 def resnet56(shape: tuple[int, ...], outputs: int, *, width: int = 16, weights: str | None = None) -> nn.Module:
     """The CIFAR ResNet with 56 layers, shortcuts without weights: 853,018 parameters for 10 classes."""
-    must_be_images(shape, 8, "resnet56")
-    return built(CifarResNet(9, outputs, width), weights, CIFAR_ADVICE)
+    check_images(shape, 8, "resnet56")
+    return with_weights(CifarResNet(9, outputs, width), weights, CIFAR_ADVICE)

@@ -15,11 +15,11 @@ conv networks' values that stand under "-1". Means are computed from the cells. 
 Its networks see raw pixels; ours see them standardised.
 
 CMR's Tables 1 and 2, one run on one stream each; a method stands under the label that it has here, with the settings
-that differ from ours, so `er` replays with every lesson and `er(every=3)` is its k = 3. Not to be compared with ours:
+that differ from ours, so `er` replays with every lesson and `er(replay_every=3)` is its k = 3. Not to be compared with ours:
 
 - UKR, OKR and KG are of the model that enters a step, so that the last refinement is in none of them.
 - offline: its EFR counts errors twice, its CSR is the finished model's, and its checkpoint was chosen by KG.
-- maxloss(candidates=512): its means are those of k = 3, its final values are not.
+- maxloss(n_candidates=512): its means are those of k = 3, its final values are not.
 
 RDumb's Tables 1 and 4 to 8, for ResNet-50 on ImageNet: means over ten orders (cin-c, cin-3dcc), 24 orders (holdout) or
 nine runs, three speeds by three seeds (ccc). Of Table 5 only one column is legible; the usual threshold of 0.4 is
@@ -58,7 +58,7 @@ from importlib.resources import files
 
 from driftline import registry
 
-ANY_FILES = frozenset({"array", "image-folders", "images", "table", "text-to-text", "webshards"})
+ANY_FILES = frozenset({"array", "image-folders", "images", "table", "text-to-text", "webdataset"})
 """Datasets that hold whatever a user's files hold."""
 _SETS = ("SQuAD", "NaturalQuestionsShort", "HotpotQA", "SearchQA", "TriviaQA-web", "NewsQA")
 FILES: dict[str, frozenset[str]] = {
@@ -116,8 +116,8 @@ def published_name(benchmark: str, label: str) -> str:
 
     >>> published_name("timeline", "ft(updates=150)"), published_name("seq-to-final", "sft(decay=chosen)")
     ('ft', 'sft')
-    >>> published_name("seq-to-final", "seq-ft(pull=l2)"), published_name("refinement", "er(lr=0.002, every=3)")
-    ('seq-ft(pull=l2)', 'er(every=3)')
+    >>> published_name("seq-to-final", "seq-ft(pull=l2)"), published_name("refinement", "er(lr=0.002, replay_every=3)")
+    ('seq-ft(pull=l2)', 'er(replay_every=3)')
     """
     name, _, settings = label.partition("(")
     equivalent = registry.get("benchmark", benchmark).equivalent_settings

@@ -53,7 +53,7 @@ def format_interval(number: HasInterval, share: bool) -> str:
 def format_points(number: HasInterval) -> str:
     """Return a difference of shares in percentage points, with its interval if it has one.
 
-    >>> from driftline.metrics.comparisons import Difference
+    >>> from driftline.metrics.significance import Difference
     >>> format_points(Difference(-0.125, -0.2, -0.05, 3, 0.01))
     '-12.5 points [-20.0, -5.0]'
     """

@@ -13,9 +13,20 @@ One file per block or close family, registered under a letter. A block of one's 
 written `fade.py:Fade` or `fade.py:Fade=20` in a sequence.
 """
 
-from driftline.shifts.applying import alter, apply, check, relabel, white
+from driftline.corruptions import corrupt
+from driftline.shifts.apply import apply, apply_to_images, apply_to_labels, check_shifts, white_level
 from driftline.shifts.base import Shift
-from driftline.shifts.corruptions import corrupt
-from driftline.shifts.grammar import Steps, Written, parse
+from driftline.shifts.notation import ShiftNotation, ShiftSteps, parse
 
-__all__ = ["Shift", "Steps", "Written", "alter", "apply", "check", "corrupt", "parse", "relabel", "white"]
+__all__ = [
+    "Shift",
+    "ShiftNotation",
+    "ShiftSteps",
+    "apply",
+    "apply_to_images",
+    "apply_to_labels",
+    "check_shifts",
+    "corrupt",
+    "parse",
+    "white_level",
+]

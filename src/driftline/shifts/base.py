@@ -10,10 +10,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-CORRUPTION, ROTATION, TINT, OWN, LABELS, DRAWS = range(6)
+CORRUPTION, ROTATION, TINT, CUSTOM, LABELS, SAMPLING = range(6)
 """The order of application, whatever the order in which the world changed. A user's own block is OWN."""
 
-Changes = Literal["images", "labels", "draws"]
+Target = Literal["images", "labels", "sampling"]
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Shift:
 
     amount: float = 0.0
 
-    order: ClassVar[int] = OWN
-    changes: ClassVar[Changes] = "images"
-    amounts: ClassVar[tuple[float, float] | None] = None
+    priority: ClassVar[int] = CUSTOM
+    target: ClassVar[Target] = "images"
+    amount_range: ClassVar[tuple[float, float] | None] = None
     """The smallest and the largest number that may be written behind it; nothing if it takes none."""
-    most: ClassVar[tuple[int, str] | None] = None
+    max_count: ClassVar[tuple[int, str] | None] = None
     """How often it may occur in a sequence, and why not once more."""
-    divides: ClassVar[bool] = False
+    needs_subclasses: ClassVar[bool] = False
     """Whether it needs classes that are divided into sub-classes, and draws by them."""
 
     def images(self, images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float) -> np.ndarray:
@@ -40,7 +40,7 @@ class Shift:
         raise NotImplementedError(f"{type(self).__name__} changes images, but does not say how")
 
     @classmethod
-    def together(
+    def apply_all(
         cls, shifts: Sequence[Shift], images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float
     ) -> np.ndarray:
         """Several shifts of one family at once: one after another, unless they accumulate."""
@@ -52,15 +52,15 @@ class Shift:
         """The changed labels, after `earlier` shifts of the same kind."""
         raise NotImplementedError(f"{type(self).__name__} changes labels, but does not say how")
 
-    def class_shares(self, shares: list[Fraction]) -> list[Fraction]:
+    def class_proportions(self, shares: list[Fraction]) -> list[Fraction]:
         """How much of each class is drawn, from how much it was before."""
         return shares
 
-    def subclass_shares(self, shares: list[Fraction]) -> list[Fraction]:
+    def subclass_proportions(self, shares: list[Fraction]) -> list[Fraction]:
         """How much of each sub-class is drawn of its class, from how much it was before."""
         return shares
 
-    def refuses(self, shape: tuple[int, ...], classes: int, earlier: int) -> str:
+    def why_not(self, shape: tuple[int, ...], classes: int, earlier: int) -> str:
         """Why it cannot be applied to images of this shape and this many classes; nothing if it can."""
         return ""
 

@@ -25,15 +25,15 @@ class Rotation(Shift):
 
     amount: float = 30
 
-    order: ClassVar[int] = ROTATION
-    amounts: ClassVar[tuple[float, float]] = (-359.9, 359.9)
+    priority: ClassVar[int] = ROTATION
+    amount_range: ClassVar[tuple[float, float]] = (-359.9, 359.9)
 
     def angles(self, labels: np.ndarray) -> np.ndarray:
         """The angle of each image."""
         return np.full(len(labels), float(self.amount))
 
     @classmethod
-    def together(
+    def apply_all(
         cls, shifts: Sequence[Shift], images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float
     ) -> np.ndarray:
         return rotate(images, sum((s.angles(labels) for s in shifts if isinstance(s, Rotation)), np.zeros(len(labels))))

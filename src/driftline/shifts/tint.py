@@ -15,7 +15,7 @@ import numpy as np
 from driftline.registry import register
 from driftline.shifts.base import TINT, Shift
 
-COLOURS = 3
+N_CHANNELS = 3
 
 
 @register("shift", "T")
@@ -25,31 +25,33 @@ class Tint(Shift):
 
     amount: float = 30
 
-    order: ClassVar[int] = TINT
-    amounts: ClassVar[tuple[float, float]] = (-255, 255)
+    priority: ClassVar[int] = TINT
+    amount_range: ClassVar[tuple[float, float]] = (-255, 255)
 
     def channels(self, labels: np.ndarray) -> np.ndarray:
         """The channel of each image that is tinted."""
         return np.zeros(len(labels), np.int64)
 
     @classmethod
-    def together(
+    def apply_all(
         cls, shifts: Sequence[Shift], images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float
     ) -> np.ndarray:
-        tints = np.zeros((len(labels), COLOURS))
+        tints = np.zeros((len(labels), N_CHANNELS))
         for shift in shifts:
             if isinstance(shift, Tint):
                 tints[np.arange(len(labels)), shift.channels(labels)] += shift.amount
         tints = np.rint(tints) if images.dtype == np.uint8 else tints
         tinted, kind = images.copy(), np.result_type(images.dtype, np.float32)
-        for channel in range(COLOURS):
+        for channel in range(N_CHANNELS):
             more = (tints[:, channel] * white / 255)[:, np.newaxis, np.newaxis].astype(kind)
             if more.any():
                 tinted[..., channel] = (images[..., channel] + more).clip(0, white)
         return tinted
 
-    def refuses(self, shape: tuple[int, ...], classes: int, earlier: int) -> str:
-        return "" if shape[-1] == COLOURS else f"it adds a colour, and these images have {shape[-1]} channel(s), not 3"
+    def why_not(self, shape: tuple[int, ...], classes: int, earlier: int) -> str:
+        return (
+            "" if shape[-1] == N_CHANNELS else f"it adds a colour, and these images have {shape[-1]} channel(s), not 3"
+        )
 
 
 @register("shift", "t")
@@ -58,4 +60,4 @@ class ConditionalTint(Tint):
     """Add `amount` to the red of classes 0, 3, 6, ..., to the green of 1, 4, 7, ... and to the blue of 2, 5, 8, ..."""
 
     def channels(self, labels: np.ndarray) -> np.ndarray:
-        return np.asarray(labels) % COLOURS
+        return np.asarray(labels) % N_CHANNELS

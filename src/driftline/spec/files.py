@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from driftline import handed
 from driftline.data import weights_file
+from driftline.io import user_files
 from driftline.spec.job import Job
 from driftline.spec.settings import Choice
 
@@ -24,9 +24,9 @@ def named_files(job: Job) -> dict[str, Path]:
 def files_of(data: str, choices: Iterable[Choice], settings: Any) -> dict[str, Path]:
     """Return the files that these choices and settings name."""
     choices = list(choices)
-    texts = [text for text in handed.texts([settings, *(choice.settings for choice in choices)]) if text]
+    texts = [text for text in user_files.iter_strings([settings, *(choice.settings for choice in choices)]) if text]
     names = [data, *(choice.name for choice in choices), *texts]
-    code = {source: handed.file_of(source) for name in names for source in handed.sources(name)}
+    code = {source: user_files.resolve(source) for name in names for source in user_files.source_files(name)}
     return {**code, **dict(_paths(texts))}
 
 
@@ -34,7 +34,7 @@ def _paths(texts: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """Yield texts that name a file, or are the path of a folder."""
     for text in texts:
         path = weights_file(text)
-        if path is None and "/" in text and handed.file_of(text).is_dir():
-            path = handed.file_of(text)
+        if path is None and "/" in text and user_files.resolve(text).is_dir():
+            path = user_files.resolve(text)
         if path is not None:
             yield text, path

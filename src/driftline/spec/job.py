@@ -55,7 +55,7 @@ class Job(FrozenModel):
             return []
         options = registry.get("benchmark", self.benchmark).options(**self.options)
         if self.search.rule == "validation-streams":
-            options = options.for_choosing()
+            options = options.validation_options()
         common = {"options": options.model_dump(mode="json"), "search": None, "purpose": "search"}
         jobs = []
         for candidate in self.search.candidates:
@@ -71,7 +71,7 @@ class Job(FrozenModel):
 
     def pretrain_options(self) -> dict[str, Any]:
         """Return the benchmark options that the pretrained model depends on."""
-        decisive = registry.get("benchmark", self.benchmark).options.decide_upstream
+        decisive = registry.get("benchmark", self.benchmark).options.pretrain_options
         return {name: value for name, value in self.options.items() if decisive is None or name in decisive}
 
     @property

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 from driftline.spec.settings import listed
 
 
-def with_settings(content: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+def apply_overrides(content: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
     """Return the mapping with `part.key=value` applied.
 
     Parts are data, model, reveal, selection, the benchmark and the methods.
     """
-    content = {**content, "methods": [_mapping(method) for method in listed(content.get("methods"))]}
+    content = {**content, "methods": [_as_mapping(method) for method in listed(content.get("methods"))]}
     parts = {"reveal", "data", "model", "selection", str(content.get("benchmark"))}
     methods = {str(method.get("name")) for method in content["methods"]}
     for assignment in assignments:
@@ -24,18 +24,18 @@ def with_settings(content: dict[str, Any], assignments: list[str]) -> dict[str, 
         if not equals or "." not in target:
             raise UserError(f"--set takes part.key=value, for example ft.lr=1e-3; got '{assignment}'")
         if part is None:
-            raise unknown("part", target.partition(".")[0], parts | methods, f" (in --set {assignment})")
+            raise unknown_name("part", target.partition(".")[0], parts | methods, f" (in --set {assignment})")
         key = target[len(part) + 1 :].strip()
         if part in methods:
             for method in content["methods"]:
                 if method["name"] == part:
-                    method[key] = _value(text)
+                    method[key] = _parse_value(text)
         else:
-            content[part] = {**_mapping(content.get(part) or {}), key: _value(text)}
+            content[part] = {**_as_mapping(content.get(part) or {}), key: _parse_value(text)}
     return content
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     """Return a JSON value, or else the text itself: 1e-3 is a number and `on` is a word.
 
     >>> _value("[a, b.csv, 3]"), _value("[0-9].csv")
@@ -49,8 +49,8 @@ def _value(text: str) -> Any:
         return text
     if any(mark in text[1:-1] for mark in '[]{}"'):
         raise UserError(f'{text} is not JSON: put texts in double quotes, as in \'[["a", 1], ["b", 2]]\'')
-    return [_value(part) for part in text[1:-1].split(",")]
+    return [_parse_value(part) for part in text[1:-1].split(",")]
 
 
-def _mapping(given: Any) -> dict[str, Any]:
+def _as_mapping(given: Any) -> dict[str, Any]:
     return dict(given) if isinstance(given, dict) else {"name": given}

@@ -16,13 +16,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 from driftline.seeds import Seed, first_seeds
 from driftline.spec.job import SearchSpace
-from driftline.spec.settings import Choice, FrozenModel, learner_class, settings_model, validated, with_defaults
+from driftline.spec.settings import Choice, FrozenModel, learner_class, settings_model, validate, with_defaults
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
-ATTEMPTS = 100  # draws per setting wanted, after which a range is taken to have no further values
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+MAX_DRAWS = 100  # draws per setting wanted, after which a range is taken to have no further values
 
 
 class Range(FrozenModel):
@@ -54,10 +54,10 @@ class Search(FrozenModel):
     """Settings to try, and how the best is found."""
 
     grid: dict[str, Values] = Field(min_length=1)
-    """Values by setting: `lr` for every method that has one and was not given one, `er.size` for er alone. A list, or
+    """Values by setting: `lr` for every method that has one and was not given one, `er.replay_size` for er alone. A list, or
     a range {from: 1e-4, to: 1e-1, scale: log} to draw from."""
-    rule: Literal["validation-streams", "final-valid", "oracle"] = "validation-streams"
-    """validation-streams: the best on streams kept for this; final-valid: methods that train in phases take the best of
+    rule: Literal["validation-streams", "validation-split", "oracle"] = "validation-streams"
+    """validation-streams: the best on streams kept for this; validation-split: methods that train in phases take the best of
     each phase's fits on validation data of the run itself; oracle: the best on the test streams themselves, which no
     user could do."""
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
@@ -67,7 +67,7 @@ class Search(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_forms(cls, given: Any) -> Any:
+    def _expand_short_forms(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             raise UserError("selection is a mapping with the key grid, for example {grid: {lr: [1e-3, 1e-2]}}")
         given = dict(given)
@@ -76,20 +76,24 @@ class Search(FrozenModel):
         elif isinstance(given.get("seeds"), list | tuple) and all(isinstance(seed, int) for seed in given["seeds"]):
             given["seeds"] = tuple(sorted(set(given["seeds"])))  # a trial counts once
         if isinstance(given.get("grid"), Mapping):
-            given["grid"] = {setting: _values(setting, said) for setting, said in given["grid"].items()}
+            given["grid"] = {setting: _parse_values(setting, said) for setting, said in given["grid"].items()}
         if isinstance(given.get("trials"), int) and given["trials"] < 1:
             raise UserError(f"selection: trials={given['trials']}: at least 1 setting must be tried")
         return given
 
     def search_spaces(
-        self, methods: Sequence[Choice], *, metrics: tuple[tuple[str, str], ...], unused: Mapping[str, str] = NOTHING
+        self,
+        methods: Sequence[Choice],
+        *,
+        metrics: tuple[tuple[str, str], ...],
+        unused: Mapping[str, str] = NO_SETTINGS,
     ) -> list[SearchSpace | None]:
         """Return the candidates of each method; None for one that has nothing to select.
 
         `unused`: settings that have no effect, and for which model.
         """
         axes = [{name: axis for name, axis in self.axes(method).items() if name not in unused} for method in methods]
-        self._must_be_used(methods, axes, unused)
+        self._check_used(methods, axes, unused)
         sizes = [len(_grid(method, own)) for method, own in zip(methods, axes, strict=True) if _is_finite(own)]
         limit = min(sizes, default=0) if self.trials is None else max(sizes, default=0)
         limit = self.trials if isinstance(self.trials, int) else limit
@@ -102,7 +106,7 @@ class Search(FrozenModel):
 
     @property
     def _rule(self) -> Literal["validation-streams", "oracle"]:
-        assert self.rule != "final-valid"  # which has no search runs: see `phases`
+        assert self.rule != "validation-split"  # which has no search runs: see `phases`
         return self.rule
 
     def _candidates(self, method: Choice, axes: Mapping[str, Values], limit: int) -> tuple[dict[str, Any], ...]:
@@ -116,8 +120,8 @@ class Search(FrozenModel):
             raise UserError(f"selection: {name} is drawn from a range: give the number of settings, as trials: 20")
         names, found = self._names(method), []
         draws = {name: Seed(0).child("search", "draws", names[name]).numpy() for name in axes}  # alike for all methods
-        for _ in range(ATTEMPTS * limit):
-            candidate = _parsed(method, {name: _drawn(values, draws[name]) for name, values in axes.items()})
+        for _ in range(MAX_DRAWS * limit):
+            candidate = _parsed(method, {name: _draw(values, draws[name]) for name, values in axes.items()})
             if candidate not in found:
                 found.append(candidate)
             if len(found) == limit:
@@ -142,11 +146,9 @@ class Search(FrozenModel):
             common = {key: key for key in common if key in schema.model_fields}
         return {**common, **own}
 
-    def _must_be_used(
-        self, methods: Iterable[Choice], axes: Iterable[Iterable[str]], unused: Mapping[str, str]
-    ) -> None:
+    def _check_used(self, methods: Iterable[Choice], axes: Iterable[Iterable[str]], unused: Mapping[str, str]) -> None:
         """Refuse a setting that no method has: it is misspelt."""
-        used = {name for method, found in zip(methods, axes, strict=True) for name in _called(method, found)}
+        used = {name for method, found in zip(methods, axes, strict=True) for name in _grid_names(method, found)}
         for key in self.grid:
             setting = key.rpartition(".")[2]
             if setting == "pretraining":
@@ -154,26 +156,28 @@ class Search(FrozenModel):
             if key not in used and setting in unused:
                 raise UserError(f"selection: {key} means nothing to {unused[setting]}: leave it out of the grid")
             if key not in used:
-                known = {name for method in methods for name in _called(method, _settings(method))}
-                raise unknown("setting", key, known, " (in selection.grid: no method has it free)")
+                known = {name for method in methods for name in _grid_names(method, _free_settings(method))}
+                raise unknown_name("setting", key, known, " (in selection.grid: no method has it free)")
 
     def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> dict[str, Any]:
-        """The benchmark's options that final-valid sets: the values that methods which train in phases try."""
+        """The benchmark's options that validation-split sets: the values that methods which train in phases try."""
         if not known or not any(learner_class(method.name).plans_fits for method in methods):
             who = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
-            raise UserError(f"final-valid chooses between the fits of a phase, and {who}: use another rule")
+            raise UserError(f"validation-split chooses between the fits of a phase, and {who}: use another rule")
         for name in ("trials", "seeds"):
             if name in self.model_fields_set:
-                raise UserError(f"selection: {name} means nothing with final-valid: each run tries its grid by itself")
+                raise UserError(
+                    f"selection: {name} means nothing with validation-split: each run tries its grid by itself"
+                )
         for key, values in self.grid.items():
             if key not in known:
-                raise unknown("setting", key, known, " (in selection.grid, with final-valid)")
+                raise unknown_name("setting", key, known, " (in selection.grid, with validation-split)")
             if isinstance(values, Range):
-                raise UserError(f"selection: {key}: final-valid tries every value, so give a list of them")
+                raise UserError(f"selection: {key}: validation-split tries every value, so give a list of them")
         return dict(self.grid)
 
 
-def _values(setting: str, said: Any) -> Any:
+def _parse_values(setting: str, said: Any) -> Any:
     """A list of values, or a range; `1e-3`, which YAML reads as a text, is a number there."""
     if isinstance(said, Range) or (isinstance(said, list | tuple) and said):
         return said
@@ -181,7 +185,7 @@ def _values(setting: str, said: Any) -> Any:
     if not isinstance(said, Mapping):
         raise UserError(f"{where} is a list of values to try, or a range {{from: 1e-4, to: 1e-1}}; got {said!r}")
     ends = {key: _number(value) for key, value in said.items()}
-    found: Range = validated(Range, ends, where, ["from", "to", "scale"])
+    found: Range = validate(Range, ends, where, ["from", "to", "scale"])
     if not (math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high):
         raise UserError(f"{where}: from must be less than to; got {found.low} and {found.high}")
     if found.scale == "log" and found.low <= 0:
@@ -196,12 +200,12 @@ def _number(text: Any) -> Any:
         return text
 
 
-def _called(method: Choice, settings: Iterable[str]) -> set[str]:
+def _grid_names(method: Choice, settings: Iterable[str]) -> set[str]:
     """What a grid may call these settings of a method."""
     return {name for setting in settings for name in (setting, f"{method.name}.{setting}")}
 
 
-def _settings(method: Choice) -> list[str]:
+def _free_settings(method: Choice) -> list[str]:
     schema = settings_model("method", method.name)
     return [] if schema is None else [name for name in schema.model_fields if name not in method.settings]
 
@@ -227,5 +231,5 @@ def _parsed(method: Choice, candidate: Mapping[str, Any]) -> dict[str, Any]:
     return {setting: settings[setting] for setting in candidate}
 
 
-def _drawn(values: Values, rng: np.random.Generator) -> Any:
+def _draw(values: Values, rng: np.random.Generator) -> Any:
     return values.draw(rng) if isinstance(values, Range) else values[int(rng.random() * len(values))]

@@ -8,12 +8,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from driftline import models, registry
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 from driftline.learners.base import Learner
 from driftline.types import Reveal
 
 # A class may be called 1 and a column 2024: such names come as numbers from a command line.
-SETTINGS = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
+SETTINGS_CONFIG = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
 LEVELS = {Reveal.INPUTS: "inputs only", Reveal.ERRORS: "the labels of its errors", Reveal.LABELS: "all labels"}
 
 
@@ -31,7 +31,7 @@ class Choice(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_forms(cls, given: Any) -> Any:
+    def _expand_short_forms(cls, given: Any) -> Any:
         """Accept `ft` and `{name: ft, lr: 0.001}`."""
         if isinstance(given, str):
             return {"name": given}
@@ -55,7 +55,7 @@ def listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
 
 
-def validated(model: type[Any], content: Any, where: str, keys: list[str] | None = None) -> Any:
+def validate(model: type[Any], content: Any, where: str, keys: list[str] | None = None) -> Any:
     """Return a pydantic model of a mapping, or raise an error that names the nearest valid key."""
     try:
         return model.model_validate(content)
@@ -65,7 +65,7 @@ def validated(model: type[Any], content: Any, where: str, keys: list[str] | None
         if first["type"] in ("too_short", "missing"):
             raise UserError(f"{where}: '{path}' is empty") from None
         if first["type"] == "extra_forbidden":
-            raise unknown("setting", path, keys or list(model.model_fields), f" (in {where})") from None
+            raise unknown_name("setting", path, keys or list(model.model_fields), f" (in {where})") from None
         raise UserError(
             f"{where}: '{path}' {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"
         ) from None
@@ -78,12 +78,12 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
         known: dict[str, Any] | None = {key: (*given, ...)[:2] for key, given in entry.settings.items()}
     else:
         known = settings_of(kind, name)
-    return None if known is None else create_model(name, __config__=SETTINGS, **known)
+    return None if known is None else create_model(name, __config__=SETTINGS_CONFIG, **known)
 
 
 def settings_of(kind: str, name: str) -> dict[str, Any] | None:
     """Return the type and default of each setting, `...` for one without a default; None if it takes anything."""
-    thing = models.maker(name) if kind == "model" else registry.get(kind, name)
+    thing = models.factory(name) if kind == "model" else registry.get(kind, name)
     fields: dict[str, Any] = {}
     types = registry.types_of(name, thing)
     for parameter in inspect.signature(thing).parameters.values():
@@ -106,7 +106,7 @@ def with_defaults(kind: str, choice: Choice) -> Choice:
         part = {"dataset": "data", "model": "model"}.get(kind, choice.name)
         ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
         raise UserError(f"{kind} '{choice.name}' needs {', '.join(lacking)}: {ways}")
-    settings = validated(schema, choice.settings, choice.name).model_dump(mode="json")
+    settings = validate(schema, choice.settings, choice.name).model_dump(mode="json")
     return Choice(name=choice.name, settings=settings)
 
 
@@ -115,7 +115,7 @@ def display_name(method: Choice) -> str:
     schema = settings_model("method", method.name)
     if schema is None or not method.settings:
         return method.name
-    given = validated(schema, method.settings, method.name).model_dump(mode="json")
+    given = validate(schema, method.settings, method.name).model_dump(mode="json")
     usual = schema().model_dump(mode="json")
     changed = {key: value for key, value in given.items() if value != usual[key]}
     return f"{method.name}({format_settings(changed)})" if changed else method.name
@@ -151,5 +151,5 @@ def _reveal(kind: str, name: str) -> Reveal:
     """Return what a benchmark reveals, or what a method needs with its defaults."""
     if entry := registry.describe(kind, name):
         return Reveal[entry.reveal]
-    level: Reveal = registry.get(kind, name).reveals if kind == "benchmark" else learner_class(name).sees
+    level: Reveal = registry.get(kind, name).reveals if kind == "benchmark" else learner_class(name).min_reveal
     return level

@@ -12,9 +12,10 @@ from typing import Any
 import yaml
 from pydantic import Field, model_validator
 
-from driftline import models, registry, yaml_text
+from driftline import models, registry
 from driftline.errors import UserError
-from driftline.learners.pooled import Pooled
+from driftline.io import safe_yaml
+from driftline.learners.supervised.cumulative import CumulativeLearner
 from driftline.seeds import first_seeds
 from driftline.spec.job import Job, LabelPolicy, SearchSpace
 from driftline.spec.search import Search
@@ -24,7 +25,7 @@ from driftline.spec.settings import (
     check_reveal_level,
     display_name,
     listed,
-    validated,
+    validate,
     with_defaults,
 )
 
@@ -46,7 +47,7 @@ class Spec(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_forms(cls, given: Any) -> Any:
+    def _expand_short_forms(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             raise UserError("a spec is a mapping with the keys benchmark, data and methods")
         given = dict(given)
@@ -61,7 +62,7 @@ class Spec(FrozenModel):
         """Return one job per method and seed, with every default filled in."""
         benchmark = registry.get("benchmark", self.benchmark)
         given = {**self.options, **self._phase_options(benchmark.options)}
-        options = validated(benchmark.options, given, self.benchmark)
+        options = validate(benchmark.options, given, self.benchmark)
         model = with_defaults("model", self.model or Choice(name=default_model))
         data = with_defaults("dataset", self.data)
         for method in self.methods:
@@ -90,20 +91,20 @@ class Spec(FrozenModel):
         self, metrics: tuple[tuple[str, str], ...], options: Any, model: str
     ) -> list[SearchSpace | None]:
         """Return the candidates of each method; None for one that has nothing to select."""
-        if self.selection is None or self.selection.rule == "final-valid":
+        if self.selection is None or self.selection.rule == "validation-split":
             return [None] * len(self.methods)
-        if self.selection.rule == "validation-streams" and options.for_choosing() is None:
-            other = "final-valid or oracle" if options.phase_grid else "oracle"
+        if self.selection.rule == "validation-streams" and options.validation_options() is None:
+            other = "validation-split or oracle" if options.phase_options else "oracle"
             raise UserError(f"{self.benchmark} has no streams to choose settings by here: the rule may be {other}")
-        trained = Pooled.__dataclass_fields__ if models.is_estimator(model) else ()
+        trained = CumulativeLearner.__dataclass_fields__ if models.is_estimator(model) else ()
         unused = dict.fromkeys(trained, f"{model}, which is not trained by gradients")
         return self.selection.search_spaces(self.methods, metrics=metrics, unused=unused)
 
     def _phase_options(self, options: Any) -> dict[str, Any]:
-        """Return the options that the selection sets: with final-valid, methods select while they train."""
-        if self.selection is None or self.selection.rule != "final-valid":
+        """Return the options that the selection sets: with validation-split, methods select while they train."""
+        if self.selection is None or self.selection.rule != "validation-split":
             return {}
-        grid = self.selection.phases(self.benchmark, self.methods, options.phase_grid)
+        grid = self.selection.phases(self.benchmark, self.methods, options.phase_options)
         for name in grid:
             if name in self.options:
                 raise UserError(f"{name} is given twice: in {self.benchmark} and in selection.grid")
@@ -118,25 +119,25 @@ class Spec(FrozenModel):
             "methods": [method.short() for method in self.methods],
             "seeds": list(self.seeds),
             **({"reveal": self.reveal.model_dump()} if self.reveal != LabelPolicy() else {}),
-            **({"selection": self._selection()} if self.selection else {}),
+            **({"selection": self._selection_content()} if self.selection else {}),
             **({self.benchmark: self.options} if self.options else {}),
         }
         return yaml.safe_dump(content, sort_keys=False)
 
-    def _selection(self) -> dict[str, Any]:
+    def _selection_content(self) -> dict[str, Any]:
         assert self.selection is not None
         return self.selection.model_dump(mode="json", exclude_defaults=True, by_alias=True)
 
 
 def read(path: Path) -> Spec:
     """Read a spec from a YAML file."""
-    return parse(mapping(path))
+    return parse(read_yaml(path))
 
 
-def mapping(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file that should be a spec."""
     try:
-        content = yaml_text.load(path.read_text(encoding="utf-8"))
+        content = safe_yaml.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
@@ -149,5 +150,5 @@ def mapping(path: Path) -> dict[str, Any]:
 def parse(content: Any) -> Spec:
     """Return the spec of a mapping; errors name the key at fault."""
     keys = [*Spec.model_fields, *([str(content.get("benchmark"))] if isinstance(content, dict) else [])]
-    spec: Spec = validated(Spec, content, "the spec", keys=[key for key in keys if key != "options"])
+    spec: Spec = validate(Spec, content, "the spec", keys=[key for key in keys if key != "options"])
     return spec

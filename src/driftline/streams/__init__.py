@@ -1,44 +1,44 @@
 """How samples are laid out in time."""
 
-from driftline.streams.ahead import Ahead, ahead
-from driftline.streams.corrupted import Corrupted, corrupted
-from driftline.streams.heavy_tails import Law
-from driftline.streams.image_files import ImageFiles, image_files
-from driftline.streams.in_time import sequence_in_time
-from driftline.streams.matrices import Matrices, read_matrices, write_matrices
-from driftline.streams.open_world import OpenWorld, open_world
-from driftline.streams.paths import corruption_path
-from driftline.streams.periods import Deployment, LaterPeriodProbes, Periods, periods
-from driftline.streams.queries import Pools, Queries, Sources, pools, queries
-from driftline.streams.sequence import Sequence, sequence
-from driftline.streams.shards import Shards, shards, write_shards
+from driftline.streams.open_world.class_sizes import ClassSizeLaw
+from driftline.streams.open_world.stream import OpenWorld, open_world
+from driftline.streams.prefetch import Prefetched, prefetch
+from driftline.streams.refinement import QueryPools, QueryStream, Sources, pools, queries
+from driftline.streams.seq_to_final.periods import period_sequence
+from driftline.streams.seq_to_final.shifts import ShiftSequence, sequence
+from driftline.streams.test_time.calibration import AccuracyMatrices, read_matrices, write_matrices
+from driftline.streams.test_time.image_files import ImageFiles, image_files
+from driftline.streams.test_time.path import corruption_path
+from driftline.streams.test_time.stream import CorruptionStream, corruption_stream
+from driftline.streams.test_time.webdataset import Shards, shards, write_shards
+from driftline.streams.timeline import LaterPeriodProbes, PeriodRange, Periods, periods
 
 __all__ = [
-    "Ahead",
-    "Corrupted",
-    "Deployment",
+    "AccuracyMatrices",
+    "ClassSizeLaw",
+    "CorruptionStream",
     "ImageFiles",
     "LaterPeriodProbes",
-    "Law",
-    "Matrices",
     "OpenWorld",
+    "PeriodRange",
     "Periods",
-    "Pools",
-    "Queries",
-    "Sequence",
+    "Prefetched",
+    "QueryPools",
+    "QueryStream",
     "Shards",
+    "ShiftSequence",
     "Sources",
-    "ahead",
-    "corrupted",
     "corruption_path",
+    "corruption_stream",
     "image_files",
     "open_world",
+    "period_sequence",
     "periods",
     "pools",
+    "prefetch",
     "queries",
     "read_matrices",
     "sequence",
-    "sequence_in_time",
     "shards",
     "write_matrices",
     "write_shards",

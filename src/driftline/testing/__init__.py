@@ -7,7 +7,7 @@ AssertionError that says what is wrong.
 >>> check_learner(Frozen)
 """
 
-from driftline.state import digest
+from driftline.io.serialization import digest
 from driftline.testing.learner import check_learner
 from driftline.testing.metric import check_metric
 from driftline.testing.stream import check_stream

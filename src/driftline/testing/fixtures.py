@@ -29,11 +29,11 @@ def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
 
 def small_blocks(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
     """Return a residual network of named blocks: a stem, one block, a head."""
-    from driftline.models.blocks import BlockNetwork
-    from driftline.models.inputs import initialised
-    from driftline.models.res import ResFamily
+    from driftline.models.block_networks.base import BlockNetwork
+    from driftline.models.block_networks.residual import ResFamily
+    from driftline.models.preprocessing import build_seeded
 
-    return initialised(lambda: BlockNetwork(ResFamily(1, 2, outputs), shape[-1]), seed)
+    return build_seeded(lambda: BlockNetwork(ResFamily(1, 2, outputs), shape[-1]), seed)
 
 
 def samples(k: int) -> Samples:

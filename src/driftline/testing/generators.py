@@ -23,7 +23,7 @@ DEFAULT_RNG = np.random.default_rng
 SEED_TYPES = int | float | str | bytes | list | tuple | np.ndarray | np.integer
 OTHER_MODULES = ("driftline.seeds", "driftline.models")
 
-Note = Callable[..., None]
+Callback = Callable[..., None]
 
 
 @contextmanager
@@ -70,7 +70,7 @@ class _Replacement(type):
     """Metaclass of a class that replaces `original`: it creates and recognizes instances of the original."""
 
     original: Any
-    note: Note
+    note: Callback
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         if "original" not in vars(cls):  # a subclass of a replacement
@@ -82,11 +82,11 @@ class _Replacement(type):
         return isinstance(thing, cls.original) if "original" in vars(cls) else super().__instancecheck__(thing)
 
 
-def _watched_class(kind: type, note: Note) -> type:
+def _watched_class(kind: type, note: Callback) -> type:
     return _Replacement(kind.__name__, (kind,), {"original": kind, "note": staticmethod(note)})
 
 
-def _watched_function(note: Note) -> Callable[..., np.random.Generator]:
+def _watched_function(note: Callback) -> Callable[..., np.random.Generator]:
     def default_rng(*args: Any, **options: Any) -> np.random.Generator:
         note("default_rng", *args, **options)
         return DEFAULT_RNG(*args, **options)
@@ -94,7 +94,7 @@ def _watched_function(note: Note) -> Callable[..., np.random.Generator]:
     return default_rng
 
 
-def _watched_torch(note: Note) -> type:
+def _watched_torch(note: Callback) -> type:
     import torch
 
     original = torch.Generator

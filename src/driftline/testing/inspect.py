@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.state import digest
+from driftline.io.serialization import digest
 from driftline.types import Samples
 
 

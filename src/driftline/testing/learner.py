@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from driftline import loop
-from driftline import state as files
 from driftline.engine.executors.process import one_thread
 from driftline.errors import UserError
+from driftline.io import serialization as files
+from driftline.io.serialization import digest
 from driftline.learners.base import Learner
-from driftline.models.estimator import logistic, naive_bayes
-from driftline.reveal import Revealing
+from driftline.models.sklearn_models import logistic_regression, naive_bayes
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
-from driftline.state import digest
 from driftline.testing.answers import check_answers
 from driftline.testing.fixtures import SHAPE, STEPS, TASK, samples, small_blocks, small_network
 from driftline.testing.generators import seeded_generators
@@ -124,15 +124,15 @@ class ContractCheck:
     def _run(
         self,
         learner: Learner,
-        reveal: Revealing,
+        reveal: RevealPolicy,
         *,
         start: int = 0,
         probed: bool = False,
-        after_step: Callable[[int], None] = lambda done: None,
+        on_step: Callable[[int], None] = lambda done: None,
     ) -> Outcome:
         watched = WatchedLearner(learner, self.name, [step.samples.y for step in self.steps])
         log, probes = AnswerLog(), SameProbe(self.probe if probed else None)
-        loop.run(self.steps, watched, reveal, probes, log, start=start, after_step=after_step)  # type: ignore[arg-type]
+        loop.run(self.steps, watched, reveal, probes, log, start=start, on_step=on_step)  # type: ignore[arg-type]
         watched.check_arguments()
         return log.answers, state_digests(learner)
 
@@ -192,7 +192,7 @@ class ContractCheck:
             now = {"learner": learner.state(), "reveal": reveal.state()}
             saved.append((self._saved_and_loaded(now), digest(now["learner"])))
 
-        same = (answers, state) == self._run(learner, reveal, after_step=save)
+        same = (answers, state) == self._run(learner, reveal, on_step=save)
         assert same, f"{self.name} ends differently if it is saved in between; state() must change nothing"
         for cut, (loaded, before) in enumerate(saved[:-1], start=1):
             fresh, fresh_reveal = self.learner(), _reveal(schedule)
@@ -215,19 +215,19 @@ class ContractCheck:
             return files.load(path)
 
 
-def _reveal(schedule: str) -> Revealing:
-    return Revealing(TASK, seed=Seed(3), **LABEL_SCHEDULES[schedule])
+def _reveal(schedule: str) -> RevealPolicy:
+    return RevealPolicy(TASK, seed=Seed(3), **LABEL_SCHEDULES[schedule])
 
 
 def _models(learner: Learner) -> Iterator[MakeModel]:
     if importlib.util.find_spec("torch"):
-        from driftline.models.networks import linear
+        from driftline.models.small_networks import linear
 
         networks = [make for make in (small_network, linear) if _accepts(learner, make)]
         yield from networks or [small_blocks]
     if type(learner).requires != "network":
         yield naive_bayes
-        yield logistic
+        yield logistic_regression
 
 
 def _accepts(learner: Learner, make_model: MakeModel) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from driftline.io.serialization import digest
 from driftline.metrics import Metric
-from driftline.state import digest
 from driftline.testing.inspect import no_global_randomness
 
 
@@ -33,8 +33,8 @@ def check_metric(metric: Metric) -> None:
             except Exception as error:
                 raise AssertionError(f"{name} does not accept its own example: {error!r}") from error
     assert digest(examples) == before, f"{name} modifies its inputs"
-    if metric.within is not None:
-        low, high = metric.within
+    if metric.bounds is not None:
+        low, high = metric.bounds
         values = np.concatenate([np.ravel(array) for result in results for array in result])
         inside = np.isnan(values) | ((values >= low) & (values <= high))
         assert inside.all(), f"{name} should be within {low} and {high}, but is {values[~inside][0]}"

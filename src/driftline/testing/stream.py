@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.state import digest
+from driftline.io.serialization import digest
 from driftline.testing.inspect import can_reach, columns
 from driftline.types import Step, Stream
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from driftline.io.serialization import digest
 from driftline.learners.base import Learner
-from driftline.learners.unchanged import changed, picture
-from driftline.reveal import Shown
-from driftline.state import digest
+from driftline.learners.predict_check import changed_parts, fingerprint
+from driftline.reveal import RevealedLabels
 from driftline.testing.answers import check_answers
 from driftline.testing.inspect import can_reach, no_global_randomness
 from driftline.types import Answers, Probe, Samples, Step
@@ -24,13 +24,13 @@ class AnswerLog:
 
     answers: list[str] = field(default_factory=list)
 
-    def answered(self, step: Step, answers: Answers) -> None:
+    def add_answers(self, step: Step, answers: Answers) -> None:
         self.answers.append(digest([answers.prediction, answers.scores]))
 
-    def probed(self, step: Step, probe: Probe, answers: Answers) -> None:
+    def add_probe(self, step: Step, probe: Probe, answers: Answers) -> None:
         """Ignore probes, which must not matter."""
 
-    def gauged(self, step: Step, gauges: Mapping[str, float]) -> None:
+    def add_diagnostics(self, step: Step, diagnostics: Mapping[str, float]) -> None:
         """Ignore diagnostics."""
 
 
@@ -58,11 +58,11 @@ class WatchedLearner:
     def predict(self, x: Any) -> Answers:
         before = state_digests(self.learner)
         answers: Answers = self._checked("predict", x)
-        moved = changed(before, state_digests(self.learner))
+        moved = changed_parts(before, state_digests(self.learner))
         assert not moved, f"{self.name}: predict must change nothing, but it changed {', '.join(moved)}"
         return answers
 
-    def receive(self, shown: Shown) -> None:
+    def receive(self, shown: RevealedLabels) -> None:
         self.learn(shown.x, shown.y)
 
     def learn(self, x: Any, y: Any) -> None:
@@ -70,8 +70,8 @@ class WatchedLearner:
         with self._explained("learn"):
             self._checked("learn", x, y)
 
-    def gauges(self) -> Mapping[str, float]:
-        return self.learner.gauges()
+    def diagnostics(self) -> Mapping[str, float]:
+        return self.learner.diagnostics()
 
     def finish(self) -> None:
         with self._explained("finish"), no_global_randomness(f"{self.name}: finish"):
@@ -109,6 +109,6 @@ class WatchedLearner:
 def state_digests(learner: Learner) -> dict[str, str]:
     """Return a digest of each part of the state; fail if the state cannot be saved."""
     try:
-        return picture(learner)
+        return fingerprint(learner)
     except TypeError as error:
         raise AssertionError(f"its state cannot be saved: {error}") from error

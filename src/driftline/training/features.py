@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from driftline.errors import UserError
 
 
-def with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+def forward_with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     """The outputs, and the input of the last linear layer: what the network's classifier or regressor sees.
 
     Last is the linear layer that is called last, not the one that was written last in the network's class, so that

@@ -10,18 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from driftline.errors import UserError
-from driftline.models.inputs import Standardise, as_input
+from driftline.models.preprocessing import Standardize, to_float_batch
 from driftline.seeds import Seed
-from driftline.training import pulse
+from driftline.training import progress
 from driftline.training.modes import training
 from driftline.training.torch_model import torch_model
 
 Update = Callable[[Tensor, Tensor], None]
 """One step of training on the inputs and targets of a mini-batch."""
 
-ADAM_AT_ONCE = 1 << 20
+FOREACH_MAX_WEIGHTS = 1 << 20
 """Networks of up to so many weights are moved by Adam as a whole, larger ones weight by weight."""
-CONVERTED_AT_ONCE = 1 << 24
+PRECONVERT_MAX_VALUES = 1 << 24
 """So many numbers, 64 MiB as floats, are held a second time to spare converting them batch by batch."""
 
 
@@ -30,21 +30,21 @@ def fit(model: nn.Module, x: Any, y: np.ndarray, update: Update, *, updates: int
 
     (Wild-Time's code makes one more update than it says; this does not.)
     """
-    inputs, targets = lesson(model, x, y)
-    if len(inputs) <= updates * batch and inputs.numel() <= CONVERTED_AT_ONCE:
-        inputs = as_input(inputs)  # each sample once, not once for every batch it is drawn into
+    inputs, targets = training_tensors(model, x, y)
+    if len(inputs) <= updates * batch and inputs.numel() <= PRECONVERT_MAX_VALUES:
+        inputs = to_float_batch(inputs)  # each sample once, not once for every batch it is drawn into
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
-        for chosen in pulse.each(rows.unbind()):
-            update(as_input(inputs[chosen]), targets[chosen])
+        for chosen in progress.each(rows.unbind()):
+            update(to_float_batch(inputs[chosen]), targets[chosen])
 
 
-def lesson(model: nn.Module, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+def training_tensors(model: nn.Module, x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Return inputs and targets to train on; a network without vocabulary, mean and deviation takes these from them."""
     adapter = torch_model(model)
     adapter.fit_vocabulary(x, y)
     inputs = adapter.encode(x)
-    measure_inputs(model, inputs)
+    fit_input_scaling(model, inputs)
     return inputs, adapter.targets(y)
 
 
@@ -57,11 +57,11 @@ def new_optimizer(name: str, model: nn.Module, *, lr: float, weight_decay: float
         return torch.optim.SGD(weights, lr=lr, weight_decay=weight_decay)
     # Adam step by step over all weights at once saves up to a third on a small network, where calls cost more than
     # sums; on one too large for the cache it takes nearly twice as long.
-    small = sum(weight.numel() for weight in weights) <= ADAM_AT_ONCE
+    small = sum(weight.numel() for weight in weights) <= FOREACH_MAX_WEIGHTS
     return torch.optim.Adam(weights, lr=lr, weight_decay=weight_decay, foreach=small or None)
 
 
-def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     """One step down the gradient of a loss."""
     optimizer.zero_grad()
     loss.backward()
@@ -73,23 +73,23 @@ def descend_on(
 ) -> None:
     """Take one step on a mini-batch, in parts if the model passes only a few samples at once."""
     if most := torch_model(model).micro_batch:
-        descend_in_parts(optimizer, loss, x, y, most)
+        accumulated_step(optimizer, loss, x, y, most)
     else:
-        descend(optimizer, loss(x, y))
+        optimizer_step(optimizer, loss(x, y))
 
 
-def descend_in_parts(
-    optimizer: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor, most: int
+def accumulated_step(
+    optimizer: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor, micro_batch: int
 ) -> None:
     """The step of `descend` on the mean loss of a mini-batch, of which at most `most` samples are in memory at once."""
     optimizer.zero_grad()
-    for rows in torch.arange(len(y)).split(most):
+    for rows in torch.arange(len(y)).split(micro_batch):
         (loss(x[rows], y[rows]) * (len(rows) / len(y))).backward()
     optimizer.step()
 
 
-def measure_inputs(model: nn.Module, inputs: Tensor) -> None:
+def fit_input_scaling(model: nn.Module, inputs: Tensor) -> None:
     """Let the network's standardising layers see the first data it is trained on."""
     for module in model.modules():
-        if isinstance(module, Standardise) and not module.ready:
-            module.measure(as_input(inputs))
+        if isinstance(module, Standardize) and not module.fitted:
+            module.fit(to_float_batch(inputs))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import nn
 
 from driftline.errors import UserError
-from driftline.training.encode import last_linear
-from driftline.training.norms import KINDS
+from driftline.training.cached_features import classifier_layer
+from driftline.training.normalization import NORM_LAYERS
 
 
 def last_layers(model: nn.Module, n: int) -> list[nn.Module]:
@@ -19,14 +19,14 @@ def last_layers(model: nn.Module, n: int) -> list[nn.Module]:
     ['Conv2d', 'BatchNorm2d', 'Linear']
     """
     weighted = [layer for layer in model.modules() if list(layer.parameters(recurse=False))]
-    end = next(k for k, layer in enumerate(weighted) if layer is last_linear(model))
-    counted = [k for k in range(end + 1) if not isinstance(weighted[k], KINDS)]
+    end = next(k for k, layer in enumerate(weighted) if layer is classifier_layer(model))
+    counted = [k for k in range(end + 1) if not isinstance(weighted[k], NORM_LAYERS)]
     if not 1 <= n <= len(counted):
         raise UserError(f"layers={n}: this network has {len(counted)} layers with weights, so give from 1 to that many")
     return weighted[counted[-n] : end + 1]
 
 
-def train_only(model: nn.Module, layers: list[nn.Module]) -> list[nn.Parameter]:
+def freeze_except(model: nn.Module, layers: list[nn.Module]) -> list[nn.Parameter]:
     """Freeze everything but the weights of these layers, which are returned."""
     model.requires_grad_(False)
     weights = [weight for layer in layers for weight in layer.parameters(recurse=False)]
@@ -35,7 +35,7 @@ def train_only(model: nn.Module, layers: list[nn.Module]) -> list[nn.Parameter]:
     return weights
 
 
-def rest_frozen(model: nn.Module) -> None:
+def eval_frozen(model: nn.Module) -> None:
     """Put what is frozen into evaluation mode: its features must be the same in lessons and in answers.
 
     That is every module with a frozen weight in it, and every one without weights in front of the first trained layer.

@@ -16,12 +16,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from driftline.models.blocks import BlockNetwork, Layered, weights
-from driftline.models.inputs import as_input
-from driftline.models.joint import JointNetwork, LayerInTime, LowRank, Separate, Shared, Sides
-from driftline.models.lowrank import Adapter, adapted_weights
+from driftline.models.block_networks.base import BlockNetwork, LayeredNetwork, weight_parameters
+from driftline.models.block_networks.joint import (
+    JointNetwork,
+    LowRankLayer,
+    SeparateLayer,
+    SharedLayer,
+    SideModules,
+    TimeIndexedLayer,
+)
+from driftline.models.block_networks.low_rank import LowRankAdapter, adapted_weights
+from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
-from driftline.training.epochs import shuffled
+from driftline.training.early_stopping import shuffled_batches
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
 
@@ -34,7 +41,7 @@ def truncate_to_step(network: JointNetwork, step: int) -> JointNetwork:
     return network
 
 
-def activations(network: Layered, x: Any, batch: int = 500) -> dict[str, np.ndarray]:
+def activations(network: LayeredNetwork, x: Any, batch: int = 500) -> dict[str, np.ndarray]:
     """Return each layer's outputs in evaluation mode, one row per input; of the head, the logits."""
     caught: dict[str, list[Tensor]] = {name: [] for name in network.layers}
     hooks = [
@@ -45,19 +52,19 @@ def activations(network: Layered, x: Any, batch: int = 500) -> dict[str, np.ndar
     try:
         with evaluating(network), torch.no_grad():
             for rows in torch.arange(len(inputs)).split(batch):
-                network(as_input(inputs[rows]))
+                network(to_float_batch(inputs[rows]))
     finally:
         for hook in hooks:
             hook.remove()
     return {name: torch.cat(parts).numpy() for name, parts in caught.items()}
 
 
-def layer_weights(network: Layered) -> dict[str, np.ndarray] | None:
+def layer_weights(network: LayeredNetwork) -> dict[str, np.ndarray] | None:
     """Return each layer's weights without batch norm, in one row; None if the network sums modules."""
     layers = {name: _plain(layer, -1) for name, layer in network.layers.items()}
     if any(layer is None for layer in layers.values()):
         return None
-    kept = {name: weights(cast(nn.Module, layer)).values() for name, layer in layers.items()}
+    kept = {name: weight_parameters(cast(nn.Module, layer)).values() for name, layer in layers.items()}
     return {name: torch.cat([w.detach().flatten() for w in parts]).numpy() for name, parts in kept.items()}
 
 
@@ -70,12 +77,12 @@ def interpolate(before: Any, after: Any, s: float) -> tuple[Any, list[nn.BatchNo
     network = copy.deepcopy(after)
     if isinstance(network, BlockNetwork):
         return network, _lerp(network, before, s)
-    network.scale_of_last = s
+    network.side_scale = s
     moved: list[nn.BatchNorm2d] = []
     for name, layer in _in_time(network).items():
-        if isinstance(layer, Sides):
+        if isinstance(layer, SideModules):
             moved += [part for part in layer.steps[-1].modules() if isinstance(part, nn.BatchNorm2d)]
-        elif not isinstance(layer, Shared):
+        elif not isinstance(layer, SharedLayer):
             now, then = (cast(nn.Module, _plain(layer, step)) for step in (-1, -2))
             moved += _lerp(now, then, s)
             network.layers[name] = _for_all_steps(now, layer)
@@ -92,8 +99,8 @@ def reestimate_batch_norm(network: nn.Module, norms: list[nn.BatchNorm2d], x: An
             norm.reset_running_stats()
             norm.momentum = None  # a plain mean over batches
             norm.train()
-        for rows in shuffled(len(inputs), batch, Seed(0)):
-            network(as_input(inputs[rows]))
+        for rows in shuffled_batches(len(inputs), batch, Seed(0)):
+            network(to_float_batch(inputs[rows]))
 
 
 def _lerp(network: nn.Module, start: nn.Module, s: float) -> list[nn.BatchNorm2d]:
@@ -112,27 +119,27 @@ def _lerp(network: nn.Module, start: nn.Module, s: float) -> list[nn.BatchNorm2d
 
 def _plain(layer: nn.Module, step: int) -> nn.Module | None:
     """Return the single module of a layer at a step; None if it is a sum of several."""
-    if not isinstance(layer, LayerInTime):
+    if not isinstance(layer, TimeIndexedLayer):
         return layer
     step %= len(layer.steps)
-    if step == 0 or isinstance(layer, Shared):
+    if step == 0 or isinstance(layer, SharedLayer):
         return layer.steps[0]
-    if isinstance(layer, LowRank):
-        adapters = cast(list[Adapter], list(layer.steps)[1 : step + 1])
+    if isinstance(layer, LowRankLayer):
+        adapters = cast(list[LowRankAdapter], list(layer.steps)[1 : step + 1])
         changed = adapted_weights(layer.steps[0], adapters, layer.multiply)
         module = copy.deepcopy(layer.steps[0])
-        module.load_state_dict({**adapters[-1].shell.state_dict(), **changed})
+        module.load_state_dict({**adapters[-1].template.state_dict(), **changed})
         return module
-    return layer.steps[step] if isinstance(layer, Separate) else None
+    return layer.steps[step] if isinstance(layer, SeparateLayer) else None
 
 
-def _for_all_steps(module: nn.Module, like: LayerInTime) -> Shared:
+def _for_all_steps(module: nn.Module, like: TimeIndexedLayer) -> SharedLayer:
     """Return a layer that is this module at every step."""
-    made = Shared(module, like.family, like.name)
+    made = SharedLayer(module, like.family, like.name)
     while len(made.steps) < len(like.steps):
-        made.grow(Seed(0), False)
+        made.add_step(Seed(0), False)
     return made.eval()
 
 
-def _in_time(network: JointNetwork) -> dict[str, LayerInTime]:
-    return cast(dict[str, LayerInTime], dict(network.layers.items()))
+def _in_time(network: JointNetwork) -> dict[str, TimeIndexedLayer]:
+    return cast(dict[str, TimeIndexedLayer], dict(network.layers.items()))

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from driftline.models.estimator import Estimator
+from driftline.models.sklearn_models import SklearnModel
 
 if TYPE_CHECKING:
-    from driftline.training.meter import Meter
+    from driftline.training.mac_counter import MacCounter
 
 
 class Model(Protocol):
@@ -28,7 +28,7 @@ class Model(Protocol):
         """Whether it comes trained; None if that is unknown."""
 
     @property
-    def mac_counter(self) -> Meter | None:
+    def mac_counter(self) -> MacCounter | None:
         """The counter of multiply-accumulates attached to it."""
 
     @property
@@ -62,7 +62,7 @@ class Model(Protocol):
 
 def as_model(model: Any) -> Model:
     """Return the adapter of a network or an estimator."""
-    if isinstance(model, Estimator):
+    if isinstance(model, SklearnModel):
         return model
     from driftline.training.torch_model import torch_model  # torch is not loaded for estimators
 

@@ -100,7 +100,7 @@ class IRM(Objective):
     name: ClassVar[str] = "irm"
 
     def loss(self, task: Task, groups: Sequence[Group]) -> Tensor:
-        penalties = [invariance_penalty(slopes(group.outputs, group.y, task.loss)) for group in groups]
+        penalties = [invariance_penalty(scale_gradients(group.outputs, group.y, task.loss)) for group in groups]
         return risks(task, groups).mean() + self.weight * torch.stack(penalties).mean()
 
 
@@ -174,7 +174,7 @@ def covariance(rows: Tensor) -> Tensor:
     return centred.T @ centred / (len(rows) - 1)
 
 
-def reweigh(q: Tensor, losses: Tensor, present: Tensor, eta: float) -> Tensor:
+def update_group_weights(q: Tensor, losses: Tensor, present: Tensor, eta: float) -> Tensor:
     """Group DRO's exponentiated ascent: q_g exp(eta * loss_g) for the groups present, then all of q to sum 1.
 
     `losses[i]` belongs to group `present[i]`; the other groups count as not having been seen, as if their loss were 0.
@@ -186,7 +186,7 @@ def reweigh(q: Tensor, losses: Tensor, present: Tensor, eta: float) -> Tensor:
     return torch.softmax(q.log() + gain, 0)  # in logarithms, so that no loss is too large
 
 
-def robust_loss(q: Tensor, losses: Tensor, present: Tensor) -> Tensor:
+def weighted_group_loss(q: Tensor, losses: Tensor, present: Tensor) -> Tensor:
     """An unbiased estimate of sum_g q_g loss_g over all groups from those present, if these were drawn uniformly.
 
     With k of m groups present it is m / k times the sum over them. Dividing by their total weight instead would make
@@ -195,7 +195,7 @@ def robust_loss(q: Tensor, losses: Tensor, present: Tensor) -> Tensor:
     return (q[present].to(losses.dtype) * losses).sum() * (len(q) / len(present))
 
 
-def slopes(outputs: Tensor, targets: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+def scale_gradients(outputs: Tensor, targets: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """For each example the derivative of its loss by a scale that multiplies its outputs, at scale 1.
 
     >>> zero_or_one = torch.tensor([[2.0], [5.0]])
@@ -222,7 +222,7 @@ def invariance_penalty(slopes: Tensor) -> Tensor:
     return slopes[0::2].mean() * slopes[1::2].mean()
 
 
-def mixed(a: Tensor, b: Tensor, share: Tensor | float) -> Tensor:
+def mix(a: Tensor, b: Tensor, share: Tensor | float) -> Tensor:
     """`share` of the one and the rest of the other; one share for all, or one for each row.
 
     >>> mixed(torch.tensor([[1.0], [1.0]]), torch.tensor([[5.0], [5.0]]), torch.tensor([1.0, 0.25])).tolist()

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from driftline.errors import UserError
-from driftline.models.inputs import as_input, as_tensor
-from driftline.training import pulse
-from driftline.training.features import linear_layers, with_features
-from driftline.training.meter import Meter
+from driftline.models.preprocessing import to_float_batch, to_tensor
+from driftline.training import progress
+from driftline.training.features import forward_with_features, linear_layers
+from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
 
 
@@ -36,8 +36,8 @@ class TorchModel:
         return found
 
     @property
-    def mac_counter(self) -> Meter | None:
-        found: Meter | None = getattr(self.module, "mac_counter", None)
+    def mac_counter(self) -> MacCounter | None:
+        found: MacCounter | None = getattr(self.module, "mac_counter", None)
         return found
 
     @property
@@ -53,7 +53,7 @@ class TorchModel:
 
     def encode(self, x: Any) -> Tensor:
         """Return inputs as a tensor, without a copy where possible; a network for texts makes tokens of them."""
-        encoded: Tensor = self.module.encode(x) if self.reads_text else as_tensor(x)
+        encoded: Tensor = self.module.encode(x) if self.reads_text else to_tensor(x)
         return encoded
 
     def targets(self, y: Any) -> Tensor:
@@ -72,18 +72,18 @@ class TorchModel:
         """Return raw outputs in evaluation mode; the network is left as it was."""
         inputs = self.encode(x)
         with evaluating(self.module), torch.no_grad():
-            starts = pulse.each(range(0, max(len(inputs), 1), batch))
-            parts = [self.module(as_input(inputs[i : i + batch])) for i in starts]
-        return pulse.whole(torch.cat(parts), len(inputs)).numpy()
+            starts = progress.each(range(0, max(len(inputs), 1), batch))
+            parts = [self.module(to_float_batch(inputs[i : i + batch])) for i in starts]
+        return progress.whole(torch.cat(parts), len(inputs)).numpy()
 
     def features(self, x: Any) -> np.ndarray:
         linear_layers(self.module)  # refuses a network that has none
         with evaluating(self.module), torch.no_grad():
-            _, seen = with_features(self.module, as_input(self.encode(x)))
+            _, seen = forward_with_features(self.module, to_float_batch(self.encode(x)))
         return seen.numpy()
 
     def truncated(self, x: Any) -> int | None:
-        found: int | None = self.module.over_long(x) if hasattr(self.module, "over_long") else None
+        found: int | None = self.module.count_truncated(x) if hasattr(self.module, "count_truncated") else None
         return found
 
     def fit(self, x: Any, y: np.ndarray) -> None:
@@ -118,7 +118,7 @@ class TextGenerator(TorchModel):
 
     def training_outputs(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the logits of each token of the right answers, given those before it."""
-        outputs: Tensor = self.module.led(x, y)
+        outputs: Tensor = self.module.teacher_forced(x, y)
         return outputs
 
     def predict(self, x: Any, batch: int = 128) -> np.ndarray:

@@ -14,17 +14,17 @@ from driftline.cli.main import app
 from driftline.engine.build import DatasetCache
 from driftline.engine.costs.groups import StageGrouper
 from driftline.engine.costs.profiler import Cost
-from driftline.engine.costs.sharing import shared
+from driftline.engine.costs.sharing import compute_sharing
 from driftline.engine.costs.stage_costs import stage_costs
 from driftline.engine.planning.plan import plan
 from driftline.engine.stages import Fit, Pretrain, Stage
 from driftline.errors import UserError
 from driftline.spec import parse
-from driftline.store import Store
+from driftline.store.store import Store
 
 SEQUENCE: dict[str, Any] = {
     "benchmark": "seq-to-final",
-    "data": "colour-digits",
+    "data": "color-digits",
     "model": {"name": "conv-1", "width": 4},
     "methods": ["baseline", "seq-ft", "lp-ft"],
     "seeds": 2,
@@ -37,12 +37,17 @@ SEARCH: dict[str, Any] = {
     "benchmark": "open-world",
     "data": "digits",
     "model": {"name": "mlp", "width": 8},
-    "methods": [{"name": "fine-tune", "every": 20}],
+    "methods": [{"name": "fine-tune", "train_every": 20}],
     "seeds": 3,
-    "open-world": {"law": "30/(1+r)", "upstream_updates": 50, "draws": 5},
+    "open-world": {"law": "30/(1+r)", "upstream_updates": 50, "resamples": 5},
     "selection": {"grid": {"lr": [0.01, 0.1]}, "seeds": 2},
 }
-TABLE = {"benchmark": "timeline", "data": {"name": "digits", "periods": 4}, "model": "logistic", "methods": ["erm"]}
+TABLE = {
+    "benchmark": "timeline",
+    "data": {"name": "digits", "periods": 4},
+    "model": "logistic-regression",
+    "methods": ["erm"],
+}
 
 
 def test_stages_that_differ_in_seed_or_rate_alone_cost_the_same() -> None:
@@ -64,14 +69,14 @@ def test_fits_are_called_by_what_they_learn() -> None:
 def test_sharing_by_hand() -> None:
     planned = plan(parse({**SEQUENCE, "seeds": 1}))
     fits = [stage.key for stage in planned.stages if isinstance(stage, Fit)]
-    made = shared(planned.stages, {key: (10, 1.0) for key in fits})
+    made = compute_sharing(planned.stages, {key: (10, 1.0) for key in fits})
     assert made is not None
     # baseline needs 2, seq-ft 2 + 2, lp-ft 2 + 2 + 2, and the history of the last two is the same.
-    assert (made.fits, made.fits_alone) == (10, 12)
+    assert (made.fits, made.fits_without_sharing) == (10, 12)
     assert made.saved == pytest.approx(1 - 100 / 120)
     # Trained anew for each of the two last trials: 1, 2 + 1 and 2 + 2 + 1.
-    assert made.fits_anew == 2 * (1 + 3 + 5)
-    assert made.saved_in_all == pytest.approx(1 - 100 / 180)
+    assert made.fits_without_reuse == 2 * (1 + 3 + 5)
+    assert made.saved_with_reuse == pytest.approx(1 - 100 / 180)
 
 
 def test_a_forecast_counts_what_is_not_done_and_writes_nothing(tmp_path: Path) -> None:
@@ -85,7 +90,7 @@ def test_a_forecast_counts_what_is_not_done_and_writes_nothing(tmp_path: Path) -
     kept = sorted(runs.rglob("*"))
     after = driftline.plan({**TABLE, "seeds": 3}, runs=runs, seconds=2)
     assert (after.kinds["probes and score"].stages, after.kinds["probes and score"].done) == (3, 1)
-    assert (after.known, after.guessed) == (1, 0), "the finished run is evidence for the others"
+    assert (after.known, after.extrapolated) == (1, 0), "the finished run is evidence for the others"
     assert sorted(runs.rglob("*")) == kept
 
 
@@ -93,9 +98,9 @@ def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
     few = {"episodes": 4, "size": 32, "period": 4, "upstream_set": 64, "held_out": 32, "upstream_updates": 50}
     model = {"name": "mlp", "width": 32}
     spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
-    spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "draws": 10}}
+    spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "resamples": 10}}
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    spared = run.card["protocol"]["spared_trials"]
+    spared = run.card["protocol"]["skipped_runs"]
     found = driftline.plan(spec, runs=tmp_path, seconds=1)
     assert spared
     assert found.kinds["search"].done == 6 - spared
@@ -148,7 +153,7 @@ def test_profiling_is_bounded_by_a_tenth_of_the_work(limit: float, least: float,
     grouper = StageGrouper(planned.trials, DatasetCache())
     found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, limit)
     assert least < profiler.spent - profiler.start <= most
-    assert found.guessed == 0
+    assert found.extrapolated == 0
 
 
 def test_several_specs_share_their_stages(tmp_path: Path) -> None:
@@ -163,8 +168,19 @@ def test_what_cannot_run_is_refused_as_by_run(tmp_path: Path) -> None:
 
 def test_the_command_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ["plan", "timeline", "--data", "digits", "--model", "logistic", "--methods", "erm", "--period", "year"]
-    words += ["--calibration-seconds", "2"]
+    words = [
+        "plan",
+        "timeline",
+        "--data",
+        "digits",
+        "--model",
+        "logistic-regression",
+        "--methods",
+        "erm",
+        "--period",
+        "year",
+    ]
+    words += ["--profile-seconds", "2"]
     said = CliRunner().invoke(app, words, catch_exceptions=False).stdout
     assert "probes and score" in said
     assert [line.split()[0] for line in said.splitlines() if line[:1].isdigit()] == ["1", "8", "64", "512"]

@@ -17,7 +17,7 @@ from driftline.engine.build import DatasetCache
 from driftline.engine.executors.config import ExecutorConfig, parse_bytes
 from driftline.engine.pool import executors
 from driftline.errors import UserError
-from driftline.store import Store
+from driftline.store.store import Store
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ MINE = """
 import torch
 from dataclasses import dataclass
 from threadpoolctl import threadpool_info
-from driftline.learners.ft import FineTune
+from driftline.learners.supervised.ft import FineTune
 
 @dataclass
 class Mine(FineTune):
@@ -111,7 +111,7 @@ def test_stages_have_one_thread_however_many_there_are(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     method = {"name": f"{tmp_path}/mine.py:Mine", "updates": 1}
     data = {"name": "digits", "periods": 3}
-    spec = {"benchmark": "timeline", "data": data, "model": "linear", "methods": [method], "timeline": {"draws": 5}}
+    spec = {"benchmark": "timeline", "data": data, "model": "linear", "methods": [method], "timeline": {"resamples": 5}}
     torch.set_num_threads(2)
     with threadpool_limits(2):
         driftline.run(spec, runs=tmp_path / "runs")

@@ -19,11 +19,11 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Pretrain
 from driftline.errors import DiskError, UserError
-from driftline.store import Store
+from driftline.store.store import Store
 
 RAISES = """
 from dataclasses import dataclass
-from driftline.learners.ft import FineTune
+from driftline.learners.supervised.ft import FineTune
 
 @dataclass
 class Mine(FineTune):
@@ -41,7 +41,7 @@ def spec(method: str) -> dict[str, object]:
         "data": {"name": "digits", "periods": 6},
         "model": "linear",
         "methods": [{"name": "erm", "updates": 5}, {"name": method, "updates": 5}],
-        "timeline": {"draws": 10},
+        "timeline": {"resamples": 10},
     }
 
 
@@ -55,7 +55,7 @@ def test_a_failure_that_is_overcome_while_it_is_looked_at_is_none(
 
     def glob(self: Path, pattern: str) -> list[Path]:
         found = list(look(self, pattern))
-        store.succeeded("first")
+        store.clear_failure("first")
         return found
 
     monkeypatch.setattr(Path, "glob", glob)
@@ -101,7 +101,7 @@ def test_what_needs_a_failed_stage_fails_with_its_reason(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Pretrain, "compute", broken)
     store = Store.create(tmp_path)
-    planned = plan(as_spec({**spec("ft"), "timeline": {"upstream": 1, "upstream_updates": 20, "draws": 10}}))
+    planned = plan(as_spec({**spec("ft"), "timeline": {"upstream": 1, "upstream_updates": 20, "resamples": 10}}))
     summary = run_plan(planned, store)
     assert not summary.computed
     runs = [summary.failed[key] for key in planned.run_keys]

@@ -12,8 +12,8 @@ import pytest
 
 from driftline.engine.executors import status
 from driftline.engine.executors.base import Event
-from driftline.engine.executors.status import PATIENCE, StatusFile, SweepStatus, sweeps
-from driftline.store import Store
+from driftline.engine.executors.status import DEAD_AFTER, StatusFile, SweepStatus, read_statuses
+from driftline.store.store import Store
 
 from ..stand_ins import pretraining, run
 
@@ -36,7 +36,7 @@ def test_events_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         book.record(Event("failed", b, reason="no"))
         book.record(Event("failed", c, reason="a stage it needs failed"))
         book.write()
-        ((sweep, _),) = sweeps(store)
+        ((sweep, _),) = read_statuses(store)
         assert (sweep.reused, sweep.computed, sweep.failed) == (1, 1, {"b": "b seed 0", "c": "c seed 0"})
         assert sweep.waiting == {"pretrain": 0, "run": 0}
         assert sweep.durations == {"pretrain": (1, 4.0)}
@@ -45,7 +45,7 @@ def test_events_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert (running.done, running.of) == (40, 100)
         assert sorted(sweep.runs) == ["a", "b", "c", "r"]
         assert not sweep.ended
-    ((sweep, _),) = sweeps(store)
+    ((sweep, _),) = read_statuses(store)
     assert sweep.ended
     assert len(list((tmp_path / "status").iterdir())) == 1, "nothing half-written is left"
 
@@ -55,14 +55,14 @@ def test_the_same_plan_has_one_file(tmp_path: Path) -> None:
     for plan in (["a"], ["a"], ["a", "b"]):
         with StatusFile(store, [run(key) for key in plan], [], 0):
             pass
-    assert [sorted(sweep.runs) for sweep, _ in sweeps(store)] == [["a"], ["a", "b"]]
+    assert [sorted(sweep.runs) for sweep, _ in read_statuses(store)] == [["a"], ["a", "b"]]
 
 
 def test_the_dead_are_told_from_the_living() -> None:
     here, gone = SweepStatus(0.0), subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     assert here.is_alive(last_seen=1000.0, now=1001.0)
-    assert not here.is_alive(last_seen=1000.0, now=1000.0 + PATIENCE), "its process number was given to another"
+    assert not here.is_alive(last_seen=1000.0, now=1000.0 + DEAD_AFTER), "its process number was given to another"
     assert not SweepStatus(0.0, ended=True).is_alive(1000.0, 1001.0)
     assert not SweepStatus(0.0, pid=gone.pid).is_alive(1000.0, 1001.0)
     assert SweepStatus(0.0, pid=gone.pid, host=f"not-{platform.node()}").is_alive(1000.0, 1001.0), (
@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_written_disturbs_nothing(tmp_path: Path) -> None:
     with StatusFile(store, [run("a")], [run("a")], 0) as book:
         book.record(Event("started", run("a")))
         book.write()
-    assert sweeps(store) == []
+    assert read_statuses(store) == []
 
 
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
@@ -84,5 +84,5 @@ def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "status").mkdir()
     (tmp_path / "status" / "a.json").write_text("{")
     (tmp_path / "status" / "b.json").write_text('{"running": {}, "durations": {}, "of a newer version": 1}')
-    assert sweeps(store) == []
+    assert read_statuses(store) == []
     assert os.listdir(tmp_path / "status") != []

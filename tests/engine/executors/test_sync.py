@@ -10,20 +10,20 @@ import pytest
 from typer.testing import CliRunner
 
 import driftline
-from driftline import checking
 from driftline.cli.main import app
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.errors import DiskError, UserError
-from driftline.mirror import Mirror
-from driftline.store import Store
+from driftline.store import check
+from driftline.store.remote import RemoteStore
+from driftline.store.store import Store
 
 SPEC: dict[str, Any] = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 4},
     "model": "linear",
     "methods": [{"name": "erm", "updates": 2}, {"name": "ft", "updates": 2}],
-    "timeline": {"draws": 10, "upstream": 1, "upstream_updates": 20},
+    "timeline": {"resamples": 10, "upstream": 1, "upstream_updates": 20},
     "seeds": 1,
 }
 
@@ -87,8 +87,8 @@ def test_a_stage_that_failed_once_and_is_there_has_not_failed(url: str, caches: 
     driftline.run(SPEC, runs=url)
     store, (stage, *_) = Store.create(url), plan(as_spec(SPEC)).stages
     store.fail(stage.key, stage.job.model_dump(mode="json"), "its worker process ended by SIGKILL")
-    assert store.mirror is not None
-    store.mirror.bring(f"failed/{stage.key}.json")
+    assert store.remote is not None
+    store.remote.upload(f"failed/{stage.key}.json")
     caches("second")
     assert Store.open(url).failures() == []
 
@@ -116,23 +116,23 @@ def test_damage_over_there_is_found_and_made_again(url: str) -> None:
     there.pipe_file(f"{root}/{scores}", bytes(content))
     store = Store.open(url)
     assert len(store.record().runs) == 2, "the copy here is whole"
-    assert checking.check(store).damage == {run: "scores.parquet: its checksum differs"}
+    assert check.check(store).damage == {run: "scores.parquet: its checksum differs"}
     summary = run_plan(plan(as_spec(SPEC)), Store.create(url))
     assert [f"runs/{stage.key}" for stage in summary.computed] == [run]
-    assert checking.check(store).damage == {}
-    checking.remove(store, run)
+    assert check.check(store).damage == {}
+    check.remove(store, run)
     assert not [name for name in names(url) if name.startswith(run)]
     assert len(Store.open(url).record().runs) == 1
 
 
 def test_what_could_not_be_brought_is_brought_by_the_next_sweep(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(mirror: Mirror, name: str) -> None:
+    def refused(mirror: RemoteStore, name: str) -> None:
         with mirror._trouble("write to"):
             raise PermissionError("not yours")
 
     work = plan(as_spec(SPEC))
     with monkeypatch.context() as patch:
-        patch.setattr(Mirror, "bring", refused)
+        patch.setattr(RemoteStore, "upload", refused)
         with pytest.raises(DiskError, match=r"cannot write to .*: not yours\. What was finished is in"):
             run_plan(work, Store.create(url))
     assert not names(url)
@@ -143,7 +143,7 @@ def test_what_could_not_be_brought_is_brought_by_the_next_sweep(url: str, monkey
 def test_a_failure_and_the_reading_commands_reach_the_url(url: str, caches: Any, tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(
-        "from driftline.learners.ft import FineTune\nclass Mine(FineTune):\n  def learn(self, x, y): 1 / 0\n"
+        "from driftline.learners.supervised.ft import FineTune\nclass Mine(FineTune):\n  def learn(self, x, y): 1 / 0\n"
     )
     store = Store.create(url)
     run_plan(plan(as_spec({**SPEC, "methods": [*SPEC["methods"][:1], f"{mine}:Mine"]})), store)

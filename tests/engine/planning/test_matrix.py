@@ -9,30 +9,30 @@ from typing import Any
 import pytest
 
 from driftline import registry, run
-from driftline.cli import matrix as cli
+from driftline.cli.commands import run_matrix as cli
 from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning import matrix
 from driftline.engine.stages import StageContext, StreamRun
 from driftline.errors import UserError
 from driftline.report.analysis.matrix import MatrixView, views
 from driftline.spec.settings import Choice, learner_class, settings_model
-from driftline.store import Store
+from driftline.store.store import Store
 
 pytestmark = pytest.mark.xdist_group("matrix")  # what all its tests use is made once
 
 NARROW = {"name": "conv-1", "width": 2}
 FLAT = {"name": "mlp", "width": 16, "depth": 1}
-RESET = {"name": "resetting", "method": "ewc", "options": {"decay": 0.5}}
+RESET = {"name": "periodic-reset", "method": "ewc", "options": {"decay": 0.5}}
 METHODS = ["frozen", "tent", "ncm", "er", "ewc", RESET]
 TINY: dict[str, Any] = {
     "timeline": {
         "data": {"name": "digits", "periods": 4},
         "model": NARROW,
-        "timeline": {"upstream": 1, "upstream_updates": 60, "draws": 20},
-        "settings": {"ewc": {"updates": 5}, "er": {"epochs": 1}, "resetting": {"every": 2}},
+        "timeline": {"upstream": 1, "upstream_updates": 60, "resamples": 20},
+        "settings": {"ewc": {"updates": 5}, "er": {"epochs": 1}, "periodic-reset": {"reset_every": 2}},
     },
     "seq-to-final": {
-        "data": {"name": "colour-digits"},
+        "data": {"name": "color-digits"},
         "model": NARROW,
         "seq-to-final": {"shifts": "R", "sizes": [60, 60], "test": 100, "oracle": 0, "resamples": 20},
         "settings": {"ewc": {"updates": 5}, "er": {"epochs": 1}},
@@ -42,23 +42,27 @@ TINY: dict[str, Any] = {
         "model": NARROW,
         "refinement": {
             **{"episodes": 4, "size": 32, "period": 2, "upstream_set": 64, "held_out": 20},
-            **{"upstream_updates": 60, "draws": 20},
+            **{"upstream_updates": 60, "resamples": 20},
         },
         "settings": {"er": {"epochs": 1}},
     },
     "test-time": {
-        "data": {"name": "colour-digits", "test": 300},
+        "data": {"name": "color-digits", "test": 300},
         "model": NARROW,
         "test-time": {
             **{"order": "gradual", "corruptions": "contrast,saturate", "images": 160, "speed": 10, "batch": 32},
-            **{"upstream_updates": 60, "draws": 20},
+            **{"upstream_updates": 60, "resamples": 20},
         },
     },
     "open-world": {
-        "data": "digit-turns",
+        "data": "digit-symmetries",
         "model": FLAT,
-        "open-world": {"law": "40/(4+r)", "upstream_updates": 60, "draws": 20, "head": 5},
-        "settings": {"ewc": {"updates": 1, "fisher_examples": 1}, "er": {"epochs": 1}, "resetting": {"every": 20}},
+        "open-world": {"law": "40/(4+r)", "upstream_updates": 60, "resamples": 20, "head": 5},
+        "settings": {
+            "ewc": {"updates": 1, "fisher_examples": 1},
+            "er": {"epochs": 1},
+            "periodic-reset": {"reset_every": 20},
+        },
     },
 }
 
@@ -130,11 +134,13 @@ def test_a_cell_is_the_single_run(
 
 def test_settings_of_a_column_reach_the_method_inside_another(store: Store) -> None:
     runs = [one for one in store.record().runs if one.card["run"]["benchmark"] == "open-world"]
-    (card,) = [one.card for one in runs if one.card["run"]["method"]["name"] == "resetting"]
+    (card,) = [one.card for one in runs if one.card["run"]["method"]["name"] == "periodic-reset"]
     settings = card["run"]["method"]["settings"]
     assert settings["every"] == 20
     assert settings["options"] == {"updates": 1, "fisher_examples": 1, "decay": 0.5}
-    own = matrix.suit(Choice(name="ewc", settings={"updates": 7}), {"ewc": {"updates": 1, "decay": 0.1}})
+    own = matrix.with_column_settings(
+        Choice(name="ewc", settings={"updates": 7}), {"ewc": {"updates": 1, "fisher_decay": 0.1}}
+    )
     assert own.settings == {"updates": 7, "decay": 0.1}, "a method's own settings win"
 
 
@@ -172,7 +178,7 @@ def test_a_method_that_breaks_while_it_is_planned_has_a_reason_too(
         raise ZeroDivisionError("no such luck")
 
     monkeypatch.setattr(matrix, "plan", broken)
-    outlined = matrix.outline(matrix.read(said(methods="frozen", benchmarks=["test-time"])), None)
+    outlined = matrix.plan_matrix(matrix.read(said(methods="frozen", benchmarks=["test-time"])), None)
     assert [cell.reason for cell in outlined.cells] == ["ZeroDivisionError: no such luck"]
     assert outlined.plans["test-time"].stages == ()
 
@@ -191,19 +197,19 @@ def test_every_benchmark_has_a_column_and_what_it_says_exists() -> None:
 
 
 def test_a_miniature_makes_methods_quick_and_those_inside_others() -> None:
-    made = matrix.read({"matrix": {"methods": ["ewc", "rdumb", "resetting", "ncm"], "benchmarks": ["timeline"]}})
+    made = matrix.read({"matrix": {"methods": ["ewc", "rdumb", "periodic-reset", "ncm"], "benchmarks": ["timeline"]}})
     found = {method.name: made.spec("timeline", method).methods[0].settings for method in made.methods}
     assert found["ewc"] == {"updates": 100}
     assert found["rdumb"] == {"lr": 1e-3, "every": 2}
-    assert found["resetting"] == {"every": 2, "options": {"lr": 1e-3}}
+    assert found["periodic-reset"] == {"every": 2, "options": {"lr": 1e-3}}
     assert found["ncm"] == {}
 
 
 def test_a_column_is_merged_with_its_defaults_unless_it_names_its_data() -> None:
-    merged = matrix.column_of("timeline", {"timeline": {"draws": 7}})
-    assert merged["timeline"] == {"upstream": 1, "draws": 7}
+    merged = matrix.column_with_defaults("timeline", {"timeline": {"resamples": 7}})
+    assert merged["timeline"] == {"upstream": 1, "resamples": 7}
     assert merged["data"] == {"name": "digits", "periods": 6, "rotation": 45.0}
-    assert matrix.column_of("timeline", {"data": "digits"}) == {"data": "digits"}
+    assert matrix.column_with_defaults("timeline", {"data": "digits"}) == {"data": "digits"}
 
 
 @pytest.mark.parametrize(
@@ -228,15 +234,15 @@ def test_what_does_not_exist_is_refused(changes: dict[str, Any], sentence: str) 
 def test_flags_win_over_the_recipe(tmp_path: Path) -> None:
     recipe = tmp_path / "m.yaml"
     recipe.write_text(json.dumps(said(seeds=5)))
-    assert cli.asked_for("matrix")
-    assert cli.asked_for(str(recipe))
-    assert not cli.asked_for("timeline")
+    assert cli.is_matrix("matrix")
+    assert cli.is_matrix(str(recipe))
+    assert not cli.is_matrix("timeline")
     flags = ["--benchmarks", "timeline,test-time"]
-    found = cli.content(str(recipe), flags, "ewc,tent", 2, ["ewc.decay=0.5", "timeline.draws=9"])["matrix"]
+    found = cli.content(str(recipe), flags, "ewc,tent", 2, ["ewc.fisher_decay=0.5", "timeline.resamples=9"])["matrix"]
     assert found["seeds"] == 2
     assert list(found["benchmarks"]) == ["timeline", "test-time"]
-    assert found["methods"] == [{"name": "ewc", "decay": 0.5}, {"name": "tent"}]
-    assert found["benchmarks"]["timeline"]["timeline"] == {"upstream": 1, "upstream_updates": 60, "draws": 9}
+    assert found["methods"] == [{"name": "ewc", "fisher_decay": 0.5}, {"name": "tent"}]
+    assert found["benchmarks"]["timeline"]["timeline"] == {"upstream": 1, "upstream_updates": 60, "resamples": 9}
     assert found["benchmarks"]["test-time"] == TINY["test-time"]
 
 
@@ -259,6 +265,6 @@ def test_flags_that_cannot_be_used(
 
 def test_printed_as_a_recipe_it_is_the_same_matrix(tmp_path: Path) -> None:
     recipe = tmp_path / "m.yaml"
-    recipe.write_text(cli.as_yaml(said()))
+    recipe.write_text(cli.to_yaml(said()))
     again = cli.content(str(recipe), [], None, None, [])
     assert matrix.read(again) == matrix.read(said())

@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 
 import driftline
-from driftline import handed
 from driftline.data import weights_file
 from driftline.engine.planning.plan import plan
 from driftline.errors import UserError
+from driftline.io import user_files
 from driftline.spec import parse
-from driftline.store import Store
+from driftline.store.store import Store
 
 SPEC: dict[str, Any] = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 3},
-    "model": "logistic",
+    "model": "logistic-regression",
     "methods": ["erm"],
-    "timeline": {"draws": 10},
+    "timeline": {"resamples": 10},
 }
 OWN = """
 from dataclasses import dataclass
-from driftline.learners.erm import ERM
+from driftline.learners.supervised.erm import ERM
 
 @dataclass
 class Own(ERM):
@@ -79,7 +79,7 @@ def test_another_shift_under_the_same_name_is_another_run(tmp_path: Path) -> Non
     own.write_text(FADE)
     few = {"sizes": [50, 50, 50], "test": 50, "oracle": 0, "epochs": 1, "lr": 1e-3, "weight_decay": 0, "dropout": 0}
     model = {"name": "conv-1", "width": 4}
-    spec = {"benchmark": "seq-to-final", "data": "colour-digits", "model": model, "methods": ["baseline"], "seeds": 1}
+    spec = {"benchmark": "seq-to-final", "data": "color-digits", "model": model, "methods": ["baseline"], "seeds": 1}
     spec["seq-to-final"] = {**few, "shifts": f"C+{own}:Fade=20,R"}
     keys = [plan(parse(spec)).run_keys]
     own.write_text(FADE.replace("1 - self", "2 - self"))
@@ -89,13 +89,13 @@ def test_another_shift_under_the_same_name_is_another_run(tmp_path: Path) -> Non
 def test_other_code_of_a_method_within_a_method_is_another_run(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text(OWN.replace("erm", "ft").replace("ERM", "FineTune"))
-    methods = [{"name": "resetting", "method": f"{own}:Own"}]
+    methods = [{"name": "periodic-reset", "method": f"{own}:Own"}]
     spec = {
         **SPEC,
         "model": "linear",
         "methods": methods,
         "seeds": 1,
-        "timeline": {"draws": 10, "upstream": 1, "upstream_updates": 20},
+        "timeline": {"resamples": 10, "upstream": 1, "upstream_updates": 20},
     }
     (first,) = driftline.run(spec, runs=tmp_path / "runs").runs
     own.write_text(own.read_text() + "\n# changed\n")
@@ -105,7 +105,7 @@ def test_other_code_of_a_method_within_a_method_is_another_run(tmp_path: Path) -
 
 TEACHER = """
 from dataclasses import dataclass
-from driftline.learners.trained import Trained
+from driftline.learners.supervised.base import Trained
 
 @dataclass
 class Teacher(Trained):
@@ -118,7 +118,7 @@ class Teacher(Trained):
 @pytest.mark.parametrize("named", [lambda own: own, lambda own: {"name": own}], ids=["text", "settings"])
 def test_other_code_of_a_pretraining_makes_another_upstream_model(tmp_path: Path, named: Any) -> None:
     own = tmp_path / "my own.py"  # a space in a name must not hide it
-    few = {"draws": 10, "upstream": 1, "upstream_updates": 5}
+    few = {"resamples": 10, "upstream": 1, "upstream_updates": 5}
     method = {"name": "ncm", "pretraining": named(f"{own}:Teacher")}
     spec = {**SPEC, "model": "linear", "methods": [method], "seeds": 1, "timeline": few}
     own.write_text(TEACHER)
@@ -130,5 +130,5 @@ def test_other_code_of_a_pretraining_makes_another_upstream_model(tmp_path: Path
 
 
 def test_a_text_too_long_for_a_name_names_no_file() -> None:
-    assert handed.sources(300 * "a" + ".py:Own") == []
+    assert user_files.source_files(300 * "a" + ".py:Own") == []
     assert weights_file(300 * "a") is None

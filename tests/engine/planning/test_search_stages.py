@@ -8,9 +8,9 @@ from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import run_plan
 from driftline.engine.stages import SearchRun
-from driftline.record import Run, load
+from driftline.record.recorder import Run, load
 from driftline.spec import parse
-from driftline.store import Store
+from driftline.store.store import Store
 
 SPEC = {
     "benchmark": "refinement",
@@ -54,7 +54,7 @@ def test_the_best_setting_on_validation_streams_is_run(store):
     assert [point["lr"] for point in protocol["tried"]] == [1e-9, 3e-3]
     assert [point["score"] for point in protocol["tried"]] == pytest.approx([found[1e-9], found[3e-3]])
     assert protocol["chosen"] == [{"lr": 3e-3, "score": pytest.approx(found[3e-3])}]
-    assert (protocol["trials"], protocol["spared_trials"]) == (4, 0)
+    assert (protocol["trials"], protocol["skipped_runs"]) == (4, 0)
     assert protocol["rule"] == "validation-streams"
     assert protocol["selection"].startswith("validation-streams")
     plain = {**SPEC, "methods": [{"name": "cft", "epochs": 2, "lr": 3e-3}]}
@@ -80,7 +80,7 @@ def test_the_cost_of_choosing_is_counted(store):
     stages = [stage for stage in plan(parse(SPEC)).stages if isinstance(stage, SearchRun)]
     costs = [Run(store.run_folder(stage.key)).card["compute"] for stage in stages]
     spent = sum(cost["forward_macs"] + cost["backward_macs"] for cost in costs)
-    assert cft(store).card["compute"]["selection_macs"] == spent > 0
+    assert cft(store).card["compute"]["search_macs"] == spent > 0
 
 
 def test_nothing_is_done_twice_and_a_larger_grid_adds_only_what_is_new(store):
@@ -108,7 +108,7 @@ def test_a_hopeless_setting_is_spared_its_last_trial_by_one_worker_and_by_two(qu
         assert {stage.job.method.settings["lr"] for stage in summary.skipped} == {1e-9, 1e-2}, "one left has won"
         assert not any(store.finished(stage.key) for stage in summary.skipped)
         found.append(store.find(planned.run_keys[0]).card["protocol"])
-        assert (found[-1]["trials"], found[-1]["spared_trials"]) == (10 - len(summary.skipped), len(summary.skipped))
+        assert (found[-1]["trials"], found[-1]["skipped_runs"]) == (10 - len(summary.skipped), len(summary.skipped))
         assert summary.skipped
     assert found[0] == found[1]
     assert found[0]["tried"][0]["out"] == "could no longer win"

@@ -29,7 +29,7 @@ from driftline.engine.ray.progress import ActiveTask
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import StageContext
 from driftline.errors import UserError
-from driftline.store import Store
+from driftline.store.store import Store
 
 from ..stand_ins import run
 
@@ -39,7 +39,7 @@ SMALL = {"object_store_memory": 100 * 2**20, "include_dashboard": False}
 MINE = """
 import os, signal, time
 from dataclasses import dataclass
-from driftline.learners.ft import FineTune
+from driftline.learners.supervised.ft import FineTune
 
 @dataclass
 class Mine(FineTune):
@@ -100,7 +100,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def timeline(*methods: Any, **said: Any) -> dict[str, Any]:
     data = {"name": "digits", "periods": 4}
     quick = [{"name": method, "updates": 5} if isinstance(method, str) else method for method in methods]
-    world = {"draws": 10, "upstream": 1}
+    world = {"resamples": 10, "upstream": 1}
     return {"benchmark": "timeline", "data": data, "model": "linear", "methods": quick, "timeline": world, **said}
 
 
@@ -109,7 +109,7 @@ def seq_to_final() -> dict[str, Any]:
     grid = {"lr": "3e-3,1e-3", "weight_decay": "1e-4", "dropout": 0}
     return {
         "benchmark": "seq-to-final",
-        "data": {"name": "array", "path": "bands.npz"},
+        "data": {"name": "npz", "path": "bands.npz"},
         "model": {"name": "conv-1", "width": 2},
         "methods": ["seq-ft", "lp-ft"],
         "seeds": 1,
@@ -125,7 +125,7 @@ def refinement() -> dict[str, Any]:
         "model": {"name": "mlp", "width": 16, "depth": 1},
         "methods": ["frozen", {"name": "er", "epochs": 1}],
         "seeds": 1,
-        "refinement": {**settings, "draws": 20},
+        "refinement": {**settings, "resamples": 20},
     }
 
 
@@ -210,7 +210,7 @@ def test_a_stage_that_raises_dies_or_hangs_fails_with_its_reason(cluster: Any, h
 
 
 def test_what_another_driver_is_at_is_not_computed_twice(cluster: Any, here: Path) -> None:
-    work = planned({**timeline("erm", seeds=1), "timeline": {"draws": 10}})
+    work = planned({**timeline("erm", seeds=1), "timeline": {"resamples": 10}})
     (stage,) = work.stages
     alone, store = Store.create(here / "serial"), Store.create(here / "ray")
     run_plan(work, alone)

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driftline import handed
 from driftline.engine.planning.plan import Plan, plan
 from driftline.engine.ray import transfer
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Fit, Stage, StageContext
 from driftline.errors import UserError
+from driftline.io import user_files
 from driftline.spec.files import named_files
 from driftline.spec.job import Job, LabelPolicy
 from driftline.spec.settings import Choice
-from driftline.store import Store
+from driftline.store.store import Store
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def work(tmp_path: Path) -> Plan:
     settings = {"shifts": "R", "sizes": "60,40", "test": 40, "oracle": 0, "epochs": 1, "batch": 20, "resamples": 20}
     spec = {
         "benchmark": "seq-to-final",
-        "data": {"name": "array", "path": str(tmp_path / "noise.npz")},
+        "data": {"name": "npz", "path": str(tmp_path / "noise.npz")},
         "model": {"name": "conv-1", "width": 2},
         "methods": ["lp-ft"],
         "seeds": 1,
@@ -82,7 +82,7 @@ def job(**settings: Any) -> Job:
     return Job(
         benchmark="test-time",
         options={"shifts": "C+blur.py:Blur=2,R", "order": "gradual", "frost": "textures"},
-        data=Choice(name="array", settings={"path": "data.npz"}),
+        data=Choice(name="npz", settings={"path": "data.npz"}),
         model=Choice(name="resnet18", settings=settings),
         method=Choice(name="mine.py:Mine", settings={"options": {"weights": "inner/w.safetensors"}}),
         label="",
@@ -122,7 +122,7 @@ def test_no_file_is_written_outside_of_its_folder(tmp_path: Path) -> None:
 
 
 def test_a_copy_goes_before_the_place_that_a_name_says(tmp_path: Path) -> None:
-    with handed.use_copies({"w.pth": tmp_path / "copy"}):
-        assert handed.file_of("w.pth") == tmp_path / "copy"
-        assert handed.file_of("v.pth") == Path("v.pth")
-    assert handed.file_of("w.pth") == Path("w.pth")
+    with user_files.use_copies({"w.pth": tmp_path / "copy"}):
+        assert user_files.resolve("w.pth") == tmp_path / "copy"
+        assert user_files.resolve("v.pth") == Path("v.pth")
+    assert user_files.resolve("w.pth") == Path("w.pth")

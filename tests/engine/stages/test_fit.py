@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import driftline
-from driftline import state
-from driftline.cli.run import run_and_print
+from driftline.cli.commands.run import run_and_print
 from driftline.engine.costs.sharing import sharing_savings
 from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Fit, StageContext
 from driftline.errors import UserError
-from driftline.store import Store
+from driftline.io import serialization
+from driftline.store.store import Store
 
 pytestmark = pytest.mark.xdist_group("fits")  # what all its tests use is made once
 FILES = ("answers.parquet", "probes.parquet", "scores.parquet", "trials.parquet", "card.json")
@@ -42,7 +42,7 @@ def spec(images: Path, methods: Any = METHODS, seeds: int = 1, **options: Any) -
     grid = {"lr": "3e-3,1e-3", "weight_decay": "1e-4", "dropout": 0, "adjacent": 0.1, "fisher": 10, "resamples": 20}
     return {
         "benchmark": "seq-to-final",
-        "data": {"name": "array", "path": str(images)},
+        "data": {"name": "npz", "path": str(images)},
         "model": {"name": "conv-1", "width": 2},
         "methods": methods,
         "seeds": seeds,
@@ -125,7 +125,7 @@ def test_what_a_fit_left_can_be_looked_at_without_reading_its_weights(images: Pa
     planned = plan(as_spec(spec(images)))
     (first, *_) = [stage for stage in planned.stages if isinstance(stage, Fit)]
     path = Store.open(plain).stage_path(first.key)
-    short, whole = state.glance(path), state.load(path)
+    short, whole = serialization.load_metadata(path), serialization.load(path)
     assert short["score"] == whole["score"]
     assert set(short["weights"]) == set(whole["weights"])
     assert not any(value is not None for value in short["weights"].values())
@@ -135,13 +135,13 @@ def test_what_sharing_saved_adds_up(images: Path, plain: Path) -> None:
     planned, store = plan(as_spec(spec(images))), Store.open(plain)
     saved = sharing_savings(planned, store)
     assert saved is not None
-    assert (saved.fits, saved.fits_alone) == (24, 30)
+    assert (saved.fits, saved.fits_without_sharing) == (24, 30)
     record = store.record(planned.run_keys)
     bills = sum(card["compute"]["forward_macs"] + card["compute"]["backward_macs"] for card in record.cards)
     answering = sum(_answering(run) for run in record.runs)
-    assert saved.macs_alone == bills - answering
-    assert saved.macs < saved.macs_alone
-    assert saved.seconds < saved.seconds_alone
+    assert saved.macs_without_sharing == bills - answering
+    assert saved.macs < saved.macs_without_sharing
+    assert saved.seconds < saved.seconds_without_sharing
 
 
 def _answering(run: Any) -> int:
@@ -179,7 +179,7 @@ def test_other_methods_meet_this_benchmark_and_these_meet_others(images: Path, t
     record = driftline.run(spec(images, [{"name": "ft", "updates": 3}, {"name": "si", "updates": 3}]), runs=tmp_path)
     assert [card["protocol"]["trials"] for card in record.cards] == [0, 0]
     timeline = {"benchmark": "timeline", "data": {"name": "digits", "periods": 2}, "model": "linear"}
-    (run,) = driftline.run({**timeline, "methods": ["baseline"], "timeline": {"draws": 10}}, runs=tmp_path).runs
+    (run,) = driftline.run({**timeline, "methods": ["baseline"], "timeline": {"resamples": 10}}, runs=tmp_path).runs
     assert run.card["protocol"]["trials"] == 4  # a linear model has no dropout to try
 
 

@@ -15,7 +15,7 @@ from driftline.engine.stages import checkpoint
 from driftline.engine.stages.checkpoint import Checkpoint
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.learners.trained import Trained
+from driftline.learners.supervised.base import SupervisedLearner
 from driftline.types import Reveal
 
 SPEC: dict[str, Any] = {
@@ -28,7 +28,7 @@ SPEC: dict[str, Any] = {
 
 
 @dataclass
-class Ones(Trained):
+class Ones(SupervisedLearner):
     """Makes every weight the same number instead of training."""
 
     number: float = 1.0
@@ -44,9 +44,9 @@ class Schooled(Learner):
     """Never changes; says how its model was trained."""
 
     pretraining: str | dict[str, Any] = "supervised"
-    sees = Reveal.INPUTS
+    min_reveal = Reveal.INPUTS
 
-    def gauges(self) -> dict[str, float]:
+    def diagnostics(self) -> dict[str, float]:
         return {"weight": float(next(iter(self.model.parameters())).detach().mean())}
 
 
@@ -63,7 +63,7 @@ def test_methods_with_the_same_pretraining_share_it(tmp_path: Path) -> None:
     twos = {"name": "schooled", "pretraining": {"name": "ones", "number": 2.0}}
     record = driftline.run({**SPEC, "methods": ["frozen", *ways, twos]}, runs=tmp_path)
     assert len(list((tmp_path / "stages").glob("*.safetensors"))) == 3, "supervised, ones, and ones with another number"
-    weights = {run.method: run.table("gauges")["value"].iloc[0] for run in record.runs if "schooled" in run.method}
+    weights = {run.method: run.table("diagnostics")["value"].iloc[0] for run in record.runs if "schooled" in run.method}
     assert sorted(weights.values())[1:] == [1.0, 2.0]
     assert abs(min(weights.values())) < 0.5
 

@@ -17,12 +17,12 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.planning.search_stages import merge, search_stages
 from driftline.engine.stages import Pretrain, SearchRound, SearchRun, Stage, StageContext, StreamRun, search_round
 from driftline.engine.stages.search_round import DOMINATED, SearchState, eliminate_dominated, seeds_by_round
-from driftline.errors import Changed, UserError
-from driftline.record import Run
+from driftline.errors import InputsChanged, UserError
+from driftline.record.recorder import Run
 from driftline.spec import parse
 from driftline.spec.job import Job, LabelPolicy, SearchSpace
 from driftline.spec.settings import Choice
-from driftline.store import Store
+from driftline.store.store import Store
 
 SHARES = (("oec", "final"), ("efr", "mean"))
 SPEC = {
@@ -210,7 +210,7 @@ def test_a_worker_that_was_lost_decides_nothing(judged):
     [
         MemoryError("Unable to allocate 72.8 TiB"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 400000000000000 bytes."),
-        Changed("the data or the files behind 'cft' changed while it was waiting: run it again"),
+        InputsChanged("the data or the files behind 'cft' changed while it was waiting: run it again"),
     ],
 )
 def test_neither_does_a_machine_without_memory_nor_a_file_that_changed(monkeypatch, tmp_path, error):
@@ -243,10 +243,10 @@ def test_two_contests_share_their_trials_and_a_trial_is_run_if_either_calls_for_
         seen.add(stage.key)
     store = Store.create(tmp_path)
     first, second = shared[0].rounds
-    from driftline import state
+    from driftline.io import serialization
 
     for key, calls in ((first, []), (second, [{"lr": 0.0}])):
-        state.save({"required": calls}, store.stage_path(key))
+        serialization.save({"required": calls}, store.stage_path(key))
     assert [stage.is_required(store) for stage in shared] == [True, False]
 
 
@@ -266,7 +266,7 @@ def test_one_setting_alone_is_run_without_any_trial(tmp_path):
     (run,) = driftline.run(spec, runs=tmp_path).runs
     protocol = run.card["protocol"]
     assert protocol["chosen"] == [{"lr": 1e-2}]
-    assert (protocol["trials"], protocol["spared_trials"]) == (0, 3)
+    assert (protocol["trials"], protocol["skipped_runs"]) == (0, 3)
 
 
 def test_upstream_models_and_trials_are_shared_by_methods_seeds_and_points():
@@ -296,7 +296,7 @@ def test_a_real_contest_goes_on_where_it_was_and_ends_the_same(tmp_path):
     assert len(summary.reused) == first
     again = Run(store.run_folder(planned.run_keys[0]))
     assert json.dumps(again.card, sort_keys=True) == json.dumps(whole.card, sort_keys=True)
-    assert whole.card["protocol"]["trials"] + whole.card["protocol"]["spared_trials"] == 9
+    assert whole.card["protocol"]["trials"] + whole.card["protocol"]["skipped_runs"] == 9
 
 
 def test_the_pretraining_of_a_method_is_not_searched():

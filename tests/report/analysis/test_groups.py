@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from driftline.record import Record
+from driftline.record.recorder import Record
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import tabulate
 
@@ -31,7 +31,7 @@ def test_whatever_else_differs_parts_them_and_is_in_the_title(make_record: Make)
 
 def test_other_data_and_models_need_no_settings_in_the_title(make_record: Make) -> None:
     one = make_record({"erm": [0.5]})
-    other = make_record({"erm": [0.5]}, run__model={"name": "logistic", "settings": {"c": 1}})
+    other = make_record({"erm": [0.5]}, run__model={"name": "logistic-regression", "settings": {"c": 1}})
     assert [g.title for g in groups(Record([*one.runs, *other.runs]))] == [
         "timeline · digits · logistic",
         "timeline · digits · mlp",

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from driftline.published import numbers as published
-from driftline.record import Record
+from driftline.published import published_numbers as published
+from driftline.record.recorder import Record
 from driftline.report.analysis import published as beside
 from driftline.report.analysis.summary import answer
 
@@ -104,11 +104,11 @@ def test_a_model_finds_numbers_that_are_printed_for_all() -> None:
     ("label", "printed"),
     [
         ("er", "er"),
-        ("er(lr=0.002, every=3)", "er(every=3)"),
-        ("er(size=64)", "er(size=64)"),
-        ("mir(candidates=512, epochs=20)", "mir(candidates=512)"),
-        ("mir+l2(strength=10.0)", "mir+l2"),
-        ("er(every=3) [lr=0.1]", "er(every=3) [lr=0.1]"),
+        ("er(lr=0.002, replay_every=3)", "er(replay_every=3)"),
+        ("er(replay_size=64)", "er(replay_size=64)"),
+        ("mir(n_candidates=512, epochs=20)", "mir(n_candidates=512)"),
+        ("mir+l2(penalty_weight=10.0)", "mir+l2"),
+        ("er(replay_every=3) [lr=0.1]", "er(replay_every=3) [lr=0.1]"),
     ],
 )
 def test_settings_that_were_tuned_leave_a_method_what_it_is(label: str, printed: str) -> None:
@@ -120,7 +120,7 @@ def test_the_tables_of_cmr_are_whole() -> None:
     usual = published.lookup("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
     first = {(n.method, n.metric, n.stat): n.value for n in usual if n.source == "CMR Table 1"}
     assert len(first) == 16 * 11 - 5
-    assert first["mir(every=3)", "oec", "final"] == 0.6740
+    assert first["mir(replay_every=3)", "oec", "final"] == 0.6740
     assert first["mir+l2", "csr", "mean"] == 0.5980
     gains = {n.method: n.value for n in usual if n.source == "CMR Table 2"}
     frozen = first["frozen", "oec", "final"]
@@ -138,9 +138,9 @@ def test_the_tables_of_cmr_are_whole() -> None:
         ("ccc medium", "eta", "RDumb Table 1", 0.011),
         ("ccc hard", "cpl", "RDumb Table 1", 0.0014),
         ("holdout", "rdumb", "RDumb Table 4", 0.467),
-        ("holdout", "rdumb(every=1500)", "RDumb Table 4", 0.465),
-        ("ccc", "eata(entropy=0.3)", "RDumb Table 5", 0.299),
-        ("holdout", "eata(strength=100)", "RDumb Table 7", 0.471),
+        ("holdout", "rdumb(reset_every=1500)", "RDumb Table 4", 0.465),
+        ("ccc", "eata(entropy_fraction=0.3)", "RDumb Table 5", 0.299),
+        ("holdout", "eata(penalty_weight=100)", "RDumb Table 7", 0.471),
     ],
 )
 def test_numbers_of_rdumb(protocol: str, method: str, source: str, value: float) -> None:
@@ -161,8 +161,8 @@ def test_the_mean_of_table_8_is_that_of_table_1() -> None:
     ("label", "name"),
     [
         ("tent(lr=0.001)", "tent"),
-        ("rdumb(every=10)", "rdumb(every=10)"),
-        ("rdumb(lr=0.1, every=125)", "rdumb(every=125)"),
+        ("rdumb(reset_every=10)", "rdumb(reset_every=10)"),
+        ("rdumb(lr=0.1, reset_every=125)", "rdumb(reset_every=125)"),
     ],
 )
 def test_a_learning_rate_leaves_an_adapting_method_what_it_is(label: str, name: str) -> None:

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 
 import driftline
-from driftline.record import Record, seal
+from driftline.record.parquet import write_rows
+from driftline.record.recorder import Record, write_card
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, tabulate
 from driftline.report.analysis.summary import answer
 from driftline.report.analysis.trivial_baseline import ConstantRun
 from driftline.report.page.page import page
-from driftline.rows import write_rows
 
 from ..conftest import render_results
 
@@ -32,12 +32,12 @@ def run(folder: Path, model: str) -> Record:
     frame.to_csv(folder / "t.csv", index=False)
     data = {"name": "table", "path": str(folder / "t.csv"), "time": "t", "target": "y"}
     spec = {"benchmark": "timeline", "data": data, "model": model, "methods": ["erm"], "seeds": 1}
-    return driftline.run({**spec, "timeline": {"period": "100 rows", "draws": 50}}, runs=folder / "runs")
+    return driftline.run({**spec, "timeline": {"period": "100 rows", "resamples": 50}}, runs=folder / "runs")
 
 
 @pytest.fixture(scope="module")
 def learnt(tmp_path_factory: pytest.TempPathFactory) -> Record:
-    return run(tmp_path_factory.mktemp("learnt"), "logistic")
+    return run(tmp_path_factory.mktemp("learnt"), "logistic-regression")
 
 
 def table_of(record: Record) -> ResultTable:
@@ -100,7 +100,7 @@ def test_the_caution_compares_in_the_primary_quality_metric_alone(tmp_path: Path
     sizes = {"episodes": 4, "size": 20, "period": 2, "upstream_set": 60, "held_out": 20, "upstream_updates": 150}
     data = {"name": "digit-clusters", "train": 300, "copies": 1}
     spec = {"benchmark": "refinement", "data": data, "model": "linear", "methods": ["frozen", "er"], "seeds": 1}
-    table = table_of(driftline.run({**spec, "refinement": {**sizes, "draws": 20}}, runs=tmp_path))
+    table = table_of(driftline.run({**spec, "refinement": {**sizes, "resamples": 20}}, runs=tmp_path))
     assert table.trivial is not None
     rows = {row.method: row for row in table.rows}
     frozen, trivial = (
@@ -116,7 +116,7 @@ def constant(folder: Path, kind: str, task: str, truth: list[Any]) -> ConstantRu
     folder.mkdir()
     rows = pa.table({"id": np.arange(len(truth)), "truth": truth, "prediction": truth, "distance": [0.5] * len(truth)})
     write_rows(folder / "answers.parquet", [rows])
-    seal(folder, {"data": {"kind": kind, "task": task}})
+    write_card(folder, {"data": {"kind": kind, "task": task}})
     return ConstantRun(folder)
 
 
@@ -125,7 +125,7 @@ def test_constants_of_every_task(tmp_path: Path) -> None:
     assert classes.table("answers")["prediction"].tolist() == [1] * 6
     assert classes.table("answers")["correct"].tolist() == [0, 0, 0, 1, 1, 1]
     assert classes.table("answers")["distance"].tolist() == [0] * 6
-    numbers = constant(tmp_path / "b", "Regression", "Regression(centre=0.0, scale=2.0)", [1.0, 3.0, 5.0])
+    numbers = constant(tmp_path / "b", "Regression", "Regression(center=0.0, scale=2.0)", [1.0, 3.0, 5.0])
     assert numbers.table("answers")["prediction"].tolist() == [3.0] * 3
     assert numbers.table("answers")["correct"].tolist() == [0.0, 1.0, 0.0]  # an error of one scale is wholly wrong
     texts = constant(tmp_path / "c", "TextToText", "-", ["Rome", "Paris", "Rome"])
@@ -135,5 +135,5 @@ def test_constants_of_every_task(tmp_path: Path) -> None:
 
 def test_a_record_without_labels_has_no_baseline(tmp_path: Path) -> None:
     write_rows(tmp_path / "probes.parquet", [pa.table({"correct": [1.0]})])
-    seal(tmp_path, {})
+    write_card(tmp_path, {})
     assert ConstantRun(tmp_path).labels.empty

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from driftline.errors import UserError
-from driftline.record import Record
+from driftline.record.recorder import Record
 from driftline.report.analysis.frozen_baseline import compare_with_frozen
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.repeats import average_repeats
@@ -22,7 +22,7 @@ from driftline.report.figures.base import draw
 from driftline.report.figures.export import save
 from driftline.report.page.page import page
 from driftline.report.tables.captions import notes
-from driftline.streams.matrices import Matrices, write_matrices
+from driftline.streams.test_time.calibration import AccuracyMatrices, write_matrices
 
 from ..conftest import adapted, add_table, results, table_of
 
@@ -125,7 +125,7 @@ def test_one_seed_at_several_speeds_has_no_interval(tmp_path: Path) -> None:
 
 def test_growth_is_of_images_seen(tmp_path: Path) -> None:
     shown = [[{"size": 1.0 + k + 2 * seed, "far": 0.5 * k} for k in range(4)] for seed in (0, 1)]
-    runs = [adapted(tmp_path, "tent", seed, TENT[seed], gauges=shown[seed]) for seed in (0, 1)]
+    runs = [adapted(tmp_path, "tent", seed, TENT[seed], diagnostics=shown[seed]) for seed in (0, 1)]
     frame = table_of("internals", Record([*runs, adapted(tmp_path, "frozen", 0, FROZEN[0])]))
     size = frame[frame["gauge"] == "size"]
     assert size["time"].tolist() == [10, 20, 30, 40]
@@ -135,7 +135,7 @@ def test_growth_is_of_images_seen(tmp_path: Path) -> None:
 
 
 def test_a_long_growth_keeps_the_last_of_each_stretch(tmp_path: Path) -> None:
-    run = adapted(tmp_path, "tent", 0, [0.5] * 400, gauges=[{"size": float(k)} for k in range(400)])
+    run = adapted(tmp_path, "tent", 0, [0.5] * 400, diagnostics=[{"size": float(k)} for k in range(400)])
     frame = table_of("internals", Record([run]))
     assert len(frame) == 100
     assert frame["value"].tolist()[:2] == [3.0, 7.0]
@@ -144,7 +144,7 @@ def test_a_long_growth_keeps_the_last_of_each_stretch(tmp_path: Path) -> None:
 
 def test_a_sweep_by_a_setting(tmp_path: Path) -> None:
     runs = []
-    for every, label in ((1000, "rdumb"), (10, "rdumb(every=10)"), (125, "rdumb(every=125)")):
+    for every, label in ((1000, "rdumb"), (10, "rdumb(reset_every=10)"), (125, "rdumb(reset_every=125)")):
         given = {"settings": {"every": every, "lr": 0.1, "margin": None}}
         runs.append(adapted(tmp_path, label, 0, [0.5, every / 2000], **given))
     for setting in (None, "rdumb.every"):
@@ -162,7 +162,7 @@ def test_a_sweep_by_a_setting(tmp_path: Path) -> None:
 def test_severities_and_the_path_between_them(tmp_path: Path) -> None:
     levels = np.arange(21)
     grid = 80.0 - 3 * levels[:, None] - 2 * levels[None, :]
-    write_matrices(Matrices({("fog", "snow"): grid, ("snow", "fog"): grid.T}), tmp_path / "made.safetensors")
+    write_matrices(AccuracyMatrices({("fog", "snow"): grid, ("snow", "fog"): grid.T}), tmp_path / "made.safetensors")
     frame = table_of(
         "severity-grid", Record([]), calibration=tmp_path / "made.safetensors", target="50", pair="fog,snow"
     )
@@ -217,7 +217,7 @@ def test_accuracy_stands_under_the_severities_it_was_reached_with(tmp_path: Path
 def test_every_figure_can_be_drawn(tmp_path: Path, name: str) -> None:
     runs = made(tmp_path / "runs")
     for every in (10, 20):
-        given: dict[str, Any] = {"settings": {"every": every}, "gauges": [{"size": 1.0}, {"size": 2.0}]}
+        given: dict[str, Any] = {"settings": {"every": every}, "diagnostics": [{"size": 1.0}, {"size": 2.0}]}
         runs.append(adapted(tmp_path / "runs", f"rdumb(every={every})", 0, [0.5, 0.6, 0.5, 0.6], **given))
     runs += made(tmp_path / "runs", options={"order": "cin-c"}) if name != "internals" else []
     for run in runs:
@@ -235,7 +235,7 @@ def test_every_figure_can_be_drawn(tmp_path: Path, name: str) -> None:
 
 def test_severities_can_be_drawn(tmp_path: Path) -> None:
     grid = np.linspace(90, 10, 36).reshape(6, 6)
-    write_matrices(Matrices({("fog", "snow"): grid}), tmp_path / "made.safetensors")
+    write_matrices(AccuracyMatrices({("fog", "snow"): grid}), tmp_path / "made.safetensors")
     frame, chart = draw("severity-grid", Record([]), calibration=tmp_path / "made.safetensors", target="40")
     save(frame, chart, tmp_path / "severities.svg")
     assert "severity of snow" in (tmp_path / "severities.svg").read_text()
@@ -259,7 +259,7 @@ def test_the_answer_names_the_best_and_the_collapsed(record: Record) -> None:
 
 
 def test_the_page_has_the_table_and_the_growth(tmp_path: Path) -> None:
-    runs = [*made(tmp_path), adapted(tmp_path, "eta", 0, FROZEN[0], gauges=[{"size": 1.0}, {"size": 2.0}])]
+    runs = [*made(tmp_path), adapted(tmp_path, "eta", 0, FROZEN[0], diagnostics=[{"size": 1.0}, {"size": 2.0}])]
     text = page(Record(runs))
     assert "Comparison with the frozen model" in text
     assert "<td>1 of 2</td><td>2<small>25 images</small></td><td>30.0 points [0.0, 100.0]" in text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driftline.errors import UserError
-from driftline.record import Record, Run
+from driftline.record.recorder import Record, Run
 from driftline.report.analysis.novelty import SCORES
 from driftline.report.analysis.pareto import is_dominated
 from driftline.report.figures.base import draw
@@ -106,7 +106,7 @@ def test_classes(record: Record) -> None:
 
 
 def priced(folder: Path, label: str, accuracy: float, forward: int, spared: int = 0) -> Run:
-    compute = {"forward_macs": forward * 10**9, "backward_macs": 0, "spared_macs": spared * 10**9}
+    compute = {"forward_macs": forward * 10**9, "backward_macs": 0, "cached_macs": spared * 10**9}
     return adapted(folder, label, 0, [accuracy], compute=compute)
 
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driftline.data import find
+from driftline.data import locate
 from driftline.errors import UserError
-from driftline.record import Record
+from driftline.record.recorder import Record
 from driftline.report.analysis.composition import of_file, of_group
 from driftline.report.analysis.groups import groups
 from driftline.report.figures.base import draw
 from driftline.report.figures.export import save
 from driftline.report.page.page import page
-from driftline.streams.queries import shares
+from driftline.streams.refinement import episode_counts
 
 from ..conftest import at, final, refined, table_of
 
@@ -241,12 +241,12 @@ def test_the_released_stream_is_drawn_by_rounding_and_in_equal_parts(real_data: 
     """rounding=round and others=equal: what is left over comes from one of the other clusters."""
     name = "nli/cmr_nli_submission_stream.T=100,b=64,alpha=0.9,beta=0.5,gamma=0.8.json.gz"
     try:
-        found = of_file(find(real_data, [name], "nli", ""))
+        found = of_file(locate(real_data, [name], "nli", ""))
     except UserError as error:
         pytest.skip(str(error))
     assert found.clusters[0] == "snli"
     for t, (inside, *clusters) in enumerate(found.queries.tolist(), 1):
-        upstream, major, others = shares(t, 64, 0.9, 0.8, "round")
+        upstream, major, others = episode_counts(t, 64, 0.9, 0.8, "round")
         each, over = divmod(others, 3)
         assert inside == upstream
         assert sorted(clusters) == sorted([major, each, each, each + over])

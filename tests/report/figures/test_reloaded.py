@@ -14,8 +14,8 @@ import pytest
 import driftline
 from driftline.engine.reload import ReloadedRun, reload_run
 from driftline.errors import UserError
-from driftline.metrics.representation import svcca
-from driftline.record import Record
+from driftline.metrics.model_similarity import svcca
+from driftline.record.recorder import Record
 from driftline.report.figures.examples import png
 from driftline.shifts import apply
 from driftline.training.interpolation import layer_weights
@@ -44,7 +44,7 @@ def ran(folder: Path, methods: list[Any], **options: Any) -> Record:
     np.savez(folder / "bands.npz", x=x, y=y, classes=np.array(["top", "middle", "bottom"]))
     spec = {
         "benchmark": "seq-to-final",
-        "data": {"name": "array", "path": str(folder / "bands.npz")},
+        "data": {"name": "npz", "path": str(folder / "bands.npz")},
         "model": {"name": "conv-1", "width": 2},
         "methods": methods,
         "seq-to-final": {**OPTIONS, **GRID, **options},
@@ -232,7 +232,12 @@ def test_a_colour_picture_survives() -> None:
 
 
 def test_runs_without_networks_are_left_out(tmp_path: Path) -> None:
-    spec = {"benchmark": "timeline", "data": {"name": "digits", "periods": 3}, "model": "logistic", "methods": ["erm"]}
-    record = driftline.run({**spec, "timeline": {"draws": 5}}, runs=tmp_path)
+    spec = {
+        "benchmark": "timeline",
+        "data": {"name": "digits", "periods": 3},
+        "model": "logistic-regression",
+        "methods": ["erm"],
+    }
+    record = driftline.run({**spec, "timeline": {"resamples": 5}}, runs=tmp_path)
     with pytest.raises(UserError, match=r"nothing to draw. left out \(no networks are kept\): erm"):
         table_of("weight-path", record)

@@ -17,18 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftline.engine.executors.base import Event
-from driftline.engine.executors.status import Running, SweepStatus
+from driftline.engine.executors.status import RunningStage, SweepStatus
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import checkpoint
-from driftline.record import seal
+from driftline.record.recorder import write_card
 from driftline.report.live.sparkline import DIGITS, sparkline
 from driftline.report.live.view import accuracy_per_step, render, seconds_left
-from driftline.store import Store
+from driftline.store.store import Store
 
 FAILS = """
 from dataclasses import dataclass
-from driftline.learners.ft import FineTune
+from driftline.learners.supervised.ft import FineTune
 
 @dataclass
 class Mine(FineTune):
@@ -39,7 +39,7 @@ class Mine(FineTune):
 
 def spec(*methods: Any) -> dict[str, Any]:
     data = {"name": "digits", "periods": 4}
-    return {"benchmark": "timeline", "data": data, "model": "linear", "methods": methods, "timeline": {"draws": 5}}
+    return {"benchmark": "timeline", "data": data, "model": "linear", "methods": methods, "timeline": {"resamples": 5}}
 
 
 def ft() -> dict[str, Any]:
@@ -107,8 +107,8 @@ def test_a_running_sweep(tmp_path: Path) -> None:
 
 
 def running_sweep(now: float) -> SweepStatus:
-    step = Running("ft seed 0", "run", now - 30, done=50, of=100, first=40, first_at=now - 4)
-    other = Running("pretraining seed 1", "pretrain", now - 6)
+    step = RunningStage("ft seed 0", "run", now - 30, done=50, of=100, first=40, first_at=now - 4)
+    other = RunningStage("pretraining seed 1", "pretrain", now - 6)
     counts = {"reused": 2, "computed": 1, "waiting": {"run": 2, "pretrain": 1}}
     return SweepStatus(
         now - 60, **counts, durations={"pretrain": (2, 20.0), "run": (4, 132.0)}, running={"k1": step, "k2": other}
@@ -134,7 +134,7 @@ def test_a_long_list_is_cut(tmp_path: Path) -> None:
     store = Store.create(tmp_path)
     for k in range(30):
         store.run_folder(f"k{k:02d}").mkdir(parents=True)
-        seal(store.run_folder(f"k{k:02d}"), {"label": f"m{k:02d}", "run": {"seed": 0}})
+        write_card(store.run_folder(f"k{k:02d}"), {"label": f"m{k:02d}", "run": {"seed": 0}})
     lines = seen(store, height=13)
     assert lines[0].startswith("no sweep is known")
     assert len(lines) == 13

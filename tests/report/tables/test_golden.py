@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from driftline.record import Record
+from driftline.record.recorder import Record
 from driftline.report.analysis.estimates import Estimate
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.result_table import ResultTable
@@ -39,9 +39,9 @@ VALUES = {
 
 @pytest.fixture
 def record(make_record: Callable[..., Record], monkeypatch: pytest.MonkeyPatch) -> Record:
-    from driftline.benchmarks.timeline import Timeline
+    from driftline.benchmarks.timeline.benchmark import Timeline
 
-    monkeypatch.setattr(Timeline, "headline", (("ood", "mean"), ("sh", "mean"), ("dh", "mean")))
+    monkeypatch.setattr(Timeline, "headline_metrics", (("ood", "mean"), ("sh", "mean"), ("dh", "mean")))
     one = make_record(VALUES, protocol__protocol="walk & see")
     changes = {"data__name": "clouds", "run__data": {"name": "clouds", "settings": {}}}
     elsewhere = {"near": [0.6, 0.7], "level": [0.5, 0.6], "a|b_[50%]&{}": [0.7, 0.6], "late": [0.1, 0.2]}

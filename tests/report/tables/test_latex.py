@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from driftline import registry
-from driftline.benchmarks.seq_to_final import Options
-from driftline.checksums import write_checked
-from driftline.record import Record, Run
+from driftline.benchmarks.seq_to_final.benchmark import Options
+from driftline.io.checksums import write_checked
+from driftline.record.recorder import Record, Run
 from driftline.report.tables.comparison import comparison_tables
 from driftline.report.tables.latex import environment, named
 from driftline.report.tables.matrix import matrix_tables
@@ -90,7 +90,7 @@ def streams(folder: Path) -> list[Run]:
 def open_worlds(folder: Path) -> list[Run]:
     columns = {"overall": 0.5, "mean-class": 0.4, "novel-head": 0.3, "unseen-auroc-mdt": 0.6, "k+1": 0.5}
     row = ("episodic", "each", "5-shot 5-way", None, 0.6, 0.5, 0.7, 600, "episodes")
-    labels = {HOSTILE: {}, "fine-tune(layers=2)": {"layers": 2}, "fine-tune": {"layers": 1}}
+    labels = {HOSTILE: {}, "fine-tune(n_layers=2)": {"layers": 2}, "fine-tune": {"n_layers": 1}}
     labels |= {"weight-imprinting": {"scale": 4.0}, "exemplar-tuning": {"similarity": "cosine"}}
     price = (160_000e9, 0, 5_730_000e9)
     made = [

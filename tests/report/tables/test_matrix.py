@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.report.conftest import summary_rows, write_run
 
-from driftline.checksums import read_checked, write_checked
 from driftline.errors import UserError
-from driftline.record import Record, Run
+from driftline.io.checksums import read_checked, write_checked
+from driftline.record.recorder import Record, Run
 from driftline.report.analysis.matrix import MAX_SHADE, MatrixView, require_views, views
 from driftline.report.page.page import page
 from driftline.report.tables.matrix import matrix_table, notes

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from driftline.benchmarks.test_time import Options as StreamOptions
+from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
 from driftline.errors import UserError
-from driftline.record import Record, Run, seal
+from driftline.record.recorder import Record, Run, write_card
 from driftline.report.analysis.aggregate import best_or_tied, clip_interval
 from driftline.report.analysis.estimates import Estimate, estimates, mean_of
 from driftline.report.analysis.groups import groups
@@ -175,9 +175,9 @@ def test_a_mean_over_cells_says_the_least_that_is_behind_it() -> None:
 
 @pytest.fixture
 def golden(make_record: Make, monkeypatch: pytest.MonkeyPatch) -> tuple[ResultTable, ...]:
-    from driftline.benchmarks.timeline import Timeline
+    from driftline.benchmarks.timeline.benchmark import Timeline
 
-    monkeypatch.setattr(Timeline, "headline", (("ood", "mean"), ("sh", "mean"), ("dh", "mean")), raising=False)
+    monkeypatch.setattr(Timeline, "headline_metrics", (("ood", "mean"), ("sh", "mean"), ("dh", "mean")), raising=False)
     return results(make_record({"erm": [0.5, 0.6, 0.7], "a|b_[50%]": [0.7, 0.8, 0.9]}))
 
 
@@ -237,7 +237,7 @@ CONTEST = {"candidates": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metric
 CHOSEN = {
     "selection": "...",
     "trials": 5,
-    "spared_trials": 1,
+    "skipped_runs": 1,
     "chosen": [{"lr": 0.2, "score": 0.5}],
     "tried": [{"lr": 0.1, "score": None, "out": "failed: no"}, {"lr": 0.2, "score": 0.5}],
 }
@@ -247,7 +247,7 @@ def searched(make_record: Make, rule: str) -> ResultTable:
     """Method x, the best of three, has chosen its settings by this rule."""
     base = make_record({"y": [0.5, 0.6, 0.55], "z": [0.3, 0.31, 0.3]})
     protocol = {**base.runs[0].card["protocol"], **CHOSEN}
-    compute = {**base.runs[0].card["compute"], "selection_macs": 2_000_000_000}
+    compute = {**base.runs[0].card["compute"], "search_macs": 2_000_000_000}
     said = {"run__search": {**CONTEST, "rule": rule}, "protocol": protocol, "compute": compute}
     chose = make_record({"x": [0.9, 0.91, 0.92]}, **said)
     (table,) = results(Record([*base.runs, *chose.runs]))
@@ -277,17 +277,17 @@ def test_what_was_chosen_and_what_it_took_stands_under_the_numbers(make_record: 
 
 def test_what_methods_chose_in_their_runs_stands_there_too(make_record: Make) -> None:
     base = make_record({"y": [0.5, 0.6, 0.55]})
-    protocol = {**base.runs[0].card["protocol"], "selection": "final-valid: the best of each", "trials": 4}
+    protocol = {**base.runs[0].card["protocol"], "selection": "validation-split: the best of each", "trials": 4}
     options = {**base.runs[0].card["run"]["options"], "lr": [0.1, 0.2], "weight_decay": [0.0], "dropout": [0.0]}
     runs = []
     for k, lr in enumerate((0.1, 0.2, 0.2)):
         said = {**protocol, "chosen": [{"lr": 0.3, "score": 0.1}, {"lr": lr, "score": 0.9}]}
         runs.append(make_record({"x": [0.9, 0.91, 0.92]}, protocol=said, run__options=options).runs[k])
     (table,) = results(Record(runs))
-    line = "x | final-valid | lr=0.2 (2 seeds) or 0.1 (1) | 4 | 12 | 0 | –"
+    line = "x | validation-split | lr=0.2 (2 seeds) or 0.1 (1) | 4 | 12 | 0 | –"
     assert f"| {line} |" in render_results([table], "md")
-    assert "selection by final-valid,chosen lr,0.2 (2 seeds) or 0.1 (1)" in render_results([table], "csv")
-    assert "final-valid & lr=0.2 (2 seeds) or 0.1 (1)" in render_results([table], "latex")
+    assert "selection by validation-split,chosen lr,0.2 (2 seeds) or 0.1 (1)" in render_results([table], "csv")
+    assert "validation-split & lr=0.2 (2 seeds) or 0.1 (1)" in render_results([table], "latex")
 
 
 def test_settings_chosen_on_the_test_are_marked_and_do_not_compete(make_record: Make) -> None:
@@ -313,5 +313,5 @@ def test_the_page_shows_what_was_chosen_with_names_escaped(make_record: Make) ->
 
 def replace_label(run: Run, label: str) -> Run:
     """The same run under another name."""
-    seal(run.folder, {**run.card, "label": label})
+    write_card(run.folder, {**run.card, "label": label})
     return Run(run.folder)

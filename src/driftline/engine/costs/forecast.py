@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from driftline.data import looking_in
+from driftline.data import using_data_folder
 from driftline.engine.build import DatasetCache, dataset_key
 from driftline.engine.costs.groups import StageGrouper
 from driftline.engine.costs.profiler_process import ProfilerProcess
-from driftline.engine.costs.sharing import Sharing, shared
+from driftline.engine.costs.sharing import Sharing, compute_sharing
 from driftline.engine.costs.simulate import SimulatedStage, makespan
 from driftline.engine.costs.stage_costs import OnProfile, StageCosts, stage_costs
 from driftline.engine.executors.scheduler import completed_keys, required_stages
@@ -23,11 +23,11 @@ from driftline.engine.planning import matrix
 from driftline.engine.planning.plan import Plan, merged
 from driftline.engine.planning.plan import plan as plan_spec
 from driftline.engine.stages import Stage
-from driftline.spec import Spec, mapping, parse
-from driftline.store import Store
+from driftline.spec import Spec, parse, read_yaml
+from driftline.store.store import Store
 
 WORKERS = (1, 8, 64, 512)
-SECONDS = 20.0
+PROFILING_SECONDS = 20.0
 SpecLike = Spec | Mapping[str, Any] | str | Path
 """A spec, a mapping, or the path of a recipe; a matrix too."""
 TITLES = ("pretraining", "historical", "final", "search", "probes and score")
@@ -67,7 +67,7 @@ class Forecast:
     """Kinds of stages that cost different amounts."""
     known: int
     """Those of them of which there were finished stages to go by."""
-    guessed: int
+    extrapolated: int
     """Those of them for which there was no time to profile."""
     calibration: float = 0.0
     """Seconds that profiling took."""
@@ -86,7 +86,7 @@ class Forecast:
     def to_json(self) -> str:
         """Return the forecast as JSON."""
         sharing = self.sharing
-        saved = {"saved_share_of_macs": sharing.saved, "saved_in_all": sharing.saved_in_all} if sharing else {}
+        saved = {"saved_share_of_macs": sharing.saved, "saved_in_all": sharing.saved_with_reuse} if sharing else {}
         return json.dumps({**asdict(self), "macs": self.macs, "bytes": self.bytes, **saved}, indent=1)
 
 
@@ -94,7 +94,7 @@ def forecast(
     *specs: SpecLike,
     runs: str | Path | None = None,
     data_dir: str | Path | None = None,
-    seconds: float = SECONDS,
+    seconds: float = PROFILING_SECONDS,
     workers: Sequence[int] = WORKERS,
     on_profile: OnProfile = lambda done, total, title: None,
 ) -> Forecast:
@@ -104,12 +104,12 @@ def forecast(
     share count once.
     """
     datasets, store = DatasetCache(Path(data_dir) if data_dir else None), Store.open(runs)
-    with looking_in(datasets.data_dir):
+    with using_data_folder(datasets.data_dir):
         began = time.process_time()
-        plan = merged(one for spec in specs for one in plans(spec, datasets))
+        plan = merged(one for spec in specs for one in plans_for(spec, datasets))
         planning = time.process_time() - began
-        if store.mirror is not None:  # runs have been downloaded
-            download_all(plan, store.mirror)
+        if store.remote is not None:  # runs have been downloaded
+            download_all(plan, store.remote)
         began, grouper = time.perf_counter(), StageGrouper(plan.trials, datasets)
         profiler = partial(ProfilerProcess, datasets.data_dir)
         costs = stage_costs(plan.stages, grouper, store, profiler, seconds, on_profile)
@@ -117,11 +117,11 @@ def forecast(
         return replace(made, calibration=time.perf_counter() - began)
 
 
-def plans(spec: SpecLike, datasets: DatasetCache) -> list[Plan]:
+def plans_for(spec: SpecLike, datasets: DatasetCache) -> list[Plan]:
     """Return the plans of a spec, or of the columns of a matrix."""
-    content = mapping(Path(spec)) if isinstance(spec, str | Path) else spec
+    content = read_yaml(Path(spec)) if isinstance(spec, str | Path) else spec
     if isinstance(content, Mapping) and "matrix" in content:
-        outlined = matrix.outline(matrix.read(content), datasets)
+        outlined = matrix.plan_matrix(matrix.read(content), datasets)
         return [column for column in outlined.plans.values() if column.stages]
     return [plan_spec(content if isinstance(content, Spec) else parse(dict(content)), datasets)]
 
@@ -139,7 +139,7 @@ def build(
     fits = {stage.key: costs.of(stage) for stage in plan.stages if stage.shareable}
     return Forecast(
         kinds=_totals(plan.stages, {stage.key for stage in required}, done, costs, grouper),
-        sharing=shared(plan.stages, {key: (cost.macs, cost.seconds) for key, cost in fits.items()}),
+        sharing=compute_sharing(plan.stages, {key: (cost.macs, cost.seconds) for key, cost in fits.items()}),
         seconds={n: planning + _duration(simulated, n, costs) for n in workers},
         planning=planning,
         start=costs.start,
@@ -147,7 +147,7 @@ def build(
         datasets=len({dataset_key(stage.job.data) for stage in plan.stages}),
         groups=len(set(costs.groups.values())),
         known=costs.known,
-        guessed=costs.guessed,
+        extrapolated=costs.extrapolated,
         notes=(*plan.notes, *_errors(plan.stages, costs)),
     )
 

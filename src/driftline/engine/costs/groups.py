@@ -7,27 +7,27 @@ from collections.abc import Mapping
 
 from driftline.engine.build import DatasetCache, build_scenario, stream_for
 from driftline.engine.stages import Fit, Stage
+from driftline.learners.sequence.plan import FitSpec
 from driftline.spec.job import Job
 from driftline.spec.settings import learner_class
-from driftline.training.trials import Trial
 
 
 class StageGrouper:
     """Knows what decides the cost of the stages of a plan."""
 
-    def __init__(self, trials: Mapping[str, Trial], datasets: DatasetCache) -> None:
+    def __init__(self, trials: Mapping[str, FitSpec], datasets: DatasetCache) -> None:
         self._trials = trials
         self._datasets = datasets
         self._sizes: dict[str, tuple[int, ...]] = {}
 
-    def trial(self, key: str) -> Trial:
+    def trial(self, key: str) -> FitSpec:
         """Return what the fit of this trial key does."""
         return self._trials[key]
 
     def step_sizes(self, job: Job) -> tuple[int, ...]:
         """Return the number of samples in each step of a job's stream."""
         parts = job.model_dump(mode="json", include={"benchmark", "options", "data"})
-        key = json.dumps([parts, learner_class(job.method.name).privileged], sort_keys=True)
+        key = json.dumps([parts, learner_class(job.method.name).is_oracle], sort_keys=True)
         if key not in self._sizes:
             stream = stream_for(job, build_scenario(job, self._datasets)[1])
             self._sizes[key] = tuple(len(stream[t].samples) for t in range(len(stream)))

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, TypeVar
 from driftline.engine.build import DatasetCache
 from driftline.engine.stages import Stage, StageContext, StreamRun
 from driftline.errors import UserError
-from driftline.store import Store
-from driftline.training import pulse
+from driftline.store.store import Store
+from driftline.training import progress
 
 if TYPE_CHECKING:
-    from driftline.training.meter import Meter
+    from driftline.training.mac_counter import MacCounter
 
 T = TypeVar("T")
 MIN_SAMPLES = 2
 """Iterations after the first two of a loop, however slow they are."""
 SAMPLES = 4
 """Iterations of a long loop, at least; nested loops get time for that."""
-PATIENCE = 3
+OVERRUN_FACTOR = 3
 """A loop ends when it has taken this many times the time it was given."""
-COUNTS = ("forward", "backward", "examinations", "spared")
+COUNTS = ("forward", "backward", "probe_macs", "saved")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class LoopProfiler:
         self._skipped = 0.0  # seconds of skipped iterations
         self._one_off = 0.0
         self._in_loops = 0.0
-        self._meters: list[Meter] = []
+        self._meters: list[MacCounter] = []
 
     @property
     def seconds(self) -> float:
@@ -85,14 +85,14 @@ class LoopProfiler:
     @property
     def macs(self) -> int:
         """MACs that its networks would have computed so far, evaluation included."""
-        return sum(meter.forward + meter.backward + meter.examinations for meter in self._meters)
+        return sum(meter.forward + meter.backward + meter.probe_macs for meter in self._meters)
 
     @property
     def backward(self) -> int:
         """The part of the MACs for backward passes."""
         return sum(meter.backward for meter in self._meters)
 
-    def attached(self, meter: Meter) -> None:
+    def attached(self, meter: MacCounter) -> None:
         self._meters.append(meter)
 
     def apart(self, seconds: float) -> None:
@@ -115,7 +115,7 @@ class LoopProfiler:
                 elif n > few and turns & (turns - 1) == 0:  # see anew after 2, 4, 8 turns and so on
                     affordable = (allowed - spent) / ((spent - first) / (turns - 1))
                     stride = max(1, ceil((n - at) / max(affordable, MIN_SAMPLES)))
-                if n > few and spent > PATIENCE * allowed:
+                if n > few and spent > OVERRUN_FACTOR * allowed:
                     self._add(turn, n - at)
                     at = n
         except GeneratorExit:  # the loop was left; where it was not gone through as in earnest, that means nothing
@@ -154,7 +154,7 @@ def profile_stage(stage: Stage, store: Store, datasets: DatasetCache, seconds: f
     What it writes to the store is a stand-in for the result.
     """
     profiler, error = LoopProfiler(seconds), ""
-    with pulse.heard_by(profiler):
+    with progress.heard_by(profiler):
         try:
             stage.run(StageContext(store, datasets))
         except Exception as failure:  # in half a record, for one, some metrics are not defined

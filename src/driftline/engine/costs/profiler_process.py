@@ -23,12 +23,12 @@ from typing import Any
 from driftline.engine.build import DatasetCache
 from driftline.engine.costs.profiler import Cost, profile_stage
 from driftline.engine.executors.local import ONE_THREAD, exit_reason
-from driftline.engine.executors.process import keep_memory, one_thread
+from driftline.engine.executors.process import keep_freed_memory, one_thread
 from driftline.engine.stages import Stage
 from driftline.spec.settings import Choice
-from driftline.store import Store
+from driftline.store.store import Store
 
-WARM_UP = 0.2  # the share of a profile's time for one before it
+WARM_UP_SHARE = 0.2  # the share of a profile's time for one before it
 
 
 class ProfilerProcess:
@@ -103,7 +103,7 @@ class ProfilerProcess:
 def main(datasets: DatasetCache | None = None) -> None:
     """Answer until the input closes; `datasets`: what to use in place of the data folder."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks handles it, and ends this one
-    keep_memory()
+    keep_freed_memory()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not mix with the answers
 
@@ -111,12 +111,12 @@ def main(datasets: DatasetCache | None = None) -> None:
     datasets = datasets or DatasetCache(Path(sys.argv[2]) if sys.argv[2] else None)
     with one_thread():
         for line in sys.stdin:
-            answer = {**_answer(json.loads(line), store, datasets), "spent": time.process_time()}
+            answer = {**_handle(json.loads(line), store, datasets), "spent": time.process_time()}
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
 
 
-def _answer(question: dict[str, Any], store: Store, datasets: DatasetCache) -> dict[str, Any]:
+def _handle(question: dict[str, Any], store: Store, datasets: DatasetCache) -> dict[str, Any]:
     if "data" in question:
         began = time.process_time()
         assert datasets.load(Choice.model_validate(question["data"])).fingerprint  # which a worker needs as well
@@ -125,8 +125,8 @@ def _answer(question: dict[str, Any], store: Store, datasets: DatasetCache) -> d
         return {"seconds": time.process_time()}  # since the process began
     stage, seconds, more = Stage.from_json(question["stage"]), question["seconds"], 0.0
     if question["first"]:
-        before = profile_stage(stage, store, datasets, WARM_UP * seconds)
-        _forget(stage, store)
+        before = profile_stage(stage, store, datasets, WARM_UP_SHARE * seconds)
+        _remove_result(stage, store)
     cost = profile_stage(stage, store, datasets, seconds)
     if question["first"]:
         more = max(before.overhead - cost.overhead, 0.0)
@@ -141,9 +141,9 @@ def _link(target: Path, source: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _forget(stage: Stage, store: Store) -> None:
+def _remove_result(stage: Stage, store: Store) -> None:
     """Remove everything that a stage wrote."""
-    store.forget_workings(stage.key)
+    store.remove_work_folder(stage.key)
     shutil.rmtree(store.run_folder(stage.key), ignore_errors=True)
     store.stage_path(stage.key).unlink(missing_ok=True)
 

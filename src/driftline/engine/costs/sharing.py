@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from driftline.engine.planning.plan import Plan
 from driftline.engine.stages import Stage, StreamRun
-from driftline.errors import Damaged
-from driftline.store import Store
+from driftline.errors import DamagedFile
+from driftline.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -18,34 +18,34 @@ class Sharing:
     trial that rests on it (`anew`), as where each point of a grid is a program of its own."""
 
     fits: int
-    fits_alone: int
+    fits_without_sharing: int
     macs: int
-    macs_alone: int
+    macs_without_sharing: int
     seconds: float
-    seconds_alone: float
-    fits_anew: int
-    macs_anew: int
+    seconds_without_sharing: float
+    fits_without_reuse: int
+    macs_without_reuse: int
 
     @property
     def saved(self) -> float:
         """The share of multiply-accumulates that need not be spent because runs share with each other."""
-        return 1 - self.macs / self.macs_alone if self.macs_alone else 0.0
+        return 1 - self.macs / self.macs_without_sharing if self.macs_without_sharing else 0.0
 
     @property
-    def saved_in_all(self) -> float:
+    def saved_with_reuse(self) -> float:
         """The same if trials of one run share with each other, too."""
-        return 1 - self.macs / self.macs_anew if self.macs_anew else 0.0
+        return 1 - self.macs / self.macs_without_reuse if self.macs_without_reuse else 0.0
 
     def describe(self, saves: str = "saves") -> str:
         """Return how many fits there are, and what sharing saves."""
         by_run = (
-            f"{self.fits:,} fits; {self.fits_alone:,} if no run shared one with another: sharing {saves} "
+            f"{self.fits:,} fits; {self.fits_without_sharing:,} if no run shared one with another: sharing {saves} "
             f"{100 * self.saved:.0f} % of the multiply-accumulates"
         )
-        if self.fits_anew == self.fits_alone:
+        if self.fits_without_reuse == self.fits_without_sharing:
             return by_run
-        in_all = f"{100 * self.saved_in_all:.0f} %"
-        return f"{by_run}; {self.fits_anew:,} if every trial trained anew what it starts from: {in_all}"
+        in_all = f"{100 * self.saved_with_reuse:.0f} %"
+        return f"{by_run}; {self.fits_without_reuse:,} if every trial trained anew what it starts from: {in_all}"
 
 
 def sharing_savings(plan: Plan, store: Store) -> Sharing | None:
@@ -53,13 +53,13 @@ def sharing_savings(plan: Plan, store: Store) -> Sharing | None:
     costs: dict[str, tuple[int, float]] = {}
     for stage in plan.stages:
         if stage.shareable:
-            with suppress(Damaged):  # or missing: then it costs nothing yet
+            with suppress(DamagedFile):  # or missing: then it costs nothing yet
                 seconds, macs = stage.recorded_cost(store) or (0.0, 0)
                 costs[stage.key] = (macs, seconds)
-    return shared(plan.stages, costs)
+    return compute_sharing(plan.stages, costs)
 
 
-def shared(stages: Iterable[Stage], costs: Mapping[str, tuple[int, float]]) -> Sharing | None:
+def compute_sharing(stages: Iterable[Stage], costs: Mapping[str, tuple[int, float]]) -> Sharing | None:
     """Return what sharing saves, given the MACs and seconds of each stage; stages without a cost do not count."""
     if not costs:
         return None
@@ -76,11 +76,11 @@ def shared(stages: Iterable[Stage], costs: Mapping[str, tuple[int, float]]) -> S
             anew += [under for key in last for under in below[key] if under in costs]
     return Sharing(
         fits=len(costs),
-        fits_alone=len(uses),
+        fits_without_sharing=len(uses),
         macs=sum(macs for macs, _ in costs.values()),
-        macs_alone=sum(costs[key][0] for key in uses),
+        macs_without_sharing=sum(costs[key][0] for key in uses),
         seconds=sum(seconds for _, seconds in costs.values()),
-        seconds_alone=sum(costs[key][1] for key in uses),
-        fits_anew=len(anew),
-        macs_anew=sum(costs[key][0] for key in anew),
+        seconds_without_sharing=sum(costs[key][1] for key in uses),
+        fits_without_reuse=len(anew),
+        macs_without_reuse=sum(costs[key][0] for key in anew),
     )

@@ -47,14 +47,14 @@ def makespan(
     >>> makespan(fits, 1), makespan(fits, 2), makespan(fits, 8), makespan(fits, 8, start=1.0)
     (12.0, 8.0, 6.0, 8.0)
     """
-    waiting, needed_by = _edges(tasks)
+    waiting, needed_by = _dependencies(tasks)
     ready = [number for number, task in enumerate(tasks) if not waiting[task.key]]  # in order, so it is a heap
     fresh = iter(range(workers))
     idle: list[_Worker] = []
     busy: list[tuple[float, int, int, _Worker]] = []
     now = 0.0
     while ready or busy:
-        while ready and (worker := idle.pop() if idle else _next(fresh)):
+        while ready and (worker := idle.pop() if idle else _new_worker(fresh)):
             number = heappop(ready)
             end = now + worker.duration(tasks[number], start, reading or {})
             heappush(busy, (end, number, worker.number, worker))
@@ -67,12 +67,12 @@ def makespan(
     return now
 
 
-def _next(fresh: Iterator[int]) -> _Worker | None:
+def _new_worker(fresh: Iterator[int]) -> _Worker | None:
     number = next(fresh, None)
     return None if number is None else _Worker(number)
 
 
-def _edges(tasks: Sequence[SimulatedStage]) -> tuple[dict[str, int], dict[str, list[int]]]:
+def _dependencies(tasks: Sequence[SimulatedStage]) -> tuple[dict[str, int], dict[str, list[int]]]:
     """How many tasks each waits for, and which wait for it."""
     known = {task.key for task in tasks}
     waiting: dict[str, int] = {}

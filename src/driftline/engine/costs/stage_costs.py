@@ -18,16 +18,16 @@ from driftline.engine.costs.groups import StageGrouper
 from driftline.engine.costs.profiler import Cost, disk_usage
 from driftline.engine.costs.profiler_process import ProfilerProcess
 from driftline.engine.stages import Stage
-from driftline.errors import Damaged
-from driftline.store import Store
+from driftline.errors import DamagedFile
+from driftline.store.store import Store
 
 OnProfile = Callable[[int, int, str], None]
 """Called with the number of groups profiled, the number of all groups, and the title of the next stage."""
 NEGLIGIBLE = Cost(0.01, 0, 2000)
 """The cost of a stage that is not worth profiling."""
-SHARE, AT_LEAST = 0.1, 1.0
+MAX_SHARE, MIN_SECONDS = 0.1, 1.0
 """Profiling may take this share of the estimated work, or this many seconds if that is more."""
-AIM = 2 / 3
+TARGET_SHARE = 2 / 3
 """Profiles are planned to take this share of the time they may take, because single ones can take longer."""
 
 
@@ -44,7 +44,7 @@ class StageCosts:
     """Seconds to read each dataset."""
     known: int = 0
     """Groups of which the store has finished stages."""
-    guessed: int = 0
+    extrapolated: int = 0
     """Groups for which there was no time."""
 
     def of(self, stage: Stage) -> Cost:
@@ -113,18 +113,18 @@ class _Profiling:
             if spent > allowed and self._similar(stage):
                 late.append(group)
                 continue
-            time = max(AIM * allowed - spent, 0.1 * allowed) * stage.profile_weight / shares
+            time = max(TARGET_SHARE * allowed - spent, 0.1 * allowed) * stage.profile_weight / shares
             self._profile_group(group, stage, profiler, time)
             shares = max(shares - stage.profile_weight, 1)
         for group in late:
             self._costs.by_group[group] = self._estimate(missing[group][0])
-        self._costs.guessed = len(late)
+        self._costs.extrapolated = len(late)
         self._on_profile(len(missing), len(missing), "")
 
     def _allowed(self) -> float:
         """Return the seconds that profiling may take, given the work that is known of so far."""
         work = sum(cost.seconds * self._to_do[group] for group, cost in self._costs.by_group.items())
-        return min(self._limit, max(AT_LEAST, SHARE * work)) if self._bounded else self._limit
+        return min(self._limit, max(MIN_SECONDS, MAX_SHARE * work)) if self._bounded else self._limit
 
     def _profile_group(self, group: str, stage: Stage, profiler: ProfilerProcess, seconds: float) -> None:
         data = dataset_key(stage.job.data)
@@ -174,7 +174,7 @@ def _recorded(done: list[Stage], store: Store) -> Cost | None:
     """Return the median of what finished stages took; None if none recorded it."""
     costs = []
     for stage in done:
-        with suppress(Damaged):  # of a stage that it needs, or of its runtime
+        with suppress(DamagedFile):  # of a stage that it needs, or of its runtime
             if (recorded := stage.recorded_cost(store)) is not None:
                 costs.append((*recorded, disk_usage(store.folder / stage.result_name)))
     return Cost(*(median(values) for values in zip(*costs, strict=True))) if costs else None

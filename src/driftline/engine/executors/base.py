@@ -11,8 +11,8 @@ from driftline.engine.executors.process import out_of_memory
 from driftline.engine.stages import Stage, StageContext
 from driftline.engine.stages.base import OnProgress
 from driftline.engine.stages.search_round import NO_MEMORY
-from driftline.errors import Changed, DiskError, UserError
-from driftline.store import Store
+from driftline.errors import DiskError, InputsChanged, UserError
+from driftline.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ def attempt(stage: Stage, context: StageContext) -> bool:
     store = context.store
     try:
         computed = stage.run(context)
-        store.succeeded(stage.key)
+        store.clear_failure(stage.key)
         return computed
     except DiskError:
         raise  # the reason could not be written either
     except Exception as error:
         name = NO_MEMORY[0] if out_of_memory(error) else type(error).__name__
         reason = str(error) if isinstance(error, UserError) else f"{name}: {error}"
-        record_failure(stage, store, reason, "" if isinstance(error, Changed) else traceback.format_exc())
+        record_failure(stage, store, reason, "" if isinstance(error, InputsChanged) else traceback.format_exc())
         raise StageFailed(reason) from error
 
 

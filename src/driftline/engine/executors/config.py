@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 
 Name = Literal["serial", "local", "ray"]
 LONGEST = 1e9  # seconds, 31 years; the system's clocks know no much longer wait
@@ -38,7 +38,7 @@ class ExecutorConfig:
         if self.name is None:
             object.__setattr__(self, "name", self._default_name())
         if self.name not in get_args(Name):
-            raise unknown("engine", str(self.name), get_args(Name))
+            raise unknown_name("engine", str(self.name), get_args(Name))
         if self.name == "ray" and self.address is None:
             object.__setattr__(self, "address", os.environ.get("RAY_ADDRESS"))
         for name, least in {"jobs": 1, "retries": 0, "gpus": 0, "memory": 1}.items():

@@ -19,12 +19,12 @@ from driftline.engine.executors.base import Interrupted, StageFailed, WorkerLost
 from driftline.engine.stages import Stage
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import DiskError
-from driftline.store import Store
+from driftline.store.store import Store
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-LAST_WORDS = 0.3  # seconds that a worker has to say where it hangs
-PATIENCE = 10.0  # seconds that a worker has to end by itself
-KILLED = getattr(signal, "SIGKILL", 9)  # Windows has no such signal
+TRACEBACK_SECONDS = 0.3  # seconds that a worker has to say where it hangs
+SHUTDOWN_SECONDS = 10.0  # seconds that a worker has to end by itself
+SIGKILL = getattr(signal, "SIGKILL", 9)  # Windows has no such signal
 
 
 class LocalExecutor:
@@ -46,10 +46,10 @@ class LocalExecutor:
     def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
         """Send a stage to the worker and wait for its result."""
         process, late = self._running(), threading.Event()
-        clock = threading.Timer(self._timeout or 0, self._end, (process, late))
+        clock = threading.Timer(self._timeout or 0, self._kill_overdue, (process, late))
         clock.daemon = True
         try:
-            for answer in _conversation(process, stage):
+            for answer in _exchange(process, stage):
                 if "finished" in answer:
                     return bool(answer["computed"])
                 if "failed" in answer:
@@ -65,7 +65,7 @@ class LocalExecutor:
             clock.cancel()
             if clock.ident is not None:
                 clock.join()  # if it went off just now, its kill must not hit the next stage
-        raise self._lost(process, stage, late.is_set())
+        raise self._lost_error(process, stage, late.is_set())
 
     def close(self) -> None:
         """End the process."""
@@ -80,7 +80,7 @@ class LocalExecutor:
         with suppress(BrokenPipeError):
             process.stdin.close()
         try:
-            process.wait(PATIENCE)
+            process.wait(SHUTDOWN_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -96,16 +96,16 @@ class LocalExecutor:
             )
         return self._process
 
-    def _end(self, process: subprocess.Popen[str], late: threading.Event) -> None:
+    def _kill_overdue(self, process: subprocess.Popen[str], late: threading.Event) -> None:
         """A stage has taken too long: let its worker write down where it is, and kill it."""
         late.set()
         if hasattr(signal, "SIGUSR1"):
             process.send_signal(signal.SIGUSR1)
-            time.sleep(LAST_WORDS)
+            time.sleep(TRACEBACK_SECONDS)
         process.kill()
         process.wait()
 
-    def _lost(self, process: subprocess.Popen[str], stage: Stage, late: bool) -> Exception:
+    def _lost_error(self, process: subprocess.Popen[str], stage: Stage, late: bool) -> Exception:
         """What it means that a worker has gone without an answer."""
         code = process.wait()
         if self._closing:
@@ -123,10 +123,10 @@ def exit_reason(code: int) -> str:
         return f"with exit code {code}"
     known = {int(member): member.name for member in signal.Signals}
     name = known.get(-code, f"signal {-code}")
-    return f"by {name}" + (", perhaps for lack of memory" if -code == KILLED else "")
+    return f"by {name}" + (", perhaps for lack of memory" if -code == SIGKILL else "")
 
 
-def _conversation(process: subprocess.Popen[str], stage: Stage) -> Iterator[dict[str, Any]]:
+def _exchange(process: subprocess.Popen[str], stage: Stage) -> Iterator[dict[str, Any]]:
     """Hand a stage to a worker; its answers, until it dies."""
     assert process.stdin is not None
     assert process.stdout is not None

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from driftline.store import Store
+from driftline.store.store import Store
 
-TAIL = 4000  # bytes of a log that are shown with a failure
-LIMIT = 4 * 2**20  # bytes of a log; of a longer one, the second half is kept
-BEAT = 0.2  # seconds between two looks at the size of a log
-CUT = b"[the beginning of this log was removed: it had grown too long]\n"
+TAIL_BYTES = 4000  # bytes of a log that are shown with a failure
+MAX_BYTES = 4 * 2**20  # bytes of a log; of a longer one, the second half is kept
+CHECK_INTERVAL = 0.2  # seconds between two looks at the size of a log
+TRUNCATION_NOTICE = b"[the beginning of this log was removed: it had grown too long]\n"
 
 
 @contextmanager
@@ -27,15 +27,15 @@ def redirect(store: Store, key: str) -> Iterator[None]:
     except OSError:  # a full disk is the stage's to report, not its log's
         yield
         return
-    before = _redirected(log, log)
+    before = _redirect(log, log)
     os.close(log)
     over = threading.Event()
-    watcher = threading.Thread(target=_limit, args=(path, over), daemon=True)
+    watcher = threading.Thread(target=_truncate_if_long, args=(path, over), daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        for handle in _redirected(*before) + before:
+        for handle in _redirect(*before) + before:
             os.close(handle)
         over.set()
         watcher.join()
@@ -44,22 +44,22 @@ def redirect(store: Store, key: str) -> Iterator[None]:
                 path.unlink()
 
 
-def _limit(path: Path, over: threading.Event) -> None:
+def _truncate_if_long(path: Path, over: threading.Event) -> None:
     """Cut a log that grows too long, until the stage is over and once more then."""
     ended = False
     while not ended:
-        ended = over.wait(BEAT)
+        ended = over.wait(CHECK_INTERVAL)
         with suppress(OSError), path.open("rb+") as file:
             size = os.fstat(file.fileno()).st_size
-            if size > LIMIT:
-                file.seek(size - LIMIT // 2)
-                kept = file.read(LIMIT // 2)
+            if size > MAX_BYTES:
+                file.seek(size - MAX_BYTES // 2)
+                kept = file.read(MAX_BYTES // 2)
                 file.seek(0)
-                file.write(CUT + kept)  # what prints appends, so that it goes on behind it
+                file.write(TRUNCATION_NOTICE + kept)  # what prints appends, so that it goes on behind it
                 file.truncate()
 
 
-def _redirected(out: int, err: int) -> tuple[int, int]:
+def _redirect(out: int, err: int) -> tuple[int, int]:
     """Let this process print there from now on; where it printed before."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
@@ -74,7 +74,7 @@ def tail(store: Store, key: str) -> str:
     """Return the end of a stage's log under a heading that tells it from a traceback; empty if there is no log."""
     try:
         with store.log_path(key).open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
             return "the end of its log:\n" + file.read().decode(errors="replace")
     except OSError:
         return ""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
-def keep_memory() -> None:
+def keep_freed_memory() -> None:
     """Let glibc keep freed blocks: mapping them again in each training step costs up to half of the time."""
     try:
         libc = ctypes.CDLL(None)

@@ -7,7 +7,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable
 
-from driftline import uses
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import (
     Event,
@@ -23,7 +22,8 @@ from driftline.engine.executors.base import (
 from driftline.engine.executors.status import StatusFile
 from driftline.engine.stages import Stage
 from driftline.engine.stages.base import OnProgress
-from driftline.store import Store
+from driftline.store import last_used
+from driftline.store.store import Store
 
 NEEDED = "a stage it needs failed: "
 POLL = 0.05  # seconds between two looks at the threads
@@ -33,9 +33,9 @@ def schedule(
     stages: Iterable[Stage], store: Store, executors: list[Executor], on_event: OnEvent = ignore_event
 ) -> RunSummary:
     """Compute every stage whose result is missing, on one thread per executor."""
-    store.tidy()
+    store.clean_up()
     scheduler = Scheduler(list(stages), store, on_event)
-    uses.mark(store, (stage.key for stage in scheduler.summary.reused if store.finished(stage.key)))
+    last_used.mark_used(store, (stage.key for stage in scheduler.summary.reused if store.finished(stage.key)))
     with scheduler.status:
         if executors[0].in_process:
             scheduler.work(executors[0])

@@ -7,7 +7,7 @@ from driftline.engine.executors.base import attempt
 from driftline.engine.executors.process import one_thread
 from driftline.engine.stages import Stage, StageContext
 from driftline.engine.stages.base import OnProgress
-from driftline.store import Store
+from driftline.store.store import Store
 
 
 class SerialExecutor:

@@ -21,19 +21,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from driftline.spec.keys import stable_hash
-from driftline.store import Store
+from driftline.store.store import Store
 
 if TYPE_CHECKING:
     from driftline.engine.executors.base import Event
     from driftline.engine.stages import Stage
 
 FOLDER = "status"
-BEAT = 1.0  # seconds between two signs of life
-PATIENCE = 60.0  # seconds without one after which a process is taken for dead
+WRITE_INTERVAL = 1.0  # seconds between two signs of life
+DEAD_AFTER = 60.0  # seconds without one after which a process is taken for dead
 
 
 @dataclass
-class Running:
+class RunningStage:
     """A stage under way."""
 
     name: str
@@ -61,7 +61,7 @@ class SweepStatus:
     """Stages that have not begun, by kind."""
     durations: dict[str, tuple[int, float]] = field(default_factory=dict)
     """By kind: number of stages computed, and the seconds they took together."""
-    running: dict[str, Running] = field(default_factory=dict)
+    running: dict[str, RunningStage] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Names by key."""
     runs: dict[str, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class SweepStatus:
 
     def is_alive(self, last_seen: float, now: float) -> bool:
         """Whether the sweep goes on, given when its file was last touched."""
-        return not self.ended and now - last_seen < PATIENCE and (self.host != platform.node() or _exists(self.pid))
+        return not self.ended and now - last_seen < DEAD_AFTER and (self.host != platform.node() or _exists(self.pid))
 
 
 class StatusFile:
@@ -79,7 +79,7 @@ class StatusFile:
     def __init__(self, store: Store, planned: Sequence[Stage], waiting: Sequence[Stage], reused: int) -> None:
         """`planned`: all stages. `waiting`: those to compute. `reused`: number of stages that are done."""
         self._path = store.folder / FOLDER / f"{stable_hash([stage.key for stage in planned])}.json"
-        self._sweep = SweepStatus(
+        self._status = SweepStatus(
             began=time.time(),
             reused=reused,
             waiting=dict(Counter(stage.kind for stage in waiting)),
@@ -88,8 +88,8 @@ class StatusFile:
         self._start = time.monotonic()
         self._changed = True
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._write_periodically, daemon=True)
 
     def __enter__(self) -> StatusFile:
         self.write()
@@ -97,9 +97,9 @@ class StatusFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join()
-        self._sweep.ended = self._changed = True
+        self._status.ended = self._changed = True
         self.write()
 
     def record(self, event: Event) -> None:
@@ -108,19 +108,19 @@ class StatusFile:
         with self._lock:
             self._changed = True
             if event.kind == "started":
-                self._sweep.waiting[event.stage.kind] -= 1
-                self._sweep.running[key] = Running(event.stage.title, event.stage.kind, now)
+                self._status.waiting[event.stage.kind] -= 1
+                self._status.running[key] = RunningStage(event.stage.title, event.stage.kind, now)
             elif event.kind == "advanced":
-                _advance(self._sweep.running[key], event.done, event.total, now)
+                _record_progress(self._status.running[key], event.done, event.total, now)
             elif event.kind in ("finished", "failed", "reused", "skipped"):
-                self._settle(event, now)
+                self._record_end(event, now)
 
     def _now(self) -> float:
         """Seconds since 1970 as they were when the sweep began, counted on evenly: a clock may be set meanwhile."""
-        return self._sweep.began + time.monotonic() - self._start
+        return self._status.began + time.monotonic() - self._start
 
-    def _settle(self, event: Event, now: float) -> None:
-        stage, sweep = event.stage, self._sweep
+    def _record_end(self, event: Event, now: float) -> None:
+        stage, sweep = event.stage, self._status
         if (running := sweep.running.pop(stage.key, None)) is None:
             sweep.waiting[stage.kind] -= 1  # it never began, because something it needs failed
         elif event.kind == "finished":
@@ -133,14 +133,14 @@ class StatusFile:
         elif event.kind == "finished":
             sweep.computed += 1
 
-    def _beat(self) -> None:
-        while not self._over.wait(BEAT):
+    def _write_periodically(self) -> None:
+        while not self._stopped.wait(WRITE_INTERVAL):
             self.write()
 
     def write(self) -> None:
         """Bring the file up to date, or touch it if it is; a full disk is the run's to report, not this file's."""
         with self._lock:
-            content, self._changed = json.dumps(asdict(self._sweep)) if self._changed else None, False
+            content, self._changed = json.dumps(asdict(self._status)) if self._changed else None, False
         with suppress(OSError):
             if content is None:
                 os.utime(self._path)
@@ -151,23 +151,23 @@ class StatusFile:
             os.replace(beside, self._path)
 
 
-def _advance(running: Running, done: int, total: int, now: float) -> None:
+def _record_progress(running: RunningStage, done: int, total: int, now: float) -> None:
     if running.of == 0:
         running.first, running.first_at = done, now
     running.done, running.of = done, total
 
 
-def sweeps(store: Store) -> list[tuple[SweepStatus, float]]:
+def read_statuses(store: Store) -> list[tuple[SweepStatus, float]]:
     """Return the sweeps of a store and when each was last seen, the latest last; unreadable files are left out."""
     found = []
     for path in (store.folder / FOLDER).glob("*.json"):
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            found.append((_read(json.loads(path.read_bytes())), path.stat().st_mtime))
+            found.append((_from_json(json.loads(path.read_bytes())), path.stat().st_mtime))
     return sorted(found, key=lambda pair: pair[1])
 
 
-def _read(content: dict[str, Any]) -> SweepStatus:
-    running = {key: Running(**value) for key, value in content.pop("running").items()}
+def _from_json(content: dict[str, Any]) -> SweepStatus:
+    running = {key: RunningStage(**value) for key, value in content.pop("running").items()}
     pairs = content.pop("durations").items()
     durations = {kind: (int(count), float(seconds)) for kind, (count, seconds) in pairs}
     return SweepStatus(**content, running=running, durations=durations)

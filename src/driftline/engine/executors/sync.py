@@ -9,19 +9,19 @@ from contextlib import contextmanager
 
 from driftline.engine.executors.base import Event, OnEvent
 from driftline.engine.planning.plan import Plan
-from driftline.mirror import Mirror
-from driftline.store import Store
+from driftline.store.remote import RemoteStore
+from driftline.store.store import Store
 
 
 @contextmanager
 def synchronized(plan: Plan, store: Store, on_event: OnEvent) -> Iterator[OnEvent]:
     """Yield the event callback of a sweep, which uploads results as they come; a local store needs no uploads."""
-    if store.mirror is None:
+    if store.remote is None:
         yield on_event
         return
-    remote = store.mirror.finished()
-    download_needed(plan, store, store.mirror, remote)
-    uploader = _Uploader(store.mirror)
+    remote = store.remote.finished()
+    download_needed(plan, store, store.remote, remote)
+    uploader = _Uploader(store.remote)
     uploader.names.put("store.json")
     for stage in plan.stages:  # an earlier sweep may have been stopped before it had uploaded all
         if stage.result_name not in remote and stage.is_done(store):
@@ -38,20 +38,20 @@ def synchronized(plan: Plan, store: Store, on_event: OnEvent) -> Iterator[OnEven
         uploader.finish()
 
 
-def download_needed(plan: Plan, store: Store, mirror: Mirror, remote: set[str]) -> None:
+def download_needed(plan: Plan, store: Store, mirror: RemoteStore, remote: set[str]) -> None:
     """Download the results of a plan that are in the remote store, and the stages that missing ones need."""
     names = {stage.key: stage.result_name for stage in plan.stages}
     missing = [stage for stage in plan.stages if stage.result_name not in remote and not stage.is_done(store)]
     needed = {names[key] for stage in missing for key in stage.needs}
     results = {stage.result_name for stage in plan.stages if stage.is_result}
-    mirror.fetch(name for name in dict.fromkeys(names.values()) if name in remote and name in results | needed)
+    mirror.download(name for name in dict.fromkeys(names.values()) if name in remote and name in results | needed)
 
 
-def download_all(plan: Plan, mirror: Mirror) -> None:
+def download_all(plan: Plan, mirror: RemoteStore) -> None:
     """Download all stages of a plan that are in the remote store: they record their costs."""
     remote = mirror.finished()
     names = dict.fromkeys(stage.result_name for stage in plan.stages)
-    mirror.fetch(name for name in names if name in remote)
+    mirror.download(name for name in names if name in remote)
 
 
 def _written_by(event: Event, store: Store) -> list[str]:
@@ -66,7 +66,7 @@ def _written_by(event: Event, store: Store) -> list[str]:
 class _Uploader:
     """Uploads results while the next ones are computed."""
 
-    def __init__(self, mirror: Mirror) -> None:
+    def __init__(self, mirror: RemoteStore) -> None:
         self.names: queue.Queue[str | None] = queue.Queue()
         self._mirror = mirror
         self._error: Exception | None = None
@@ -77,7 +77,7 @@ class _Uploader:
         while (name := self.names.get()) is not None:
             if self._error is None:
                 try:
-                    self._mirror.bring(name)
+                    self._mirror.upload(name)
                 except Exception as error:  # raised by `finish`, in the thread that can say so
                     self._error = error
 

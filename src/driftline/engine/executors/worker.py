@@ -20,26 +20,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from driftline.engine.executors.process import keep_memory
+from driftline.engine.executors.process import keep_freed_memory
 
 if TYPE_CHECKING:
     from driftline.engine.build import DatasetCache
 
-OFTEN = 0.05  # seconds between two lines of progress: a stream may have a million steps
+REPORT_INTERVAL = 0.05  # seconds between two lines of progress: a stream may have a million steps
 
 
 def main() -> None:
     """Serve stages until the input closes."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # stopping is the driver's to handle: when it ends, so does this process
-    keep_memory()
+    keep_freed_memory()
     _dump_on_crash()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever a library prints must not mix with the answers
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # a process that is killed does not flush its last words
     stages: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=_listen, args=(stages,), daemon=True).start()
+    threading.Thread(target=_read_stdin, args=(stages,), daemon=True).start()
 
     from driftline.engine.build import DatasetCache
     from driftline.engine.executors.process import one_thread
@@ -61,7 +61,7 @@ def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> d
     from driftline.engine.executors.process import out_of_memory
     from driftline.engine.stages import Stage, StageContext
     from driftline.errors import DiskError
-    from driftline.store import Store
+    from driftline.store.store import Store
 
     stage, store = Stage.from_json(line), Store(Path(sys.argv[1]))
     context = StageContext(store, datasets, on_progress=_throttled(reply))
@@ -76,12 +76,12 @@ def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> d
 
 def _throttled(reply: Callable[..., None]) -> Callable[[int, int], None]:
     """Return a progress callback that replies at most every OFTEN seconds, and always first and last."""
-    last = -OFTEN
+    last = -REPORT_INTERVAL
 
     def on_progress(done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last >= OFTEN or done == total:
+        if now - last >= REPORT_INTERVAL or done == total:
             last = now
             reply(done=done, total=total)
 
@@ -95,7 +95,7 @@ def _dump_on_crash() -> None:
         faulthandler.register(signal.SIGUSR1)
 
 
-def _listen(stages: queue.Queue[str]) -> None:
+def _read_stdin(stages: queue.Queue[str]) -> None:
     for line in sys.stdin:
         stages.put(line)
     os._exit(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driftline.benchmarks.base import Layout
+from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import (
     DatasetCache,
@@ -17,22 +17,22 @@ from driftline.engine.build import (
 )
 from driftline.engine.stages.fit import plannable_trials
 from driftline.errors import UserError
-from driftline.learners.pooled import Pooled
+from driftline.learners.sequence.plan import FitSpec
+from driftline.learners.supervised.cumulative import CumulativeLearner
 from driftline.spec import Spec
 from driftline.spec.job import Job
 from driftline.spec.settings import learner_class
 from driftline.tasks import TextToText
 from driftline.training.model import as_model
-from driftline.training.trials import Trial
 from driftline.types import Reveal, Stream
 
 
-def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: set[str]) -> dict[str, list[Trial]]:
+def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: set[str]) -> dict[str, list[FitSpec]]:
     """Build the first job of each method, and return the trials that each plans; they are the same for all seeds.
 
     Methods that are `proven` have run before, and are built only if they plan trials.
     """
-    trials: dict[str, list[Trial]] = {}
+    trials: dict[str, list[FitSpec]] = {}
     given = {choice.name: choice.settings for choice in spec.methods}
     for job in jobs:
         if job.label in proven and not learner_class(job.method.name).plans_fits:
@@ -42,7 +42,7 @@ def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: s
     return trials
 
 
-def _check_method(job: Job, given: Mapping[str, Any], datasets: DatasetCache) -> list[Trial]:
+def _check_method(job: Job, given: Mapping[str, Any], datasets: DatasetCache) -> list[FitSpec]:
     dataset, scenario = build_scenario(job, datasets)
     model = build_model(job, dataset)
     _check_output(job, model, dataset)
@@ -68,7 +68,7 @@ def _check_output(job: Job, model: Any, dataset: Dataset) -> None:
 def _check_delay(delay: int, stream: Stream) -> None:
     """Refuse labels that would arrive after the stream's end; where samples come one by one, each is a step."""
     last = stream[len(stream) - 1]
-    steps = int(last.samples.time[-1]) + 1 if last.in_turn and last.samples.time is not None else len(stream)
+    steps = int(last.samples.time[-1]) + 1 if last.one_by_one and last.samples.time is not None else len(stream)
     if delay >= steps:
         raise UserError(
             f"The label delay is {delay} steps but the stream has only {steps}, so no label would be revealed. "
@@ -78,16 +78,16 @@ def _check_delay(delay: int, stream: Stream) -> None:
 
 def _check_unused(job: Job, model: Any, given: Mapping[str, Any]) -> None:
     """Refuse settings of gradient training for a model that is not trained by gradients."""
-    unused = sorted(set(given) & set(Pooled.__dataclass_fields__)) if not as_model(model).is_network else []
+    unused = sorted(set(given) & set(CumulativeLearner.__dataclass_fields__)) if not as_model(model).is_network else []
     if unused:
         raise UserError(f"{job.method.name}.{unused[0]} has no effect: {job.model.name} is not trained by gradients")
 
 
-def _check_trained(job: Job, model: Any, scenario: Layout) -> None:
+def _check_trained(job: Job, model: Any, scenario: Scenario) -> None:
     """Refuse a method that would keep random weights: it never sees a label, or never trains the features."""
     method = learner_class(job.method.name)
     unlabeled = method.needs(job.method.settings) is Reveal.INPUTS
-    if not (unlabeled or (method.keeps_features and _has_hidden_weights(model))):
+    if not (unlabeled or (method.frozen_features and _has_hidden_weights(model))):
         return
     adapter = as_model(model)
     untrained = job.options.get("upstream_updates") == 0 and adapter.is_network  # which says that it comes trained

@@ -1,7 +1,7 @@
 """Methods by benchmarks: each method is run wherever a benchmark reveals enough.
 
     matrix:
-      methods: [frozen, tent, ewc, {name: resetting, method: ewc}]
+      methods: [frozen, tent, ewc, {name: periodic-reset, method: ewc}]
       seeds: 3
       benchmarks: [timeline, open-world]
 
@@ -23,10 +23,11 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from driftline import registry
-from driftline.checksums import write_checked
 from driftline.engine.build import DatasetCache
 from driftline.engine.planning.plan import Plan, merged, plan
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
+from driftline.io.checksums import write_checked
+from driftline.io.user_code import CodeNotAllowed
 from driftline.learners.base import Learner
 from driftline.seeds import first_seeds
 from driftline.spec import Spec, parse
@@ -37,14 +38,13 @@ from driftline.spec.settings import (
     display_name,
     learner_class,
     listed,
-    validated,
+    validate,
     with_defaults,
 )
-from driftline.store import Store
-from driftline.user_code import NotRun
+from driftline.store.store import Store
 
 FOLDER = "matrices"
-ABOUT = ("data", "model", "reveal", "settings", "quick")
+COLUMN_KEYS = ("data", "model", "reveal", "settings", "quick")
 """What a column may say besides its benchmark's own options."""
 
 
@@ -57,7 +57,7 @@ class Matrix(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_forms(cls, given: Any) -> Any:
+    def _expand_short_forms(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             raise UserError("a matrix is a mapping with the keys methods and benchmarks")
         columns = given.get("benchmarks", registry.names("benchmark"))
@@ -68,13 +68,13 @@ class Matrix(FrozenModel):
             **given,
             "methods": listed(given.get("methods")),
             "seeds": first_seeds(seeds) if isinstance(seeds, int) else seeds,
-            "benchmarks": {str(name): column_of(str(name), said or {}) for name, said in columns.items()},
+            "benchmarks": {str(name): column_with_defaults(str(name), said or {}) for name, said in columns.items()},
         }
 
     def spec(self, benchmark: str, method: Choice) -> Spec:
         """What one cell runs."""
         column = self.benchmarks[benchmark]
-        suited = suit(method, column.get("settings", {}), column.get("quick", {}))
+        suited = with_column_settings(method, column.get("settings", {}), column.get("quick", {}))
         said = {name: value for name, value in column.items() if name not in ("settings", "quick")}
         return parse({**said, "benchmark": benchmark, "methods": [suited.short()], "seeds": list(self.seeds)})
 
@@ -87,7 +87,7 @@ class Matrix(FrozenModel):
             raise UserError(f"methods named twice: {', '.join(labels)}")
         for benchmark, column in self.benchmarks.items():
             options = registry.get("benchmark", benchmark).options
-            validated(options, column.get(benchmark, {}), benchmark)
+            validate(options, column.get(benchmark, {}), benchmark)
             for name in column.get("settings", {}):
                 registry.get("method", name)
 
@@ -97,7 +97,7 @@ class Matrix(FrozenModel):
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """A method in a benchmark: the runs it consists of, or why there are none."""
 
     benchmark: str
@@ -112,14 +112,14 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Outline:
+class PlannedMatrix:
     """A matrix with its cells, and a plan for each benchmark."""
 
     matrix: Matrix
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
     plans: dict[str, Plan]
 
-    def after(self, failed: Mapping[str, str]) -> Outline:
+    def after(self, failed: Mapping[str, str]) -> PlannedMatrix:
         """The same once it has been run; a cell that lost a run says why."""
         cells = tuple(
             replace(cell, reason=next((failed[key] for key in cell.keys if key in failed), cell.reason))
@@ -131,10 +131,10 @@ class Outline:
         """Write the cells beside the runs, for whoever lays them out."""
         said = {"methods": [display_name(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
         path = store.folder / FOLDER / f"{self.matrix.name}.json"
-        columns = [{"name": name, "reveals": revealed(name)} for name in self.matrix.benchmarks]
+        columns = [{"name": name, "reveals": reveal_level(name)} for name in self.matrix.benchmarks]
         write_checked(path, {**said, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
-        if store.mirror is not None:
-            store.mirror.bring(f"{FOLDER}/{path.name}")
+        if store.remote is not None:
+            store.remote.upload(f"{FOLDER}/{path.name}")
         return path
 
 
@@ -142,22 +142,22 @@ def read(content: Mapping[str, Any]) -> Matrix:
     """A matrix from a mapping with the key `matrix`; what is wrong with it is said in a sentence."""
     extra = sorted(set(content) - {"matrix"})
     if extra:
-        raise unknown("key", extra[0], ["matrix"], " (a recipe of a matrix has nothing else beside it)")
-    made: Matrix = validated(Matrix, content["matrix"], "the matrix", keys=list(Matrix.model_fields))
-    with suppress(NotRun):
+        raise unknown_name("key", extra[0], ["matrix"], " (a recipe of a matrix has nothing else beside it)")
+    made: Matrix = validate(Matrix, content["matrix"], "the matrix", keys=list(Matrix.model_fields))
+    with suppress(CodeNotAllowed):
         made.must_make_sense()
     return made
 
 
-def column_of(benchmark: str, said: Mapping[str, Any]) -> dict[str, Any]:
+def column_with_defaults(benchmark: str, said: Mapping[str, Any]) -> dict[str, Any]:
     """A column with its defaults; one that names its data stands alone, and other defaults are merged by key."""
     usual: Mapping[str, Any] = {}
-    with suppress(NotRun):
+    with suppress(CodeNotAllowed):
         found = registry.get("benchmark", benchmark)
         usual = {**found.matrix_column, "quick": found.quick} if found.matrix_column else {}
     for key in said:
-        if key not in (*ABOUT, benchmark):
-            raise unknown("setting", key, [*ABOUT, benchmark], f" (in the column {benchmark})")
+        if key not in (*COLUMN_KEYS, benchmark):
+            raise unknown_name("setting", key, [*COLUMN_KEYS, benchmark], f" (in the column {benchmark})")
     if "data" in said:
         return dict(said)
     if not usual:
@@ -169,12 +169,14 @@ def column_of(benchmark: str, said: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": usual["data"], "model": usual["model"], **said, **merged}
 
 
-def suit(method: Choice, settings: Mapping[str, Mapping[str, Any]], quick: Mapping[str, float]) -> Choice:
+def with_column_settings(
+    method: Choice, settings: Mapping[str, Mapping[str, Any]], quick: Mapping[str, float]
+) -> Choice:
     """Return a method with a column's settings where it has none of its own; a wrapped method gets them too."""
     learner = learner_class(method.name)
     made = {**_quick(learner, quick), **settings.get(method.name, {}), **method.settings}
     if (name := learner.wraps(made)) is not None:
-        inner = suit(Choice(name=name, settings=made.get("options") or {}), settings, quick)
+        inner = with_column_settings(Choice(name=name, settings=made.get("options") or {}), settings, quick)
         made = {**made, "options": inner.settings} if inner.settings else made
     return Choice(name=method.name, settings=made)
 
@@ -183,29 +185,31 @@ def _quick(learner: type[Learner], values: Mapping[str, float]) -> dict[str, flo
     return {setting: values[key] for setting, key in learner.quick.items() if key in values}
 
 
-def revealed(benchmark: str) -> str:
+def reveal_level(benchmark: str) -> str:
     """What a benchmark shows: inputs, errors or labels."""
     return str(registry.get("benchmark", benchmark).reveals.name).lower()
 
 
-def outline(matrix: Matrix, datasets: DatasetCache) -> Outline:
+def plan_matrix(matrix: Matrix, datasets: DatasetCache) -> PlannedMatrix:
     """Plan every cell by itself; one that cannot be planned has a reason instead of runs."""
     cells, plans = [], {}
     for benchmark in matrix.benchmarks:
         parts = []
         for method in matrix.methods:
-            cell, planned = _planned(matrix, benchmark, method, datasets)
+            cell, planned = _plan_cell(matrix, benchmark, method, datasets)
             cells.append(cell)
             parts += [planned] if planned else []
         plans[benchmark] = merged(parts)
-    return Outline(matrix, tuple(cells), plans)
+    return PlannedMatrix(matrix, tuple(cells), plans)
 
 
-def _planned(matrix: Matrix, benchmark: str, method: Choice, datasets: DatasetCache) -> tuple[Cell, Plan | None]:
+def _plan_cell(
+    matrix: Matrix, benchmark: str, method: Choice, datasets: DatasetCache
+) -> tuple[MatrixCell, Plan | None]:
     spec = matrix.spec(benchmark, method)
     suited = spec.methods[0]
     needs = learner_class(suited.name).needs(suited.settings)
-    cell = Cell(benchmark, display_name(method), label=display_name(suited), uses=str(needs.name).lower())
+    cell = MatrixCell(benchmark, display_name(method), label=display_name(suited), uses=str(needs.name).lower())
     try:
         planned = plan(spec, datasets)
     except UserError as error:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from driftline.benchmarks.base import Layout
+from driftline.benchmarks.base import Scenario
 from driftline.engine.build import DatasetCache, build_scenario
 from driftline.engine.planning.checks import check_methods
 from driftline.engine.planning.search_stages import merge, search_stages
 from driftline.engine.stages import Fit, Pretrain, Stage, StreamRun
+from driftline.learners.sequence.plan import FitSpec
 from driftline.spec import Spec
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, fit_key, pretrain_key, run_key
 from driftline.spec.settings import learner_class, with_defaults
-from driftline.training.trials import Trial
 
 NAMED = 5
 """Left-out periods that a note names."""
@@ -26,7 +26,7 @@ class Plan:
 
     stages: tuple[Stage, ...]
     notes: tuple[str, ...] = ()
-    trials: Mapping[str, Trial] = field(default_factory=dict)
+    trials: Mapping[str, FitSpec] = field(default_factory=dict)
     """What the fits do, by `Fit.trial`."""
 
     @property
@@ -79,9 +79,9 @@ def plan(
     return Plan(merge(stages), _notes(scenario), every)
 
 
-def _fits(job: Job, trials: list[Trial], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:
+def _fits(job: Job, trials: list[FitSpec], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:
     """Yield the fits of a run, each after those it starts from and those that these started from."""
-    privileged = learner_class(job.method.name).privileged
+    privileged = learner_class(job.method.name).is_oracle
     with_starts: dict[str, tuple[str, ...]] = {}
     for trial in trials:
         starts = trial.start.phase.trials if trial.start else ()
@@ -91,7 +91,7 @@ def _fits(job: Job, trials: list[Trial], fingerprint: str, files: Mapping[str, s
         yield Fit(key, job, trial.key, trial.name, needs)
 
 
-def _notes(scenario: Layout) -> tuple[str, ...]:
+def _notes(scenario: Scenario) -> tuple[str, ...]:
     """Return what a user should know before the numbers come."""
     left_out = scenario.protocol.get("left_out_periods", {})
     if not left_out:

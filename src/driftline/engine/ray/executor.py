@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from driftline.atomic import write_bytes
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import Executor, Interrupted, StageFailed, WorkerLost, attempt, record_failure
@@ -29,18 +28,19 @@ from driftline.engine.ray.transfer import IncomingResult
 from driftline.engine.stages import Stage, StageContext
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import ClusterLost, MissingExtra, UserError
-from driftline.store import Store
+from driftline.io.atomic import write_bytes
+from driftline.store.store import Store
 
 if TYPE_CHECKING:
     from driftline.engine.executors.config import ExecutorConfig
 
-ANSWER = 10.0  # seconds that a cluster has to answer
+CONNECT_SECONDS = 10.0  # seconds that a cluster has to answer
 
 
 @contextmanager
 def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) -> Iterator[list[Executor]]:
     """Connect to a Ray cluster; one is started, and stopped, if no address is given."""
-    ray = _ray()
+    ray = _import_ray()
     with _connected(ray, config):
         _check_resources(ray, config)
         monitor, sweep = ProgressMonitor(ray, config.timeout), uuid.uuid4().hex
@@ -51,14 +51,14 @@ def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) 
         try:
             context = StageContext(store, datasets)
             executor = RayExecutor(ray, task, resources, payloads, monitor, context, config.retries)
-            yield [executor] * _places(ray, config)
+            yield [executor] * _max_tasks(ray, config)
         finally:
             if monitor.lost is None:  # else the cluster does not answer
                 monitor.close()
                 remove_all(ray, sweep)
 
 
-def _ray() -> Any:
+def _import_ray() -> Any:
     try:
         import ray
     except ModuleNotFoundError:
@@ -92,7 +92,7 @@ def _connected(ray: Any, config: ExecutorConfig) -> Iterator[None]:
     except ClusterLost:  # Ray may wait for the head for a minute, and then end this process
         ending = threading.Thread(target=ray.shutdown, daemon=True)
         ending.start()
-        ending.join(ANSWER)
+        ending.join(CONNECT_SECONDS)
         raise
     except BaseException:
         ray.shutdown()
@@ -104,7 +104,7 @@ def _check_answers(address: str) -> None:
     """Refuse a HOST:PORT that does not answer: Ray itself would try for many minutes."""
     host, _, port = address.rpartition(":")
     if port.isdigit() and "/" not in host:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
 
 
 def _check_resources(ray: Any, config: ExecutorConfig) -> None:
@@ -122,7 +122,7 @@ def _requested(config: ExecutorConfig) -> dict[str, float]:
     return {"CPU": config.cpus, "GPU": config.gpus, "memory": config.memory or 0}
 
 
-def _places(ray: Any, config: ExecutorConfig) -> int:
+def _max_tasks(ray: Any, config: ExecutorConfig) -> int:
     """Return the number of stages at once: by default as many as fit."""
     if config.jobs:
         return config.jobs
@@ -156,7 +156,7 @@ class RayExecutor:
             return attempt(stage, replace(self.context, on_progress=on_progress))
         with store.lock(stage.key):
             if stage.is_done(store):
-                store.forget_workings(stage.key)
+                store.remove_work_folder(stage.key)
                 return False
             if self.monitor.closing:  # while it waited for the lock
                 raise Interrupted
@@ -173,7 +173,7 @@ class RayExecutor:
             if result.reason:
                 raise self._failed(stage, result.reason, result.traceback)
             incoming.commit(result.node)
-            store.succeeded(stage.key)
+            store.clear_failure(stage.key)
             return True
 
     def _started(self, stage: Stage) -> Any:

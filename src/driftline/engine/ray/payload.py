@@ -14,7 +14,7 @@ from driftline.engine.stages import Stage
 from driftline.spec.files import named_files
 from driftline.spec.keys import sources_hash
 from driftline.spec.settings import Choice
-from driftline.store import Store
+from driftline.store.store import Store
 from driftline.version import __version__
 
 MAX_CACHED = 2**30
@@ -83,10 +83,10 @@ class PayloadCache:
         return self._results[key][0]
 
     def _file(self, path: Path) -> tuple[str, str, Any] | None:
-        state = transfer.state_of(path)
+        state = transfer.file_state(path)
         if state not in self._files:
             files = transfer.read_tree(path)
-            self._files[state] = (transfer.digest_of(files), path.name, self._ray.put(files)) if files else None
+            self._files[state] = (transfer.tree_digest(files), path.name, self._ray.put(files)) if files else None
         return self._files[state]
 
     def _evict(self) -> None:

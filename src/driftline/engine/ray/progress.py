@@ -15,10 +15,10 @@ from driftline.engine.stages import Stage
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import ClusterLost
 
-BEAT = 0.5  # seconds between two looks at the tasks' progress
-PATIENCE = 10.0  # seconds that tasks have to end
-ANSWER = 5.0  # seconds that the head has to answer
-HEAD = 20.0  # seconds without an answer after which the head is lost; after 60 Ray itself ends this process
+POLL_INTERVAL = 0.5  # seconds between two looks at the tasks' progress
+SHUTDOWN_SECONDS = 10.0  # seconds that tasks have to end
+CONNECT_SECONDS = 5.0  # seconds that the head has to answer
+HEAD_TIMEOUT = 20.0  # seconds without an answer after which the head is lost; after 60 Ray itself ends this process
 FINAL_LOG = 2.0  # seconds that a task has, when its time is up, to send its log and traceback
 
 
@@ -76,7 +76,7 @@ class ProgressMonitor:
         with self._lock:
             for active in self.active.values():
                 self.ray.cancel(active.task, force=True)
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + SHUTDOWN_SECONDS
         while self.active and time.monotonic() < until:  # threads that wait for a task still need the connection
             time.sleep(0.05)
         self.ray.kill(self.actor)
@@ -84,11 +84,11 @@ class ProgressMonitor:
     def _listen(self) -> None:
         host, _, port = self.ray.get_runtime_context().gcs_address.rpartition(":")
         heard = time.monotonic()
-        while not self._over.wait(BEAT):
+        while not self._over.wait(POLL_INTERVAL):
             with suppress(OSError):
-                socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
+                socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
                 heard = time.monotonic()
-            if time.monotonic() - heard > HEAD:
+            if time.monotonic() - heard > HEAD_TIMEOUT:
                 self.lost = ClusterLost()
                 return
             with suppress(self.ray.exceptions.RayError):

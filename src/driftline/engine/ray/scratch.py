@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 30.0  # seconds that machines have to remove their folders
+CLEANUP_SECONDS = 30.0  # seconds that machines have to remove their folders
 
 
 def scratch_dir(sweep: str) -> Path:
@@ -34,7 +34,7 @@ def remove_all(ray: Any, sweep: str) -> None:
         machines = [on(node["NodeID"], soft=False) for node in ray.nodes() if node["Alive"]]
         task = ray.remote(num_cpus=0, max_retries=0)(remove)
         tasks = [task.options(scheduling_strategy=machine).remote(sweep) for machine in machines]
-        ray.wait(tasks, num_returns=len(tasks), timeout=PATIENCE)
+        ray.wait(tasks, num_returns=len(tasks), timeout=CLEANUP_SECONDS)
 
 
 def _folder(sweep: str) -> Path:

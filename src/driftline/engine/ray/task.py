@@ -20,22 +20,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from driftline.atomic import write_bytes
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import StageFailed, attempt
-from driftline.engine.executors.process import keep_memory, one_thread
+from driftline.engine.executors.process import keep_freed_memory, one_thread
 from driftline.engine.ray.payload import Payload
 from driftline.engine.ray.scratch import scratch_dir
 from driftline.engine.ray.transfer import Chunk, iter_chunks, write_tree
 from driftline.engine.stages import StageContext
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import DiskError
+from driftline.io.atomic import write_bytes
 from driftline.spec.keys import sources_hash
-from driftline.store import Store
+from driftline.store.store import Store
 from driftline.version import __version__
 
-EVERY = 0.5  # seconds between two reports of progress
+REPORT_INTERVAL = 0.5  # seconds between two reports of progress
 MAX_LOG = 2**20  # bytes of a log that are sent
 
 _datasets = DatasetCache()
@@ -61,7 +61,7 @@ def run_task(payload: Payload) -> Iterator[TaskResult | Chunk]:
         reason = f"node {node} has another driftline than the driver: install {payload.version} there"
         yield TaskResult(node, reason=reason)
         return
-    keep_memory()
+    keep_freed_memory()
     with tempfile.TemporaryDirectory(dir=scratch_dir(payload.sweep)) as scratch:
         store = Store(Path(scratch))
         with logs.redirect(store, payload.stage.key):
@@ -121,7 +121,7 @@ def _copy(folder: Path, digest: str, name: str, content: Any) -> Path:
 @contextmanager
 def _progress_reporter(payload: Payload, store: Store) -> Iterator[OnProgress]:
     """Report progress to the driver and, when the time is up, the log and where the stage hangs."""
-    last, key = -EVERY, payload.stage.key
+    last, key = -REPORT_INTERVAL, payload.stage.key
 
     def time_is_up() -> None:
         faulthandler.dump_traceback(2)
@@ -134,7 +134,7 @@ def _progress_reporter(payload: Payload, store: Store) -> Iterator[OnProgress]:
         nonlocal last
         if payload.timeout and clock.ident is None:
             clock.start()
-        if time.monotonic() - last >= EVERY or done == total:
+        if time.monotonic() - last >= REPORT_INTERVAL or done == total:
             last = time.monotonic()
             payload.progress.report.remote(key, done, total)
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from driftline.atomic import disk_errors
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
-from driftline.store import Store
+from driftline.io.atomic import disk_errors
+from driftline.store.store import Store
 
 CHUNK = 16 * 2**20
 """Maximum bytes of a chunk, so that no machine holds a long record in memory."""
@@ -57,21 +57,21 @@ class IncomingResult:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def state_of(path: Path) -> tuple[Any, ...]:
+def file_state(path: Path) -> tuple[Any, ...]:
     """Return what changes when a file, or one in a folder, is written to."""
-    seen = ((file, file.stat()) for file in _inside(path))
+    seen = ((file, file.stat()) for file in _files_in(path))
     return (path, *((file, stat.st_mtime_ns, stat.st_size) for file, stat in seen))
 
 
 def read_tree(path: Path) -> dict[str, bytes] | None:
     """Return a file, or all files of a folder, by their paths from its parent; None if it is too large to send."""
-    files = _inside(path)
+    files = _files_in(path)
     if sum(file.stat().st_size for file in files) > MAX_TREE:
         return None
     return {str(file.relative_to(path.parent)): file.read_bytes() for file in files}
 
 
-def _inside(path: Path) -> list[Path]:
+def _files_in(path: Path) -> list[Path]:
     return [path] if path.is_file() else sorted(inner for inner in path.rglob("*") if inner.is_file())
 
 
@@ -85,7 +85,7 @@ def write_tree(files: dict[str, bytes], folder: Path) -> None:
         path.write_bytes(content)
 
 
-def digest_of(files: dict[str, bytes]) -> str:
+def tree_digest(files: dict[str, bytes]) -> str:
     """Return a short hash of what `read_tree` returned."""
     digest = hashlib.sha256()
     for name, content in files.items():

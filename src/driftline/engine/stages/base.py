@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from driftline import state
-from driftline.atomic import write_bytes
 from driftline.engine.build import DatasetCache
-from driftline.errors import Changed
-from driftline.handed import use_copies
+from driftline.errors import InputsChanged
+from driftline.io import serialization
+from driftline.io.atomic import write_bytes
+from driftline.io.user_files import use_copies
+from driftline.learners.sequence.plan import FitSpec
 from driftline.spec.job import Job
-from driftline.store import Store
-from driftline.training.trials import Trial
+from driftline.store.store import Store
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps; 0, 0 when a stage begins."""
@@ -40,7 +40,7 @@ class StageContext:
 class Workload(Protocol):
     """What decides how much work a fit is."""
 
-    def trial(self, key: str) -> Trial:
+    def trial(self, key: str) -> FitSpec:
         """Return what the fit of this trial key does."""
 
     def step_sizes(self, job: Job) -> tuple[int, ...]:
@@ -114,7 +114,7 @@ class Stage(ABC):
         store = context.store
         with store.lock(self.key), use_copies(context.files):
             if self.is_done(store):
-                store.forget_workings(self.key)  # the process that finished it may have died before doing so
+                store.remove_work_folder(self.key)  # the process that finished it may have died before doing so
                 return False
             context.on_progress(0, 0)
             self._check_inputs_unchanged(context)
@@ -124,7 +124,9 @@ class Stage(ABC):
     def _check_inputs_unchanged(self, context: StageContext) -> None:
         """Refuse to store a result under a key that names other data or files."""
         if self.key != self.current_key(context.datasets.load(self.job.data).fingerprint):
-            raise Changed(f"the data or the files behind '{self.job.label}' changed while it was waiting: run it again")
+            raise InputsChanged(
+                f"the data or the files behind '{self.job.label}' changed while it was waiting: run it again"
+            )
 
     def is_required(self, store: Store) -> bool:
         """Whether the stage still has to be computed, once its needs have ended."""
@@ -132,7 +134,7 @@ class Stage(ABC):
 
     def is_done(self, store: Store) -> bool:
         """Whether the result is in the store, undamaged."""
-        return state.readable(store.stage_path(self.key))
+        return serialization.is_complete(store.stage_path(self.key))
 
     @property
     def result_name(self) -> str:
@@ -146,11 +148,11 @@ class Stage(ABC):
     def commit(self, folder: Path, store: Store, node: str) -> None:
         """Move result files that another machine, `node`, computed from a folder into the store."""
         write_bytes(store.stage_path(self.key), (folder / "result").read_bytes())
-        store.forget_workings(self.key)
+        store.remove_work_folder(self.key)
 
     def recorded_cost(self, store: Store) -> tuple[float, int] | None:
         """Return the seconds and MACs that the finished stage took, if it recorded them."""
-        saved = state.glance(store.stage_path(self.key))
+        saved = serialization.load_metadata(store.stage_path(self.key))
         return (saved["seconds"], total_macs(saved)) if "seconds" in saved else None
 
     def included_macs(self, store: Store) -> tuple[int, int]:

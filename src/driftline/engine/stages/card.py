@@ -6,22 +6,22 @@ import platform
 from typing import Any
 
 from driftline import registry
-from driftline.benchmarks.base import Benchmark, Layout
+from driftline.benchmarks.base import Benchmark, Scenario
 from driftline.data import Dataset
 from driftline.engine.stages.search_round import SearchResult
-from driftline.record import TABLES
+from driftline.record.recorder import TABLES
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, package_versions, sources_hash
 from driftline.spec.settings import learner_class
 from driftline.version import __version__
 
 
-def make(
+def build(
     *,
     job: Job,
     key: str,
     dataset: Dataset,
-    scenario: Layout,
+    scenario: Scenario,
     compute: dict[str, Any],
     trials: list[dict[str, Any]],
     selected: SearchResult | None,
@@ -53,7 +53,7 @@ def make(
     }
 
 
-def _protocol(job: Job, benchmark: Benchmark, scenario: Layout, selection: dict[str, Any]) -> dict[str, Any]:
+def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: dict[str, Any]) -> dict[str, Any]:
     """Return what a reader must know about the stream, the labels that were shown and how settings were chosen."""
     return {
         "selection": "none: fixed hyper-parameters",
@@ -63,7 +63,7 @@ def _protocol(job: Job, benchmark: Benchmark, scenario: Layout, selection: dict[
         "label_delay_steps": job.reveal.delay,
         "labels_per_step": job.reveal.budget or "all",
         "labels_missing": job.reveal.missing,
-        "least_the_method_needs": learner_class(job.method.name).needs(job.method.settings).name.lower(),
+        "required_reveal": learner_class(job.method.name).needs(job.method.settings).name.lower(),
         "reset_policy": "none",
         "normalisation": "inside the model; estimated from its own training data",
         "seeds": f"named children of {job.seed}: split or sequence, init, learner, budget, bootstrap",
@@ -91,10 +91,10 @@ def compute(meter: Any, pretrain_macs: int | None, selected: SearchResult | None
     return {
         "forward_macs": meter.forward,
         "backward_macs": meter.backward,
-        "spared_macs": meter.spared,
-        "examination_macs": meter.examinations,
+        "cached_macs": meter.saved,
+        "probe_macs": meter.probe_macs,
         "upstream_macs": pretrain_macs,
-        **({} if selected is None else {"selection_macs": selected.state.macs}),
+        **({} if selected is None else {"search_macs": selected.state.macs}),
         "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
         "spared are forward passes of frozen layers over inputs whose features were kept; "
         "examinations, the shared upstream model and the choice of settings are not part of forward and backward",
@@ -109,7 +109,7 @@ def _selection(trials: list[dict[str, Any]], selected: SearchResult | None) -> d
         "selection": selected.describe(),
         "rule": selected.space.rule,
         "trials": selected.state.runs,
-        "spared_trials": selected.skipped,
+        "skipped_runs": selected.skipped,
         "chosen": [selected.selected],
         "tried": selected.candidates,
     }

@@ -7,11 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from driftline import state
+from driftline.io import serialization
 from driftline.spec.keys import sources_hash
 
 CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
-RARELY = 20  # a state that takes long to write is written less often: no more than a twentieth of the time goes there
+WRITE_TIME_FACTOR = (
+    20  # a state that takes long to write is written less often: no more than a twentieth of the time goes there
+)
 
 
 class Checkpoint:
@@ -27,7 +29,7 @@ class Checkpoint:
         """Restore the parts as an interrupted run left them; return the number of steps done."""
         if not self._path.exists():
             return 0
-        saved = state.load(self._path)
+        saved = serialization.load(self._path)
         if saved["code"] != sources_hash():
             raise ValueError("the checkpoint was written by another state of the code")
         for name, part in self._parts.items():
@@ -37,11 +39,13 @@ class Checkpoint:
     def save_if_due(self, done: int) -> None:
         """Save the parts after `done` steps, unless the last checkpoint is recent."""
         started = time.monotonic()
-        pause = max(CHECKPOINT_SECONDS, RARELY * self._took) if CHECKPOINT_SECONDS else 0  # 0: after every step
+        pause = (
+            max(CHECKPOINT_SECONDS, WRITE_TIME_FACTOR * self._took) if CHECKPOINT_SECONDS else 0
+        )  # 0: after every step
         if started - self._last < pause:
             return
         self._parts["recorder"].flush()
-        state.save(
+        serialization.save(
             {"done": done, "code": sources_hash(), **{n: part.state() for n, part in self._parts.items()}},
             self._path,
         )

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from driftline.benchmarks.base import Layout
+from driftline.benchmarks.base import Scenario
 from driftline.training.model import as_model
 
 
-def features(model: Any, scenario: Layout) -> Iterator[pa.Table]:
+def features(model: Any, scenario: Scenario) -> Iterator[pa.Table]:
     """Yield the features that the network computes for the scenario's embedding samples, one table per time."""
-    for time, samples in scenario.pictured.items():
+    for time, samples in scenario.embedding_samples.items():
         seen = as_model(model).features(samples.x)
         if seen is None:
             return

@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from driftline import registry, state
-from driftline.benchmarks.base import Layout
+from driftline import registry
+from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import DatasetCache, Round, build_learner, build_model, build_scenario, stream_for
 from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
 from driftline.engine.stages.metering import metered
-from driftline.errors import Damaged
+from driftline.errors import DamagedFile
+from driftline.io import serialization
 from driftline.learners.base import Learner, Outcome, Recall
-from driftline.learners.staged import without_arrays
-from driftline.reveal import Revealing
+from driftline.learners.sequence.base import without_arrays
+from driftline.learners.sequence.plan import FitSpec
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.keys import fit_key
 from driftline.spec.settings import learner_class
-from driftline.store import Store
-from driftline.training.trials import Trial
+from driftline.store.store import Store
 from driftline.types import Answers, Reveal, Stream
 
 if TYPE_CHECKING:
-    from driftline.training.meter import Meter
+    from driftline.training.mac_counter import MacCounter
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Fit(Stage):
         return self.starts
 
     def current_key(self, fingerprint: str) -> str:
-        return fit_key(self.job, fingerprint, self.trial, learner_class(self.job.method.name).privileged)
+        return fit_key(self.job, fingerprint, self.trial, learner_class(self.job.method.name).is_oracle)
 
     def cost_key(self, workload: Workload) -> str:
         trial, sizes = workload.trial(self.trial), workload.step_sizes(self.job)
@@ -81,40 +82,40 @@ class Fit(Stage):
         rounds = training_rounds(self.job, dataset, scenario, context.datasets)
         outcome = learner.compute_fit(self.trial, rounds, context.on_progress)
         cost = {"macs": (meter.forward, meter.backward), "seconds": time.perf_counter() - started}
-        state.save({**outcome, **cost}, context.store.stage_path(self.key))
+        serialization.save({**outcome, **cost}, context.store.stage_path(self.key))
 
 
-def plannable_trials(learner: Learner, job: Job, scenario: Layout) -> list[Trial]:
+def plannable_trials(learner: Learner, job: Job, scenario: Scenario) -> list[FitSpec]:
     """Return the trials that can be fitted before a run: all, if all labels are revealed and probes come at the end."""
     revealed = registry.get("benchmark", job.benchmark).reveals
-    if not scenario.waits or revealed is not Reveal.LABELS:
+    if not scenario.evaluated_at_end or revealed is not Reveal.LABELS:
         return []
     return learner.fit_plan(len(stream_for(job, scenario)) - job.reveal.delay)
 
 
-def training_rounds(job: Job, dataset: Dataset, scenario: Layout, datasets: DatasetCache) -> list[Round]:
+def training_rounds(job: Job, dataset: Dataset, scenario: Scenario, datasets: DatasetCache) -> list[Round]:
     """Return the inputs and labels that a learner is given along the stream of a job."""
-    key = fit_key(job, dataset.fingerprint, "", learner_class(job.method.name).privileged)
+    key = fit_key(job, dataset.fingerprint, "", learner_class(job.method.name).is_oracle)
     return datasets.training_rounds(key, lambda: _revealed(stream_for(job, scenario), job, dataset))
 
 
 def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[Round]:
-    reveal = Revealing(dataset.task, Reveal.LABELS, Seed(job.seed), **job.reveal.model_dump())
+    reveal = RevealPolicy(dataset.task, Reveal.LABELS, Seed(job.seed), **job.reveal.model_dump())
     unseen = Answers(np.empty(0))  # where all labels are revealed, the answers do not matter
     revealed = [reveal(stream[t], unseen) for t in range(len(stream))]
     return [(labels.x, labels.y, labels.split) for labels in revealed if labels is not None]
 
 
-def recall(job: Job, fingerprint: str, store: Store, meter: Meter | None) -> Recall:
+def recall(job: Job, fingerprint: str, store: Store, meter: MacCounter | None) -> Recall:
     """Return a function that looks up finished fits; with a meter, it counts their MACs as the learner's, once."""
     counted: set[str] = set()
-    privileged = learner_class(job.method.name).privileged
+    privileged = learner_class(job.method.name).is_oracle
 
     def look_up(trial: str, whole: bool) -> Outcome | None:
         path = store.stage_path(fit_key(job, fingerprint, trial, privileged))
         try:
-            outcome: Outcome = state.load(path) if whole else without_arrays(state.glance(path))
-        except Damaged:
+            outcome: Outcome = serialization.load(path) if whole else without_arrays(serialization.load_metadata(path))
+        except DamagedFile:
             return None
         forward, backward = outcome.pop("macs")
         outcome.pop("seconds")

@@ -11,21 +11,21 @@ from driftline.training.model import as_model
 from driftline.types import Probe, Step
 
 if TYPE_CHECKING:
-    from driftline.training.meter import Meter
+    from driftline.training.mac_counter import MacCounter
 
 
-def metered(model: Any) -> Meter | None:
+def metered(model: Any) -> MacCounter | None:
     """Attach a meter to a network and return it; an estimator has no passes to count."""
     if not as_model(model).is_network:
         return None
-    from driftline.training.meter import Meter
+    from driftline.training.mac_counter import MacCounter
 
-    meter = Meter()
+    meter = MacCounter()
     meter.attach(model)
     return meter
 
 
-def counts(meter: Meter | None) -> tuple[int | None, int | None]:
+def counts(meter: MacCounter | None) -> tuple[int | None, int | None]:
     """Return the MACs so far, forward and backward."""
     return (meter.forward, meter.backward) if meter else (None, None)
 
@@ -35,16 +35,16 @@ class UncountedProbes:
     """Probes whose passes are not counted as the learner's."""
 
     probes: Probes
-    meter: Meter
+    meter: MacCounter
 
     def due(self, step: Step | None) -> Iterator[Probe]:
         """Yield the probes that are due; the learner answers one while the next is waited for."""
         return uncounted(self.probes.due(step), self.meter)
 
 
-def uncounted(probes: Iterable[Probe], meter: Meter) -> Iterator[Probe]:
+def uncounted(probes: Iterable[Probe], meter: MacCounter) -> Iterator[Probe]:
     """Yield probes, and count the passes made between two of them as evaluation."""
     for probe in probes:
-        meter.examining = True
+        meter.probing = True
         yield probe
-        meter.examining = False
+        meter.probing = False

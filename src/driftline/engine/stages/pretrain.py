@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from driftline import state
 from driftline.engine.build import build_model, build_pretrainer, build_scenario
 from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
 from driftline.engine.stages.metering import metered
+from driftline.io import serialization
 from driftline.spec.keys import pretrain_key
 from driftline.training.model import as_model
 
@@ -54,5 +54,5 @@ class Pretrain(Stage):
             pretrainer.train(upstream.x, upstream.y)
         macs = (meter.forward, meter.backward) if meter else None
         seconds = time.perf_counter() - started
-        saved = {"model": state.capture(model), "macs": macs, "seconds": seconds}
-        state.save(saved, context.store.stage_path(self.key))
+        saved = {"model": serialization.to_tree(model), "macs": macs, "seconds": seconds}
+        serialization.save(saved, context.store.stage_path(self.key))

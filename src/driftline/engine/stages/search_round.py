@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from driftline import registry, state
+from driftline import registry
 from driftline.engine.stages.base import Stage, StageContext, Workload
 from driftline.errors import UserError
-from driftline.record import Run
+from driftline.io import serialization
+from driftline.record.recorder import Run
 from driftline.spec.job import Job, SearchSpace
 from driftline.spec.settings import format_settings
-from driftline.store import Store
+from driftline.store.store import Store
 
 SLACK = 1e-9  # sums of scores are rounded: a candidate this close to the bound stays
 DOMINATED = "could no longer win"
@@ -81,7 +82,7 @@ class SearchRound(Stage):
             reasons = "; ".join(f"{format_settings(candidate)}: {why}" for candidate, why in pairs)
             raise UserError(f"no setting of {self.job.label} has a score: {reasons}")
         required = [search.candidates[k] for k in search_state.competing]
-        state.save({**asdict(search_state), "required": required}, store.stage_path(self.key))
+        serialization.save({**asdict(search_state), "required": required}, store.stage_path(self.key))
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class SearchState:
     @classmethod
     def read(cls, path: Path) -> SearchState:
         """Read the result of a round."""
-        saved = state.load(path)
+        saved = serialization.load(path)
         return cls(tuple(map(tuple, saved["scores"])), tuple(saved["eliminated"]), saved["runs"], saved["macs"])
 
     @property
@@ -135,7 +136,7 @@ class SearchResult:
     """The selected settings, and the scores of all candidates."""
 
     space: SearchSpace
-    state: SearchState
+    serialization: SearchState
     winner: int
     """The index of the selected candidate."""
 
@@ -189,8 +190,8 @@ def resolve_settings(job: Job, last_round: str | None, store: Store) -> tuple[Jo
 def required_candidates(rounds: Iterable[str], store: Store) -> Iterator[dict[str, Any]]:
     """Yield the candidates that still compete after these rounds."""
     for key in rounds:
-        if state.readable(path := store.stage_path(key)):
-            yield from state.glance(path)["required"]
+        if serialization.is_complete(path := store.stage_path(key)):
+            yield from serialization.load_metadata(path)["required"]
 
 
 def seeds_by_round(search: SearchSpace) -> list[tuple[int, ...]]:

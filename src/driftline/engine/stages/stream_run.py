@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from driftline import loop, registry, state
-from driftline.benchmarks.base import Layout
-from driftline.checksums import read_checked, write_checked
+from driftline import loop, registry
+from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import build_learner, build_model, build_scenario, load_pretrained, stream_for
 from driftline.engine.stages import card
@@ -25,22 +24,24 @@ from driftline.engine.stages.features import features
 from driftline.engine.stages.fit import recall
 from driftline.engine.stages.metering import UncountedProbes, counts, metered, uncounted
 from driftline.engine.stages.search_round import SearchResult, required_candidates, resolve_settings
+from driftline.io import serialization
+from driftline.io.checksums import read_checked, write_checked
 from driftline.learners.base import Learner
-from driftline.record import CARD, RUNTIME, FileRecorder, Run, seal
-from driftline.reveal import Revealing
-from driftline.rows import write_rows
+from driftline.record.parquet import write_rows
+from driftline.record.recorder import CARD, RUNTIME, FileRecorder, Run, write_card
+from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.keys import run_key
 from driftline.spec.settings import learner_class
-from driftline.store import Store
-from driftline.streams.ahead import Ahead
-from driftline.training import pulse
+from driftline.store.store import Store
+from driftline.streams.prefetch import Prefetched
+from driftline.training import progress
 from driftline.training.model import as_model
 from driftline.types import Stream
 
 if TYPE_CHECKING:
-    from driftline.training.meter import Meter
+    from driftline.training.mac_counter import MacCounter
 
 FEW, MANY = 12, 1000
 """Streams of up to FEW steps are profiled in full, because the plan of a method depends on their number; where samples
@@ -78,7 +79,7 @@ class StreamRun(Stage):
         options = {name: value for name, value in self.job.options.items() if name not in free_options}
         candidate = self.job.search.candidates[0] if self.job.search else {}
         settings = {**self.job.method.settings, **candidate}
-        cost_free = state.declared(learner_class(self.job.method.name), "cost_free")
+        cost_free = serialization.declared(learner_class(self.job.method.name), "cost_free")
         free = [name for name in settings if name in cost_free and isinstance(settings[name], int | float)]
         settings = {name: value for name, value in settings.items() if name not in free}
         return cost_text("run", parts, options, self.job.method.name, settings)
@@ -104,12 +105,12 @@ class StreamRun(Stage):
     def recorded_cost(self, store: Store) -> tuple[float, int]:
         folder = store.run_folder(self.key)
         compute, runtime = read_checked(folder / CARD)["compute"], read_checked(folder / RUNTIME)
-        macs = sum(compute.get(name) or 0 for name in ("forward_macs", "backward_macs", "examination_macs"))
+        macs = sum(compute.get(name) or 0 for name in ("forward_macs", "backward_macs", "probe_macs"))
         return runtime["seconds"], max(macs - sum(self.included_macs(store)), 0)
 
     def included_macs(self, store: Store) -> tuple[int, int]:
         paths = (store.stage_path(key) for key in self.fits)
-        pairs = [state.glance(path)["macs"] for path in paths if path.exists()]
+        pairs = [serialization.load_metadata(path)["macs"] for path in paths if path.exists()]
         return sum(forward for forward, _ in pairs), sum(backward for _, backward in pairs)
 
     def as_profiled(self, fingerprint: str) -> Stage:
@@ -179,14 +180,14 @@ class _Run:
     """The stage's job with the selected settings."""
     selected: SearchResult | None
     dataset: Dataset
-    scenario: Layout
+    scenario: Scenario
     stream: Stream
     learner: Learner
-    meter: Meter | None
+    meter: MacCounter | None
     pretrain_macs: int | None
     folder: Path
     recorder: FileRecorder
-    reveal: Revealing
+    reveal: RevealPolicy
     checkpoint: Checkpoint
 
     @classmethod
@@ -203,7 +204,7 @@ class _Run:
         folder = store.work_folder(stage.key)
         recorder = FileRecorder(dataset.task, folder, lambda: counts(meter))
         level = registry.get("benchmark", job.benchmark).reveals
-        reveal = Revealing(dataset.task, level, Seed(job.seed), **job.reveal.model_dump())
+        reveal = RevealPolicy(dataset.task, level, Seed(job.seed), **job.reveal.model_dump())
         parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}
         return cls(
             stage=stage,
@@ -238,7 +239,7 @@ class _Run:
 
         probes = scenario.delayed_probes(self.job.reveal.delay) if scenario.delayed_probes else scenario.probes
         probes = UncountedProbes(probes, self.meter) if self.meter else probes
-        initial = scenario.entrance if start == 0 else ()
+        initial = scenario.initial_probes if start == 0 else ()
         loop.run(
             self.stream,
             self.learner,
@@ -257,10 +258,10 @@ class _Run:
         shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left unfinished
         self.recorder.finish(final)
         description = self._describe()
-        seal(final, description)
+        write_card(final, description)
         benchmark = registry.get("benchmark", self.job.benchmark)()
         write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
-        seal(final, description)  # again, with the scores that were computed from the rest
+        write_card(final, description)  # again, with the scores that were computed from the rest
 
     def _describe(self) -> dict[str, Any]:
         """Write features and fits, and return the card."""
@@ -270,7 +271,7 @@ class _Run:
         trials = learner.account()
         if trials:
             write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
-        return card.make(
+        return card.build(
             job=self.stage.job,
             key=self.stage.key,
             dataset=self.dataset,
@@ -284,11 +285,11 @@ class _Run:
 
 def _profiled(stream: Stream) -> Stream:
     """Return the stream without prefetching while the stage is profiled: skipped steps must not be computed."""
-    return stream.stream if pulse.listening() and isinstance(stream, Ahead) else stream
+    return stream.stream if progress.listening() and isinstance(stream, Prefetched) else stream
 
 
 def _sampled(stream: Stream, start: int) -> Iterable[int] | None:
     """Return the steps to run while the stage is profiled: a sample; None if it is not."""
-    if not pulse.listening():
+    if not progress.listening():
         return None
-    return pulse.each(range(start, len(stream)), MANY if stream[start].in_turn else FEW)
+    return progress.each(range(start, len(stream)), MANY if stream[start].one_by_one else FEW)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from driftline.metrics.comparisons import holm, paired
-from driftline.metrics.intervals import Interval, seed_interval
+from driftline.metrics.confidence import Interval, t_interval_over_seeds
+from driftline.metrics.significance import holm, paired_t_test
 
 ALPHA = 0.05
 SHARE, DIFFERENCE, ANY = (0.0, 1.0), (-1.0, 1.0), (-np.inf, np.inf)  # possible values
@@ -23,7 +23,7 @@ def mean_over_seeds(scores: pd.DataFrame, by: list[str], within: tuple[float, fl
     wide = scores.pivot(index=by, columns="seed", values="value")
     cells = scores.dropna(subset="value").groupby(by).agg(low=("low", "first"), high=("high", "first"))
     cells = cells.join(scores.groupby(by).agg(n=("n", "min"), unit=("unit", "first")), how="right").reindex(wide.index)
-    low, high = seed_interval(wide.to_numpy().T)
+    low, high = t_interval_over_seeds(wide.to_numpy().T)
     cells["value"] = wide.mean(axis=1)
     cells["seeds"] = wide.notna().sum(axis=1)
     several = cells["seeds"] >= 2
@@ -75,7 +75,7 @@ def best_or_tied(values: Mapping[str, Mapping[int, float]], better: str) -> set[
     if len(known[best]) < 3:
         return set()
     others = [method for method in means if method != best]
-    tests = [paired(paired_differences(known[best], known[method])) for method in others]
+    tests = [paired_t_test(paired_differences(known[best], known[method])) for method in others]
     sign = 1 if better == "higher" else -1
     corrected = zip(others, tests, holm([test.p for test in tests]), strict=True)
     # on common seeds the best may have the worse mean: a significant difference in its disfavor is no evidence for it

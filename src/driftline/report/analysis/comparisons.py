@@ -14,9 +14,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from driftline.metrics.blocks import resample_blocks
-from driftline.metrics.comparisons import Difference, holm, paired, sign_flip
-from driftline.metrics.intervals import percentile_interval
+from driftline.metrics.block_bootstrap import resample_blocks
+from driftline.metrics.confidence import percentile_interval
+from driftline.metrics.significance import Difference, holm, paired_t_test, sign_flip
 from driftline.report.analysis.aggregate import clip_interval, paired_differences
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.result_table import Column, scores_by_seed
@@ -66,7 +66,7 @@ def _difference(
     if len(common) == 1 and (along := _difference_over_time(group, column, first, second, *common)):
         return _clip(along, column), "times", math.nan
     differences = paired_differences(values[first], values[second])
-    found = _clip(paired(differences), column)
+    found = _clip(paired_t_test(differences), column)
     if found.n < MIN_SEEDS:
         return found._replace(p=math.nan), "seeds", math.nan
     return found, "seeds", sign_flip(differences)

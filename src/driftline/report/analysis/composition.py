@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.data import folders
-from driftline.data.written import released
+from driftline.data import data_folders
+from driftline.data.text_to_text import read_released_stream
 from driftline.errors import UserError
 from driftline.metrics import refinement
 from driftline.report.analysis.curves import Series
@@ -42,7 +42,7 @@ class Composition:
         """CSR of the upstream model by step: the share of all queries so far that it answers correctly."""
         assert self.errors is not None
         asked = self.queries.sum(axis=1)
-        curve: np.ndarray = refinement.satisfaction(asked - self.errors.sum(axis=1), asked).values
+        curve: np.ndarray = refinement.cumulative_success(asked - self.errors.sum(axis=1), asked).values
         return curve
 
 
@@ -67,14 +67,14 @@ def of_file(name: Path, data_dir: Path | None = None) -> Composition:
 
     `name` is a path, or the name of a file in the data folders. The set of the first query is upstream.
     """
-    candidates = (name, *(folder / name for folder in folders(data_dir)))
+    candidates = (name, *(folder / name for folder in data_folders(data_dir)))
     path = next((path for path in candidates if path.is_file()), None)
     if path is None:
         raise UserError(
             f"no file {name}: a released stream is a JSON list of time steps, given as a path or by its name in a data "
             "folder ($DRIFTLINE_DATA, --data-dir)"
         )
-    dataset, steps = released(path, path.name)
+    dataset, steps = read_released_stream(path, path.name)
     if dataset.said is None:
         raise UserError(f"{path} does not hold a model's answer to every query, so its errors are not known")
     samples, clusters = dataset.samples, list(dataset.clusters or ())

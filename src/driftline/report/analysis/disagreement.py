@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.errors import UserError, unknown
+from driftline.errors import UserError, unknown_name
 from driftline.metrics import refinement
 from driftline.report.analysis.aggregate import ANY, DIFFERENCE, SHARE
 from driftline.report.analysis.curves import time_names
@@ -74,7 +74,7 @@ def _different_answers(group: Group, ranges: Sequence[StepRange]) -> dict[int, d
 
 
 def _pairs(answers: Mapping[str, list[np.ndarray]], steps: StepRange) -> Pairs:
-    shares = refinement.differences(answers, steps[0] - 1, steps[1] - 1)
+    shares = refinement.pairwise_disagreement(answers, steps[0] - 1, steps[1] - 1)
     counts = {method: sum(map(len, by_step[steps[0] - 1 : steps[1]])) for method, by_step in answers.items()}
     return {(a, b): (float(shares[i, j]), counts[a]) for (i, a), (j, b) in permutations(enumerate(answers), 2)}
 
@@ -84,7 +84,7 @@ def _metric_differences(group: Group, ranges: Sequence[StepRange], metric: str) 
     scores = group.scores
     scores = scores[(scores["stat"] == "each") & scores["tau"].isna() & scores["value"].notna()]
     if metric not in set(scores["metric"]):
-        raise unknown("metric over time", metric, sorted(set(scores["metric"])))
+        raise unknown_name("metric over time", metric, sorted(set(scores["metric"])))
     scores = scores[scores["metric"] == metric]
     scores = scores.assign(step=scores["time"].map({name: k for k, name in enumerate(time_names(group), 1)}))
     found: dict[int, dict[StepRange, Pairs]] = {}

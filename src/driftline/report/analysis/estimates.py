@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftline import registry
-from driftline.metrics.intervals import seed_interval
+from driftline.metrics.confidence import t_interval_over_seeds
 from driftline.report.analysis.aggregate import SHARE, clip_interval, mean_over_seeds
 from driftline.report.analysis.groups import Group
 
@@ -84,7 +84,7 @@ def estimate_from_seeds(by_seed: Mapping[int, float], within: tuple[float, float
     mean = Estimate(float(np.mean(values)), seeds=len(values), by_seed=by_seed)
     if len(values) < 2:
         return mean
-    low, high = clip_interval(*seed_interval(values), *within)
+    low, high = clip_interval(*t_interval_over_seeds(values), *within)
     return replace(mean, low=low, high=high, interval=SEEDS)
 
 
@@ -102,7 +102,7 @@ def mean_of(estimates: Sequence[Estimate]) -> Estimate | None:
     if seeds < 2 or len(common) > 1:
         return mean
     by_seed = [float(np.mean([one.by_seed[seed] for one in estimates])) for seed in common.pop()]
-    low, high = clip_interval(*seed_interval(by_seed))
+    low, high = clip_interval(*t_interval_over_seeds(by_seed))
     return replace(mean, low=low, high=high, interval=SEEDS)
 
 

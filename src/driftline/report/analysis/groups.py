@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from driftline.record import Record, Run
+from driftline.record.recorder import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
 from driftline.report.analysis.versions import superseded
 from driftline.spec.keys import stable_hash
@@ -66,7 +66,7 @@ class Group:
         return min(found, key=self._labels_needed, default=None)
 
     def _labels_needed(self, method: str) -> int:
-        needs = self.runs_of(method)[0].card["protocol"].get("least_the_method_needs", "labels")
+        needs = self.runs_of(method)[0].card["protocol"].get("required_reveal", "labels")
         return ("inputs", "errors", "labels").index(needs)
 
     @cached_property

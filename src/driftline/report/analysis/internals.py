@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from driftline.record import Run
+from driftline.record.recorder import Run
 from driftline.report.analysis.aggregate import mean_over_seeds
 from driftline.report.analysis.groups import Group
 
@@ -33,7 +33,7 @@ def diagnostic_curves(group: Group) -> pd.DataFrame:
 
 
 def _diagnostics(run: Run, label: str) -> Iterator[dict[str, Any]]:
-    table = run.table("gauges")
+    table = run.table("diagnostics")
     if table.empty:
         return
     options = run.card["run"]["options"]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from driftline import registry
-from driftline.checksums import read_checked
 from driftline.engine.planning.matrix import FOLDER
-from driftline.errors import Damaged, UserError
-from driftline.metrics.comparisons import Difference, average_ranks, paired
-from driftline.record import Record, Run, log
+from driftline.errors import DamagedFile, UserError
+from driftline.io.checksums import read_checked
+from driftline.metrics.significance import Difference, average_ranks, paired_t_test
+from driftline.record.recorder import Record, Run, log
 from driftline.report.analysis.aggregate import paired_differences
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.pareto import primary_column
@@ -109,7 +109,7 @@ def _contents(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
     for path in paths:
         try:
             yield read_checked(path)
-        except Damaged as damage:
+        except DamagedFile as damage:
             log.warning(f"note: a matrix is left out. {damage}")
 
 
@@ -190,7 +190,7 @@ def _gains(table: ResultTable, metric: Column, baseline: str) -> dict[str, Diffe
     base = scores.get(baseline)
     if not base:
         return {}
-    gains = {m: paired(paired_differences(values, base)) for m, values in scores.items() if m != baseline}
+    gains = {m: paired_t_test(paired_differences(values, base)) for m, values in scores.items() if m != baseline}
     return {method: gain for method, gain in gains.items() if np.isfinite(gain.value)}
 
 

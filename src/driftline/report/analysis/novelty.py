@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from driftline.metrics import unseen
-from driftline.record import Run
+from driftline.metrics import novelty
+from driftline.record.recorder import Run
 
 SCORES = {"hg": "HG: 1 - max softmax", "mdt": "MDT: distance to the nearest class"}
 
@@ -20,7 +20,7 @@ def novelty_scores(runs: Iterable[Run], name: str) -> list[tuple[np.ndarray, np.
     found = []
     for run in runs:
         answers = run.table("answers")
-        flags = unseen.unseen_flags(answers["truth"].to_numpy(), run.card["protocol"]["pretrain_classes"])
+        flags = novelty.unseen_flags(answers["truth"].to_numpy(), run.card["protocol"]["pretrain_classes"])
         column = {"hg": "confidence", "mdt": "distance"}[name]
         score = answers[column].to_numpy(float) if column in answers else np.full(len(answers), np.nan)
         known = ~np.isnan(score)

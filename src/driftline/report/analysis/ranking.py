@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftline.metrics.comparisons import average_ranks
+from driftline.metrics.significance import average_ranks
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.result_table import Column, scores_by_seed
 

@@ -143,7 +143,9 @@ def headline_columns(group: Group) -> tuple[Column, ...]:
     """Return the headline metrics of a group's benchmark that its runs have; protocols have different ones."""
     benchmark = registry.get("benchmark", group.benchmark)
     known = set(zip(group.scores["metric"], group.scores["stat"], strict=True))
-    return tuple(_column(metric, stat, group.card) for metric, stat in benchmark.headline if (metric, stat) in known)
+    return tuple(
+        _column(metric, stat, group.card) for metric, stat in benchmark.headline_metrics if (metric, stat) in known
+    )
 
 
 def scores_by_seed(scores: pd.DataFrame, column: Column) -> dict[str, dict[int, float]]:
@@ -163,7 +165,7 @@ def mean_gmac(group: Group, method: str, *, uncached: bool = False) -> float | N
     counts = [run.card["compute"] for run in group.runs_of(method)]
     if any(count["forward_macs"] is None for count in counts):
         return None
-    saved = [count.get("spared_macs", 0) if uncached else 0 for count in counts]
+    saved = [count.get("cached_macs", 0) if uncached else 0 for count in counts]
     spent = [count["forward_macs"] + (count["backward_macs"] or 0) for count in counts]
     return float(np.mean(np.add(spent, saved))) / 1e9
 

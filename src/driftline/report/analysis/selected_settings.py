@@ -12,7 +12,7 @@ from driftline.spec.settings import format_settings
 
 HEADER = ("method", "rule", "chosen", "settings", "trials", "spared", "GMAC to choose")
 
-PHASES = "final-valid"
+PHASES = "validation-split"
 SETTINGS = ("lr", "weight_decay", "dropout", "strength", "top")
 """Settings in which the fits of a phase may differ, as cards name them."""
 
@@ -105,7 +105,7 @@ def from_search(group: Group) -> list[SelectedSettings]:
         if search is None or not protocol.get("chosen"):
             continue
         names, selected = search["candidates"][0], protocol["chosen"][0]
-        macs = card["compute"].get("selection_macs")
+        macs = card["compute"].get("search_macs")
         found.append(
             SelectedSettings(
                 method=method,
@@ -114,7 +114,7 @@ def from_search(group: Group) -> list[SelectedSettings]:
                 candidates=len(search["candidates"]),
                 failed=sum(point.get("out", "").startswith(("failed", "a run has")) for point in protocol["tried"]),
                 runs=protocol["trials"],
-                skipped=protocol.get("spared_trials", 0),
+                skipped=protocol.get("skipped_runs", 0),
                 gmac=None if macs is None else macs / 1e9,
             )
         )

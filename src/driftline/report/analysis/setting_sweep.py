@@ -25,7 +25,7 @@ class SweepPoint:
 
 
 def varying_settings(group: Group) -> list[str]:
-    """Return the numeric settings that differ between runs of one method, such as `rdumb.every`."""
+    """Return the numeric settings that differ between runs of one method, such as `rdumb.reset_every`."""
     seen: dict[str, set[float]] = defaultdict(set)
     for run in group.runs:
         method = run.card["run"]["method"]
@@ -56,7 +56,7 @@ def _is_number(value: Any) -> bool:
 def without_setting(label: str, setting: str) -> str:
     """Return a method's display name without one of its settings.
 
-    >>> without_setting("rdumb(lr=0.001, every=125)", "every"), without_setting("rdumb(every=125)", "every")
+    >>> without_setting("rdumb(lr=0.001, reset_every=125)", "every"), without_setting("rdumb(reset_every=125)", "every")
     ('rdumb(lr=0.001)', 'rdumb')
     """
     name, _, inside = label.partition("(")

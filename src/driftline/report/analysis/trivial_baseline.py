@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 
 from driftline import registry
-from driftline.record import Run
+from driftline.record.recorder import Run
 from driftline.tasks import Classification, Regression, Task, TextToText
-from driftline.texts import accepted
+from driftline.texts import split_answers
 
 if TYPE_CHECKING:
     from driftline.report.analysis.groups import Group
@@ -49,7 +49,7 @@ class ConstantRun(Run):
             return float(self.labels.mean())
         counts = self.labels.value_counts()
         most = counts.index[counts == counts.max()].min()
-        return (accepted(most) or ("",))[0] if isinstance(self._task, TextToText) else most
+        return (split_answers(most) or ("",))[0] if isinstance(self._task, TextToText) else most
 
     def table(self, name: str) -> pd.DataFrame:
         """Return `answers` or `probes` with the constant as prediction; other tables are empty."""

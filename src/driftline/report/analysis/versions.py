@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from driftline.naming import short_hash, when
-from driftline.record import Run
-from driftline.uses import last_use
+from driftline.record.recorder import Run
+from driftline.store.last_used import last_used
+from driftline.store.run_names import format_time, short_hash
 
 
 def superseded(
@@ -25,7 +25,7 @@ def superseded(
     for run in runs:
         for name, content in run.card["user_files"].items():
             versions = latest[comparison_key(run.card), name]
-            used = last_use(run, name)
+            used = last_used(run, name)
             versions[content] = max(used, versions.get(content, used))
     replaced = {}
     for run in runs:
@@ -33,7 +33,7 @@ def superseded(
         for name, content in run.card["user_files"].items():
             versions = latest[comparison_key(run.card), name]
             if content != max(versions, key=lambda version: (versions[version], version)):
-                older[name] = f"{short_hash(content)} ({when(versions[content])})"
+                older[name] = f"{short_hash(content)} ({format_time(versions[content])})"
         if older:
             replaced[run.key] = older
     return replaced

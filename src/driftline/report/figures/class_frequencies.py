@@ -9,8 +9,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from driftline.metrics.openworld import classes_met
-from driftline.record import Run
+from driftline.metrics.openworld import n_classes_seen
+from driftline.record.recorder import Run
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, Chart, inline_data, method_scale, one_below_another
 from driftline.report.figures.base import Figure, Row, figure
@@ -46,7 +46,7 @@ def _counts(run: Run) -> Iterator[Row]:
     labels = run.table("answers")["truth"].to_numpy()
     counts = np.sort(np.unique(labels, return_counts=True)[1])[::-1]
     yield from ({"what": "samples of a class", "at": k, "value": int(n)} for k, n in enumerate(counts, 1))
-    met = classes_met(labels)
+    met = n_classes_seen(labels)
     places = np.unique(np.linspace(0, len(labels) - 1, MAX_POINTS).astype(int))
     yield from ({"what": "classes met", "at": int(k) + 1, "value": int(met[k])} for k in places)
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from driftline import registry
 from driftline.metrics import title
-from driftline.record import Record
+from driftline.record.recorder import Record
 from driftline.report.analysis.curves import Series, headline_curves, time_names, time_unit
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import (
@@ -43,7 +43,9 @@ class Curves(Figure):
 
     def rows(self, group: Group) -> Iterable[Row]:
         steps = {name: k for k, name in enumerate(time_names(group), 1)}
-        for metric, series in headline_curves(group, registry.get("benchmark", group.benchmark).headline).items():
+        for metric, series in headline_curves(
+            group, registry.get("benchmark", group.benchmark).headline_metrics
+        ).items():
             yield from ({"metric": metric, "step": steps[row["time"]], **row} for row in series.records())
 
     def chart(self, frame: pd.DataFrame) -> Chart:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.errors import UserError
-from driftline.record import Record, Run
+from driftline.record.recorder import Record, Run
 from driftline.report.figures.axes import TEXT, Chart, independent_scales, names, panels
 from driftline.report.figures.base import Figure, Row, figure, to_table
 
@@ -76,10 +76,10 @@ def _pictures(run: Run, data_dir: Path | None) -> Iterable[Row]:
 
 def _steps(dataset: Any, stream: Any) -> Iterator[tuple[int, str, Any, np.ndarray, np.ndarray]]:
     """Yield the number and name of each step, its images, their labels, and the columns they are placed in."""
-    from driftline.shifts import alter, relabel, white
+    from driftline.shifts import apply_to_images, apply_to_labels, white_level
 
     carried = getattr(stream, "shifts", None)
-    if not carried or getattr(stream, "keeps_time", False) or any(s.changes == "draws" for s in carried[-1]):
+    if not carried or getattr(stream, "original_time", False) or any(s.changes == "draws" for s in carried[-1]):
         for t in range(len(stream)):
             samples = stream[t].samples[_first_of_each(stream[t].samples.y)]
             yield t, stream[t].time, samples.x, samples.y, samples.y
@@ -88,8 +88,8 @@ def _steps(dataset: Any, stream: Any) -> Iterator[tuple[int, str, Any, np.ndarra
     originals = dataset.samples[rows[_first_of_each(dataset.samples.y[rows])]]
     for t, shifts in enumerate(carried):
         noise = stream.seed.child("noise", t).numpy()
-        x = alter(shifts, originals.x, originals.y, noise, white(dataset.samples.x))
-        yield t, stream.names[t], x, relabel(shifts, originals.y, dataset.task.width), originals.y
+        x = apply_to_images(shifts, originals.x, originals.y, noise, white_level(dataset.samples.x))
+        yield t, stream.names[t], x, apply_to_labels(shifts, originals.y, dataset.task.width), originals.y
 
 
 def _first_of_each(labels: np.ndarray) -> np.ndarray:

@@ -10,9 +10,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from driftline.atomic import write_bytes
 from driftline.errors import UserError
-from driftline.plain import csv_frame
+from driftline.io.atomic import write_bytes
+from driftline.io.sanitize import frame_to_csv
 from driftline.report.figures.axes import PALE, TEXT, Chart
 
 FORMATS = (".svg", ".pdf", ".png", ".html")
@@ -40,7 +40,7 @@ def save(frame: pd.DataFrame, chart: Chart, output: Path) -> Path:
         content = vl_convert.svg_to_pdf(print_svg(spec, unit=""))
     table = output.with_suffix(".csv")
     write_bytes(output, content)
-    write_bytes(table, csv_frame(frame).encode())
+    write_bytes(table, frame_to_csv(frame).encode())
     return table
 
 

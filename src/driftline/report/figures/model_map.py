@@ -12,8 +12,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from driftline.metrics.representation import map_models
-from driftline.record import Record
+from driftline.metrics.model_similarity import disagreement_map
+from driftline.record.recorder import Record
 from driftline.report.figures.axes import SIZE, Chart, method_color, panels
 from driftline.report.figures.base import Row, figure
 from driftline.report.figures.reloaded import NetworkFigure, path_of_steps
@@ -41,7 +41,7 @@ class ModelMap(NetworkFigure):
         frame = super().table(record, data_dir)
         maps = []
         for _, models in frame.groupby(["panel", "seed"], sort=False):
-            found = map_models(np.stack(list(models["answers"])))
+            found = disagreement_map(np.stack(list(models["answers"])))
             x, y = found.points.T
             maps.append(models.assign(x=x, y=y, explained=found.explained, stress=found.stress))
         placed = pd.concat(maps, ignore_index=True).drop(columns="answers")

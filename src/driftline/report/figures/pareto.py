@@ -33,10 +33,10 @@ class Pareto(Figure):
         return f"no {self.metric or 'share'} of runs whose compute is counted"
 
     def rows(self, group: Group) -> Iterable[Row]:
-        headline = registry.get("benchmark", group.benchmark).headline
+        headline = registry.get("benchmark", group.benchmark).headline_metrics
         fitting = [pair for pair in headline if (pair[0] == self.metric if self.metric else is_share(pair[0]))]
         metric, stat = fitting[0] if fitting else (str(self.metric), "mean")
-        cached = any(run.card["compute"].get("spared_macs") for run in group.runs)
+        cached = any(run.card["compute"].get("cached_macs") for run in group.runs)
         for compute in (CACHED, UNCACHED) if cached else (CACHED,):
             found = list(_points(group, metric, stat, compute))
             points = [(row["gmac"], row["value"]) for row in found]

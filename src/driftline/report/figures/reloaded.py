@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from driftline.errors import MissingExtra
-from driftline.record import Record, Run
+from driftline.record.recorder import Record, Run
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, TEXT, Chart, independent_scales, method_color, method_shape, panels
 from driftline.report.figures.base import Figure, Row, left_out_note, to_table
@@ -78,7 +78,7 @@ def shared_setting(visit: ReloadedRun) -> str:
 
 def reload_oracle(visit: ReloadedRun) -> ReloadedRun:
     """Return the reloaded oracle run of the same setting."""
-    if visit.layout.richer is None:
+    if visit.layout.oracle_stream is None:
         raise LeftOut("this sequence has no oracle; model-map needs none")
     return visit.with_method("oracle")
 

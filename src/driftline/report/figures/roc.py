@@ -9,8 +9,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from driftline.metrics import unseen
-from driftline.metrics.intervals import seed_interval
+from driftline.metrics import novelty
+from driftline.metrics.confidence import t_interval_over_seeds
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.novelty import SCORES, novelty_scores
 from driftline.report.figures.axes import SIZE, Chart, inline_data, method_color, method_dash, one_below_another
@@ -34,7 +34,7 @@ class Roc(Figure):
             methods = {method: pairs for method, pairs in methods.items() if pairs}
             if methods:
                 flags = next(iter(methods.values()))  # the clock is the same for all methods of a seed
-                methods[CLOCK] = [(unseen.clock(len(new)), new) for _, new in flags]
+                methods[CLOCK] = [(novelty.time_score(len(new)), new) for _, new in flags]
             for method, pairs in methods.items():
                 yield from ({"score": title, "method": method, **row} for row in _curve(pairs))
 
@@ -49,10 +49,10 @@ class Roc(Figure):
 
 
 def _curve(pairs: list[tuple[np.ndarray, np.ndarray]]) -> Iterable[Row]:
-    curves = [unseen.roc(score, new) for score, new in pairs]
+    curves = [novelty.roc(score, new) for score, new in pairs]
     true = np.array([np.interp(FALSE_POSITIVES, curve.false, curve.true) for curve in curves])
-    auroc = float(np.mean([unseen.unseen_auroc(score, new) for score, new in pairs]))
-    low, high = (np.clip(end, 0, 1) for end in seed_interval(true))
+    auroc = float(np.mean([novelty.unseen_auroc(score, new) for score, new in pairs]))
+    low, high = (np.clip(end, 0, 1) for end in t_interval_over_seeds(true))
     counts = {"n": min(len(new) for _, new in pairs), "unseen": min(int(new.sum()) for _, new in pairs)}
     for k, false in enumerate(FALSE_POSITIVES):
         ends = {"low": low[k], "high": high[k], "seeds": len(pairs), **counts, "auroc": auroc}

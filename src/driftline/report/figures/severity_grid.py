@@ -9,11 +9,12 @@ import altair as alt
 import pandas as pd
 
 from driftline.errors import UserError
-from driftline.record import Record
+from driftline.record.recorder import Record
 from driftline.report.figures.axes import SIZE, Chart, inline_data, method_scale
 from driftline.report.figures.base import Figure, Row, figure, option, to_table
-from driftline.streams import corruption_path, orders, read_matrices
-from driftline.streams.matrices import LEVELS, severity
+from driftline.streams import corruption_path, read_matrices
+from driftline.streams.test_time import schedule as orders
+from driftline.streams.test_time.calibration import N_LEVELS, severity_of_level
 
 ENDS = (("_from", -1), ("_to", 1))
 
@@ -35,9 +36,9 @@ class SeverityGrid(Figure):
         if self.calibration is None:
             raise UserError("severity-grid needs a calibration: name its file with --calibration FILE")
         grids = read_matrices(self.calibration)
-        grids = grids.at(max(LEVELS, grids.levels))
+        grids = grids.at(max(N_LEVELS, grids.levels))
         first, second = _pair(self.pair) if self.pair else next(iter(grids.of))
-        grid, levels = grids[first, second], [severity(k, grids.levels) for k in range(grids.levels)]
+        grid, levels = grids[first, second], [severity_of_level(k, grids.levels) for k in range(grids.levels)]
         panel = {"panel": f"{first} > {second}", "first": first, "second": second}
         rows: list[Row] = [
             {**panel, "target": None, "place": None, "s1": s1, "s2": s2, "accuracy": float(grid[i, j])}
@@ -87,7 +88,7 @@ def _paths(frame: pd.DataFrame) -> Chart:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    names = orders.subset(text)
+    names = orders.corruption_names(text)
     if len(names) != 2 or "," not in text:
         raise UserError(f"a pair is given as gaussian_noise,shot_noise (the first and the second), not as '{text}'")
     return names[0], names[1]

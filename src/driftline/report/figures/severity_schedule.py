@@ -10,12 +10,12 @@ import altair as alt
 import pandas as pd
 from pydantic import Field
 
-from driftline.record import Run
+from driftline.record.recorder import Run
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, TEXT, Chart, inline_data, method_scale, names
 from driftline.report.figures.base import Figure, Row, figure, option
 from driftline.report.figures.palette import dash
-from driftline.streams import orders
+from driftline.streams.test_time import schedule as orders
 
 
 @figure("severity-schedule", benchmarks=("test-time",))
@@ -68,7 +68,7 @@ def _severity_chart(frame: pd.DataFrame, x: alt.X, corruptions: list[str]) -> Ch
 
 def _severities(run: Run, points: int) -> Iterator[Row]:
     options = run.card["run"]["options"]
-    schedule = orders.Schedule.from_description(run.card["protocol"]["schedule"])
+    schedule = orders.Schedule.from_card(run.card["protocol"]["schedule"])
     images, speed = options["images"], options["speed"]
     for number in range(min(points, -(-images // speed))):
         point, start, end = schedule.point(number), number * speed, min((number + 1) * speed, images)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from driftline.metrics.representation import directions, svcca
+from driftline.metrics.model_similarity import leading_directions, svcca
 from driftline.report.figures.axes import Chart
 from driftline.report.figures.base import Row, figure
 from driftline.report.figures.reloaded import ALL_LAYERS, NetworkFigure, paths_by_layer, reload_oracle, shared_setting
@@ -52,4 +52,4 @@ def _bases(visit: ReloadedRun, network: Any) -> dict[tuple[str, float], np.ndarr
     from driftline.training.interpolation import activations
 
     found = activations(network, visit.test.x)
-    return {(layer, share): directions(values, share) for layer, values in found.items() for share in SHARES}
+    return {(layer, share): leading_directions(values, share) for layer, values in found.items() for share in SHARES}

@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from driftline.metrics import unseen
+from driftline.metrics import novelty
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.novelty import SCORES, novelty_scores
 from driftline.report.figures.axes import SIZE, Chart, independent_scales, method_scale, one_below_another, panels
@@ -47,7 +47,7 @@ def _curves(group: Group, method: str) -> Iterable[Row]:
             continue
         known = np.concatenate([score[np.isfinite(score)] for score, _ in pairs])
         thresholds = np.linspace(known.min(), known.max(), THRESHOLDS)
-        curves = [unseen.threshold_curves(score, new, thresholds) for score, new in pairs]
+        curves = [novelty.threshold_curves(score, new, thresholds) for score, new in pairs]
         for side in SIDES:
             shares = np.mean([getattr(curve, side) for curve in curves], axis=0)
             n = min(int((new == (side == "unseen")).sum()) for _, new in pairs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from driftline.metrics.representation import project
+from driftline.metrics.model_similarity import project_weights
 from driftline.report.figures.axes import Chart
 from driftline.report.figures.base import Row, figure
 from driftline.report.figures.reloaded import (
@@ -41,7 +41,7 @@ class WeightProjection(NetworkFigure):
         if any(flat is None for _, flat in weights):
             raise LeftOut("side modules, which have no counterpart among the oracle's weights")
         for step, flat in weights:
-            found = project(flat, *references)  # type: ignore[arg-type]
+            found = project_weights(flat, *references)  # type: ignore[arg-type]
             for layer, point in {**found.layers, ALL_LAYERS: found.whole}.items():
                 yield {"step": step, "layer": layer, "historical": point.historical, "final": point.final}
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from driftline.engine.executors.status import Running, SweepStatus, sweeps
-from driftline.errors import Damaged
-from driftline.record import Run
+from driftline.engine.executors.status import RunningStage, SweepStatus, read_statuses
+from driftline.errors import DamagedFile
+from driftline.record.recorder import Run
 from driftline.report.live.sparkline import format_duration, progress_bar, sparkline
-from driftline.store import Store
+from driftline.store.store import Store
 
 MAX_ROWS = 5  # of failures and interrupted runs
 CURVE_WIDTH = 24
@@ -36,7 +36,7 @@ class LiveView:
 
 def render(store: Store, now: float, height: int = 40, ascii: bool = False) -> LiveView:
     """Return the running sweeps, else the latest, and their runs, in about `height` lines."""
-    known = sweeps(store)
+    known = read_statuses(store)
     live = [sweep for sweep, heard in known if sweep.is_alive(heard, now)]
     visible = live or [sweep for sweep, _ in known[-1:]]
     names = {key: name for sweep, _ in known for key, name in sweep.runs.items()}
@@ -87,7 +87,7 @@ def seconds_left(sweep: SweepStatus, now: float) -> float | None:
     return total / max(1, len(sweep.running))
 
 
-def _left(stage: Running, usual: dict[str, float], now: float) -> float | None:
+def _left(stage: RunningStage, usual: dict[str, float], now: float) -> float | None:
     if stage.done > stage.first:
         return (stage.of - stage.done) * (now - stage.first_at) / (stage.done - stage.first)
     if stage.kind in usual:
@@ -122,7 +122,7 @@ def _curve(folder: Path, ascii: bool) -> str:
     return f"{100 * correct.sum() / answered.sum():5.1f} % right  {sparkline(correct, answered, CURVE_WIDTH, ascii)}"
 
 
-def _running(store: Store, key: str, stage: Running, now: float, ascii: bool) -> TextRow:
+def _running(store: Store, key: str, stage: RunningStage, now: float, ascii: bool) -> TextRow:
     if not stage.of:
         return stage.name, f"for {format_duration(now - stage.since)}"
     left = _left(stage, {}, now)
@@ -155,7 +155,7 @@ def _finished(store: Store, key: str, name: str | None, ascii: bool) -> TextRow:
     if name is None:
         try:
             card = Run(store.run_folder(key)).card
-        except Damaged as damage:
+        except DamagedFile as damage:
             return key, f"damaged: {damage.reason}"
         name = f"{card['label']} seed {card['run']['seed']}"
     return name, _curve(store.run_folder(key), ascii)

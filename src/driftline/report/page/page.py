@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from driftline.atomic import write_bytes
-from driftline.record import Record
+from driftline.io.atomic import write_bytes
+from driftline.record.recorder import Record
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.matrix import views
 from driftline.report.analysis.repeats import average_repeats

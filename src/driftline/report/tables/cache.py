@@ -6,13 +6,13 @@ import hashlib
 import os
 from contextlib import suppress
 
-from driftline.checksums import read_checked, write_checked
-from driftline.errors import Damaged
-from driftline.record import Record
+from driftline.errors import DamagedFile
+from driftline.io.checksums import read_checked, write_checked
+from driftline.record.recorder import Record
 from driftline.report.tables.render import render
 from driftline.report.tables.result import result_tables
 from driftline.spec.keys import sources_hash
-from driftline.store import Store
+from driftline.store.store import Store
 
 MIN_RUNS = 200
 FOLDER = "tables"
@@ -29,7 +29,7 @@ def cached_results(record: Record, store: Store) -> str:
     uses = [(path.name, path.stat()) for path in sorted(store.folder.glob("used/[!.]*"))]
     content = [sources_hash(), *(f"{name} {stat.st_mtime_ns} {stat.st_size}" for name, stat in (*scores, *uses))]
     path = store.folder / FOLDER / hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
-    with suppress(Damaged):
+    with suppress(DamagedFile):
         return str(read_checked(path)["text"])
     text = render(result_tables(record), "md")
     write_checked(path, {"text": text})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from driftline.errors import UserError
-from driftline.metrics.comparisons import Ranks, friedman
-from driftline.record import Record
+from driftline.metrics.significance import Ranks, friedman
+from driftline.record.recorder import Record
 from driftline.report.analysis.groups import Group, newest
 from driftline.report.analysis.ranking import Ranking, rank, ranked_scores
 from driftline.report.analysis.result_table import Column, headline_columns

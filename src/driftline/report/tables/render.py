@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from driftline.errors import unknown
+from driftline.errors import unknown_name
 from driftline.report.tables import csv, latex, markdown
 from driftline.report.tables.model import Table
 
@@ -14,5 +14,5 @@ FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {"md": markdown.write, "l
 def render(tables: Sequence[Table], format: str) -> str:
     """Return tables as text in the format `md`, `latex` or `csv`."""
     if format not in FORMATS:
-        raise unknown("format", format, FORMATS)
+        raise unknown_name("format", format, FORMATS)
     return FORMATS[format](tables)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from driftline.errors import UserError
-from driftline.published import numbers as published
-from driftline.record import Record
+from driftline.published import published_numbers as published
+from driftline.record.recorder import Record
 from driftline.report.tables.model import Table
 from driftline.report.tables.papers import paper_tables
 from driftline.report.tables.render import render
@@ -99,15 +99,15 @@ def test_another_similarity_is_not_the_printed_method(tmp_path: Path) -> None:
 def test_table_3_goes_by_depth(tmp_path: Path) -> None:
     runs = [
         opened(tmp_path, name, 0, shares(), settings={"layers": layers})
-        for name, layers in (("fine-tune(layers=10)", 10), ("fine-tune(layers=2)", 2), ("fine-tune", 1))
+        for name, layers in (("fine-tune(n_layers=10)", 10), ("fine-tune(n_layers=2)", 2), ("fine-tune", 1))
     ]
     (grid,) = paper_tables(Record([*runs, opened(tmp_path, "ncm", 0, shares())]), "open-world/table-3")
     assert [line.name for line in grid.rows if not line.source] == [
-        *("fine-tune", "fine-tune(layers=2)", "fine-tune(layers=10)")
+        *("fine-tune", "fine-tune(n_layers=2)", "fine-tune(n_layers=10)")
     ]
     found = numbers(grid)
     assert found["fine-tune in NED Table 3 (ImageNet, ResNet-18)"][-1] == 0.5687
-    assert found["fine-tune(layers=2) in NED Table 3 (ImageNet, ResNet-18)"][-1] == 0.5723  # its third row
+    assert found["fine-tune(n_layers=2) in NED Table 3 (ImageNet, ResNet-18)"][-1] == 0.5723  # its third row
     with pytest.raises(UserError, match="no run of open-world with fine-tune"):
         paper_tables(Record([opened(tmp_path, "ncm", 1, shares())]), "open-world/table-3")
 
@@ -260,9 +260,9 @@ def test_printed_sections_and_means_agree_unless_they_are_doubtful(table: int, m
 @pytest.mark.parametrize(
     ("label", "name"),
     [
-        ("fine-tune(lr=0.01, every=500)", "fine-tune"),
+        ("fine-tune(lr=0.01, train_every=500)", "fine-tune"),
         ("fine-tune(lr=30.0, pretraining=moco)", "fine-tune(pretraining=moco)"),
-        ("weight-imprinting(switch=500)", "weight-imprinting"),
+        ("weight-imprinting(imprint_only_labels=500)", "weight-imprinting"),
         ("lwf(temperature=3)", "lwf(temperature=3)"),
     ],
 )

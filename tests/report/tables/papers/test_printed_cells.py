@@ -11,16 +11,21 @@ import pandas as pd
 import pytest
 
 from driftline import registry
-from driftline.benchmarks import refinement, seq_to_final, test_time
-from driftline.published import numbers as published
+from driftline.benchmarks.refinement import benchmark as refinement
+from driftline.benchmarks.seq_to_final import benchmark as seq_to_final
+from driftline.benchmarks.test_time import benchmark as test_time
+from driftline.published import published_numbers as published
 from driftline.published.numbers import Published
-from driftline.record import Record, Run
+from driftline.record.recorder import Record, Run
 from driftline.report.analysis.groups import Group, groups
 
 from ...conftest import COLUMNS, card
 
 CCC = ("ccc easy", "ccc medium", "ccc hard")
-SETTINGS = {"eata": {"entropy": 0.4, "strength": 2000.0}, "rdumb": {"entropy": 0.4, "every": 1000}}
+SETTINGS = {
+    "eata": {"entropy_fraction": 0.4, "penalty_weight": 2000.0},
+    "rdumb": {"entropy_fraction": 0.4, "reset_every": 1000},
+}
 PATHS = {"order": ["fog"], "paths": {"fog": [[1.0, 0.0], [0.0, 0.0]]}, "mixed": False}
 SEQUENCE = {"pretrain_classes": [0], "novel_classes": [1], "head": 2, "counts": [5, 3], "samples": 8, "sequence": 5}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from driftline.errors import UserError
-from driftline.record import Record, Run
+from driftline.record.recorder import Record, Run
 from driftline.report.tables.model import bold_note
 from driftline.report.tables.papers import paper_tables
 from driftline.report.tables.papers.refinement import GAINS, INTERVALS, PUBLISHED
@@ -29,7 +29,7 @@ def runs(folder: Path, oec: dict[str, list[float]], **given: Any) -> list[Run]:
 
 
 def test_table_1_in_markdown(tmp_path: Path) -> None:
-    found = runs(tmp_path, {"er(lr=0.002, every=3)": [0.60], "frozen": [0.40], "mine": [0.50]}, data="qa")
+    found = runs(tmp_path, {"er(lr=0.002, replay_every=3)": [0.60], "frozen": [0.40], "mine": [0.50]}, data="qa")
     grids = paper_tables(Record(found), "refinement/table-1")
     dash = " | –" * 9
     assert render(grids, "md").splitlines() == [
@@ -41,7 +41,7 @@ def test_table_1_in_markdown(tmp_path: Path) -> None:
         "| frozen in CMR Table 1 (full scale) "
         "| 0.0 | 80.3 | 43.7 | 45.0 | 31.2 | 50.0 | 80.3 | 36.1 | 35.4 | 31.2 | 45.8 |",
         f"| er(lr=0.002, every=3) | 90.0 [80.0, 100.0]{dash} | 60.0 [50.0, 70.0] |",
-        "| er(lr=0.002, every=3) in CMR Table 1 (full scale) "
+        "| er(lr=0.002, replay_every=3) in CMR Table 1 (full scale) "
         "| 97.1 | 75.3 | 87.3 | 56.0 | 47.6 | 66.5 | 72.5 | 87.3 | 54.1 | 52.7 | 66.6 |",
         f"| mine | 90.0 [80.0, 100.0]{dash} | 50.0 [40.0, 60.0] |",
         "",
@@ -98,15 +98,15 @@ def test_variants_stand_under_the_same_columns(tmp_path: Path) -> None:
 
 def test_table_2_in_markdown(tmp_path: Path) -> None:
     found = [
-        *runs(tmp_path, {"frozen": [0.40, 0.50], "cft": [0.50, 0.62], "mir(every=3)": [0.60]}, data="qa"),
+        *runs(tmp_path, {"frozen": [0.40, 0.50], "cft": [0.50, 0.62], "mir(replay_every=3)": [0.60]}, data="qa"),
         *runs(tmp_path, {"frozen": [0.30], "cft": [0.25]}, data="qa", options={"alpha": 0.5}),
-        *runs(tmp_path, {"frozen": [0.30], "er(every=3)": [0.35]}, data="qa", options={"beta": 0.1}),
+        *runs(tmp_path, {"frozen": [0.30], "er(replay_every=3)": [0.35]}, data="qa", options={"beta": 0.1}),
         *runs(tmp_path, {"cft": [0.25]}, data="qa", options={"beta": 0.9}),
     ]
     assert render(paper_tables(Record(found), "refinement/table-2"), "md").splitlines() == [
         "### Table 2: gain in OEC(T)",
         "",
-        "| stream | cft | er(every=3) | mir(every=3) |",
+        "| stream | cft | er(replay_every=3) | mir(replay_every=3) |",
         "| :-- | --: | --: | --: |",
         "| alpha=0.9, beta=0.5, gamma=0.8 | 11.0 [-1.7, 23.7] | – | 20.0 |",
         "| alpha=0.9, beta=0.5, gamma=0.8 in CMR Table 2 (full scale) | 15.8 | 20.9 | 21.6 |",

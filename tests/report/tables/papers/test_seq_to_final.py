@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from driftline import registry
-from driftline.benchmarks.seq_to_final import Options
+from driftline.benchmarks.seq_to_final.benchmark import Options
 from driftline.errors import UserError
-from driftline.record import Record, Run
+from driftline.record.recorder import Record, Run
 from driftline.report.analysis import curves
 from driftline.report.analysis.highlights import Highlight, highlights, highlights_of_means
 from driftline.report.analysis.summary import answer

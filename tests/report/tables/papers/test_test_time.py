@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from driftline.errors import UserError
-from driftline.record import Record, Run
+from driftline.record.recorder import Record, Run
 from driftline.report.analysis.published import full_scale
 from driftline.report.tables.model import Table
 from driftline.report.tables.papers import paper_tables
@@ -75,9 +75,11 @@ def test_table_1_over_speeds_and_its_marks(tmp_path: Path) -> None:
 
 
 def test_another_reset_interval_is_not_the_printed_method(tmp_path: Path) -> None:
-    found = runs(tmp_path, {"rdumb(every=10)": [0.5], "eata(strength=100)": [0.4]}, options={"difficulty": "hard"})
+    found = runs(
+        tmp_path, {"rdumb(reset_every=10)": [0.5], "eata(penalty_weight=100)": [0.4]}, options={"difficulty": "hard"}
+    )
     (grid,) = paper_tables(Record(found), "test-time/table-1")
-    assert list(numbers(grid)) == ["eata(strength=100)", "rdumb(every=10)"]
+    assert list(numbers(grid)) == ["eata(penalty_weight=100)", "rdumb(reset_every=10)"]
 
 
 def test_columns_say_what_is_unusual(tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_table_4(tmp_path: Path) -> None:
 def test_table_5_is_a_mean_over_difficulties(tmp_path: Path) -> None:
     found = []
     for difficulty, more in (("easy", 0.0), ("hard", -0.3)):
-        for share, label in ((0.4, "eata"), (0.3, "eata(entropy=0.3)")):
+        for share, label in ((0.4, "eata"), (0.3, "eata(entropy_fraction=0.3)")):
             options, settings = {"difficulty": difficulty}, {"entropy": share}
             found += runs(tmp_path, {label: [share + 0.2 + more]}, options=options, settings=settings)
     (grid,) = paper_tables(Record(found), "test-time/table-5")
@@ -183,7 +185,7 @@ def test_table_7(tmp_path: Path) -> None:
 
 def test_table_8(tmp_path: Path) -> None:
     found = []
-    values = {"eata": 0.3, "eata(strength=100)": 0.2, "rdumb": 0.4, "tent": 0.1}
+    values = {"eata": 0.3, "eata(penalty_weight=100)": 0.2, "rdumb": 0.4, "tent": 0.1}
     for k, difficulty in enumerate(("easy", "medium", "hard")):
         cells = {label: [value - k / 10] for label, value in values.items()}
         found += runs(tmp_path, cells, options={"difficulty": difficulty})
@@ -194,7 +196,7 @@ def test_table_8(tmp_path: Path) -> None:
     assert numbers(grid) == {
         "eata": [None, 0.3, 0.2, 0.1, 0.2],
         f"eata in {source}": [0.418, 0.482, 0.354, 0.087, 0.308],
-        "eata(strength=100)": [None, 0.2, 0.1, 0.0, 0.1],
+        "eata(penalty_weight=100)": [None, 0.2, 0.1, 0.0, 0.1],
         f"eata(strength=100) in {source}": [0.467, 0.477, 0.365, 0.038, None],
         "rdumb": [0.7, 0.4, 0.3, 0.2, 0.3],
         f"rdumb in {source}": [0.465, 0.493, 0.389, 0.096, 0.326],
@@ -222,7 +224,7 @@ def test_cin_3dcc_stands_beside_its_printed_column(tmp_path: Path) -> None:
     ("data", "settings", "printed"),
     [
         ("cifar10", {}, True),
-        ("array", {"path": "patients.npz"}, False),
+        ("npz", {"path": "patients.npz"}, False),
         ("image-folders", {"path": "patients"}, False),
         ("mine.py:Patients", {}, False),
     ],

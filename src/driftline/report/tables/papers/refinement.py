@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from driftline.benchmarks.refinement_scores import names
+from driftline.benchmarks.refinement.scores import variant_names
 from driftline.errors import UserError
 from driftline.published.numbers import published_name
 from driftline.registry import register
@@ -30,9 +30,9 @@ BENCHMARK, FROZEN = "refinement", "frozen"
 FIRST, SECOND = "CMR Table 1", "CMR Table 2"
 GAIN = ("oec-gain", "final")
 METHODS = (
-    *("frozen", "cft", "online-l2", "online-ewc", "er(every=3)", "er"),
-    *("maxloss(every=3)", "maxloss", "maxloss(candidates=512)", "maxloss(candidates=1024)"),
-    *("mir(every=3)", "mir", "mir(candidates=512)", "mir(candidates=1024)", "mir+l2", "offline"),
+    *("frozen", "cft", "online-l2", "online-ewc", "er(replay_every=3)", "er"),
+    *("maxloss(replay_every=3)", "maxloss", "maxloss(n_candidates=512)", "maxloss(n_candidates=1024)"),
+    *("mir(replay_every=3)", "mir", "mir(n_candidates=512)", "mir(n_candidates=1024)", "mir+l2", "offline"),
 )
 METRICS = ("ukr", "okr", "csr", "kg", "oec")
 SCORES = (("efr", "mean"), *((name, "mean") for name in METRICS), *((name, "final") for name in METRICS))
@@ -63,7 +63,7 @@ def table_1(groups: list[Group]) -> list[Table]:
 
 
 def _by_metric(group: Group) -> Table:
-    metrics = names(group.options["indexing"], group.options["csr"])
+    metrics = variant_names(group.options["indexing"], group.options["csr"])
     found = [estimates(group, metrics[metric], stat) for metric, stat in SCORES]
     best = [best_or_tied({label: one.by_seed for label, one in column.items()}, "higher") for column in found]
     rows: list[TableRow] = []

@@ -1,0 +1,1 @@
+"""One sample at a time, with new classes."""

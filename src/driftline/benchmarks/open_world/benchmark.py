@@ -1,0 +1,241 @@
+"""open-world: one sample at a time, most classes never met before, and every multiply-accumulate on the bill.
+
+Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED, later FLUID). A model that was
+trained on some classes answers a stream in which a few of them, and many new ones, come one sample at a time; few
+classes have many samples, many have few. After each answer its label is told, and the method may do with it what it
+likes, at its own cost. The answers along the way are the score: overall, per class, for new and old classes with many
+and few samples, and how well a sample of a class never met is told from the others.
+
+That last score is easily won by a clock, because new classes come early: every AUROC has the clock's and one against
+samples of the same time beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import pandas as pd
+from pydantic import Field
+
+from driftline.benchmarks import base
+from driftline.benchmarks.open_world import few_shot
+from driftline.benchmarks.open_world import scores as open_world_scores
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.record.recorder import Run
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.streams import OpenWorld, open_world
+from driftline.types import Reveal
+
+
+class Options(base.Options):
+    """The settings of a stream of samples that come one by one."""
+
+    pretrain_options: ClassVar[tuple[str, ...] | None] = (
+        *("classes", "pretrain", "upstream_classes", "upstream_share", "upstream_each", "split"),
+        *("upstream_updates", "upstream_lr", "upstream_batch"),
+    )
+
+    classes: int | None = Field(default=None, ge=2)
+    """How many classes the stream has; if not given, four tenths of all."""
+    pretrain: int | None = Field(default=None, ge=0)
+    """How many of them the upstream model knows; if not given, a tenth of all classes."""
+    law: str = "3000/(19+r)"
+    """Samples of the class of rank r, as far as there are so many; NED: 25000/(25+r). Zipf's law: 1000/r."""
+    order: str = "uniform"
+    """uniform, drifting, bursts or recurring, with a number after a colon where one wants (see streams.arrivals)."""
+    role: Literal["test", "validation"] = "test"
+    """Sequences to test on, or to choose settings by."""
+    sequences: int = Field(default=5, ge=1)
+    validation: int = Field(default=2, ge=0)
+    """How many of the sequences, the first ones, are to choose settings by. Seeds take the others in turn."""
+    disjoint: bool = False
+    """Whether no class may be novel in two sequences to test on."""
+    split: int = Field(default=0, ge=0)
+    """Which division of classes and samples; the same for all seeds."""
+    upstream_classes: int | None = Field(default=None, ge=1)
+    """How many classes the upstream model is trained on; if not given, three tenths of all, or `pretrain` if more."""
+    upstream_share: float = Field(default=0.3, gt=0, lt=1)
+    """The share of an upstream class's samples that it is trained on; the others are for the stream."""
+    upstream_each: int | None = Field(default=None, ge=1)
+    """So many samples of each upstream class, instead of a share."""
+    upstream_updates: int = Field(default=1500, ge=0)
+    """How long a network is trained on them; 0 for one that comes trained."""
+    upstream_lr: float = Field(default=1e-3, gt=0)
+    upstream_batch: int = Field(default=32, ge=1)
+    block: int = Field(default=100, ge=1)
+    """How many samples are handed out together; a learner still hears each label before it answers the next."""
+    head: int = Field(default=50, ge=0)
+    """Classes with more samples than this are head, the others tail."""
+    window: int | None = Field(default=None, ge=1)
+    """Samples in a window of rolling accuracy; if not given, an eighteenth of what the law allows, as NED's 5,000."""
+    threshold: float | None = None
+    """Of the distance beyond which an answer counts as "unseen"; if not given, k+1 accuracy is at the best one."""
+    episodes: int = Field(default=0, ge=0)
+    """Few-shot episodes on the features that a run ends with, of classes that it has never met; 0 for none."""
+    way: int = Field(default=5, ge=2)
+    shot: int = Field(default=5, ge=1)
+    """Classes in an episode, and samples of each to learn from."""
+    resamples: int = Field(default=500, ge=1)
+    """Bootstrap resamples behind each interval."""
+
+    def validation_options(self) -> Options:
+        """The sequences that are kept for it."""
+        return self.model_copy(update={"role": "validation"})
+
+    def number(self, seed: int) -> tuple[int, int]:
+        """Which sequence a run with this seed meets, from 1, and in which of its shuffles.
+
+        >>> [Options().number(seed) for seed in range(4)], Options(role="validation").number(2)
+        ([(3, 0), (4, 0), (5, 0), (3, 1)], (1, 1))
+        """
+        first, many = (0, self.validation) if self.role == "validation" else (self.validation, self.tests)
+        if many < 1:
+            use = "choose settings by" if self.role == "validation" else "test on"
+            raise UserError(
+                f"sequences={self.sequences} and validation={self.validation} leave no sequence to {use}: give "
+                f"{'a validation of 1 or more' if self.role == 'validation' else 'more sequences than validation'}"
+            )
+        return first + 1 + seed % many, seed // many
+
+    @property
+    def tests(self) -> int:
+        return self.sequences - self.validation
+
+
+@register("benchmark", "open-world")
+class OpenWorldBenchmark(base.Benchmark):
+    """One by one, with classes that nobody announced."""
+
+    question: ClassVar[str] = "How well does a model learn new classes one sample at a time, and at what cost?"
+    reveals: ClassVar[Reveal] = Reveal.LABELS
+    paper: ClassVar[str] = "In the Wild / NED (Wallingford et al. 2020)"
+    departures: ClassVar[tuple[str, ...]] = (
+        "A class without data cannot be answered: the paper's code lets it compete, as a vector of zeros or with the "
+        "weights of another class.",
+        "Frozen layers stay in evaluation mode and features are of images as they come, so that keeping them is valid; "
+        "the paper's code trains batch norm and augments.",
+        "The answer for a sample comes from what was known before it; the paper's loop is off by one.",
+        "Tail classes have at most as many samples as the boundary says; the printed tables leave out those at it.",
+        "Compute counts forward passes once and backward passes twice for layers that are trained, in all tables; the "
+        "paper's tables use 1, 2 and 3 in all.",
+    )
+    headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        *((name, "mean") for name in ("overall", "mean-class")),
+        *((name, "mean") for name in ("novel-head", "novel-tail", "pretrain-head", "pretrain-tail")),
+        ("rolling", "final"),
+        *((name, "mean") for name in ("k+1", "matched-auroc-mdt", "unseen-auroc-mdt", "clock-auroc")),
+    )
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("overall", "mean"),)
+    summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        *((name, "mean") for name in ("novel-head", "novel-tail", "pretrain-head", "matched-auroc-mdt")),
+    )
+    options: ClassVar[type[base.Options]] = Options
+    time_unit: ClassVar[str] = "samples seen"
+    full_scale: ClassVar[Mapping[str, Any]] = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = (
+        *("every", "epochs", "rhythm", "lr", "momentum", "weight_decay", "batch", "switch"),
+    )
+    example: ClassVar[Mapping[str, Any]] = {
+        "data": "digit-symmetries",
+        "model": {"name": "conv-1", "width": 16},
+        "methods": ["frozen", "ncm", {"name": "fine-tune", "train_every": 100}],
+        "options": {"law": "300/(4+r)", "upstream_updates": 600, "head": 20},
+    }
+    matrix_column: ClassVar[Mapping[str, Any]] = {
+        "data": "digit-symmetries",
+        "model": {"name": "mlp", "width": 128},  # a batch is one sample here: no batch norm
+        "options": {**example["options"], "upstream_updates": 1000},
+    }
+    quick: ClassVar[Mapping[str, float]] = {"updates": 1, "epochs": 2, "train_every": 100, "reset_every": 200}
+    interval_over: ClassVar[str] = "test examples, or classes where n counts classes"
+
+    def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
+        """The sequence of this seed."""
+        number, shuffle = options.number(seed.value)
+        root = Seed(options.split).child("open-world")
+        stream = open_world(
+            dataset,
+            **class_counts(options, dataset.task.width),
+            **{name: getattr(options, name) for name in STREAM_OPTIONS},
+            number=number,
+            split=root,
+            seed=root.child("shuffle", shuffle),
+        )
+        return base.Scenario(
+            stream,
+            base.NoProbes(),
+            stream.upstream,
+            pretrain_settings={
+                "updates": options.upstream_updates,
+                "lr": options.upstream_lr,
+                "batch": options.upstream_batch,
+            },
+            embedding_samples=few_shot.unseen_class_samples(stream, options.way, options.shot, root)
+            if options.episodes
+            else {},
+            protocol=protocol(options, stream, shuffle),
+        )
+
+    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        return {name: {} for name in (*open_world_scores.NAMES, *(["episodic"] if options.episodes else []))}
+
+    def score(self, run: Run) -> pd.DataFrame:
+        """Every metric over the whole stream, and accuracy in each window of time."""
+        options = Options(**run.card["run"]["options"])
+        how: dict[str, Any] = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
+        protocol, compute = run.card["protocol"], run.card["compute"]
+        rows = list(open_world_scores.rows(run.table("answers"), protocol, compute, window=protocol["window"], **how))
+        seen = run.table("features") if options.episodes else pd.DataFrame()
+        if len(seen):
+            right = few_shot.episode_correctness(seen, options.way, options.shot, options.episodes, Seed(run.seed))
+            rows.append(open_world_scores.episodes(right, f"{options.shot}-shot {options.way}-way", **how))
+        return base.scores_frame(rows)
+
+
+STREAM_OPTIONS = (
+    *("law", "order", "sequences", "validation", "disjoint"),
+    *("upstream_share", "upstream_each", "block"),
+)
+
+
+def class_counts(options: Options, width: int) -> dict[str, Any]:
+    """How many classes are in the stream, known to the upstream model, and trained on by it.
+
+    >>> amounts(Options(), 150)
+    {'classes': 60, 'pretrain': 15, 'upstream_classes': 45}
+    """
+    pretrain = max(width // 10, 1) if options.pretrain is None else options.pretrain
+    classes = max(pretrain + 3 * width // 10, 2) if options.classes is None else options.classes
+    upstream = max(3 * width // 10, pretrain, 1) if options.upstream_classes is None else options.upstream_classes
+    return {"classes": classes, "pretrain": pretrain, "upstream_classes": upstream}
+
+
+def protocol(options: Options, stream: OpenWorld, shuffle: int) -> dict[str, Any]:
+    """What a reader must know about a sequence."""
+    n, most = len(stream.rows), int(stream.law.counts(len(stream.pretrain_classes) + len(stream.novel_classes)).sum())
+    window = options.window or max(most // 18, 1)
+    named = {"pretrain": len(stream.pretrain_classes), "novel": len(stream.novel_classes)}
+    return {
+        "protocol": f"sequence {stream.number} ({stream.role}), {n:,} samples one by one, {named['pretrain']} pretrain "
+        f"and {named['novel']} novel classes",
+        "periods": [str(k * window) for k in range(1, most // window + 1)],
+        "one_by_one": True,
+        "role": stream.role,
+        "sequence": stream.number,
+        "shuffle": shuffle,
+        "law": str(stream.law),
+        "order": stream.order,
+        "samples": n,
+        "pretrain_classes": list(stream.pretrain_classes),
+        "novel_classes": list(stream.novel_classes),
+        "upstream_classes": list(stream.upstream_classes),
+        "upstream_samples": len(stream.upstream_rows),
+        "counts": stream.counts.tolist(),
+        "head": options.head,
+        "window": window,
+        "threshold": options.threshold,
+        "first_seen": "classes that the upstream model was trained on count as seen from the start",
+    }

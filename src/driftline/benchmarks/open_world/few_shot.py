@@ -1,0 +1,52 @@
+"""n-shot k-way episodes at the end of an open-world run, as few-shot papers measure (NED's Table 6).
+
+A network that does well in episodes need not do well in a stream; this puts both numbers of one run side by side. The
+classes are neither upstream nor in the stream, and the answer to a query is the class of the nearest mean of the
+features that the run ended with. `driftline few-shot` examines networks that met no stream, MAML's gradient steps
+included.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from driftline.errors import UserError
+from driftline.seeds import Seed
+from driftline.streams import OpenWorld
+from driftline.types import Samples
+
+N_QUERY = 15
+MAX_CLASSES, MAX_PER_CLASS = 50, 40  # at most so many are drawn, because their features are kept
+
+
+def unseen_class_samples(stream: OpenWorld, way: int, shot: int, seed: Seed) -> dict[str, Samples]:
+    """Samples of classes that the model never meets, to make episodes of; the same for all seeds of a sequence."""
+    y = np.asarray(stream.dataset.samples.y)
+    met = np.isin(np.arange(stream.dataset.task.width), [*stream.upstream_classes, *stream.novel_classes])
+    large = np.flatnonzero(~met & (np.bincount(y, minlength=len(met)) >= shot + N_QUERY))
+    if len(large) < way:
+        raise UserError(
+            f"{way}-way episodes need {way} classes with {shot} + {N_QUERY} samples or more that are neither upstream "
+            f"nor in the stream, and there are {len(large)}: give a smaller way or shot, fewer classes, or episodes=0"
+        )
+    chosen = seed.child("unmet").numpy().permutation(large)[:MAX_CLASSES]
+    most = max(MAX_PER_CLASS, shot + N_QUERY)
+    rows = [seed.child("unmet", int(k)).numpy().permutation(np.flatnonzero(y == k))[:most] for k in chosen]
+    return {"classes never met": stream.dataset.samples[np.sort(np.concatenate(rows))]}
+
+
+def episode_correctness(seen: pd.DataFrame, way: int, shot: int, n: int, seed: Seed) -> np.ndarray:
+    """Right and wrong (episodes x queries) of the nearest class mean, from features and their classes."""
+    import torch
+
+    from driftline.training import few_shot as few
+
+    samples = Samples(np.stack(seen["features"].to_list()), seen["truth"].to_numpy())
+    features = torch.from_numpy(samples.x)
+    right = []
+    for episode in few.episodes(samples, way, shot, N_QUERY, n, seed.child("episodes")):
+        support, query = (features[rows.ravel()] for rows in (episode.support, episode.query))
+        said = few.squared_distance_logits(support, query, way).argmax(1)
+        right.append((said == episode.query_labels).numpy())
+    return np.array(right)

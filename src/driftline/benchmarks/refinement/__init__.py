@@ -1,0 +1,1 @@
+"""Streams of errors from shifting clusters."""

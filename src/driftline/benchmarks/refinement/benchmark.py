@@ -1,0 +1,276 @@
+"""refinement: queries drift away from what a model was trained on, and its errors are shown to it, episode by episode.
+
+Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams", ACL 2022. An upstream model f_0 answers
+episodes of queries, more and more of them from clusters it does not know. After each episode it is shown the right
+answers to its errors and becomes f_t. Asked are: are errors fixed at once (EFR), what is still known of the upstream
+data (UKR) and of past queries (OKR), how often was a user served right (CSR), and what is gained on unseen queries of
+the same clusters (KG). OEC is the mean of the last four.
+
+Paper and code of that work disagree in many places; `streams.queries` and `metrics.refinement` name the variants. Here:
+f_t is examined after step t (indexing="before" examines the model that enters it, f_0 among them, as the code does);
+the last examination is sat after the learner has finished; past queries are a sample that is the same for all methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from driftline.benchmarks import base
+from driftline.benchmarks.refinement import scores as refinement_scores
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.metrics.refinement import evaluation_steps
+from driftline.record.recorder import Run
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.streams import QueryPools, QueryStream, pools, queries
+from driftline.types import Probe, Reveal, Samples, Step
+
+Fraction = Field(ge=0, le=1)
+
+
+class Options(base.Options):
+    """The settings of a stream of queries, and of how models are examined along it."""
+
+    pretrain_options: ClassVar[tuple[str, ...] | None] = (
+        *("split", "train", "upstream_updates", "upstream_lr", "upstream_batch"),
+    )
+
+    alpha: float = Field(default=0.9, ge=0, le=1)
+    """Episode t = 1, 2, ... has a share alpha^(t-1) of upstream queries."""
+    beta: float = Field(default=0.5, ge=0, le=1)
+    """How likely it is that the next episode has the same major cluster."""
+    gamma: float = Field(default=0.8, ge=0, le=1)
+    """The share of the major cluster among the queries that are not upstream."""
+    episodes: int = Field(default=100, ge=1)
+    size: int = Field(default=64, ge=1)
+    """Queries per episode."""
+    rounding: Literal["floor", "round"] = "floor"
+    """How shares become counts: as in the paper, or as in its code."""
+    others: Literal["pooled", "equal"] = "pooled"
+    """How the other clusters are drawn from: their union (paper), or equal parts (its code)."""
+    repeats: bool = True
+    """Whether a query may come again in a later episode."""
+    role: Literal["test", "validation"] = "test"
+    """Streams to test on, or streams to choose hyper-parameters by; they draw from separate pools."""
+    streams: int | None = Field(default=None, ge=1)
+    """With 4, seeds 0, 4, 8, ... have the first of four streams and so on; if not given, each seed has its own."""
+    stream: int = Field(default=0, ge=0)
+    """The number of the first stream."""
+    split: int = Field(default=0, ge=0)
+    """Which random division into pools; the same for all seeds, so that validation and test stay apart."""
+    train: float = Field(default=0.5, gt=0, lt=1)
+    """The share of upstream samples to train on, where the data do not say which."""
+    validation: float | None = Field(default=0.25, gt=0, lt=1)
+    """The share of each pool for validation streams; null: both roles draw from all of it, as in the paper's code."""
+    upstream_set: int = Field(default=512, ge=1)
+    """Upstream samples held out for UKR."""
+    held_out: int = Field(default=256, ge=1)
+    """Samples of each cluster held out for KG."""
+    upstream_updates: int = Field(default=3000, ge=0)
+    """How long a network is trained on upstream samples; 0 for one that comes trained."""
+    upstream_lr: float = Field(default=1e-3, gt=0)
+    upstream_batch: int = Field(default=32, ge=1)
+    period: int = Field(default=10, ge=1)
+    """UKR, OKR and KG are measured every so many steps, and at the last."""
+    past: int = Field(default=512, ge=1)
+    """How many past queries OKR is measured on; all, while there are fewer."""
+    indexing: Literal["after", "before"] = "after"
+    """Which model stands for step t: the one after it (paper), or the one that enters it (its code)."""
+    csr: Literal["inclusive", "strict"] = "inclusive"
+    """Whether CSR(t) counts the queries of step t."""
+    resamples: int = Field(default=500, ge=1)
+    """Bootstrap resamples of the examples behind each interval."""
+
+    def validation_options(self) -> Options:
+        """Validation streams, with the large examination at their end alone."""
+        return self.model_copy(update={"role": "validation", "period": self.episodes})
+
+    def number(self, seed: int) -> int:
+        """Which stream a run with this seed meets.
+
+        >>> [Options(streams=4).number(seed) for seed in range(6)], Options(stream=10).number(3)
+        ([0, 1, 2, 3, 0, 1], 13)
+        """
+        return self.stream + (seed if self.streams is None else seed % self.streams)
+
+
+@dataclass(frozen=True)
+class RefinementProbes:
+    """After each step its own episode again; now and then upstream samples, held-out ones and past queries."""
+
+    stream: QueryStream
+    pools: QueryPools
+    evaluated_models: tuple[int, ...]
+    """Which of f_0 .. f_T are examined."""
+    n_past: int
+    lag: int
+    """Past queries of f_k are those of the first k - ahead episodes."""
+    seed: Seed
+    delay: int = 0
+    """How many steps later the labels of an episode arrive; only then is it evaluated again."""
+
+    def due(self, step: Step | None) -> Iterator[Probe]:
+        last = len(self.stream)
+        if step is None:  # a learner that trains when all is over is examined as it then is
+            yield from self.large_evaluation(last) if last in self.evaluated_models else ()
+            return
+        if step.index >= self.delay:
+            yield Probe("now", self.stream[step.index - self.delay].samples if self.delay else step.samples)
+        if step.index + 1 in self.evaluated_models and step.index + 1 < last:
+            yield from self.large_evaluation(step.index + 1)
+
+    def large_evaluation(self, k: int) -> Iterator[Probe]:
+        """The large examination of f_k, the same for all methods."""
+        yield Probe("upstream", self.pools.upstream_set)
+        yield Probe("held out", self.pools.held_out)
+        if k > self.lag:
+            yield Probe("past", self._past(k))
+
+    def _past(self, k: int) -> Samples:
+        group, rows = (np.concatenate(column) for column in zip(*self.stream.drawn[: k - self.lag], strict=True))
+        chosen = self.seed.child("past", k).numpy().permutation(len(rows))[: self.n_past]
+        group, rows = group[chosen], rows[chosen]
+        return Samples.concat([self.stream.sources[g][rows[group == g]] for g in np.unique(group)])
+
+
+@register("benchmark", "refinement")
+class Refinement(base.Benchmark):
+    """Errors are fixed one episode after another; what does that cost, and what does it bring?"""
+
+    question: ClassVar[str] = "Can a model fix its errors in a drifting stream without forgetting what it knew?"
+    reveals: ClassVar[Reveal] = Reveal.ERRORS
+    paper: ClassVar[str] = "Continual Model Refinement (Lin et al. 2022)"
+    departures: ClassVar[tuple[str, ...]] = (
+        "Models are examined after each step, as the paper defines it; its code examines the model that enters a step, "
+        "so its last values leave the last refinement out and its means include the upstream model (indexing=before).",
+        "UKR is measured on held-out upstream data, as in the paper's code; the paper's text names the training data.",
+        "OKR is measured on as many past queries as there are, up to 512; the paper's code waits until there are 512.",
+        "Validation and test streams draw from separate pools, no query comes twice in an episode, and pools are not "
+        "filtered by what the upstream model answers.",
+        "The printed tables are one run on one stream.",
+    )
+    headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("oec", "final"),
+        ("efr", "mean"),
+        *((f"{metric}{variant}", "final") for metric in ("ukr", "okr") for variant in ("", "-before")),
+        *(("csr", "final"), ("csr-strict", "final"), ("kg", "final"), ("kg-before", "final")),
+    )
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("oec", "final"), ("efr", "mean"))
+    summary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        *(("efr", "mean"), ("ukr", "final"), ("ukr-before", "final"), ("kg", "final"), ("kg-before", "final")),
+    )
+    options: ClassVar[type[base.Options]] = Options
+    full_scale: ClassVar[Mapping[str, Any]] = {"episodes": 100, "size": 64}
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = ("lr", "epochs", "batch", "strength", "decay")
+    example: ClassVar[Mapping[str, Any]] = {
+        "data": "digit-clusters",
+        "model": {"name": "mlp", "width": 128},
+        "methods": ["frozen", "cft", "er"],
+        "options": {"episodes": 20, "upstream_set": 256, "held_out": 64, "upstream_updates": 500},
+    }
+    matrix_column: ClassVar[Mapping[str, Any]] = {
+        "data": "digit-clusters",
+        "model": {"name": "conv-1", "width": 16},
+        "options": {**example["options"], "upstream_updates": 1000},
+    }
+    quick: ClassVar[Mapping[str, float]] = {"adaptation_lr": 1e-3, "reset_every": 5}
+
+    def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
+        """Divide the data into pools, the same for all seeds, and draw this seed's stream from them."""
+        root = Seed(options.split).child("refinement")
+        train, upstream, clusters, how = split_upstream(dataset, options.train, root.child("train"))
+        divided = pools(
+            upstream,
+            clusters,
+            upstream_set=options.upstream_set,
+            held_out=options.held_out,
+            validation=options.validation,
+            seed=root,
+        )
+        number, where = options.number(seed.value), root.child(options.role)
+        drawn = {name: getattr(options, name) for name in STREAM_OPTIONS}
+        stream = queries(*getattr(divided, options.role), **drawn, number=number, seed=where)
+        models = tuple(evaluation_steps(options.episodes, options.period, options.indexing))
+        ahead = 1 if options.indexing == "after" else 0
+        exams = RefinementProbes(stream, divided, models, options.past, ahead, where.child("exams", number))
+        return base.Scenario(
+            stream,
+            exams,
+            train,
+            delayed_probes=lambda delay: replace(exams, delay=delay),
+            pretrain_settings={
+                "updates": options.upstream_updates,
+                "lr": options.upstream_lr,
+                "batch": options.upstream_batch,
+            },
+            initial_probes=tuple(exams.of(0)) if 0 in models else (),
+            protocol=protocol(options, number, stream, exams, len(train), how),
+        )
+
+    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """The six metrics under the names of the variants that were asked for; EFR waits for labels that are late."""
+        names = refinement_scores.variant_names(options.indexing, options.csr)
+        return {name: {} for name in names.values()} | {"efr": {"delay": protocol["label_delay_steps"]}}
+
+    def score(self, run: Run) -> pd.DataFrame:
+        """Each metric at every step at which it is defined, its mean and its final value."""
+        options = Options(**run.card["run"]["options"])
+        random = Seed(run.seed).child("bootstrap").numpy()
+        steps = len(run.card["protocol"]["periods"])
+        delay = run.card["protocol"]["label_delay_steps"]
+        evidence = refinement_scores.correctness_by_step(run.table("answers"), run.table("probes"), steps, delay)
+        how = {"indexing": options.indexing, "csr": options.csr}
+        return base.scores_frame(refinement_scores.rows(evidence, resamples=options.resamples, rng=random, **how))
+
+
+STREAM_OPTIONS = ("episodes", "size", "alpha", "beta", "gamma", "rounding", "others", "repeats")
+
+
+def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples, Samples, dict[str, Samples], str]:
+    """Upstream samples to train on, the other upstream samples, the clusters, and who decided what to train on."""
+    group, names = dataset.samples.group, dataset.clusters
+    if names is None or group is None:
+        raise UserError(
+            f"dataset '{dataset.name}' has no clusters, and refinement needs upstream data and at least one cluster "
+            "that is not: use digit-clusters, image-clusters, intent-clusters, news-clusters, tiny-qa, qa or nli"
+        )
+    inside = np.flatnonzero(group == 0)
+    train, how = np.zeros(len(inside), bool), "as marked in the data"
+    if dataset.test is not None:
+        train = ~dataset.test[inside]
+    if not train.any() or train.all():
+        train = seed.numpy().permutation(len(inside)) < round(share * len(inside))
+        how = f"{share:g} of the upstream samples, drawn at random"
+    if not train.any() or train.all():
+        raise UserError(f"dataset '{dataset.name}' has {len(inside)} upstream samples, too few to train and examine on")
+    clusters = {name: dataset.samples[np.flatnonzero(group == k)] for k, name in enumerate(names) if k}
+    return dataset.samples[inside[train]], dataset.samples[inside[~train]], clusters, how
+
+
+def protocol(
+    options: Options, number: int, stream: QueryStream, exams: RefinementProbes, trained: int, how: str
+) -> dict[str, Any]:
+    """What a reader must know about a stream and its examinations."""
+    return {
+        "protocol": f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}",
+        "periods": [str(t + 1) for t in range(len(stream))],
+        "role": options.role,
+        "stream": number,
+        "upstream_samples": trained,
+        "upstream_samples_are": how,
+        "clusters": list(stream.names),
+        "pools": dict(zip(stream.names, map(len, stream.sources), strict=True)),
+        "composition": stream.composition.tolist(),
+        "majors": [stream.names[k] for k in stream.majors],
+        "upstream_set": len(exams.pools.upstream_set),
+        "held_out": len(exams.pools.held_out),
+        "examined_models": list(exams.models),
+        "past_queries": f"at most {options.past}, drawn for each model, the same for all methods",
+    }

@@ -1,0 +1,110 @@
+"""From the record of a refinement run to its scores: who got what right, and the rows of a table of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from driftline.metrics.confidence import percentile_interval
+from driftline.metrics.refinement import Curve, scores
+
+Correctness = dict[str, Any]
+"""What `metrics.refinement.scores` is computed from, by the names of its arguments."""
+
+
+def variant_names(indexing: str, csr: str) -> dict[str, str]:
+    """The six metrics and the registered names of their variants.
+
+    >>> names("before", "inclusive")["ukr"], names("after", "strict")["csr"]
+    ('ukr-before', 'csr-strict')
+    """
+    examined = {name: f"{name}-before" if indexing == "before" else name for name in ("ukr", "okr")}
+    counted = "csr-strict" if csr == "strict" else "csr"
+    kg = "kg-before" if indexing == "before" else "kg"
+    return {"efr": "efr", **examined, "csr": counted, "kg": kg, "oec": "oec"}
+
+
+def correctness_by_step(answers: pd.DataFrame, probes: pd.DataFrame, steps: int, delay: int = 0) -> Correctness:
+    """Right and wrong by step 1..T or model 0..T; what was not evaluated is None.
+
+    Errors are evaluated again once their labels have been learned, `delay` steps later.
+    """
+    asked = [frame["correct"].to_numpy(float) for _, frame in answers.groupby("step")]
+    again = [*_by_model(probes, "now", steps)[1 + delay :], *[None] * delay]
+    past = _by_model(probes, "past", steps)
+    return {
+        "answered": asked,
+        "fixed": [None if frame is None else _right(frame)[row < 1] for row, frame in zip(asked, again, strict=True)],
+        "upstream": [None if frame is None else _right(frame) for frame in _by_model(probes, "upstream", steps)],
+        "held_out": [None if frame is None else _right(frame) for frame in _by_model(probes, "held out", steps)],
+        "past": [None if frame is None else _right(frame) for frame in past],
+        "past_of": [None if frame is None else stream_positions(frame["id"], answers["id"]) for frame in past],
+    }
+
+
+def stream_positions(ids: pd.Series, stream: pd.Series) -> np.ndarray:
+    """Where in the stream these queries are; one that came several times is taken each time in its turn.
+
+    >>> places(pd.Series(["b", "a", "a"]), pd.Series(["a", "b", "a"])).tolist()
+    [1, 0, 2]
+    """
+    at = pd.Series(np.arange(len(stream)), index=pd.MultiIndex.from_arrays([stream, stream.groupby(stream).cumcount()]))
+    return at.loc[pd.MultiIndex.from_arrays([ids, ids.groupby(ids).cumcount()])].to_numpy()
+
+
+def rows(
+    given: Correctness, *, indexing: str, csr: str, resamples: int, rng: np.random.Generator
+) -> Iterator[dict[str, Any]]:
+    """Every metric where it is defined, its mean over these steps and its final value."""
+    values = scores(**given, indexing=indexing, csr=csr)
+    drawn = scores(**given, indexing=indexing, csr=csr, resamples=resamples, rng=rng)
+    counts, called = examples(given, indexing, csr), variant_names(indexing, csr)
+    for (name, curve), (_, resampled) in zip(values, drawn, strict=True):
+        yield from _rows(called[name], curve, resampled, counts[name])
+        times = np.isfinite(curve.values).sum()
+        if name == "oec":  # its mean is made of four means
+            times = min(np.isfinite(getattr(values, part).values).sum() for part in ("ukr", "okr", "csr", "kg"))
+        yield _summary(called[name], "mean", curve.mean, resampled.mean, int(times), "times")
+        yield _summary(called[name], "final", curve.final, resampled.final, int(counts[name][-1]), "examples")
+
+
+def examples(given: Correctness, indexing: str, csr: str) -> dict[str, np.ndarray]:
+    """How many examples each value rests on; OEC on the least of its four."""
+    size = {
+        name: np.array([0 if row is None else len(np.asarray(row)) for row in rows]) for name, rows in given.items()
+    }
+    of_models = slice(1, None) if indexing == "after" else slice(None, -1)
+    asked = np.cumsum(size["answered"])
+    found = {
+        "efr": size["fixed"],
+        "ukr": size["upstream"][of_models],
+        "okr": size["past"][of_models],
+        "csr": np.append(0, asked[:-1]) if csr == "strict" else asked,
+        "kg": size["held_out"][of_models],
+    }
+    return {**found, "oec": np.min([found[name] for name in ("ukr", "okr", "csr", "kg")], axis=0)}
+
+
+def _by_model(probes: pd.DataFrame, name: str, steps: int) -> list[pd.DataFrame | None]:
+    """The answers of f_0 .. f_T in one examination; after step index t the model is f_{t+1}."""
+    found = dict(iter(probes[probes["probe"] == name].groupby("step"))) if len(probes) else {}
+    return [found.get(k - 1) for k in range(steps + 1)]
+
+
+def _right(frame: pd.DataFrame) -> np.ndarray:
+    return frame["correct"].to_numpy(float)
+
+
+def _rows(metric: str, curve: Curve, drawn: Curve, counts: np.ndarray) -> Iterator[dict[str, Any]]:
+    low, high = percentile_interval(drawn.values)
+    for t in np.flatnonzero(np.isfinite(curve.values)):
+        row = {"value": curve.values[t], "low": low[t], "high": high[t], "n": counts[t], "unit": "examples"}
+        yield {"metric": metric, "stat": "each", "time": str(t + 1), **row}
+
+
+def _summary(metric: str, stat: str, value: Any, drawn: Any, n: int, unit: str) -> dict[str, Any]:
+    low, high = percentile_interval(drawn)
+    return {"metric": metric, "stat": stat, "value": value, "low": low, "high": high, "n": n, "unit": unit}

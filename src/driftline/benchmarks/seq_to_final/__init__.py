@@ -1,0 +1,1 @@
+"""A sequence of shifts, scored at its last step."""

@@ -1,0 +1,1 @@
+"""Adaptation to changing corruptions without labels."""

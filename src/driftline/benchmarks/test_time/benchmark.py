@@ -1,0 +1,322 @@
+"""test-time: images under corruptions that never stop changing, and never a label.
+
+Press, Schneider, Kummerer, Bethge, "RDumb: A simple approach that questions our progress in continual test-time
+adaptation", NeurIPS 2023. A trained model answers a long stream; a method may adapt it to the inputs alone. The answers
+given along the way are the score. Asked is: does adapting help, does it go on helping, or does the model collapse, that
+is, fall below the one that never adapts?
+
+order="ccc" leads from one corruption to the next along paths on which a fixed model's accuracy hardly changes
+(`driftline calibrate` measures what is needed), so that a fall is the method's doing. The other orders are those of
+earlier work: corruptions one after another at one severity, up and down in severity, or mixed image by image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from driftline.benchmarks import base, summary
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.io.user_files import resolve
+from driftline.metrics import test_time
+from driftline.metrics.block_bootstrap import resample_blocks
+from driftline.metrics.confidence import Interval, percentile_interval, wilson
+from driftline.record.recorder import Run
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.streams import ImageFiles, Shards, corruption_stream, image_files, prefetch, read_matrices, shards
+from driftline.streams.test_time import schedule as orders
+from driftline.streams.test_time.stream import CorruptionStream, source_images
+from driftline.tasks import Classification
+from driftline.types import Reveal, Samples
+
+MIN_BATCHES = 10
+PUBLISHED_IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
+"""Images of a published stream, by order; 7,500,000 for all other orders."""
+
+
+class Options(base.Options):
+    """The settings of a stream of corrupted images."""
+
+    cost_free: ClassVar[tuple[str, ...]] = ("difficulty", "target", "path", "first_order")
+    pretrain_options: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
+
+    order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards"] = "ccc"
+    """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; cin-3dcc: the same with
+    ImageNet-3DCC's, from their files; holdout: the four that are kept for choosing settings; gradual: severity 1 up to
+    5 and down; mixed: each image its own corruption; shards: images as they are kept in tar files."""
+    calibration: str | None = None
+    """ccc: the file that `driftline calibrate` wrote, or the released pickle."""
+    difficulty: Literal["easy", "medium", "hard"] = "medium"
+    """ccc: which corruptions are drawn and which accuracy the paths keep to: 40, 20 or 0 percent."""
+    target: float | None = Field(default=None, ge=0, le=100)
+    """ccc: an accuracy in percent in place of the difficulty's."""
+    path: Literal["mean-cost", "least-squares"] = "mean-cost"
+    """ccc: how paths are searched: as in the paper's code, or the best of all."""
+    corruptions: str | None = None
+    """A subset's name or names with commas between; if not given, the difficulty's, all 15, or the four held out."""
+    severity: float = Field(default=5.0, gt=0, le=5)
+    """cin-c, holdout and mixed: of every corruption."""
+    shards: str | None = None
+    """shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
+    files: str | None = None
+    """cin-3dcc: the folder of the published images, with a folder per corruption, severity and class; cin-c, holdout:
+    read ImageNet-C's published images from such a folder instead of making them."""
+    images_per_point: int = Field(default=1000, ge=1)
+    """Images per point of the schedule."""
+    n_images: int = Field(default=100_000, ge=2)
+    batch: int = Field(default=64, ge=1)
+    crop: bool | None = None
+    """true: a random part of each image, flipped at random, as in CCC; false: the image, or of one larger than 224
+    pixels the centre, as in ImageNet-C. If not given: true with order=ccc for images of 64 pixels or more."""
+    jpeg: int | None = Field(default=None, ge=1, le=100)
+    """The quality with which images are compressed in the end; ImageNet-C's and CCC's files have 85."""
+    frost: str | None = None
+    """A folder with ImageNet-C's photographs of frost; without it frost is made up."""
+    first_order: int = 43
+    """ccc: the seed of the order of corruptions for seed 0; seed 1 has the next, and so on."""
+    upstream_updates: int = Field(default=3000, ge=0)
+    """How long a network is trained on clean images; 0 for one that comes trained."""
+    upstream_lr: float = Field(default=1e-3, gt=0)
+    upstream_batch: int = Field(default=32, ge=1)
+    resamples: int = Field(default=500, ge=1)
+    """Bootstrap resamples of windows of time behind each interval."""
+
+    def validation_options(self) -> Options | None:
+        """Streams of the four corruptions that are kept for it, which no other order has."""
+        if self.order in ("holdout", "shards"):
+            return None
+        unset = dict.fromkeys(("corruptions", "calibration", "target", "files"))
+        return self.model_copy(update={"order": "holdout", **unset})
+
+    @property
+    def random_parts(self) -> bool | None:
+        """What `crop` means with this order."""
+        return False if self.crop is None and self.order != "ccc" else self.crop
+
+
+@register("benchmark", "test-time")
+class TestTime(base.Benchmark):
+    """Adaptation without labels along a stream that keeps changing."""
+
+    __test__: ClassVar[bool] = False  # for pytest: no test, whatever its name
+    question: ClassVar[str] = "Does adaptation without labels survive a long, changing stream?"
+    reveals: ClassVar[Reveal] = Reveal.INPUTS
+    paper: ClassVar[str] = "RDumb and CCC (Press et al. 2023)"
+    departures: ClassVar[tuple[str, ...]] = (
+        "Source images, crops and noise are drawn from named seeds, so that a stream is the same on every machine; the "
+        "released files cannot be made again bit by bit.",
+        "Images are not compressed as JPEG before they are shown unless jpeg=85 says so; the published files are.",
+        "Normalisation is inside the model, so that CoTTA's augmentations see images and not normalised numbers.",
+        "Frost is made up unless a folder with the photographs is given.",
+        "CIN-C's ten orders are drawn anew.",
+        "EATA's Fisher information comes from clean training images if there are any, else from the first images of "
+        "the stream, which are answered without adapting; the paper's code then starts the stream again.",
+    )
+    headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("stream-accuracy", "mean"),
+        ("batch-accuracy", "mean"),
+        ("last-tenth", "mean"),
+    )
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("stream-accuracy", "mean"),)
+    options: ClassVar[type[base.Options]] = Options
+    interval_over: ClassVar[str] = "blocks of consecutive batches"
+    time_unit: ClassVar[str] = "images seen"
+    averaged_over: ClassVar[str | None] = "speed"
+    full_scale: ClassVar[Mapping[str, Any]] = {"batch": 64}
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = (
+        *("lr", "momentum", "batch", "margin", "strength", "fisher_from", "fisher_images", "threshold", "forget"),
+    )
+    example: ClassVar[Mapping[str, Any]] = {
+        "data": "color-digits",
+        "model": {"name": "conv-1", "width": 16},
+        "methods": ["frozen", "bn", {"name": "tent", "lr": 1e-3}],
+        "options": {
+            **{"order": "gradual", "corruptions": "gaussian_noise,contrast,defocus_blur,saturate"},
+            **{"images": 2304, "speed": 64, "upstream_updates": 600},
+        },
+    }
+    matrix_column: ClassVar[Mapping[str, Any]] = {
+        "data": "color-digits",
+        "model": {"name": "conv-1", "width": 16},
+        "options": {**example["options"], "upstream_updates": 1000},
+    }
+    quick: ClassVar[Mapping[str, float]] = {"adaptation_lr": 1e-3, "reset_every": 9}
+
+    def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
+        """The stream of this seed; its order of corruptions and its images both depend on it."""
+        stream, about = build_stream(dataset, options, seed)
+        last = stream.n_images % options.batch
+        if last == 1 and options.batch > 1:
+            raise UserError(
+                f"images={stream.n_images} leaves one image for the last batch of {options.batch}, and one has no batch "
+                "statistics: take one image more or less"
+            )
+        return base.Scenario(
+            prefetch(stream),
+            base.NoProbes(),
+            upstream_images(dataset, options.upstream_updates),
+            pretrain_settings={
+                "updates": options.upstream_updates,
+                "lr": options.upstream_lr,
+                "batch": options.upstream_batch,
+            },
+            protocol={**protocol(options, stream), **about, "last_batch": last or options.batch},
+        )
+
+    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        return {name: {} for name in ("stream-accuracy", "batch-accuracy", "last-tenth")}
+
+    def score(self, run: Run) -> pd.DataFrame:
+        """Accuracy in each of up to 100 windows of time, and over all of it."""
+        answers = run.table("answers")
+        options = Options(**run.card["run"]["options"])
+        return base.scores_frame(rows(answers, options.resamples, Seed(run.seed).child("bootstrap").numpy()))
+
+    @classmethod
+    def is_full_scale(cls, card: Mapping[str, Any]) -> bool:
+        """Return whether the stream has as many images as the published one of its order, in batches of 64."""
+        options = card["run"]["options"]
+        n_images = PUBLISHED_IMAGES.get(options["order"], 7_500_000)
+        return super().is_full_scale(card) and options.get("images") == n_images
+
+    @classmethod
+    def summary(cls, results: summary.Results) -> str:
+        """Return the best method, and the methods that collapse: their accuracy is below that of the frozen model."""
+        gains = results.gains(*cls.primary_metrics[0])
+        if not gains:
+            return f"{super().summary(results)} Gains need a run of the frozen model and of another method."
+        shown = {method: f"{method} ({summary.points(gain)})" for method, gain in gains.items()}
+        best = max(gains, key=lambda method: gains[method].value)
+        ahead = f"Best gain over the frozen model: {shown[best]}. " if gains[best].value > 0 else ""
+        below = [shown[method] for method, gain in gains.items() if gain.value < 0]
+        collapsed = f"Collapsed, below the frozen model: {', '.join(below)}." if below else "No method collapsed."
+        return f"{super().summary(results)} {ahead}{collapsed}"
+
+
+Stream = CorruptionStream | ImageFiles | Shards
+
+
+def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream, dict[str, Any]]:
+    """The stream that the options ask for, and what the card says of it besides."""
+    if options.order == "shards":
+        if options.shards is None:
+            raise UserError(
+                "order=shards shows images that are kept in tar files: give their folder with --shards FOLDER"
+            )
+        return shards(options.shards, options.batch, options.n_images), {}
+    schedule, about = build_schedule(options, seed.value)
+    given: dict[str, Any] = {name: getattr(options, name) for name in ("images", "batch", "speed")}
+    given["seed"] = seed.child("test-time")
+    if options.order == "cin-3dcc" or options.files is not None:
+        classes = dataset.task.classes if isinstance(dataset.task, Classification) else ()
+        return image_files(_folder(options), schedule, classes, **given), about
+    given |= {"crop": options.random_parts, "jpeg": options.jpeg, "frost": options.frost}
+    return corruption_stream(source_images(dataset), schedule, **given), about
+
+
+def _folder(options: Options) -> str:
+    """The folder of published images, if the other options go with it."""
+    if options.files is None:
+        raise UserError(
+            "order=cin-3dcc shows ImageNet-3DCC, whose corruptions are not made here: unpack its published files and "
+            "give their folder with --files FOLDER (FOLDER/near_focus/5/CLASS/IMAGE.JPEG), or use --order shards"
+        )
+    if options.order not in ("cin-c", "cin-3dcc", "holdout"):
+        raise UserError(
+            f"files={options.files}: order={options.order} makes its images; use cin-c, cin-3dcc or holdout"
+        )
+    for name in ("crop", "jpeg", "frost"):
+        if getattr(options, name):
+            raise UserError(f"{name}={getattr(options, name)}: published images are shown as they are; leave it out")
+    return options.files
+
+
+def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
+    """The schedule that the options ask for, and what the card says of it."""
+    if options.order == "ccc":
+        return _ccc_schedule(options, seed)
+    if options.order == "cin-3dcc":
+        names = orders.corruption_names(options.corruptions or orders.CORRUPTIONS_3D, orders.CORRUPTIONS_3D)
+    else:
+        names = orders.corruption_names(options.corruptions or ("holdout" if options.order == "holdout" else "uniform"))
+    if options.order == "gradual":
+        return orders.gradual(orders.random_permutation(names, seed)), {"difficulty": "severity 1 to 5 and back"}
+    if options.order == "mixed":
+        return orders.random_mixture(names, options.severity), {"difficulty": f"severity {options.severity:g}"}
+    every = orders.all_orders(names) if options.order == "holdout" and len(names) < 6 else None
+    order = every[seed % len(every)] if every else orders.random_permutation(names, seed)
+    return orders.sequential(order, options.severity), {"difficulty": f"severity {options.severity:g}"}
+
+
+def _ccc_schedule(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
+    if options.calibration is None:
+        raise UserError(
+            "order=ccc keeps a model's accuracy constant, and needs to know it: make a file with `driftline calibrate "
+            "--data ... --model ... -o FILE` and give --calibration FILE, or choose --order cin-c, gradual or mixed"
+        )
+    matrices = read_matrices(resolve(options.calibration))
+    target = orders.TARGET_ACCURACIES[options.difficulty] if options.target is None else options.target
+    names = orders.corruption_names(options.corruptions or options.difficulty)
+    points = -(-options.n_images // options.images_per_point)
+    schedule = orders.constant_difficulty(matrices, target, names, options.first_order + seed, points, options.path)
+    told = {"difficulty": f"{target:g} percent for the calibrated model", "calibration": dict(matrices.metadata)}
+    return schedule, told
+
+
+def upstream_images(dataset: Dataset, updates: int) -> Samples | None:
+    """Images to train on, none of which the stream shows; None for a model that comes trained, if there are none."""
+    test = dataset.test
+    if test is not None and not test.all():
+        return dataset.samples[~test]
+    if updates:
+        raise UserError(
+            f"dataset '{dataset.name}' has no images to train on: give a model that comes trained "
+            "(--set model.weights=FILE) and --upstream-updates 0"
+        )
+    return None
+
+
+def protocol(options: Options, stream: Stream) -> dict[str, Any]:
+    """What a reader must know about a stream."""
+    return {
+        "protocol": f"{options.order}, {stream.n_images:,} images in batches of {options.batch}",
+        **stream.protocol,
+        "answers": "before the update with the same batch",
+    }
+
+
+def rows(answers: pd.DataFrame, resamples: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """The scores of one run: windows of time with Wilson intervals, means with blocks of batches drawn anew."""
+    correct, batch = answers["correct"].to_numpy(float), answers["step"].to_numpy()
+    parts = test_time.split_windows(correct)
+    ends = np.cumsum([len(part) for part in parts])
+    low, high = wilson([part.sum() for part in parts], [len(part) for part in parts])
+    for end, part, below, above in zip(ends, parts, low, high, strict=True):
+        row = {"value": part.mean(), "low": below, "high": above, "n": len(part), "unit": "examples"}
+        yield {"metric": "stream-accuracy", "stat": "each", "time": str(end), **row}
+    whole = _block_interval(correct, batch, resamples, rng)
+    last = slice(-max(1, len(correct) // test_time.TENTHS), None)
+    tail = _block_interval(correct[last], batch[last], resamples, rng)
+    yield _mean("stream-accuracy", test_time.stream_accuracy(correct), whole, len(correct))
+    yield _mean("batch-accuracy", test_time.batch_accuracy(correct, batch), whole, len(correct))
+    yield _mean("last-tenth", test_time.final_tenth_accuracy(correct), tail, len(correct[last]))
+
+
+def _block_interval(correct: np.ndarray, batch: np.ndarray, resamples: int, rng: np.random.Generator) -> Interval:
+    """Of a mean over time: neighbouring batches are alike. Too few batches count as if images were independent."""
+    inverse = np.unique(batch, return_inverse=True)[1]
+    by_batch = np.bincount(inverse, correct) / np.bincount(inverse)
+    if len(by_batch) < MIN_BATCHES:
+        return wilson(correct.sum(), len(correct))
+    return percentile_interval(resample_blocks(by_batch, resamples, rng))
+
+
+def _mean(metric: str, value: Any, interval: Any, n: int) -> dict[str, Any]:
+    ends = {"low": float(interval[0]), "high": float(interval[1])}
+    return {"metric": metric, "stat": "mean", "value": float(value), **ends, "n": n, "unit": "examples"}

@@ -1,0 +1,1 @@
+"""Train at t, test at every later period."""

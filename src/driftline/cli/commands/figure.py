@@ -1,0 +1,84 @@
+"""`driftline figure`: one figure as a file, and its numbers as CSV."""
+
+from __future__ import annotations
+
+from dataclasses import Field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from driftline import registry
+from driftline.cli.places import DataFolder, RunsFolder, check_output
+from driftline.cli.printing.terminal import echo
+from driftline.cli.select_runs import select_runs
+from driftline.errors import UserError
+
+
+class FigureCommand(TyperCommand):
+    """A command whose help lists the registered figures and their options."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        from driftline.report.figures.base import options
+
+        rows = []
+        for name in registry.names("figure"):
+            rows.append((name, registry.summary("figure", name)))
+            rows += [(f"  --{key}", _help(field)) for key, field in options(name).items()]
+        with formatter.section("Figures"):
+            formatter.write_dl(rows)
+
+
+def figure(
+    name: Annotated[str, typer.Argument(help="Name of a figure, see below.", metavar="NAME")],
+    runs_given: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUNS] [OPTIONS OF THE FIGURE]", help="Keys of runs, or a folder. [default: all]"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", callback=check_output, help=".svg, .pdf, .png or .html. [default: NAME.svg]"),
+    ] = None,
+    runs: RunsFolder = None,
+    data_dir: DataFolder = None,
+) -> None:
+    """Draw a figure of finished runs and write its numbers as CSV. Nothing is trained."""
+    from driftline.record.recorder import Record
+    from driftline.report.figures.base import create, draw
+    from driftline.report.figures.export import check_format, save
+
+    names, given = _split(runs_given or [])
+    output = output or Path(f"{name}.svg")
+    check_format(output)
+    record = select_runs(names, runs) if create(name, given).needs_runs else Record([])
+    frame, chart = draw(name, record, data_dir, **given)
+    table = save(frame, chart, output)
+    for note in frame.attrs["notes"]:
+        echo(note, err=True)
+    echo(f"{output}, and its numbers in {table}")
+
+
+def _help(field: Field[Any]) -> str:
+    default = "" if field.default is None else f" [default: {field.default}]"
+    return f"{field.metadata['help']}{default}"
+
+
+def _split(words: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """Split arguments into names of runs and options of the figure.
+
+    >>> _split(["er:0", "--points", "5", "--metric=csr"])
+    (['er:0'], {'points': '5', 'metric': 'csr'})
+    """
+    names: list[str] = []
+    options: dict[str, Any] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            names.append(word)
+            continue
+        key, equals, value = word.removeprefix("--").partition("=")
+        options[key] = value if equals else next(rest, None)
+        if options[key] is None:
+            raise UserError(f"option {word} needs a value")
+    return names, options

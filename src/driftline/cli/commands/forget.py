@@ -1,0 +1,93 @@
+"""`driftline forget`: remove runs from a store."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftline.cli.places import RunsFolder
+from driftline.cli.printing.terminal import echo
+from driftline.errors import UserError
+
+if TYPE_CHECKING:
+    from driftline.record.recorder import Run
+    from driftline.store.store import Store
+
+UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def forget(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs: keys, their first letters, or METHOD:SEED.")
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option(help="All runs made longer ago than this: 12h, 30d or 8w.", metavar="AGE")
+    ] = None,
+    superseded: Annotated[
+        bool, typer.Option("--superseded", help="All runs made with an older version of one of your own files.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them without asking.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
+    runs: RunsFolder = None,
+) -> None:
+    """Remove runs, after listing them. What runs share, such as upstream models, stays."""
+    from driftline.store import check
+    from driftline.store.store import Store
+
+    if bool(names) + (older_than is not None) + superseded != 1:
+        raise UserError("driftline forget takes runs to remove, --older-than AGE or --superseded: give one of them")
+    store = Store.open(runs)
+    found = _select(store, names or [], older_than)
+    if not found:
+        echo(f"{store.name}: no run to remove")
+        return
+    from driftline.cli.printing import runs as show
+
+    show.print_runs(found)
+    if dry_run:
+        echo(f"{len(found)} run(s) would be removed from {store.name}")
+        return
+    if not yes and not _confirm(f"Remove {len(found)} run(s) from {store.name}?"):
+        echo("nothing was removed")
+        return
+    for run in found:
+        check.remove(store, f"runs/{run.folder.name}")
+        store.log_path(run.folder.name).unlink(missing_ok=True)
+    echo(f"{len(found)} run(s) removed from {store.name}")
+
+
+def _select(store: Store, names: list[str], older_than: str | None) -> list[Run]:
+    """The runs that are named, too old, or else superseded; trials that chose settings are among the last two."""
+    from driftline.record.recorder import drop_damaged
+    from driftline.report.analysis.groups import older_versions
+
+    if names:
+        return list({run.key: run for run in map(store.find, names)}.values())
+    runs = drop_damaged(store.runs(), tables=())
+    if older_than is not None:
+        since = datetime.now(UTC) - parse_age(older_than)
+        return [run for run in runs if run.finished_at < since]
+    older = older_versions(runs)
+    return [run for run in runs if run.key in older]
+
+
+def parse_age(text: str) -> timedelta:
+    """A span of time.
+
+    >>> age("36h"), age("8w")
+    (datetime.timedelta(days=1, seconds=43200), datetime.timedelta(days=56))
+    """
+    match = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
+    if match is None:
+        raise UserError(f"--older-than {text}: write hours, days or weeks as 12h, 30d or 8w")
+    return timedelta(**{UNITS[match[2]]: int(match[1])})
+
+
+def _confirm(question: str) -> bool:
+    if not sys.stdin.isatty():
+        raise UserError(f"{question} Add --yes to remove them, or --dry-run to only list them")
+    return typer.confirm(question)

@@ -1,0 +1,92 @@
+"""`driftline plan`: what a spec will cost, before anything is spent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from driftline.cli import wanted
+from driftline.cli.places import DataFolder, RunsFolder
+from driftline.cli.printing.terminal import echo
+from driftline.errors import UserError
+
+
+def plan(
+    context: typer.Context,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(help="As for `driftline run`; of several recipes, too.", metavar="BENCHMARK|matrix|RECIPES"),
+    ] = None,
+    data: wanted.Data = None,
+    model: wanted.Model = None,
+    methods: wanted.Methods = None,
+    seeds: wanted.Seeds = None,
+    set_: wanted.Set = None,
+    profile_seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Limit of profiling in seconds; a tenth of the estimated work if that is less. [default: 20]", min=1
+        ),
+    ] = None,
+    format: Annotated[str, typer.Option(help="text or json")] = "text",
+    runs: RunsFolder = None,
+    data_dir: DataFolder = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+) -> None:
+    """What a benchmark or recipe will cost: stages, fits, multiply-accumulates, disk, and time by workers.
+
+    What is in the store already is not counted. Nothing is written there.
+    """
+    from driftline.cli.printing import forecast as foretold
+    from driftline.engine.costs.forecast import PROFILING_SECONDS, forecast
+    from driftline.engine.executors.process import keep_freed_memory
+
+    if format not in ("text", "json"):
+        raise UserError(f"--format {format}: give text or json")
+    named, given = _split_flags([*(what or []), *context.args])
+    if not named:
+        raise UserError("driftline plan needs a benchmark's name, matrix, or recipes")
+    keep_freed_memory()
+    with foretold.Progress(quiet) as progress:
+        specs = [_spec_content(one, given, data, model, methods, seeds, set_ or []) for one in named]
+        found = forecast(
+            *specs,
+            runs=runs,
+            data_dir=data_dir,
+            seconds=profile_seconds or PROFILING_SECONDS,
+            on_profile=progress.watch,
+        )
+    echo(found.to_json() if format == "json" else foretold.forecast_text(found))
+
+
+def _split_flags(words: list[str]) -> tuple[list[str], list[str]]:
+    """What is to be planned, and, from the first flag on, options of the benchmark.
+
+    >>> _apart(["a.yaml", "b.yaml", "--shifts", "CLR"])
+    (['a.yaml', 'b.yaml'], ['--shifts', 'CLR'])
+    """
+    first = next((k for k, word in enumerate(words) if word.startswith("--")), len(words))
+    return words[:first], words[first:]
+
+
+def _spec_content(
+    what: str,
+    given: list[str],
+    data: str | None,
+    model: str | None,
+    methods: str | None,
+    seeds: int | None,
+    assignments: list[str],
+) -> dict[str, Any]:
+    """What `driftline run` would be told by the same words."""
+    from driftline import spec as spec_
+    from driftline.cli.commands import run, run_matrix
+
+    if run_matrix.is_matrix(what):
+        if data or model:
+            raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
+        return run_matrix.content(what, given, methods, seeds, assignments)
+    said = run.content(what, data, model, methods, seeds)
+    own = run.benchmark_options(given, str(said.get("benchmark")))
+    return spec_.apply_overrides(said, [*own, *assignments])

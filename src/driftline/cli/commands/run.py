@@ -1,0 +1,165 @@
+"""`driftline run`: a benchmark, a matrix or a recipe, on any engine."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from driftline.cli import engine as flags
+from driftline.cli import wanted
+from driftline.cli.mistaken import check_names
+from driftline.cli.places import DataFolder, RunsFolder
+from driftline.cli.printing.slow_step import progress_message
+from driftline.cli.printing.terminal import echo
+from driftline.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    from driftline.engine.executors.config import ExecutorConfig
+    from driftline.engine.planning.plan import Plan
+    from driftline.spec import Spec
+    from driftline.store.store import Store
+
+FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", *flags.FLAGS)
+
+
+def run(
+    context: typer.Context,
+    what: Annotated[
+        str,
+        typer.Argument(help="A benchmark's name, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
+    ],
+    data: wanted.Data = None,
+    model: wanted.Model = None,
+    methods: wanted.Methods = None,
+    seeds: wanted.Seeds = None,
+    set_: wanted.Set = None,
+    engine: flags.EngineName = None,
+    jobs: flags.Jobs = None,
+    address: flags.Address = None,
+    timeout: flags.Timeout = None,
+    retries: flags.Retries = 2,
+    cpus: flags.Cpus = 1.0,
+    gpus: flags.Gpus = 0.0,
+    memory: flags.Memory = None,
+    runs: RunsFolder = None,
+    data_dir: DataFolder = None,
+    print_spec: Annotated[
+        bool, typer.Option("--print-spec", help="Print the spec as YAML and stop. Runs no code of yours.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run a benchmark or a recipe, and record what happened.
+
+    Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
+    `--methods` in all of `--benchmarks` that show them enough.
+    """
+    with progress_message(f"preparing {what}", quiet):  # the imports may take longest
+        from driftline.cli.commands import run_matrix
+        from driftline.engine.executors.config import ExecutorConfig, parse_bytes
+        from driftline.io import user_code
+        from driftline.store.store import Store
+
+        size = None if memory is None else parse_bytes(memory)
+        config = ExecutorConfig(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
+        spec = None
+        if not run_matrix.is_matrix(what):
+            with user_code.forbid_code() if print_spec else nullcontext():
+                said = content(what, data, model, methods, seeds)
+                spec = _spec(said, context.args, set_ or [], print_spec)
+    if spec is None:
+        if data or model:
+            raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
+        said = run_matrix.content(what, context.args, methods, seeds, set_ or [])
+        if print_spec:
+            with user_code.forbid_code():
+                echo(run_matrix.to_yaml(said), nl=False)
+            return
+        raise typer.Exit(run_matrix.run(said, Store.create(runs), data_dir, config, quiet))
+    if print_spec:
+        echo(spec.to_yaml(), nl=False)
+        return
+    raise typer.Exit(run_and_print(spec, Store.create(runs), data_dir, config, quiet))
+
+
+def run_and_print(spec: Spec, store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
+    """Run a spec, and print progress, results and failures; return the exit code."""
+    from driftline.cli.printing import runs as show
+    from driftline.cli.progress import Progress
+    from driftline.engine.costs.sharing import sharing_savings
+    from driftline.engine.run import run_spec
+
+    planning = ExitStack()
+    with planning, Progress(quiet) as progress:
+        planning.enter_context(
+            progress_message(f"planning {len(spec.methods):,} method(s), {len(spec.seeds):,} seed(s)", quiet)
+        )
+
+        def begin(plan: Plan) -> None:
+            planning.close()
+            progress.begin(plan)
+
+        finished = run_spec(spec, store, config, data_dir, on_plan=begin, on_event=progress.show)
+    if not quiet:
+        show.print_summary(finished.record, store, finished.summary)
+        show.print_logs(store, finished.summary)
+        show.print_sharing(sharing_savings(finished.plan, store))
+    show.print_failures(finished.summary, finished.plan.stages, store)
+    return 1 if finished.summary.failed else 0
+
+
+def _spec(said: dict[str, Any], flags: list[str], settings: list[str], to_print: bool) -> Spec:
+    """Return the spec; one that is only printed is checked as far as possible without running a user's code."""
+    from driftline import spec as spec_
+    from driftline.io import user_code
+
+    own = benchmark_options(flags, str(said.get("benchmark")))
+    spec = spec_.parse(spec_.apply_overrides(said, [*own, *settings]))
+    if to_print:
+        with suppress(user_code.CodeNotAllowed):  # names and settings are checked, except what only a user's code knows
+            spec.jobs(default_model="logistic-regression")
+    return spec
+
+
+def content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> dict[str, Any]:
+    """What the flags and, if there is one, the recipe say; flags win."""
+    from driftline import spec as spec_
+
+    check_names(data, methods)
+    flags = {"data": data, "model": model, "methods": methods, "seeds": seeds}
+    given = {key: value for key, value in flags.items() if value is not None}
+    if not what.endswith((".yaml", ".yml")):
+        from driftline import registry
+
+        if ":" not in what:
+            registry.get("benchmark", what)
+        missing = [f"--{key}" for key in ("data", "methods") if key not in given]
+        if missing:
+            raise UserError(
+                f"driftline run {what} needs {' and '.join(missing)}; see `driftline list datasets|methods`"
+            )
+        return {"benchmark": what, **given}
+    recipe = spec_.read_yaml(Path(what))
+    return {**recipe, **given}
+
+
+def benchmark_options(given: list[str], benchmark: str) -> list[str]:
+    """`--shifts CLR` or `--shifts=CLR` as an assignment to an option of the benchmark."""
+    from driftline import registry
+
+    if not given:
+        return []
+    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    known = registry.get("benchmark", benchmark).options.model_fields
+    assignments = []
+    for flag, value in zip(words[::2], [*words[1::2], None], strict=False):
+        name = flag.removeprefix("--").replace("-", "_")
+        if not flag.startswith("--") or name not in known:
+            flags = [*FLAGS, *(f"--{option.replace('_', '-')}" for option in known)]
+            raise unknown_name("flag", flag, flags, f" (for {benchmark})")
+        if value is None:
+            raise UserError(f"{flag} needs a value")
+        assignments.append(f"{benchmark}.{name}={value}")
+    return assignments

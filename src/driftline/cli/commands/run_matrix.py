@@ -1,0 +1,135 @@
+"""`driftline run matrix`: methods by benchmarks, each wherever enough is revealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from driftline import registry
+from driftline import spec as spec_
+from driftline.cli.engine import FLAGS as ENGINE
+from driftline.cli.printing import runs
+from driftline.cli.printing.terminal import echo
+from driftline.cli.progress import Progress
+from driftline.data import using_data_folder
+from driftline.engine.build import DatasetCache
+from driftline.engine.executors.config import ExecutorConfig
+from driftline.engine.executors.process import keep_freed_memory
+from driftline.engine.planning import matrix
+from driftline.engine.planning.plan import Plan
+from driftline.engine.pool import executors
+from driftline.engine.run import compute_stages
+from driftline.errors import UserError, unknown_name
+from driftline.spec.settings import listed
+from driftline.store.store import Store
+
+NAME = "matrix"
+FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec", *ENGINE)
+
+
+def is_matrix(what: str) -> bool:
+    """Whether `driftline run` was given the matrix, or a recipe of one."""
+    return what == NAME or (what.endswith((".yaml", ".yml")) and NAME in spec_.read_yaml(Path(what)))
+
+
+def content(
+    what: str, given: list[str], methods: str | None, seeds: int | None, assignments: list[str]
+) -> dict[str, Any]:
+    """What flags and, if there is one, the recipe say; flags win."""
+    said = {} if what == NAME else dict(spec_.read_yaml(Path(what))[NAME] or {})
+    if methods is not None:
+        said["methods"] = methods
+    if seeds is not None:
+        said["seeds"] = seeds
+    if not said.get("methods"):
+        raise UserError("driftline run matrix needs --methods, names with commas between; see `driftline list methods`")
+    columns = _columns(said.get("benchmarks"))
+    if (wanted := _benchmarks(given)) is not None:
+        columns = {name: columns.get(name) for name in wanted}
+    return {NAME: {**said, **_apply_overrides(listed(said["methods"]), columns, assignments)}}
+
+
+def _columns(given: Any) -> dict[str, Any]:
+    if given is None:
+        return dict.fromkeys(registry.names("benchmark"))
+    return dict(given) if isinstance(given, dict) else dict.fromkeys(listed(given))
+
+
+def _benchmarks(given: list[str]) -> list[str] | None:
+    """The names behind `--benchmarks`, if it was given."""
+    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    if not words:
+        return None
+    if words[0] != "--benchmarks":
+        raise unknown_name("flag", words[0], FLAGS, " (for matrix)")
+    if len(words) != 2:
+        raise UserError("--benchmarks takes names with commas between, for example timeline,test-time")
+    return listed(words[1])
+
+
+def _apply_overrides(methods: list[Any], columns: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+    """Methods and columns with `method.key=value` and `benchmark.key=value` applied."""
+    made: dict[str, Any] = {}
+    for name, column in columns.items():
+        own = [one for one in assignments if one.startswith(f"{name}.")]
+        column = column or {}
+        start: dict[str, Any] = {"benchmark": name, "methods": [], name: column.get(name) or {}}
+        options = spec_.apply_overrides(start, own)[name]
+        made[name] = {**column, name: {k: v for k, v in options.items() if k != "name"}} if own else column
+    rest = [one for one in assignments if not any(one.startswith(f"{name}.") for name in columns)]
+    changed = spec_.apply_overrides({"methods": methods}, rest)
+    if extra := sorted(set(changed) - {"methods"}):
+        raise UserError(f"--set {extra[0]}.…: a matrix has {extra[0]} in each of its columns; say it in a recipe")
+    return {"methods": changed["methods"], "benchmarks": made}
+
+
+def run(said: Mapping[str, Any], store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
+    """Run a matrix and print its table; the exit code."""
+    from driftline.report.tables.matrix import matrix_tables  # imports charts, which no other run needs
+    from driftline.report.tables.render import render
+
+    keep_freed_memory()
+    datasets = DatasetCache(data_dir)
+    with using_data_folder(data_dir):
+        outlined = matrix.plan_matrix(matrix.read(said), datasets)
+        outlined.save(store)  # an interrupted matrix can be looked at as well
+        failed = run_plans(outlined.plans, store, datasets, config, quiet)
+    after = outlined.after(failed)
+    path = after.save(store)
+    keys = [key for cell in after.cells for key in cell.keys if key not in failed]
+    if not quiet:
+        if keys:
+            echo(render(matrix_tables(store.record(keys)), "md"))
+        else:
+            echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
+        echo(f"kept in {path}. Next: driftline report --runs {store.name}")
+    return 1 if failed else 0
+
+
+def run_plans(
+    plans: Mapping[str, Plan], store: Store, datasets: DatasetCache, config: ExecutorConfig, quiet: bool
+) -> dict[str, str]:
+    """Run one benchmark's plan after another with the same workers; return why stages failed, by key."""
+    failed: dict[str, str] = {}
+    with executors(config, store, datasets) as pool:
+        for benchmark, planned in plans.items():
+            if not quiet and planned.stages:
+                echo(f"\n{benchmark}: {registry.get('benchmark', benchmark).question}", err=True)
+            with Progress(quiet) as progress:
+                progress.begin(planned)
+                summary = compute_stages(planned, store, pool, progress.show)
+            if not quiet and planned.stages:
+                echo(runs.count_text(summary), err=True)
+            runs.print_failures(summary, planned.stages, store)
+            failed |= summary.failed
+    return failed
+
+
+def to_yaml(said: Mapping[str, Any]) -> str:
+    """The matrix as a recipe, every column written out."""
+    made = matrix.read(said)
+    columns = {NAME: {"methods": [method.short() for method in made.methods], "seeds": list(made.seeds)}}
+    return str(yaml.safe_dump({NAME: {**columns[NAME], "benchmarks": made.benchmarks}}, sort_keys=False))

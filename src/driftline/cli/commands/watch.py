@@ -1,0 +1,79 @@
+"""`driftline watch`: how far a sweep is, from another terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftline.cli.printing.terminal import echo
+from driftline.io.sanitize import escape_control
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from driftline.store.store import Store
+
+POLL_INTERVAL = 1.0  # seconds between two looks
+REPEAT_AFTER = 30.0  # seconds after which a log is told the same again
+
+
+def watch(
+    folder: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUNS]", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
+    ] = None,
+    runs: Annotated[str | None, typer.Option("--runs", help="The same, as for other commands.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
+) -> None:
+    """Progress and curves of a sweep that runs in another process; ends when nothing runs any more."""
+
+    from driftline.cli.printing.console import SafeConsole
+    from driftline.errors import UserError
+    from driftline.store.store import Store
+
+    store = Store.open(folder or runs)
+    if not store.folder.exists():
+        raise UserError(f"there is no {store.folder}: name the folder that `driftline run` keeps its runs in")
+    console = SafeConsole(highlight=False, markup=False, emoji=False)
+    plain = not _supports_unicode(console)
+    if once or not console.is_terminal or console.is_dumb_terminal:
+        _print_lines(store, plain, once)
+    else:
+        _live(store, console, plain)
+
+
+def _supports_unicode(console: Console) -> bool:
+    """Whether blocks can be written: not to a terminal that knows no more than ASCII."""
+    return console.encoding.startswith("utf") and not console.is_dumb_terminal
+
+
+def _live(store: Store, console: Console, plain: bool) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    from driftline.report.live.view import render
+
+    with Live(console=console, auto_refresh=False) as screen:
+        while True:
+            seen = render(store, time.time(), console.height, plain)
+            text = Text(escape_control("\n".join(seen.lines)), no_wrap=True, overflow="ellipsis")
+            screen.update(text, refresh=True)
+            if not seen.running:
+                return
+            time.sleep(POLL_INTERVAL)
+
+
+def _print_lines(store: Store, plain: bool, once: bool) -> None:
+    """For a log, or a terminal that cannot go back: a line when something changed, the whole picture at the end."""
+    from driftline.report.live.view import render
+
+    said, when = "", 0.0
+    while (seen := render(store, time.time(), ascii=plain)).running and not once:
+        counts, _, left = seen.lines[0].partition(";")
+        if counts != said or time.monotonic() - when >= REPEAT_AFTER:
+            echo(f"{counts};{left}")
+            said, when = counts, time.monotonic()
+        time.sleep(POLL_INTERVAL)
+    echo("\n".join(seen.lines))

@@ -1,0 +1,126 @@
+"""What the command line prints about costs to come."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+
+from rich.status import Status
+
+from driftline.cli.printing.console import SafeConsole
+from driftline.cli.printing.terminal import echo
+from driftline.engine.costs.forecast import Forecast
+
+UNITS = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
+LOG_INTERVAL = 5.0  # seconds between two lines of a log
+TIMES = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
+
+class Progress:
+    """Shows which stage is being tried out: at once on a terminal, now and then in a log."""
+
+    def __init__(self, quiet: bool) -> None:
+        terminal = sys.stderr.isatty()
+        self._status: Status | None = SafeConsole(stderr=True).status("planning") if terminal and not quiet else None
+        self._logs, self._latest = not terminal and not quiet, time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._status:
+            self._status.stop()
+
+    def watch(self, done: int, of: int, name: str) -> None:
+        """Show what is next."""
+        self.say(f"profiling {min(done + 1, of)} of {of} kinds of stages: {name}")
+
+    def say(self, what: str) -> None:
+        """Show what is being done."""
+        if self._status:
+            self._status.update(what.replace("[", r"\["))
+        elif self._logs and time.monotonic() - self._latest > LOG_INTERVAL:
+            self._latest = time.monotonic()
+            echo(what, err=True)
+
+
+def forecast_text(found: Forecast) -> str:
+    """A forecast as a page of plain text."""
+    return "\n".join([*_stages(found), "", *_totals(found), "", *_times(found), *_assumptions(found)])
+
+
+def _stages(found: Forecast) -> Iterable[str]:
+    """The graph: each kind of stage with its number, in the order in which they are computed."""
+    head = ("stage", "number", "in the store", "to do: time of one worker", "MACs", "disk")
+    rows: list[Sequence[str]] = [("data", str(found.datasets), "", format_duration(found.reading), "", "")]
+    for word, tally in found.kinds.items():
+        spent = (format_duration(tally.seconds), format_amount(tally.macs), f"{format_amount(tally.bytes)}B")
+        rows.append((word, f"{tally.stages:,}", f"{tally.done:,}", *spent))
+    return text_table(head, rows)
+
+
+def _totals(found: Forecast) -> Iterable[str]:
+    yield f"in all {format_amount(found.macs)} multiply-accumulates and {format_amount(found.bytes)}B of disk"
+    if found.sharing is not None:
+        yield found.sharing.describe()
+
+
+def _times(found: Forecast) -> Iterable[str]:
+    rows = [(f"{n:,}", format_duration(seconds)) for n, seconds in found.seconds.items()]
+    return text_table(("workers", "time"), rows)
+
+
+def _assumptions(found: Forecast) -> Iterable[str]:
+    yield ""
+    yield (
+        f"Profiled in {format_duration(found.profiling)}: {found.groups - found.known - found.extrapolated} kinds of stages by "
+        f"sampling, {found.known} by finished stages in the store, {found.extrapolated} by similar stages."
+    )
+    yield "A worker is one core like this machine's, with nothing else to do; fits are taken to use all their epochs,"
+    started, planned = format_duration(found.start), format_duration(found.planning)
+    yield f"and all search runs to be required. It takes {started} to start, and planning {planned}."
+    for note in found.notes:
+        yield f"note: {note}"
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns of text, the first to the left and the others to the right.
+
+    >>> table(("a", "b"), [("x", "10")])
+    ['a   b', 'x  10']
+    """
+    widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
+    return [
+        "  ".join(cell.rjust(n) if k else cell.ljust(n) for k, (cell, n) in enumerate(zip(row, widths, strict=True)))
+        for row in (head, *rows)
+    ]
+
+
+def format_amount(number: float) -> str:
+    """A number with three digits and a letter for its thousands.
+
+    >>> amount(1_234_567), amount(999), amount(0), amount(2.5e21)
+    ('1.23 M', '999 ', '0 ', '2500 E')
+    """
+    letter, size = next(((letter, size) for letter, size in UNITS if number >= size), ("", 1.0))
+    return f"{_digits(number / size)} {letter}"
+
+
+def format_duration(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> duration(0.25), duration(75), duration(7200), duration(1e9)
+    ('0.25 s', '1.25 min', '2.00 h', '31.7 years')
+    """
+    unit, size = next(((unit, size) for unit, size in TIMES if seconds >= size), ("s", 1.0))
+    return f"{_digits(seconds / size)} {unit}"
+
+
+def _digits(number: float) -> str:
+    if number == 0 or number >= 100:
+        return f"{number:.0f}"
+    return f"{number:.2f}" if number < 10 else f"{number:.1f}"

@@ -1,0 +1,165 @@
+"""What the command line prints about runs and results."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+from rich.markup import escape
+from rich.table import Table
+
+from driftline.cli.printing.console import SafeConsole
+from driftline.cli.printing.terminal import echo
+from driftline.engine.costs.sharing import Sharing
+from driftline.engine.executors.base import RunSummary
+from driftline.engine.stages import Stage
+from driftline.io.sanitize import escape_control
+from driftline.record.recorder import Record, Run
+from driftline.report.tables.cache import cached_results
+from driftline.store.run_names import format_time, matches, short_hash
+from driftline.store.store import Store
+
+MAX_NAMED = 5  # stages that a line names
+SKIPPED = "search run(s) skipped because the winner was certain without them"
+console = SafeConsole(highlight=False)
+
+
+def print_store_runs(store: Store) -> None:
+    """The finished runs of a store, and the failed ones with their reasons."""
+    found = store.record(tables=()).runs
+    if found:
+        print_runs(found)
+    else:
+        console.print(f"no finished run in {store.folder}")
+    for failure in store.failures():
+        console.print(
+            f"failed: {failure['run']['label']} seed {failure['run']['seed']}: {failure['reason']}", markup=False
+        )
+
+
+def print_runs(found: Iterable[Run]) -> None:
+    """One line per run: what it is and when it was made, nothing cut short."""
+    rows = [("run", "made", "benchmark", "data", "model", "seed", "method")]
+    for one in sorted(found, key=lambda one: (one.card["run"]["benchmark"], one.method, one.seed, one.finished_at)):
+        job = one.card["run"]
+        what = (job["benchmark"], job["data"]["name"], job["model"]["name"], str(job["seed"]), one.method)
+        rows.append((one.key, format_time(one.finished_at), *what))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        console.print(line.rstrip(), markup=False, soft_wrap=True)
+
+
+def print_run(store: Store, name: str) -> None:
+    """A run's summary scores, then its card; for a failed run, why."""
+    failed = [one for one in store.failures() if matches(name, one["key"], one["run"], one["run"]["label"])]
+    runs = store.record(tables=()).runs if failed else ()
+    if failed and not any(matches(name, one.key, one.card["run"], one.card["label"]) for one in runs):
+        console.print(f"failed: {failed[0]['reason']}\n\n{failed[0]['traceback']}", markup=False)
+        return
+    found = store.find(name)
+    scores = found.table("scores")
+    summary = scores[scores["stat"] != "each"].drop(columns=["time", "tau"])
+    console.print(summary.to_string(index=False, float_format="%.4f"), markup=False, soft_wrap=True)
+    console.print(json.dumps(found.card, indent=1), markup=False, soft_wrap=True)
+
+
+def print_difference(first: Run, second: Run) -> None:
+    """What is not the same on two cards, then the summary scores side by side."""
+    one, other = _comparable(first.card), _comparable(second.card)
+    table = Table("what", first.key, second.key, box=None, pad_edge=False)
+    for key in sorted(one.keys() | other.keys()):
+        if one.get(key) != other.get(key):
+            cells = (key, one.get(key, "absent"), other.get(key, "absent"))
+            table.add_row(*(escape(escape_control(str(cell))) for cell in cells))
+    console.print(table if table.row_count else "the cards are the same")
+    console.print()
+    scores = pd.concat([_summary_scores(first), _summary_scores(second)], axis=1, keys=["first", "second"])
+    both = scores.assign(difference=scores["second"] - scores["first"])
+    console.print(both.to_string(float_format="%.4f"), markup=False, soft_wrap=True)
+
+
+def _comparable(card: Mapping[str, Any]) -> dict[str, Any]:
+    """What a card says, flat; the hashes of a user's files are short, and those of the run's own tables left out."""
+    said = {key: value for key, value in card.items() if key not in ("key", "label", "files")}
+    files = {name: short_hash(content) for name, content in card["user_files"].items()}
+    return _flat({**said, "user_files": files})
+
+
+def print_summary(record: Record, store: Store, how: RunSummary) -> None:
+    """The result table after a run, and what to do next."""
+    if len(record):
+        _results(record, store)
+    _print_store(count_text(how), store)
+
+
+def count_text(how: RunSummary) -> str:
+    """How many stages came to which end."""
+    counts = f"{len(how.computed)} stage(s) computed, {len(how.reused)} reused, {len(how.failed)} failed"
+    if how.skipped:
+        counts += f", {len(how.skipped)} {SKIPPED}"
+    if how.failed_candidates:
+        counts += f", {len(how.failed_candidates)} search run(s) failed"
+    if how.retried:
+        counts += f", {len(how.retried)} tried again because a worker was lost"
+    return counts
+
+
+def _results(record: Record, store: Store) -> None:
+    console.print(cached_results(record, store), markup=False, soft_wrap=True)
+
+
+def _print_store(counts: str, store: Store) -> None:
+    console.print(
+        f"{counts}; kept in {store.name}. Next: driftline report --runs {store.name}", markup=False, soft_wrap=True
+    )
+
+
+def print_logs(store: Store, how: RunSummary) -> None:
+    """Where to find what stages printed."""
+    said = [stage for stage in how.computed if store.log_path(stage.key).exists()]
+    if said:
+        console.print(
+            f"{len(said)} stage(s) printed something, as {store.log_path(said[0].key)}", markup=False, soft_wrap=True
+        )
+
+
+def print_failures(how: RunSummary, stages: Iterable[Stage], store: Store) -> None:
+    """What failed, by name, and why; the last line says how to see a traceback."""
+    names = {stage.key: stage.title for stage in stages}
+    _print_failures("failed", how.failed, names)
+    _print_failures("failed search run", how.failed_candidates, names)
+    shown = [key for key in (*how.failed, *how.failed_candidates) if store.failure(key)]
+    if shown:
+        where = shlex.quote(store.name)
+        echo(f"see its traceback: driftline show {shown[0][:12]} --runs {where}", err=True)
+
+
+def _print_failures(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> None:
+    """What failed for the same reason stands in one line."""
+    for reason in dict.fromkeys(failed.values()):
+        who = [names[key] for key, why in failed.items() if why == reason]
+        more = f" and {len(who) - MAX_NAMED} more" if len(who) > MAX_NAMED else ""
+        echo(f"{what}: {', '.join(who[:MAX_NAMED])}{more}: {reason}", err=True)
+
+
+def print_sharing(saved: Sharing | None) -> None:
+    """What it saved that runs and trials share their fits."""
+    if saved is not None and saved.fits < saved.fits_without_reuse:
+        console.print(saved.describe("saved"), markup=False, soft_wrap=True)
+
+
+def _summary_scores(found: Run) -> pd.Series:
+    scores = found.table("scores")
+    return scores[scores["stat"] != "each"].set_index(["metric", "stat"])["value"]
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(tree, dict) and tree:
+        return {
+            k: v for key, value in tree.items() for k, v in _flat(value, f"{prefix}.{key}" if prefix else key).items()
+        }
+    return {prefix: tree}

@@ -1,0 +1,33 @@
+"""Which finished runs a command is about: keys, folders of runs, or all of the store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driftline.errors import UserError
+
+if TYPE_CHECKING:
+    from driftline.record.recorder import Record
+
+
+def select_runs(given: list[str] | None, runs: str | None, tables: tuple[str, ...] | None = None) -> Record:
+    """The runs with these keys in the store; a folder that is a store itself stands for all runs in it.
+
+    `tables`: those that will be read, so that only they are verified.
+    """
+    from driftline.record.recorder import Record
+    from driftline.store.remote import is_url
+    from driftline.store.store import Store
+
+    stores = [name for name in given or [] if is_url(name) or os.path.exists(Path(name) / "store.json")]
+    keys = [name for name in given or [] if name not in stores]
+    found = [run for name in stores for run in Store.open(name).record(tables=tables).runs]
+    store = Store.open(runs or (stores[0] if stores else None))
+    found += [store.find(key) for key in keys] if given else store.record(tables=tables).runs
+    if not found:
+        raise UserError(
+            f"no finished run in {store.name}: make one with `driftline run`, or name the folder with --runs"
+        )
+    return Record(found)

@@ -1,0 +1,125 @@
+"""From photographs to inputs of one size: random parts, flipped or not, or the centre; and a memory for decoded files.
+
+A stream of CCC shows a random part of each image, stretched to 224 pixels (`random_part`); its calibration, like
+ImageNet-C, shows the centre (`centre`). Both shrink with antialiasing, as Pillow does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from driftline.data import file_errors
+from driftline.data.formats import images as pictures
+from driftline.errors import MissingExtra
+from driftline.seeds import Seed
+
+DEFAULT_SIDE = 224
+AREA_RANGE = (0.08, 1.0)
+ASPECT_RANGE = (3 / 4, 4 / 3)
+MAX_TRIES = 10
+
+Box = tuple[int, int, int, int]
+"""A part of an image: top, left, height, width."""
+
+
+def random_crop(image: np.ndarray, key: int, side: int = 224) -> np.ndarray:
+    """A random part of an image of bytes, stretched to a square, and in half of all cases flipped left to right.
+
+    An image and its key always give the same part. 8 to 100 % of the area, 3:4 to 4:3 in shape.
+    """
+    rng = Seed(int(key)).child("part").numpy()
+    top, left, height, width = random_box(image.shape[0], image.shape[1], rng)
+    part = resize(image[top : top + height, left : left + width], side, side)
+    return np.ascontiguousarray(part[:, ::-1]) if rng.random() < 0.5 else part
+
+
+def random_box(height: int, width: int, rng: np.random.Generator) -> Box:
+    """A part of random area and shape; after ten that do not fit, the largest allowed in the centre."""
+    for _ in range(MAX_TRIES):
+        area = height * width * rng.uniform(*AREA_RANGE)
+        aspect = math.exp(rng.uniform(math.log(ASPECT_RANGE[0]), math.log(ASPECT_RANGE[1])))
+        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            return int(rng.integers(height - h + 1)), int(rng.integers(width - w + 1)), h, w
+    return largest_box(height, width)
+
+
+def largest_box(height: int, width: int) -> Box:
+    """The largest part in the centre whose shape is allowed.
+
+    >>> largest_box(100, 400)
+    (0, 133, 100, 133)
+    """
+    h, w = height, width
+    if width / height < ASPECT_RANGE[0]:
+        h = round(width / ASPECT_RANGE[0])
+    elif width / height > ASPECT_RANGE[1]:
+        w = round(height * ASPECT_RANGE[1])
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+def center_crop(image: np.ndarray, side: int = 224, short_side: int = 256) -> np.ndarray:
+    """The centre of an image of bytes, after its shorter side has been brought to `shorter` pixels."""
+    height, width = image.shape[:2]
+    least = min(height, width)
+    sized = resize(image, int(short_side * height / least), int(short_side * width / least))
+    top, left = round((sized.shape[0] - side) / 2), round((sized.shape[1] - side) / 2)
+    return np.ascontiguousarray(sized[top : top + side, left : left + side])
+
+
+def center_crops(images: np.ndarray) -> np.ndarray:
+    """Images of bytes as ImageNet-C shows them: `centre` of those larger than 224 pixels, others as they are."""
+    return images if min(images.shape[1:3]) <= DEFAULT_SIDE else np.stack([center_crop(image) for image in images])
+
+
+def resize(image: np.ndarray, height: int, width: int) -> np.ndarray:
+    """An image of bytes at another size, bilinear; where it shrinks, every pixel counts."""
+    if image.shape[:2] == (height, width):
+        return np.ascontiguousarray(image)
+    try:
+        from PIL import Image
+    except ModuleNotFoundError as error:
+        raise MissingExtra("cutting images", "corruptions") from error
+    picture = Image.fromarray(np.ascontiguousarray(image))
+    return np.array(picture.resize((width, height), Image.Resampling.BILINEAR))
+
+
+class DecodedImages(Sequence[np.ndarray]):
+    """Image files, or their bytes, decoded when they are asked for; the latest stay in memory, up to `megabytes`.
+
+    Decoding costs more than two corruptions together. What is handed out is shared and cannot be written to.
+    """
+
+    def __init__(self, sources: Sequence[Path | str | bytes], megabytes: float = 1024) -> None:
+        self.sources = sources
+        self.max_bytes = int(megabytes * 2**20)
+        self.used = 0
+        self._cache: OrderedDict[int, np.ndarray] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __getitem__(self, index: int) -> np.ndarray:  # type: ignore[override]
+        if index in self._cache:
+            self._cache.move_to_end(index)
+            return self._cache[index]
+        image = decode_image(self.sources[index])
+        image.flags.writeable = False
+        if image.nbytes <= self.max_bytes:
+            self._cache[index] = image
+            self.used += image.nbytes
+        while self.used > self.max_bytes:
+            self.used -= self._cache.popitem(last=False)[1].nbytes
+        return image
+
+
+def decode_image(source: Path | str | bytes) -> np.ndarray:
+    """An image file, or its bytes, as an array of (height, width, 3) bytes; grey becomes three equal channels."""
+    name = Path("an image in memory") if isinstance(source, bytes) else Path(source)
+    with file_errors(name, "a picture"), pictures.open_image(source) as picture:
+        return np.array(picture.convert("RGB"))

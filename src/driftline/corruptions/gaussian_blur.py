@@ -1,0 +1,42 @@
+"""Gaussian blur of bytes: a corruption of its own, and a part of others."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from driftline.corruptions.convolution import pad_to_four, sum_both_ways
+from driftline.corruptions.severity import Parameters
+
+
+def gaussian_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndarray:
+    """Blur by a Gaussian that is cut off at 4 sigma; the edge is continued by its own pixels."""
+    return blur(images, parameters["sigma"])
+
+
+def gaussian_weights(sigma: float, cut: float) -> np.ndarray:
+    """A Gaussian at -r .. r, where r is `cut` times sigma, rounded; it sums to 1.
+
+    >>> weights(0.1, 4)
+    array([1.])
+    """
+    reach = int(cut * sigma + 0.5)
+    if reach == 0:
+        return np.ones(1)
+    bell = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    return np.asarray(bell / bell.sum())
+
+
+def blur(images: np.ndarray, sigma: float) -> np.ndarray:
+    """The images blurred and cut to whole numbers."""
+    bell = gaussian_weights(sigma, 4)
+    reach = len(bell) // 2
+    if reach == 0:
+        return images.copy()
+    row = images.shape[2] * 3
+    places, taps = pad_to_four(np.arange(len(bell)), bell)
+    out = np.empty_like(images)
+    for image, target in zip(images, out, strict=True):
+        wide = cv2.copyMakeBorder(image, reach, reach, reach, reach, cv2.BORDER_REPLICATE)
+        sum_both_ways(wide.reshape(len(wide), -1), target.reshape(-1, row), places * 3, places * row, taps)
+    return out

@@ -1,0 +1,137 @@
+"""Pictures of your own with a date and a label each: a folder, or a table that lists them.
+
+A folder holds one folder per label, and the date is in the name of each file (option `pattern`). A table is a CSV
+file with a row per picture and columns for its file, its label and its time; files are looked for beside the table.
+Pictures are squeezed to a square of `size` pixels, in colour unless `gray`, and held in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from driftline.data import Dataset, file_errors, locate_user_path
+from driftline.data.formats import images
+from driftline.errors import UserError, unknown_name
+from driftline.io import bounded_files
+from driftline.registry import register
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+PATTERN = r"(?<!\d)(?P<time>\d{4}-\d{2}-\d{2}|\d{8}|\d{4})(?!\d)"
+SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+Row = tuple[str, str, str]  # a file as it is written, its label, its time as it is written
+
+
+@register("dataset", "dated-images")
+def dated_images(
+    folders: Sequence[Path],
+    *,
+    path: str,
+    pattern: str = PATTERN,
+    file: str = "file",
+    label: str = "label",
+    time: str = "time",
+    size: int = 64,
+    gray: bool = False,
+) -> Dataset:
+    """The pictures of a folder (label/name, the date in the name by `pattern`) or of a CSV file, in time order.
+
+    `pattern` is a regular expression with a group `time`; `file`, `label` and `time` name the columns of a CSV file.
+    A time is a number such as a year, or a date such as 2020-01-31 or 20200131. An id is the file as listed.
+    """
+    source = locate_user_path(folders, path, "dated-images")
+    inside = source.is_dir()
+    rows = _from_folder(source, pattern) if inside else _from_table(source, file, label, time)
+    when = _times(source, rows)
+    order = np.argsort(when, kind="stable")
+    classes = sorted({label for _, label, _ in rows})
+    if len(classes) < 2:
+        raise UserError(f"{source}: expected two labels or more, but found {', '.join(classes) or 'no picture'}")
+    x = images.allocate(len(rows), size, 1 if gray else 3)
+    base = source if inside else source.parent
+    for i, k in enumerate(order):
+        x[i] = images.read_image(base / rows[k][0], size, gray)
+    index = {name: k for k, name in enumerate(classes)}
+    y, ids = (np.array([of(rows[k]) for k in order]) for of in (lambda row: index[row[1]], lambda row: row[0]))
+    samples = Samples(x=x, y=y.astype(np.int64), id=ids, time=when[order])
+    notes = [f"{len(rows):,} pictures of {source.name} in {len(classes)} classes, brought to {size} x {size} pixels"]
+    copies = len(x) - len({picture.tobytes() for picture in x})
+    notes += [f"{copies:,} pictures are exact copies of another one, which may be trained on"] if copies else []
+    return Dataset("dated-images", samples, Classification(tuple(classes)), tuple(notes), model="yearbook-cnn")
+
+
+def _from_folder(folder: Path, pattern: str) -> list[Row]:
+    try:
+        date = re.compile(pattern)
+    except re.error as error:
+        raise UserError(f"pattern {pattern!r} is no regular expression: {error}") from None
+    if "time" not in date.groupindex:
+        raise UserError(f"pattern {pattern!r} has no group (?P<time>...) that says which part of a name is the time")
+    rows: list[Row] = []
+    for file in sorted(folder.glob("*/**/*")):
+        if file.suffix.lower() not in SUFFIXES or file.name.startswith("."):
+            continue
+        found = date.search(file.name)
+        if not found or not found["time"]:
+            raise UserError(f"no time in the name of {file} by the pattern {pattern}: --set data.pattern=...")
+        inside = file.relative_to(folder)
+        rows.append((inside.as_posix(), inside.parts[0], found["time"]))
+    return rows
+
+
+def _from_table(table: Path, file: str, label: str, time: str) -> list[Row]:
+    with file_errors(table, "a CSV file that lists pictures"), bounded_files.open_file(table) as content:
+        frame = pd.read_csv(content, dtype=str, keep_default_na=False, index_col=False, encoding_errors="strict")
+    for name in (file, label, time):
+        if name not in frame.columns:
+            raise unknown_name(f"column of {table.name}", name, map(str, frame.columns), " (options file, label, time)")
+    rows = [(str(a).strip(), str(b).strip(), str(c).strip()) for a, b, c in frame[[file, label, time]].to_numpy()]
+    first: dict[str, int] = {}
+    for number, row in enumerate(rows, 1):
+        for name, value in zip((file, label, time), row, strict=True):
+            if not value:
+                raise UserError(f"{table}: no '{name}' in row {number} under the header; fill it in or drop the row")
+        other = first.setdefault(os.path.normpath(row[0]), number)
+        if other != number:
+            raise UserError(f"{table}: rows {other} and {number} under the header are the same file, {row[0]}")
+    return rows
+
+
+def _times(source: Path, rows: list[Row]) -> np.ndarray:
+    """All times as numbers or all as moments in UTC, in days if none has an hour."""
+    moments: list[float | datetime] = []
+    for file, _, text in rows:
+        moment = _moment(text)
+        if moment is None:
+            raise UserError(f"{source}: the time of {file} is {text!r}; expected a number or a date such as 2020-01-31")
+        if moments and isinstance(moment, datetime) != isinstance(moments[0], datetime):
+            raise UserError(f"{source}: the times of {rows[0][0]} and {file} are a number and a date; use one kind")
+        moments.append(moment)
+    if not moments or not isinstance(moments[0], datetime):
+        numbers = np.array(moments, float)
+        return numbers.astype(np.int64) if (numbers % 1 == 0).all() else numbers
+    exact = np.array(moments, "datetime64[us]")
+    days = exact.astype("datetime64[D]")
+    return days if (days == exact).all() else exact
+
+
+def _moment(text: str) -> float | datetime | None:
+    """A number, or a moment in UTC without saying so; eight digits are a day."""
+    try:
+        number = None if re.fullmatch(r"\d{8}", text) else float(text)
+        if number is not None:
+            return number if np.isfinite(number) else None
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment

@@ -1,0 +1,93 @@
+"""Pictures in files, brought to one size. They are held in memory as bytes, all of them at once."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.data import file_errors
+from driftline.errors import MissingExtra, UserError
+from driftline.io import bounded_files
+
+MIN_SIDE = 8
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""What a picture may be. Pillow would also hand PostScript, which is a program, to Ghostscript."""
+MAX_PIXELS = 80_000_000  # a quarter of a gigabyte in colour
+
+
+def allocate(n: int, size: int, channels: int) -> np.ndarray:
+    """Room for this many pictures, or an error that says how much memory they would take."""
+    if not isinstance(size, int) or isinstance(size, bool) or size < MIN_SIDE:
+        raise UserError(f"size={size!r} is no size of a picture: give a whole number of pixels from {MIN_SIDE}")
+    needed, there = n * size * size * channels, _available_memory()
+    if needed > there:
+        raise UserError(
+            f"{n:,} pictures of {size} x {size} pixels take {needed / 1e9:.0f} GB, and this machine has "
+            f"{there / 1e9:.0f} GB of memory: choose a smaller size with --set data.size=..."
+        )
+    return np.empty((n, size, size, channels), np.uint8)
+
+
+@contextmanager
+def open_image(source: Path | str | bytes) -> Iterator[Any]:
+    """Open a picture, or the bytes of one, as a Pillow image of at most 80 million pixels; nothing is decoded yet.
+
+    What is wrong with it is an exception of any kind; use it inside `data.reading`.
+    """
+    image = pil_image_module()
+    if not isinstance(source, bytes):
+        bounded_files.max_unpacked_bytes(Path(source))  # a pipe would wait for ever
+    try:
+        picture = image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
+    except image.UnidentifiedImageError:
+        raise ValueError(f"neither of {', '.join(FORMATS)}") from None
+    with picture:
+        width, height = picture.size
+        if width * height > MAX_PIXELS:
+            raise ValueError(f"{width} x {height} pixels, more than {MAX_PIXELS:,}")
+        yield picture
+
+
+def read_image(file: Path, size: int, gray: bool = False) -> np.ndarray:
+    """A picture as bytes of shape (size, size, channels), the right way up, squeezed if it was not square."""
+    with file_errors(file, "a picture"), open_image(file) as image:
+        from PIL import ImageOps
+
+        if image.mode[0] in "IF":
+            raise ValueError(f"pixels of more than eight bits (mode {image.mode})")
+        return _resize(ImageOps.exif_transpose(image).convert("L" if gray else "RGB"), size)
+
+
+def resize(pixels: np.ndarray, size: int) -> np.ndarray:
+    """A picture that is in memory already, in the same way."""
+    if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
+        raise ValueError(f"a picture of shape {pixels.shape} and type {pixels.dtype}, not bytes in three colours")
+    return pixels if pixels.shape[:2] == (size, size) else _resize(pil_image_module().fromarray(pixels), size)
+
+
+def _resize(image: Any, size: int) -> np.ndarray:
+    if image.size != (size, size):
+        image = image.resize((size, size), pil_image_module().Resampling.BILINEAR)
+    return np.asarray(image).reshape(size, size, -1)
+
+
+def pil_image_module() -> Any:
+    """Return the module PIL.Image; never call its `open`, but `opened`."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("reading pictures", "vision") from None
+    return Image
+
+
+def _available_memory() -> float:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        return float("inf")

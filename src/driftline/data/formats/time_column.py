@@ -1,0 +1,127 @@
+"""The time column of a table: numbers as they are, everything else as moments in UTC.
+
+Numbers that are all dates written as yyyymmdd or yyyymm are dates. If most of them are and some are not, such as
+99991231 for no date, the caller must decide: cutting such numbers into blocks of rows would be silently wrong.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+from pandas.api import types as kinds
+
+from driftline.errors import UserError, unknown_name
+
+CALENDAR = {"yyyymmdd": "%Y%m%d", "yyyymm": "%Y%m"}
+YEAR_RANGE = (1800, 2200)  # whole numbers outside these years are not read as dates
+KIND_HINT = "--column NAME=KIND in an audit, data.columns in a run"
+
+
+def parse_times(column: pd.Series, kind: str = "auto") -> tuple[np.ndarray, list[str]]:
+    """Return the times of a column and notes on how they were read; `kind` is date, number or auto."""
+    if kind not in ("auto", "date", "number"):
+        raise unknown_name(f"kind of the time column '{column.name}':", kind, ["date", "number"])
+    if missing := int(column.isna().sum()):
+        raise UserError(f"time column '{column.name}' has {missing} missing values; drop those rows")
+    check_plain(column, "time")
+    if kinds.is_bool_dtype(column):
+        raise UserError(f"time column '{column.name}' is true or false; expected numbers or dates")
+    if isinstance(column.dtype, pd.PeriodDtype):
+        column = column.dt.to_timestamp()
+    if kinds.is_datetime64_any_dtype(column):
+        return _in_utc(column), []
+    values = _numbers(column) if kinds.is_numeric_dtype(column) else _read(column)
+    if kind == "number" or values.dtype.kind == "M":
+        return values, []
+    return _calendar_or_numbers(column, values, must=kind == "date")
+
+
+def check_plain(column: pd.Series, role: str) -> None:
+    """Refuse a column of bytes, lists or records."""
+    held = pd.api.types.infer_dtype(column, skipna=True)
+    if held in ("bytes", "mixed", "complex"):
+        raise UserError(f"{role} column '{column.name}' holds {held} values; expected numbers or texts")
+
+
+def parse_moments(column: pd.Series) -> pd.Series:
+    """Read texts as numbers or moments, in the way that suits most rows; missing where a row cannot be read so."""
+    numbers = pd.to_numeric(column.astype(str), errors="coerce").replace([np.inf, -np.inf], np.nan)
+    iso = pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
+    if not numbers.isna().any() or not iso.isna().any():
+        return iso if numbers.isna().any() else numbers
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that no single format was found: the worst rows are reported
+        month = pd.to_datetime(column, errors="coerce", utc=True)
+        day = pd.to_datetime(column, errors="coerce", utc=True, dayfirst=True) if iso.isna().all() else iso
+    if not month.isna().any() and not day.isna().any() and not month.equals(day):
+        row = int(np.flatnonzero(month != day)[0])
+        raise UserError(
+            f"time column '{column.name}' can be read with the month or the day first: {column.iloc[row]!r} in row "
+            f"{row + 1} under the header is {month.iloc[row]:%Y-%m-%d} or {day.iloc[row]:%Y-%m-%d}; write dates such "
+            "as 2020-01-31"
+        )
+    return max((numbers, iso, month, day), key=lambda read: read.notna().sum())
+
+
+def calendar_form(values: np.ndarray) -> tuple[str | None, np.ndarray]:
+    """Return the way in which most of the numbers are dates, if there is one, and which of the numbers are.
+
+    >>> calendar_form(np.array([202212, 202301]))[0], calendar_form(np.array([1, 2]))[0]
+    ('yyyymm', None)
+    """
+    for form, pattern in CALENDAR.items():
+        scale = 10 ** (len(form) - 4)
+        valid = (values == np.floor(values)) & (values >= YEAR_RANGE[0] * scale) & (values < YEAR_RANGE[1] * scale)
+        valid[valid] = pd.to_datetime(_digits(values[valid]), format=pattern, errors="coerce").notna()
+        if valid.sum() > len(values) / 2:
+            return form, valid
+    return None, np.zeros(len(values), bool)
+
+
+def calendar_dates(values: np.ndarray, form: str) -> np.ndarray:
+    """Return whole numbers of a form that `calendar_form` found as moments."""
+    return pd.to_datetime(_digits(values), format=CALENDAR[form]).to_numpy("datetime64[us]")
+
+
+def _digits(values: np.ndarray) -> pd.Series:
+    return pd.Series(values).astype(np.int64).astype(str)
+
+
+def _calendar_or_numbers(column: pd.Series, values: np.ndarray, must: bool) -> tuple[np.ndarray, list[str]]:
+    form, valid = calendar_form(values)
+    if form is None and not must:
+        return values, []
+    if form is None or not valid.all():
+        row = 0 if form is None else int(np.flatnonzero(~valid)[0])
+        claim = f"looks like {form}" if form else "should be dates"
+        raise UserError(
+            f"time column '{column.name}' {claim}, but {column.iloc[row]} in row {row + 1} is no such date between "
+            f"{YEAR_RANGE[0]} and {YEAR_RANGE[1] - 1}: correct it, or give the column the kind number ({KIND_HINT})"
+        )
+    note = f"time column '{column.name}' is read as dates written as {form}; if it is not, give it the kind number"
+    return calendar_dates(values, form), [f"{note} ({KIND_HINT})"]
+
+
+def _numbers(column: pd.Series) -> np.ndarray:
+    values = column.to_numpy(np.int64 if kinds.is_integer_dtype(column) else np.float64)
+    if infinite := int((~np.isfinite(values)).sum()):
+        raise UserError(f"time column '{column.name}' has {infinite} missing or infinite values; drop those rows")
+    return values
+
+
+def _read(column: pd.Series) -> np.ndarray:
+    best = parse_moments(column)
+    if best.isna().any():
+        row = int(np.flatnonzero(best.isna())[0])
+        raise UserError(
+            f"time column '{column.name}' has {column.iloc[row]!r} in row {row + 1} under the header; expected "
+            "numbers, or dates written in one way such as 2020-01-31"
+        )
+    return best.to_numpy() if kinds.is_numeric_dtype(best) else _in_utc(best)
+
+
+def _in_utc(column: pd.Series) -> np.ndarray:
+    naive = column if getattr(column.dtype, "tz", None) is None else column.dt.tz_convert(None)
+    return naive.to_numpy("datetime64[us]")

@@ -1,0 +1,95 @@
+"""The two forms in which Wild-Time's datasets are handed around, read alike: its pickles, and HDF5.
+
+Yao et al., "Wild-Time", NeurIPS 2022; the HDF5 files are those of the package wild-time-data. Both hold, per
+time step, a training part and a test part. A benchmark makes its own split, so the two are put together, the
+training part first; the pickle's third part repeats them and is not used. Wild-Time's own preparation loses one
+text per year between the two parts, in either form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.data import file_errors
+from driftline.errors import UserError
+from driftline.io import bounded_files
+from driftline.types import Samples
+
+Part = tuple[int, list[Any], np.ndarray]
+"""A time step, the inputs of its two parts, and the labels of both."""
+
+PICKLE, HDF5 = "Wild-Time's pickle", "the HDF5 file of Wild-Time-Data"
+ID_STRIDE = 1_000_000  # an id is the year times this plus a count
+
+
+def file_names(name: str) -> dict[str, str]:
+    """The names of the files that may hold this dataset, and what each is."""
+    return {f"{name}.pkl": PICKLE, f"{name}.hdf5": HDF5, f"{name}.hdf": HDF5, f"{name}.h5": HDF5}
+
+
+def read_steps(path: Path, steps: Iterable[int], inputs: str, labels: str, classes: int) -> Iterator[Part]:
+    """The given time steps, as far as they are in the file; `inputs` and `labels` are what the pickle calls them."""
+    if path.suffix == ".pkl":
+        from driftline.data.formats import safe_pickle
+
+        content = safe_pickle.load_pickle(path, PICKLE)
+        for step in steps:
+            if step in content:
+                yield _part(step, content[step][0], content[step][1], inputs, labels, classes)
+        return
+    name = "images" if inputs == "image_idxs" else "text"
+    with bounded_files.open_hdf5(path) as file:
+        for step in steps:
+            if str(step) in file:
+                train, test = (
+                    {of: bounded_files.hdf5_member(file, str(step), part, of) for of in (name, "labels")}
+                    for part in ("train", "test")
+                )
+                yield _part(step, train, test, name, "labels", classes)
+
+
+def read_texts(path: Path, years: range, inputs: str, classes: int) -> Samples:
+    """The texts of these years; time is the year, and an id is the year times a million plus a count."""
+    x: list[str] = []
+    y, time, ids = [], [], []
+    size = 0
+    with file_errors(path, file_names(path.stem)[path.name]):
+        allowed = bounded_files.max_unpacked_bytes(path)
+        for year, both, labels in read_steps(path, years, inputs, "category", classes):
+            for one in (one for part in both for one in part):
+                x.append(_text(one))
+                size += len(x[-1])
+                bounded_files.check_size(size, allowed)  # one text may be there a million times
+            y.append(labels)
+            time.append(np.full(len(labels), year))
+            ids.append(year * ID_STRIDE + np.arange(len(labels)))
+    if not x:
+        raise no_data_error(path, file_names(path.stem)[path.name], "text", years)
+    return Samples(x=x, y=np.concatenate(y), id=np.concatenate(ids), time=np.concatenate(time))
+
+
+def no_data_error(path: Path, form: str, what: str, years: range) -> UserError:
+    """The error for a file that has nothing from these years."""
+    span = f"{years.start} to {years.stop - 1}"
+    return UserError(f"{path}: expected {form}, but found no {what} from {span} (options first, last)")
+
+
+def _part(step: int, train: Any, test: Any, inputs: str, labels: str, classes: int) -> Part:
+    both = [train[inputs], test[inputs]]
+    y = np.concatenate([np.asarray(train[labels]), np.asarray(test[labels])])
+    if y.size and (y.ndim != 1 or y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= classes):
+        raise ValueError(f"labels in time step {step} that are not all whole numbers from 0 to {classes - 1}")
+    if len(both[0]) + len(both[1]) != len(y):
+        raise ValueError(f"{len(both[0]) + len(both[1])} inputs but {len(y)} labels in time step {step}")
+    return step, both, y.astype(np.int64)
+
+
+def _text(one: Any) -> str:
+    one = one.decode() if isinstance(one, bytes) else one
+    if not isinstance(one, str):
+        raise ValueError(f"{one!r}, where a text was expected")
+    return str(one)

@@ -1,0 +1,196 @@
+"""Samples whose answers are texts, from several sets: one of them is upstream, the others are clusters.
+
+An input is one text, its parts joined by an end-of-sentence mark, as in Lin et al., "On Continual Model Refinement in
+Out-of-Distribution Data Streams", ACL 2022. As in its code, an input that occurs a second time is left out, and so is
+one with a table in it. Which set a sample is of is its group, 0 being upstream. None has a time: all are at 0.
+
+`text-to-text` reads plain records. The released files of that paper are such records too, with the answer ("mistake")
+of the model that the authors started from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.data import Dataset, file_errors, locate
+from driftline.data.formats import json_lines
+from driftline.errors import UserError, unknown_name
+from driftline.registry import register
+from driftline.tasks import TextToText
+from driftline.texts import join_answers
+from driftline.types import Samples
+
+SEPARATOR = " </s> "
+TABLE_TAG = re.compile(r"<table\b", re.IGNORECASE)
+RECORD_FORMAT = "one JSON record per line with 'input' and a list of accepted answers as 'output'"
+STREAM_FORMAT = "a JSON list of time steps, each a list of records with 'input', 'truth' and 'id'"
+ANSWER_FIELDS = ("output", "outputs", "truth", "answers", "answer")
+
+
+@dataclass(frozen=True)
+class TextRecord:
+    """One question of one set."""
+
+    text: str
+    answers: tuple[str, ...]
+    id: str
+    cluster: str
+    train: bool | None = None
+    """Whether it is of a part to train on; None if the file does not say."""
+    published_answers: str | None = None
+    """What the published model answered."""
+
+
+Reader = Callable[[Path], Iterator[TextRecord]]
+
+
+def parse_answers(value: Any, context: str) -> tuple[str, ...]:
+    """A text, texts, or SQuAD's records with a 'text', as accepted answers, of which there must be one."""
+    found = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    texts = [one.get("text") if isinstance(one, dict) else one for one in found]
+    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        raise ValueError(f"{str(value)[:40]!r} as the answers {context}, not one text or more")
+    return tuple(text.strip() for text in texts if isinstance(text, str))
+
+
+def parse_record(record: dict[str, Any], line: int, cluster: str) -> TextRecord:
+    """A record with an input and its answers, and perhaps an id, a set and the answer of a published model."""
+    text = json_lines.text_field(record, "input", line, empty=False)
+    field = next((name for name in ANSWER_FIELDS if name in record), ANSWER_FIELDS[0])
+    said, name = record.get("mistake"), str(record.get("id", f"{cluster}-{line}"))
+    return TextRecord(
+        text.strip(),
+        parse_answers(record.get(field), f"in line {line}"),
+        name,
+        str(record.get("data_name") or record.get("dataset") or cluster),
+        train=record["split"] == "train" if "split" in record else None,
+        published_answers=said if isinstance(said, str) else None,
+    )
+
+
+def read_records(path: Path) -> Iterator[TextRecord]:
+    """Every record of a file with one per line."""
+    for line, record in json_lines.iter_records(path):
+        yield parse_record(record, line, stem(path))
+
+
+def stem(path: Path) -> str:
+    """A file's name without its endings.
+
+    >>> stem(Path("qa/NewsQA.jsonl.gz"))
+    'NewsQA'
+    """
+    return re.sub(r"(\.(jsonl|json|gz))+$", "", path.name)
+
+
+def read_files(
+    name: str, folders: Sequence[Path], files: Sequence[str], read: Reader, expected: str, advice: str
+) -> list[TextRecord]:
+    """All items of some files, each a path or a name in the data folders."""
+    items: list[TextRecord] = []
+    for file in files:
+        path = Path(file) if Path(file).is_absolute() else locate(folders, [file], name, advice)
+        with file_errors(path, expected):
+            items += read(path)
+    if not items:
+        raise UserError(f"dataset '{name}': nothing in {', '.join(files) or 'no file'}")
+    return items
+
+
+def build_dataset(
+    name: str, items: Iterable[TextRecord], upstream: str | None = None, notes: Sequence[str] = ()
+) -> Dataset:
+    """Items of several sets as one dataset, in their order; the first item's set is upstream if none is named."""
+    kept: dict[str, TextRecord] = {}
+    dropped: Counter[str] = Counter()
+    for item in items:
+        why = "with a table in it" if TABLE_TAG.search(item.text) else "that came before" if item.text in kept else ""
+        dropped[why] += 1
+        if not why:
+            kept[item.text] = item
+    if not kept:
+        raise UserError(f"dataset '{name}' has no input without a table in it")
+    found = list(kept.values())
+    clusters = _order_clusters([item.cluster for item in found], upstream)
+    samples = to_samples(found, clusters)
+    sizes = Counter(item.cluster for item in found)
+    notes = [
+        *notes,
+        ", ".join(f"{cluster} {sizes[cluster]:,}" for cluster in clusters) + f"; upstream is {clusters[0]}",
+    ]
+    notes += [f"{n:,} inputs {why} are left out" for why, n in sorted(dropped.items()) if why]
+    train = np.array([item.train is not False for item in found])
+    said = np.array([item.published_answers for item in found], dtype=object)
+    return Dataset(
+        name,
+        samples,
+        TextToText(),
+        tuple(notes),
+        model="small-bart",
+        test=~train if train.any() and not train.all() else None,
+        clusters=clusters,
+        published_answers=said if all(item.published_answers is not None for item in found) else None,
+    )
+
+
+def to_samples(items: Sequence[TextRecord], clusters: Sequence[str]) -> Samples:
+    """Items as samples, their group the place of their set in `clusters`."""
+    ids = Counter(item.id for item in items)
+    return Samples(
+        x=[item.text for item in items],
+        y=np.array([join_answers(item.answers) for item in items], dtype=object),
+        id=np.array([i.id if ids[i.id] == 1 else f"{i.cluster}/{i.id}" for i in items], dtype=object),
+        time=np.zeros(len(items), np.int64),
+        group=np.array([clusters.index(item.cluster) for item in items], np.int64),
+    )
+
+
+def read_released_stream(path: Path, name: str, upstream: str | None = None) -> tuple[Dataset, list[np.ndarray]]:
+    """A released stream, a JSON list of time steps: its distinct samples, and for each step the rows it consists of."""
+    with file_errors(path, STREAM_FORMAT):
+        steps = read_steps(path)
+        distinct = {item.id: item for step in steps for item in step}
+        if len({item.text for item in distinct.values()}) < len(distinct):
+            raise ValueError("the same input under two ids")
+        if any(TABLE_TAG.search(item.text) for item in distinct.values()):
+            raise ValueError("an input with a table in it, which no dataset has here")
+    dataset = build_dataset(name, distinct.values(), upstream, [f"{len(steps)} time steps of {path.name}"])
+    row = {one: k for k, one in enumerate(dataset.samples.id)}
+    return dataset, [np.array([row[item.id] for item in step], int) for step in steps]
+
+
+def read_steps(path: Path) -> list[list[TextRecord]]:
+    """The items of each time step of a released stream; one that comes again is there again."""
+    steps = json_lines.load_json(path)
+    return [[parse_record(record, 1 + k, _set_of(record)) for record in step] for k, step in enumerate(steps)]
+
+
+def _set_of(record: dict[str, Any]) -> str:
+    """The set that an id such as mrqa_naturalquestions-validation-3095 begins with."""
+    return str(record["id"]).removeprefix("mrqa_").split("-")[0]
+
+
+def _order_clusters(of_items: Sequence[str], upstream: str | None) -> tuple[str, ...]:
+    names = list(dict.fromkeys(of_items))
+    first = next((n for n in names if upstream is None or n.lower() == upstream.lower()), None)
+    if first is None:
+        raise unknown_name("upstream set", str(upstream), names)
+    return (first, *(n for n in names if n != first))
+
+
+@register("dataset", "text-to-text")
+def text_to_text(folders: Sequence[Path], *, files: list[str], upstream: str | None = None) -> Dataset:
+    """Inputs and accepted answers from JSON records, one set per file unless records name theirs as 'dataset'.
+
+    Records have 'input' and 'output', a text or a list. `upstream`: which set, the first one if not said.
+    """
+    advice = "Give the files as paths, or as names of files in that folder"
+    items = read_files("text-to-text", folders, files, read_records, RECORD_FORMAT, advice)
+    return build_dataset("text-to-text", items, upstream)

@@ -1,0 +1,152 @@
+"""Images in tar files, a few entries per image: the layout of WebDataset in which CCC is distributed.
+
+An image `sample_<n>` has the entries `input.jpg` (or `input.png`), `output.cls`, its class as a number, and `info`, a
+text that says where it came from and how it was corrupted. Shards are called serial_00000.tar and so on; images are
+in the order of the shards, and in a shard in the order of its entries. Nothing but the standard tar reader is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.data import Dataset, file_errors, locate_user_path, numbered_names
+from driftline.data.formats import images as pictures
+from driftline.errors import UserError, unknown_name
+from driftline.io.atomic import write_then_rename
+from driftline.registry import register
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+INDEX = "index.json"
+"""A file beside the shards that says how many images each has; without it their entries are counted."""
+QUALITY = 85
+FORMATS = ("jpg", "png")
+MIN_IMAGE_BYTES = 1024  # bytes that an image takes in a tar file, two headers
+MAX_ENTRY_BYTES = 10_000  # bytes of a label or an info
+EXPECTED = "a tar file with input.jpg or input.png and output.cls for each image"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image of a shard: what it is called, where its picture lies in the file, and its class and origin."""
+
+    name: str
+    offset: int
+    size: int
+    label: int
+    info: str
+
+
+def list_shards(folder: Path) -> list[Path]:
+    """The shards of a folder, in order."""
+    found = sorted(folder.glob("*.tar"))
+    if not found:
+        raise UserError(f"no shard in {folder}: expected tar files such as serial_00000.tar")
+    return found
+
+
+def read_entries(shard: Path) -> list[Entry]:
+    """The images of a shard in order, without their pixels."""
+    places: dict[str, dict[str, Any]] = {}
+    with file_errors(shard, EXPECTED), tarfile.open(shard, "r:") as tar:
+        for member in tar:
+            if not member.isfile() or member.issparse() or member.size < 0:
+                continue
+            name, _, part = member.name.rpartition("/")[2].partition(".")
+            of = places.setdefault(name, {"info": ""})
+            if part in ("input.jpg", "input.png"):
+                of |= {"offset": member.offset_data, "size": member.size}
+            elif part in ("output.cls", "info"):
+                content = tar.extractfile(member)
+                assert content is not None
+                of[part] = content.read(MAX_ENTRY_BYTES).decode()
+        found = [
+            Entry(name, of["offset"], of["size"], int(of["output.cls"]), of["info"]) for name, of in places.items()
+        ]
+        numbered_names([entry.label for entry in found])
+        if not found:
+            raise ValueError("no image")
+        return found
+
+
+def image_counts(folder: Path) -> dict[str, int]:
+    """How many images each shard has, from the index if there is one."""
+    index, names = folder / INDEX, [shard.name for shard in list_shards(folder)]
+    if index.exists():
+        with file_errors(index, "a JSON file with the number of images in each shard"):
+            known = json.loads(index.read_bytes())
+            found = {name: int(known["shards"][name]) for name in names}
+            for name, count in found.items():
+                if not 1 <= count <= (folder / name).stat().st_size // MIN_IMAGE_BYTES:
+                    raise ValueError(f"{count} images in {name}, which is not of that size")
+            return found
+    return {name: len(read_entries(folder / name)) for name in names}
+
+
+def read_images(shard: Path, selected: Iterable[Entry]) -> Iterator[np.ndarray]:
+    """The pictures of some entries, in colour."""
+    with open(shard, "rb") as file:
+        for entry in selected:
+            file.seek(entry.offset)
+            with file_errors(shard, EXPECTED), pictures.open_image(file.read(entry.size)) as picture:
+                yield np.asarray(picture.convert("RGB"))
+
+
+def write_shard(
+    path: Path, images: Iterable[tuple[int, np.ndarray, int, str]], format: str = "jpg", quality: int = QUALITY
+) -> int:
+    """A shard with these images, each with its number, class and info, whole or not at all; how many it has.
+
+    png keeps every pixel; jpg is what CCC has.
+    """
+    if format not in FORMATS:
+        raise unknown_name("format of images in shards", format, FORMATS)
+    written = 0
+    with write_then_rename(path) as temporary, tarfile.open(temporary, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for n, image, label, info in images:
+            parts = {f"input.{format}": _encoded(image, format, quality), "output.cls": str(label).encode()}
+            for part, content in {**parts, "info": info.encode()}.items():
+                member = tarfile.TarInfo(f"sample_{n}.{part}")  # its time stays 0: the same images, the same file
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+            written += 1
+    return written
+
+
+@register("dataset", "webdataset")
+def webdataset(folders: Sequence[Path], *, path: str, classes: int | None = None) -> Dataset:
+    """All images of the shards in the folder `path`, held in memory; there are as many classes as labels say if not
+    given. An id is the place in the shards.
+    """
+    folder = locate_user_path(folders, path, "webdataset", "Give a folder: --set data.path=...")
+    listed = {shard: read_entries(shard) for shard in list_shards(folder)}
+    y = np.array([entry.label for of in listed.values() for entry in of], np.int64)
+    images = (image for shard, of in listed.items() for image in read_images(shard, of))
+    first = next(images)
+    if first.shape[0] != first.shape[1]:
+        raise UserError(f"{folder}: expected square images, but found {first.shape[1]} x {first.shape[0]} pixels")
+    x = pictures.allocate(len(y), len(first), 3)
+    for k, image in enumerate(chain([first], images)):
+        if image.shape != first.shape:
+            raise UserError(f"{folder}: expected images of one size, but found {first.shape} and {image.shape}")
+        x[k] = image
+    with file_errors(folder, EXPECTED):
+        task = Classification(numbered_names(y if classes is None else [classes - 1]))
+    samples = Samples(x=x, y=y, time=np.zeros(len(y), np.int64))
+    return Dataset("webdataset", samples, task, (f"{len(y):,} images of {folder.name}",), model="conv-2")
+
+
+def _encoded(image: np.ndarray, format: str, quality: int) -> bytes:
+    file = io.BytesIO()
+    settings: dict[str, Any] = {"quality": quality, "optimize": True} if format == "jpg" else {}
+    pictures.pil_image_module().fromarray(image).save(file, {"jpg": "JPEG", "png": "PNG"}[format], **settings)
+    return file.getvalue()

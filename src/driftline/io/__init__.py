@@ -1,0 +1,1 @@
+"""Files: atomic writes, serialization, checksums, files and code that users name."""

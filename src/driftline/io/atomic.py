@@ -1,0 +1,99 @@
+"""Files that are either whole or absent: written beside their place, flushed to the disk, then renamed into it.
+
+The flush comes before the rename, so that also after a power cut a file that is there is whole. One that was renamed in
+the last seconds before it may be gone; whoever deletes something because a file has taken its place calls
+`sync_folder` in between.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from driftline.errors import DiskError
+
+ERROR_MESSAGES = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than the system allows",
+    errno.EROFS: "the disk is read-only",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EEXIST: "a part of this path is a file, not a folder",
+    errno.EISDIR: "it is a folder; name a file in it",
+    errno.ENAMETOOLONG: "the name is too long",
+}
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what a disk may refuse into a sentence; nothing that was finished before is touched."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in ERROR_MESSAGES:
+            raise
+        raise DiskError(
+            f"cannot write {path}: {ERROR_MESSAGES[error.errno]}. What was finished before is kept"
+        ) from error
+
+
+def check_file_name(path: Path) -> None:
+    """Refuse what no file on a disk can be called: nothing, a null character, a URL."""
+    if not path.name or "\0" in str(path) or re.match(r"[A-Za-z][\w+.-]+:/", str(path)):
+        raise DiskError(f"cannot write {str(path)!r}: it is not the name of a file")
+
+
+@contextmanager
+def write_then_rename(path: Path) -> Iterator[Path]:
+    """A temporary path to write to; it takes the place of `path` when the block ends well."""
+    check_file_name(path)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    with disk_errors(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:
+            raise DiskError(f"cannot write {path}: its folder cannot be made") from error
+        try:
+            temporary.touch()  # as /proc does not allow
+            temporary.unlink()
+        except FileNotFoundError as error:
+            raise DiskError(f"cannot write {path}: its folder takes no files") from error
+        try:
+            yield temporary
+            with open(temporary, "rb+") as file:  # Windows flushes only what is open for writing
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder outlive a power cut; Windows gives no way to ask for it."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """A file with this content, whole or not at all."""
+    with write_then_rename(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """A readable JSON file, the same for the same content."""
+    text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    write_bytes(path, (text + "\n").encode())

@@ -1,0 +1,128 @@
+"""Files from outside, opened safely: pipes and devices are refused, and a small file cannot take gigabytes.
+
+A packed file may hold 256 MB, or 100 times its own size if that is more: far beyond what real data reach, far below
+what a file made for the purpose unpacks to. Everything here raises a ValueError that says what was found; call it
+inside `data.reading`, which names the file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from driftline.errors import MissingExtra
+
+ALWAYS_ALLOWED_BYTES = 2**28  # bytes that any file may unpack to
+MAX_RATIO = 100
+ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+def max_unpacked_bytes(path: Path) -> int:
+    """Return the number of bytes that a file may unpack to; refuse what is not a regular file."""
+    found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("a folder, a pipe or a device, not a file")
+    return max(ALWAYS_ALLOWED_BYTES, MAX_RATIO * found.st_size)
+
+
+def check_size(size: int, allowed: int) -> None:
+    """Refuse a size that the file cannot honestly have."""
+    if size > allowed:
+        raise ValueError(f"more than {allowed / 1e9:.1f} GB once unpacked, too much for a file of its size")
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a plain or gzipped file for reading; it ends with an error where it unpacks to too much."""
+    allowed = max_unpacked_bytes(path)
+    if path.suffix.lower() != ".gz":
+        return open(path, "rb")
+    return io.BufferedReader(_BoundedReader(path, allowed))
+
+
+class _BoundedReader(io.RawIOBase):
+    """The content of a gzipped file, up to a number of bytes."""
+
+    def __init__(self, path: Path, allowed: int) -> None:
+        self._file = gzip.open(path, "rb")  # noqa: SIM115  (closed with this object)
+        self._allowed, self._read = allowed, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer)
+        self._read += count
+        check_size(self._read, self._allowed)
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def open_zip(path: Path) -> zipfile.ZipFile:
+    """Open a zip file whose entries together are not too large."""
+    allowed = max_unpacked_bytes(path)
+    opened = zipfile.ZipFile(path)
+    try:
+        for entry in opened.infolist():
+            if entry.compress_type not in ZIP_METHODS:
+                raise ValueError(f"'{entry.filename}' packed in an unusual way (method {entry.compress_type})")
+        check_size(sum(entry.file_size for entry in opened.infolist()), allowed)
+    except ValueError:
+        opened.close()
+        raise
+    return opened
+
+
+def read_npz(path: Path) -> dict[str, np.ndarray]:
+    """Read all arrays of an npz file."""
+    open_zip(path).close()
+    with np.load(path, allow_pickle=False) as content:
+        parts = {name: np.asarray(content[name]) for name in content.files}
+    for part in parts.values():
+        check_size(part.size, max(part.nbytes, ALWAYS_ALLOWED_BYTES))  # an item may take no byte at all
+    return parts
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[Any]:
+    """Open an HDF5 file; reach what is in it through `member`."""
+    try:
+        import h5py
+    except ImportError:
+        raise MissingExtra(f"reading {path.name}", "vision") from None
+    max_unpacked_bytes(path)
+    with h5py.File(path, "r") as file:
+        yield file
+
+
+def hdf5_member(group: Any, *names: str) -> Any:
+    """Return the group or dataset at this path in an HDF5 file, which must hold all of it itself.
+
+    Links, external storage and virtual datasets can name any other file; chunks that were never written take no space.
+    """
+    import h5py
+
+    for name in names:
+        link = group.get(name, getlink=True)
+        if link is None:
+            raise KeyError(name)
+        if not isinstance(link, h5py.HardLink):
+            raise ValueError(f"'{name}' in {group.name}, which is a link to elsewhere")
+        group = group[name]
+    if isinstance(group, h5py.Dataset):
+        if group.external or group.is_virtual:
+            raise ValueError(f"{group.name}, whose data lie in another file")
+        chunk = int(np.prod(group.chunks or (0,), dtype=object)) * group.dtype.itemsize
+        check_size(max(group.nbytes, group.size or 0, chunk), max_unpacked_bytes(Path(group.file.filename)))
+    return group

@@ -1,0 +1,235 @@
+"""Everything that must survive a crash, as one file: a tree of plain values whose arrays live in safetensors.
+
+A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays and torch tensors. Nothing
+in the file can run code when it is read. `capture(thing)` makes a tree of an object's attributes and `revive`
+puts it back into an object that was built the same way. Attributes that its classes name in `transient` are left out:
+they are what the object's own construction makes again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
+
+from driftline.errors import DamagedFile
+from driftline.io.atomic import write_bytes
+from driftline.seeds import Seed
+
+PLAIN_TYPES = (type(None), bool, int, float, str)
+METADATA_KEY = "tree"
+"""The metadata entry of a file: the checksum of the plain values, that of plain values and arrays, the plain values."""
+
+
+def save(tree: Any, path: Path) -> None:
+    """Write a tree atomically; equal trees give equal bytes."""
+    arrays: dict[str, np.ndarray] = {}
+    plain = json.dumps(_split_arrays(tree, arrays))
+    text = f"{_checksum(plain, {})} {_checksum(plain, arrays)} {plain}"  # one entry: the order of several varies
+    write_bytes(path, to_safetensors(arrays, metadata={METADATA_KEY: text}))
+
+
+def load(path: Path) -> Any:
+    """Read a tree back; raise Damaged if it is not what was written."""
+    return _insert_arrays(*_read(path))
+
+
+def load_metadata(path: Path) -> Any:
+    """The plain values of a tree without its arrays, which are not read from the disk: None in their place."""
+    with _damage_errors(path), safe_open(path, framework="np") as file:
+        checksum, _, plain = file.metadata()[METADATA_KEY].split(" ", 2)
+        if checksum != _checksum(plain, {}):
+            raise DamagedFile(path, "its checksum differs")
+        return _insert_arrays(json.loads(plain), None)
+
+
+def is_complete(path: Path) -> bool:
+    """Whether a whole and undamaged tree is there."""
+    try:
+        verify(path)
+    except DamagedFile:
+        return False
+    return True
+
+
+def verify(path: Path) -> None:
+    """Raise Damaged if a tree is missing or not what was written."""
+    _read(path)
+
+
+def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
+    """The plain values and the arrays of a tree, once their checksum is verified."""
+    with _damage_errors(path), safe_open(path, framework="np") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+        _, checksum, plain = file.metadata()[METADATA_KEY].split(" ", 2)
+        if checksum != _checksum(plain, arrays):
+            raise DamagedFile(path, "its checksum differs")
+        return json.loads(plain), arrays
+
+
+def _checksum(tree: str, arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(tree.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _damage_errors(path: Path) -> Iterator[None]:
+    """Turn what a broken file raises into Damaged."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DamagedFile(path, "it is missing") from None
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(path, "it cannot be read") from error
+
+
+def to_tree(thing: Any) -> Any:
+    """The state of an object, as a tree."""
+    if isinstance(thing, (*PLAIN_TYPES, np.ndarray)) or _is_tensor(thing):
+        return thing
+    if isinstance(thing, np.generic):
+        return thing.item()
+    if isinstance(thing, list | tuple):
+        return type(thing)(to_tree(item) for item in thing)
+    if isinstance(thing, dict):
+        return {key: to_tree(value) for key, value in thing.items()}
+    if hasattr(thing, "state_dict"):
+        return to_tree(dict(thing.state_dict()))
+    if hasattr(thing, "state") and hasattr(thing, "restore"):
+        return thing.state()
+    if hasattr(thing, "get_state") and hasattr(thing, "set_state"):  # torch.Generator
+        return thing.get_state()
+    if isinstance(thing, np.random.Generator):
+        return dict(thing.bit_generator.state)
+    raise TypeError(f"cannot save a {type(thing).__name__}: give it state() and restore()")
+
+
+def public_attributes(thing: Any) -> dict[str, Any]:
+    """Return the state of an object's attributes, without transient ones and seeds, which never change."""
+    left_out = declared(type(thing), "transient")
+    saved = {}
+    for name, value in vars(thing).items():
+        if name in left_out or isinstance(value, Seed):
+            continue
+        try:
+            saved[name] = to_tree(value)
+        except TypeError as error:
+            raise TypeError(f"{type(thing).__name__}.{name}: {error}, or name the attribute in `transient`") from None
+    return saved
+
+
+def declared(cls: type, attribute: str) -> set[str]:
+    """Return the names in a class attribute, together with those of the classes that it extends."""
+    return {name for one in cls.__mro__ for name in vars(one).get(attribute, ())}
+
+
+def restore_attributes(thing: Any, saved: Mapping[str, Any]) -> None:
+    """Put saved attributes back; objects that hold state of their own are restored in place."""
+    for name, value in saved.items():
+        setattr(thing, name, _restored(getattr(thing, name, None), value))
+
+
+def _restored(present: Any, value: Any) -> Any:
+    """What was saved, in the object that is there if that can hold it."""
+    if hasattr(present, "load_state_dict"):
+        present.load_state_dict(value)
+    elif hasattr(present, "state") and hasattr(present, "restore"):
+        present.restore(value)
+    elif hasattr(present, "set_state"):
+        present.set_state(value)
+    elif isinstance(present, np.random.Generator):
+        present.bit_generator.state = value
+    elif isinstance(present, list | tuple) and isinstance(value, list | tuple) and len(present) == len(value):
+        return type(present)(_restored(*pair) for pair in zip(present, value, strict=True))
+    elif isinstance(present, dict) and isinstance(value, dict) and present.keys() == value.keys():
+        return {key: _restored(present[key], value[key]) for key in value}
+    else:
+        return value
+    return present
+
+
+def digest(tree: Any) -> str:
+    """A hash of a tree of plain values, arrays and tensors: equal for two trees exactly if every bit is equal."""
+    hashed = hashlib.sha256()
+    _update_digest(hashed.update, tree)
+    return hashed.hexdigest()
+
+
+def _update_digest(update: Callable[[bytes], object], tree: Any) -> None:
+    if isinstance(tree, dict):
+        tree = [list(pair) for pair in tree.items()]
+    if isinstance(tree, list | tuple):
+        update(f"[{len(tree)}".encode())
+        for item in tree:
+            _update_digest(update, item)
+        return
+    if hasattr(tree, "detach"):
+        tree = tree.detach().cpu().numpy()
+    if hasattr(tree, "tocsr"):
+        tree = tree.toarray()
+    if isinstance(tree, np.ndarray) and tree.dtype.kind != "O":
+        update(f"{tree.dtype.str}{tree.shape}".encode() + np.ascontiguousarray(tree).tobytes())
+    elif hasattr(tree, "to_numpy"):
+        _update_digest(update, tree.to_numpy().tolist())
+    else:
+        update(repr(tree.tolist() if isinstance(tree, np.ndarray) else tree).encode())
+
+
+def _is_tensor(thing: Any) -> bool:
+    return type(thing).__module__.split(".")[0] == "torch" and hasattr(thing, "detach")
+
+
+def _split_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The tree with every array moved into `arrays` and replaced by its name there."""
+    if isinstance(tree, PLAIN_TYPES):
+        return tree
+    if isinstance(tree, list):
+        return [_split_arrays(item, arrays) for item in tree]
+    if isinstance(tree, tuple):
+        return {"$tuple": [_split_arrays(item, arrays) for item in tree]}
+    if isinstance(tree, dict):
+        return {"$dict": [[_split_arrays(key, arrays), _split_arrays(value, arrays)] for key, value in tree.items()]}
+    kind = "$tensor" if _is_tensor(tree) else "$array"
+    array = tree.detach().cpu().numpy() if kind == "$tensor" else tree
+    if not isinstance(array, np.ndarray | np.generic):
+        raise TypeError(f"cannot save a {type(tree).__name__}")
+    if array.dtype.kind in "OU":
+        texts = array.ravel().tolist()
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("cannot save an array of Python objects other than strings")
+        return {"$strings": [array.dtype.str, list(array.shape), texts]}
+    name = str(len(arrays))
+    arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
+    return {kind: name}
+
+
+def _insert_arrays(tree: Any, arrays: dict[str, np.ndarray] | None) -> Any:
+    if isinstance(tree, list):
+        return [_insert_arrays(item, arrays) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    ((kind, content),) = tree.items()
+    if kind == "$tuple":
+        return tuple(_insert_arrays(item, arrays) for item in content)
+    if kind == "$dict":
+        return {_insert_arrays(key, arrays): _insert_arrays(value, arrays) for key, value in content}
+    if kind == "$strings":
+        dtype, shape, texts = content
+        return np.array(texts, dtype=dtype).reshape(shape)
+    if arrays is None:
+        return None
+    if kind == "$tensor":
+        import torch
+
+        return torch.from_numpy(arrays[content].copy())
+    return arrays[content]

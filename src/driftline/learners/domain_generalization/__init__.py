@@ -1,0 +1,1 @@
+"""Methods that treat windows of time as domains."""

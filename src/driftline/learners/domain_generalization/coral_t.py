@@ -1,0 +1,42 @@
+"""CORAL-T: correlation alignment of features across windows of time.
+
+Sun and Saenko, "Deep CORAL: Correlation Alignment for Deep Domain Adaptation", ECCV 2016; as a method over windows of
+time: Yao et al., "Wild-Time", NeurIPS 2022.
+
+Features are the input of the last linear layer. Wild-Time's code aligns logits instead, and gives groups of one
+example a covariance of the wrong shape; here such groups are left out of the penalty. A network that is one linear
+layer has no features to shape: on it this is ERM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from driftline.learners.domain_generalization.base import DomainGeneralizationLearner
+from driftline.learners.domain_generalization.windows import GroupedBatch
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.training.features import forward_with_features, linear_layers
+from driftline.training.objectives import coral
+from driftline.types import Samples
+
+
+@register("method", "coral-t")
+@dataclass
+class CoralT(DomainGeneralizationLearner):
+    """CORAL-T: mean loss + strength * distance between the windows' feature means and covariances."""
+
+    penalty_weight: float = 0.9
+
+    cost_free = frozenset({"strength"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        linear_layers(model)  # refuses a network that has none
+        super().prepare(model, task, upstream)
+
+    def group_loss(self, batch: GroupedBatch) -> Tensor:
+        outputs, features = forward_with_features(self.model, batch.x)
+        return self._task.loss(outputs, batch.y).mean() + self.penalty_weight * coral(batch.split(features))

@@ -1,0 +1,109 @@
+"""Domains out of time: sliding windows of periods, and training on mini-batches grouped by window.
+
+The methods that Wild-Time marks "-T" need domains and take them from time: with T periods and windows of length L
+there are T - L + 1 domains, and window k covers the periods k .. k + L - 1. Fewer periods than L make one domain.
+
+This is the definition in Wild-Time's paper. Its code does something else: windows that all end at the present, and an
+example that generally does not belong to the period that was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from driftline.models.preprocessing import to_float_batch
+from driftline.seeds import Seed
+from driftline.training.fit import fit_input_scaling
+from driftline.training.modes import training
+from driftline.training.objectives import Group
+from driftline.training.torch_model import torch_model
+
+
+def sliding_windows(lengths: Sequence[int], window: int) -> list[range]:
+    """The rows of each window, from the number of rows of each period; periods lie one after another.
+
+    >>> sliding([10, 5, 5, 20], window=3)
+    [range(0, 20), range(10, 40)]
+    >>> sliding([10, 5], window=3)
+    [range(0, 15)]
+    """
+    edges = [0, *accumulate(lengths)]
+    span = min(window, len(lengths))
+    return [range(edges[k], edges[k + span]) for k in range(len(lengths) - span + 1)]
+
+
+def even_split(batch: int, groups: int) -> list[int]:
+    """A batch shared out as evenly as can be.
+
+    >>> sizes(32, 10)
+    [4, 4, 3, 3, 3, 3, 3, 3, 3, 3]
+    """
+    return [batch // groups + (k < batch % groups) for k in range(groups)]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedBatch:
+    """A mini-batch in groups: the rows of the first window drawn, then those of the second, and so on."""
+
+    x: Tensor
+    y: Tensor
+    windows: Tensor
+    """Which windows were drawn, each at most once."""
+    sizes: list[int]
+    """How many rows come from each of them."""
+
+    def split(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Something that has one entry per row of the batch, cut into groups."""
+        parts: tuple[Tensor, ...] = rows.split(self.sizes)
+        return parts
+
+    def groups(self, outputs: Tensor) -> list[Group]:
+        """Return outputs and targets, one group per window."""
+        return [Group(*pair) for pair in zip(self.split(outputs), self.split(self.y), strict=True)]
+
+
+def draw_grouped(
+    windows: Sequence[range], shares: Sequence[int], updates: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """For each update: as many different windows as there are shares, and from each its share of rows.
+
+    Windows are drawn uniformly without replacement, rows uniformly with replacement. Returns two tables with one line
+    per update: the windows' numbers, and the rows in the same order.
+    """
+    chosen = torch.rand(updates, len(windows), generator=generator).argsort(1)[:, : len(shares)]
+    first, length = (torch.tensor(numbers) for numbers in zip(*((w.start, len(w)) for w in windows), strict=True))
+    of_row = chosen.repeat_interleave(torch.tensor(shares), dim=1)
+    place = torch.rand(of_row.shape, generator=generator, dtype=torch.float64)
+    return chosen, first[of_row] + (place * length[of_row]).long()
+
+
+def fit_grouped(
+    model: torch.nn.Module,
+    x: Any,
+    y: np.ndarray,
+    update: Callable[[GroupedBatch], None],
+    *,
+    windows: Sequence[range],
+    groups: int,
+    updates: int,
+    batch: int,
+    seed: Seed,
+) -> None:
+    """Exactly `updates` updates on mini-batches of `batch` rows from `groups` windows, or from all if there are fewer.
+
+    A window is never drawn twice in one update: two samples of one domain would say nothing about how domains differ.
+    """
+    inputs, targets = torch_model(model).encode(x), torch.as_tensor(y)
+    fit_input_scaling(model, inputs)
+    shares = even_split(batch, min(groups, batch, len(windows)))
+    drawn = draw_grouped(windows, shares, updates, seed.child("batches").torch())
+    with training(model, seed.child("noise")):
+        for chosen, rows in zip(*drawn, strict=True):
+            update(GroupedBatch(to_float_batch(inputs[rows]), targets[rows], chosen, shares))

@@ -1,0 +1,1 @@
+"""Methods that learn from one label at a time."""

@@ -1,0 +1,101 @@
+"""Periodic reset of any method to its state before the first step.
+
+`{name: periodic-reset, method: tent, reset_every: 1000}`. Before the answers of steps 0, N, 2N, ... everything that the method
+holds is put back as `prepare` left it: weights, the state of its optimizer, running means, counters, and with them
+the random numbers that it draws by its counters. Steps count whether or not the method updated in them. RDumb is this
+around ETA.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from driftline import registry
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.learners.settings import Count, check_settings
+from driftline.reveal import RevealedLabels
+from driftline.tasks import Task
+from driftline.types import Answers, Reveal, Samples
+
+
+class Snapshot:
+    """A snapshot of a learner's state."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._names = set(vars(learner))
+        self._saved = copy.deepcopy(learner.state())
+
+    def restore_into(self, learner: Learner) -> None:
+        """Restore the learner to the snapshot."""
+        for name in set(vars(learner)) - self._names:
+            delattr(learner, name)
+        learner.restore(copy.deepcopy(self._saved))
+
+
+@registry.register("method", "periodic-reset")
+@dataclass
+class PeriodicReset(Learner):
+    """Another method, reset every `every` steps."""
+
+    method: str = "tent"
+    reset_every: Count = 1000  # steps between resets
+    options: dict[str, Any] | None = None  # settings of the method; None: its defaults
+
+    min_reveal: ClassVar[Reveal] = Reveal.INPUTS
+    quick: ClassVar[Mapping[str, str]] = {"every": "reset_every"}
+    min_batch: ClassVar[int] = 2  # what the most demanding method needs
+
+    transient = frozenset({"_start"})
+
+    @classmethod
+    def wraps(cls, settings: Mapping[str, Any]) -> str:
+        return str(settings.get("method", cls.method))
+
+    @classmethod
+    def required_reveal(cls, settings: Mapping[str, Any]) -> Reveal:
+        """Return the least that must be revealed to the inner method."""
+        make = registry.get("method", cls.wraps(settings))
+        sees: Reveal = getattr(make, "func", make).min_reveal
+        return sees
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        check_settings(self)
+        make = registry.get("method", self.method)
+        try:
+            self.wrapped: Learner = make(**(self.options or {}))
+        except TypeError as error:
+            raise UserError(f"resetting.options are not settings of {self.method}: {error}") from error
+        self.wrapped.seed, self.wrapped.evaluated_at_end = self.seed, self.evaluated_at_end
+        self.wrapped.prepare(model, task, upstream)
+        self.steps = 0
+        self._snapshot = Snapshot(self.wrapped)
+
+    @property
+    def model(self) -> Any:
+        """The model of the inner method."""
+        return self.wrapped.model
+
+    def predict(self, x: Any) -> Answers:
+        return self.wrapped.predict(x)
+
+    def answer(self, x: Any) -> Answers:
+        if self.steps % self.reset_every == 0:
+            self._snapshot.restore_into(self.wrapped)
+        self.steps += 1
+        return self.wrapped.answer(x)
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.wrapped.learn(x, y)
+
+    def receive(self, shown: RevealedLabels) -> None:
+        self.wrapped.receive(shown)
+
+    def diagnostics(self) -> Mapping[str, float]:
+        return self.wrapped.diagnostics()
+
+    def finish(self) -> None:
+        self.wrapped.finish()

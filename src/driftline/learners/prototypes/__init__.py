@@ -1,0 +1,1 @@
+"""Methods that classify by class vectors."""

@@ -1,0 +1,219 @@
+"""Base class for prototype learners: frozen features, and one vector per class that is updated with every label.
+
+Features are the input of the network's last linear layer, in evaluation mode and without augmentation, so that they may
+be kept: the memory holds features, not inputs. The classes of the pretraining have no vector before their first label
+in the stream, and a class without one is never answered. While there is none at all the answer is class 0, with even
+scores, infinitely far from every class.
+
+Samples that come one by one are answered in blocks: all of a block are compared with the classes at its start, and
+those not answered yet again with each class that changes. This equals asking one by one to the last digit, given the
+same features. These do not depend on what is computed beside a sample, because the network is always asked about
+equally many. That its place among them does not matter either was measured, not proven: it changed no digit in linear
+layers of 12 to 2,048 outputs nor in convolutions of 4 to 64 channels. Linear layers with fewer outputs are padded.
+
+Compute: the only pass of a sample through the network is counted whole, with its last layer, which costs as much as
+comparing with all classes. Training costs that once forward and twice backward per sample, and saves the rest of the
+pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from driftline.learners.online.base import OnlineLearner
+from driftline.learners.prototypes.class_vectors import CHUNK, ClassVectors, add_to_sum
+from driftline.reveal import LabelFeed, RevealedLabels
+from driftline.tasks import Task
+from driftline.training import progress
+from driftline.training.cached_features import classifier_layer, extract_features_fixed_batch, macs_per_sample
+from driftline.training.fit import optimizer_step
+from driftline.training.mac_counter import mac_counter_of
+from driftline.training.torch_model import torch_model
+from driftline.types import Answers, Samples, take_rows
+
+Similarity = Literal["linear", "cosine", "euclidean"]
+
+
+@dataclass
+class PrototypeLearner(OnlineLearner):
+    """A learner with one vector per class on frozen features."""
+
+    frozen_features: ClassVar[bool] = True
+
+    transient = frozenset({"_exemplars", "_means_now", "_per_sample"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.known_classes[:] = False
+        width = classifier_layer(model).in_features
+        self.sums = np.zeros((task.width, width))
+        self.counts = np.zeros(task.width, int)
+        self.pending_features = np.zeros(
+            (0, width), np.float32
+        )  # features of the latest samples whose labels are not known
+        self.first_pending = 0  # whose turn the first of them was
+        self._macs_per_sample = 0  # what a pass of the network costs
+        self._means_float32 = np.zeros(self.sums.shape, np.float32)
+        self._class_vectors = ClassVectors(task.width, width, euclidean=self.euclidean)
+
+    @property
+    def uses_distance(self) -> bool:
+        """True if raw outputs are minus squared distances; otherwise they are dot products."""
+        raise NotImplementedError
+
+    def support_features(self, features: np.ndarray) -> np.ndarray:
+        """Return features as they enter the mean of their class."""
+        return features
+
+    def query_features(self, features: np.ndarray) -> np.ndarray:
+        """Return features as they are compared with class vectors."""
+        return features
+
+    def class_vectors(self, which: slice) -> np.ndarray:
+        """Return the vectors of these classes."""
+        return self.means(which)
+
+    def training_logits(self, features: Tensor) -> Tensor:
+        """Return raw outputs for all classes, as a function of trained parameters."""
+        raise NotImplementedError
+
+    def means(self, which: slice) -> np.ndarray:
+        """Return the mean of each of these classes; zero without data."""
+        found: np.ndarray = self._means_float32[which]
+        return found
+
+    def add_head(self, weights: dict[str, Tensor]) -> None:
+        """Register parameters to train, by SGD whose momentum is kept between trainings."""
+        self.head = nn.ParameterDict({name: nn.Parameter(start) for name, start in weights.items()})
+        self.optim = torch.optim.SGD(
+            self.head.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
+        )
+
+    def head_rows(self, name: str, which: slice) -> np.ndarray:
+        """Return the trained rows of these classes."""
+        rows: np.ndarray = self.head[name].detach().numpy()[which]
+        return rows
+
+    def features(self, x: Any) -> np.ndarray:
+        """Return the features of samples."""
+        inputs = torch_model(self.model).encode(x)
+        self._macs_per_sample = self._macs_per_sample or macs_per_sample(self.model, inputs)
+        mac_counter_of(self.model).add(forward=len(inputs) * self._macs_per_sample)
+        found = [torch.zeros(0, self.sums.shape[1]), *extract_features_fixed_batch(self.model, inputs)]
+        together: np.ndarray = torch.cat(found)[: len(inputs)].numpy()
+        return together
+
+    def predict(self, x: Any) -> Answers:
+        return self.to_answers(self._class_vectors.outputs(self.query_features(self.features(x))))
+
+    def to_answers(self, outputs: np.ndarray) -> Answers:
+        """Return answers from raw outputs, which are overwritten."""
+        stranded = np.isneginf(outputs.max(axis=1))  # no class was known
+        outputs[stranded] = 0
+        answers = self._task.decode(outputs)
+        assert answers.distance is not None
+        answers.distance[stranded] = np.inf
+        return answers
+
+    def learn(self, x: Any, y: Any) -> None:
+        super().learn(self.features(x), y)
+
+    def learn_one(self, x: np.ndarray, y: np.ndarray) -> None:
+        """Store the features of one labelled sample; train if it is due."""
+        self.update_class(x, int(y[0]))
+        super().learn_one(x, y)
+
+    def update_class(self, x: np.ndarray, label: int) -> None:
+        """Update the vector of one class."""
+        add_to_sum(self.support_features(x)[0], label, self.sums, self.counts, self._means_float32)
+        self._class_vectors.set_vector(label, self.class_vectors(slice(label, label + 1))[0])
+
+    def answer_one_by_one(self, feed: LabelFeed) -> Answers:
+        """Answer in blocks; training ends a block, because it changes all classes."""
+        fresh = self.features(feed.x)
+        self.pending_features = np.concatenate([self.pending_features, fresh]) if len(self.pending_features) else fresh
+        given = [self.to_answers(np.empty((0, self._task.width), np.float32))]
+        at = latest = 0
+        while at < len(fresh):
+            outputs = self._class_vectors.start_chunk(self.query_features(fresh[at : at + CHUNK]))
+            done, latest = self.answer_until_training(outputs, feed, at, latest)
+            given.append(self.to_answers(outputs[:done]))
+            at += done
+        if latest > self.first_pending:  # labels come in the order of their samples: those left out so far never come
+            self.pending_features, self.first_pending = (
+                self.pending_features[latest - self.first_pending :].copy(),
+                latest,
+            )
+        return Answers.concat(given)
+
+    def answer_until_training(self, outputs: np.ndarray, feed: LabelFeed, at: int, latest: int) -> tuple[int, int]:
+        """Answer the samples of a block one by one, from position `at` on.
+
+        Returns how many were answered, and the turn after the latest with a label.
+        """
+        exemplars, lessons, done = self._class_vectors, self.training_rounds, 0
+        for done, row in enumerate(outputs, start=1):
+            exemplars.n_answered = done
+            answer = row.argmax() if self.is_built_in() else self.to_answers(row[None].copy())
+            if (shown := feed.reveal_next(answer)) is not None:
+                latest = self.learn_revealed(shown)
+                if self.training_rounds != lessons:
+                    break
+        return done, latest
+
+    def learn_revealed(self, shown: RevealedLabels) -> int:
+        """Learn revealed labels from stored features; return the position after the last of them."""
+        for k, turn in enumerate(shown.positions):
+            place = turn - self.first_pending
+            out_of_order = place < 0
+            features = (
+                self.features(take_rows(shown.x, slice(k, k + 1)))
+                if out_of_order
+                else self.pending_features[place : place + 1]
+            )
+            self.learn_one(features, shown.y[k : k + 1])
+        return shown.positions[-1] + 1
+
+    def train_on_buffer(self) -> None:
+        """Train for some epochs over all stored samples."""
+        x, y = torch.from_numpy(self.buffer.x), torch.from_numpy(self.buffer.y).long()
+        for epoch in progress.each(range(self.epochs)):
+            draws = self.seed.child("lesson", self.training_rounds, epoch).torch()
+            for rows in progress.each(torch.randperm(len(y), generator=draws).split(self.batch)):
+                optimizer_step(self.optim, self.loss(self.training_logits(x[rows]), y[rows]))
+        passes, head = self.epochs * len(y), self.sums.size
+        spared = passes * (self._macs_per_sample - head)
+        mac_counter_of(self.model).add(forward=passes * head, backward=2 * passes * head, saved=spared)
+        self.rebuild_class_vectors()
+
+    def rebuild_class_vectors(self) -> None:
+        """Recompute the vectors of all classes."""
+        self._class_vectors.set_all(self.class_vectors(slice(None)), self.counts > 0)
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        super().restore(saved)
+        self._means_float32[:] = self.sums / np.maximum(self.counts, 1)[:, None]
+        self.rebuild_class_vectors()
+
+
+def unit_length(rows: np.ndarray) -> np.ndarray:
+    """Return rows normalized to length one; a row of zeros stays.
+
+    >>> unit(np.float32([[0, 3], [0, 0]])).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
+    length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    found: np.ndarray = rows / np.where(length > 0, length, 1)
+    return found
+
+
+def cosines(x: Tensor, vectors: Tensor, scale: Tensor) -> Tensor:
+    """Return the cosine of each row with each vector, times a scale."""
+    return scale * (normalize(x, dim=1) @ normalize(vectors, dim=1).T)

@@ -1,0 +1,1 @@
+"""Methods that correct their errors and replay a buffer."""

@@ -1,0 +1,1 @@
+"""Policies that decide when to retrain."""

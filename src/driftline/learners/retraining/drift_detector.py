@@ -1,0 +1,99 @@
+"""Retrain when a drift detector from river fires on the errors of the deployed model.
+
+ADWIN (Bifet, Gavalda 2007), Page-Hinkley (Page 1954), KSWIN (Raab et al. 2020) and DDM (Gama et al. 2004), each with
+river's default settings; Page-Hinkley looks for rising errors only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from river import drift
+
+from driftline.learners.retraining.base import PolicyLog, RetrainingPolicy
+from driftline.learners.settings import Count
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.types import Samples, take_rows
+
+DETECTORS = ("adwin", "page-hinkley", "kswin", "ddm")
+
+
+def new_detector(name: str, seed: int = 0) -> Any:
+    """Return a new river detector."""
+    if name == "kswin":
+        return drift.KSWIN(seed=seed)
+    return {"adwin": drift.ADWIN, "page-hinkley": _page_hinkley, "ddm": drift.binary.DDM}[name]()
+
+
+def detector_alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
+    """Return the positions in a sequence of errors (0 to 1) at which a detector fires.
+
+    >>> alarms("adwin", np.repeat([0.0, 1.0], 200))[0] >= 200
+    True
+    """
+    detector = new_detector(name, seed)
+    return [at for at, error in enumerate(errors) if _update(detector, float(error))]
+
+
+@register("method", "retrain-on-drift")
+@dataclass
+class RetrainOnDrift(RetrainingPolicy):
+    """Retraining when a drift detector fires; the new model gets a new detector.
+
+    The detector gets the error of each newly labelled sample in order, or of `signals` of them evenly spread.
+    """
+
+    detector: Literal["adwin", "page-hinkley", "kswin", "ddm"] = "adwin"
+    window: Count | None = 3
+    max_errors_fed: int = 500
+
+    transient = frozenset({"_detector"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.errors_fed: list[float] = []
+        self.alarms: list[int] = []
+        self._detector = self._new_detector()
+
+    def log(self) -> PolicyLog:
+        return replace(super().log(), alarms=tuple(self.alarms))
+
+    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
+        rows = np.unique(np.linspace(0, len(y) - 1, min(len(y), self.max_errors_fed)).round().astype(int))
+        right = self._task.correct(self.predict(take_rows(x, rows)).prediction, y[rows])
+        fired = False
+        for error in 1.0 - right:
+            self.errors_fed.append(float(error))
+            fired |= _update(self._detector, float(error))
+        if fired:
+            self.alarms.append(self.n_batches)
+        return fired
+
+    def retrain(self) -> None:
+        super().retrain()
+        self.errors_fed = []
+        self._detector = self._new_detector()
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Restore the detector by feeding it the same errors again."""
+        super().restore(saved)
+        self._detector = self._new_detector()
+        for error in self.errors_fed:
+            _update(self._detector, error)
+
+    def _new_detector(self) -> Any:
+        return new_detector(self.detector, self.seed.child("detector", len(self.retrained_at)).value % 2**32)
+
+
+def _page_hinkley() -> Any:
+    return drift.PageHinkley(mode="up")
+
+
+def _update(detector: Any, error: float) -> bool:
+    binary = isinstance(detector, drift.binary.DDM)  # it counts errors; half a scale away is one
+    detector.update(error > 0.5 if binary else error)
+    return bool(detector.drift_detected)

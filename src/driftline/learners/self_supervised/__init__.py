@@ -1,0 +1,1 @@
+"""Methods that learn features without labels first."""

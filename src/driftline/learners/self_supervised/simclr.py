@@ -1,0 +1,34 @@
+"""SimCLR: contrastive learning with in-batch negatives.
+
+Chen et al., "A Simple Framework for Contrastive Learning of Visual Representations", ICML 2020; in two stages per
+lesson as in Wild-Time: 2700 updates without labels then 300 with them (Eval-Stream: 270 then 30), projection head
+32-32-128 for the Yearbook network (features-features-128 for any other).
+
+Departs from Wild-Time's code, which never switches its network back after the first period, so that later periods
+contrast class logits: here every period contrasts features. NT-Xent needs negatives, and mini-batches are drawn with
+replacement: a sample drawn twice is its own negative, which matters for rounds not much larger than a mini-batch.
+The views are those of `driftline.training.contrastive_views`. The projection head's compute is not counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from driftline.learners.self_supervised.base import ContrastiveLearner
+from driftline.registry import register
+from driftline.training.contrastive import nt_xent
+
+
+@register("method", "simclr")
+@dataclass
+class SimCLR(ContrastiveLearner):
+    """SimCLR: contrastive features with in-batch negatives, then training on labels."""
+
+    temperature: float = 0.5
+
+    cost_free = frozenset({"temperature"})
+
+    def contrastive_loss(self, a: Tensor, b: Tensor) -> Tensor:
+        return nt_xent(self.projection_head(a), self.projection_head(b), self.temperature)

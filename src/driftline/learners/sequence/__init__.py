@@ -1,0 +1,1 @@
+"""Methods that plan fits over a sequence of time steps (Seq-to-Final)."""

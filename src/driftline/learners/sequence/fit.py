@@ -1,0 +1,152 @@
+"""The fits of a plan: data of a step, and training with early stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from driftline.learners.sequence.plan import FitSpec, SearchSpace
+from driftline.models.block_networks.base import decayed_parameters
+from driftline.models.preprocessing import to_float_batch
+from driftline.seeds import Seed
+from driftline.tasks import Task
+from driftline.training import progress
+from driftline.training.augmentations import random_flip_rotate_translate
+from driftline.training.early_stopping import fit_with_early_stopping, infinite_batches, shuffled_batches
+from driftline.training.fit import fit_input_scaling, optimizer_step
+from driftline.training.modes import training
+from driftline.training.objectives import Group
+from driftline.training.regularization import trainable_parameters
+from driftline.training.torch_model import torch_model
+from driftline.types import TRAIN, concat_rows, take_rows
+
+Report = Callable[[int, int], None]
+Batches = Callable[[int], Iterator[list[Group]]]
+"""From an epoch's number to its mini-batches, in groups."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepData:
+    """The labelled samples of one step: for training and for validation."""
+
+    train_x: Any
+    train_y: np.ndarray
+    valid_x: Any
+    valid_y: np.ndarray
+
+    @staticmethod
+    def of(x: Any, y: np.ndarray, split: np.ndarray | None = None) -> StepData:
+        """Divide the samples of a step as its benchmark did.
+
+        Without a split, of each class the first four fifths train. Of each class at least one sample trains.
+        """
+        trains = np.zeros(len(y), bool) if split is None else split == TRAIN
+        for label in np.unique(y):
+            rows = np.flatnonzero(y == label)
+            if split is None:
+                trains[rows[: 4 * len(rows) // 5]] = True
+            if not trains[rows].any():
+                trains[rows[0]] = True
+        train, valid = np.flatnonzero(trains), np.flatnonzero(~trains)
+        valid = valid if len(valid) else train  # too few to set any aside
+        return StepData(take_rows(x, train), y[train], take_rows(x, valid), y[valid])
+
+
+@dataclass(eq=False)
+class FitRun:
+    """One fit of a plan: trains a network as the trial specifies, from the weights it has.
+
+    Batches and noise depend on the seed and the training steps alone, so trials that differ in a hyper-parameter see
+    the same batches.
+    """
+
+    trial: FitSpec
+    network: nn.Module
+    before: Mapping[str, Any]
+    """The result of the fit that the penalty's anchor comes from."""
+    lessons: Mapping[int, StepData]
+    task: Task
+    selection: SearchSpace
+    seed: Seed
+
+    def __post_init__(self) -> None:
+        trial, network, lessons = self.trial, self.network, self.lessons
+        self.seed = self.seed.child("trial", *trial.train)  # part of the random stream; never rename
+        network.dropout = trial.dropout  # type: ignore[assignment]  # networks without blocks do not look at it
+        self.optimizer = optimizer(network, trial.lr, trial.weight_decay)
+        penalized = trial.penalty if trial.penalty and trial.penalty.weight else None
+        self.penalty = penalized.bind(network, self.before) if penalized else lambda: torch.zeros(())
+        self.augmented = random_flip_rotate_translate if self.selection.augment else lambda x: x
+        self.inputs = {t: torch_model(network).encode(lessons[t].train_x) for t in trial.train}
+        self.targets = {t: torch.as_tensor(self.task.targets(lessons[t].train_y)) for t in trial.train}
+        self.valid_x = concat_rows([lessons[t].valid_x for t in trial.valid])
+        self.valid_y = np.concatenate([lessons[t].valid_y for t in trial.valid])
+        self.batches = self._pooled_batches() if trial.objective.pools else self._batches_by_step()
+
+    def run(self, report: Report = lambda done, of: None) -> dict[str, Any]:
+        """Train; return the score, the weights kept, and the learning curve."""
+        shown = concat_rows([self.lessons[t].train_x for t in self.trial.train])
+        fit_input_scaling(self.network, torch_model(self.network).encode(shown))
+        limits: Any = {name: getattr(self.selection, name) for name in ("epochs", "patience", "stopping")}
+        found = fit_with_early_stopping(self.network, self.epoch, self.score, **limits, report=report)
+        return {"score": found.score, "weights": found.weights, "epoch": found.epoch, "curve": found.curve}
+
+    def epoch(self, number: int) -> None:
+        """Train for one epoch."""
+        with training(self.network, self.seed.child("noise", number)):
+            for groups in self.batches(number):
+                optimizer_step(self.optimizer, self.trial.objective.loss(self.task, groups) + self.penalty())
+
+    def _pooled_batches(self) -> Batches:
+        """Return epochs of mini-batches drawn from all steps together."""
+        x, y = torch.cat(list(self.inputs.values())), torch.cat(list(self.targets.values()))
+        weights = self.trial.objective.sample_weights([len(part) for part in self.targets.values()])
+
+        def epoch(number: int) -> Iterator[list[Group]]:
+            for rows in progress.each(shuffled_batches(len(y), self.selection.batch, self.seed.child("epoch", number))):
+                outputs = self.network(self.augmented(to_float_batch(x[rows])))
+                yield [Group(outputs, y[rows], None if weights is None else weights[rows])]
+
+        return epoch
+
+    def _batches_by_step(self) -> Batches:
+        """Return epochs of mini-batches with one group per step, each passed alone: batch norm must not mix them."""
+        sizes, batch = {t: len(y) for t, y in self.targets.items()}, self.selection.batch
+        streams = {t: infinite_batches(n, batch, self.seed.child("lesson", t)) for t, n in sizes.items()}
+        updates = max(len(shuffled_batches(n, batch, self.seed)) for n in sizes.values())
+
+        def epoch(number: int) -> Iterator[list[Group]]:
+            for _ in progress.each(range(updates)):
+                yield [self._group(t, next(rows), step) for step, (t, rows) in enumerate(streams.items())]
+
+        return epoch
+
+    def _group(self, t: int, rows: Tensor, step: int) -> Group:
+        x = self.augmented(to_float_batch(self.inputs[t][rows]))
+        group = Group(self.trial.objective.forward(self.network, x, step), self.targets[t][rows])
+        group.risk(self.task)  # now: the order in which a graph is made decides the last digits of gradients
+        return group
+
+    def score(self) -> float:
+        """Return the accuracy on validation samples."""
+        answers = self.task.decode(torch_model(self.network).predict(self.valid_x, batch=500))
+        return float(self.task.correct(answers.prediction, self.valid_y).mean())
+
+
+def optimizer(network: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    """Adam on the weights that are to move, with `weight_decay` times their squares added to the loss.
+
+    Adam's own weight decay adds decay * w to the gradient, and the slope of w^2 is 2 w: hence twice the number.
+    Batch norm is not decayed.
+    """
+    shrinking = {id(weight) for weight in decayed_parameters(network)}
+    groups: list[dict[str, Any]] = [
+        {"params": [w for w in trainable_parameters(network) if id(w) in shrinking], "weight_decay": 2 * weight_decay},
+        {"params": [w for w in trainable_parameters(network) if id(w) not in shrinking]},
+    ]
+    return torch.optim.Adam([group for group in groups if group["params"]], lr=lr)

@@ -1,0 +1,169 @@
+"""Training on history, then tuning on the final step: LP-FT, I-FT, D-FT, ST of Seq-to-Final.
+
+Seq-to-Final (Ji, Alaa, Sontag). History: all earlier steps pooled, by ERM, IRM or DRO. Final mode: which layers are
+tuned in which order (`training.layers`), and which penalty they have. Structure: the same network; side modules beside
+frozen blocks, summed with them; low-rank changes of frozen weights; or a second copy of every layer ("separate", the
+frozen joint model of the paper's Table 15). Methods that start from the same history share it.
+
+Departs from the reference code, which trains I-FT and D-FT's history on the final step too, moves the batch-norm
+statistics of frozen layers, and gives side-tuning a stem and a head that start at random. `ends` says what becomes of
+stem and head there: copied from history and tuned ("previous", the default), at random ("random", the reference's), or
+summed with the old ones ("additive").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from driftline import registry
+from driftline.errors import UserError
+from driftline.learners.sequence.base import PlannedLearner
+from driftline.learners.sequence.from_scratch import Pooling, final_phase, pooled_phase
+from driftline.learners.sequence.layer_rules import DATA_DRIVEN, tuning_stages
+from driftline.learners.sequence.measurements import Fisher, Measurement, ReferenceFisher
+from driftline.learners.sequence.plan import Expansion, FitSpec, SearchPhase, Winner
+from driftline.learners.settings import NonNegative
+from driftline.models.block_networks.growth import expand
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.training.objectives import objective
+from driftline.training.regularization import AdjacentSteps, FisherToStart, Penalty
+from driftline.types import Samples
+
+Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-multiply", "separate"]
+
+
+@dataclass
+class LayerwiseTuning(PlannedLearner):
+    """Base class for tuning one network into the next: final mode and structure."""
+
+    layers: str = "all"
+    structure: Structure = "same"
+    ends: Literal["previous", "random", "additive"] = "previous"
+    rank: int = 4  # of low-rank changes
+    pull: Literal["none", "l2", "l1", "fisher", "fisher-all"] = "none"
+    reference_fisher: bool = False  # the Fisher information of the reference code: see training.measure
+    low_rank_start: Literal["identity", "reference"] = "identity"
+    moving_statistics: bool = False  # let batch-norm statistics of frozen layers move, as in the reference code
+    tied: bool = True  # penalize the distance of stem and head, or of separate layers, from the step before
+    from_initial: bool = False  # tune from initial weights: the earlier network is only the penalty's anchor
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.structure != "same" and (self.layers != "all" or self.pull != "none"):
+            raise UserError(f"structure={self.structure} has its own layers and its own pull: leave both as they are")
+        if self.from_initial and (self.pull == "none" or self.layers != "all"):
+            raise UserError("afresh is for tuning all layers with a pull: without one it would be the baseline")
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        if self.structure != "same":  # what cannot be built is refused before anything is trained
+            expand(self._initial, self.growth(2), self.seed)
+        for rule in self.layers.split(":"):
+            if rule not in ("all", *DATA_DRIVEN):
+                tuning_stages(rule, self.layer_names)
+
+    def growth(self, steps: int) -> Expansion:
+        ends = "side-1" if self.ends == "additive" else "separate"  # a side module of stem or head is a full one
+        blocks, copy = self.structure, self.ends == "previous"
+        return Expansion(blocks, ends, steps, copy=copy, rank=self.rank, start=self.low_rank_start)
+
+    def tuned(
+        self, starts: SearchPhase, lesson: int, *, layers: str = "all", steps: int = 2, lr: float | None = None
+    ) -> SearchPhase:
+        """Return the last phase that tunes the best of `starts` on a step; a chain if layers are tuned in stages."""
+        points = self._points(lr)
+        if self.structure != "same":
+            return self._phase(starts, lesson, points, growth=self.growth(steps))
+        if self._fisher:
+            kind = ReferenceFisher if self.reference_fisher else Fisher
+            fisher = kind(self.selection.fisher_examples, self._fisher.accumulates)
+            starts = self._measured(starts, lesson - 1, fisher)
+        if layers in DATA_DRIVEN:
+            starts = self._measured(starts, lesson, registry.get("measurement", layers)())
+            wide = [{**point, "top": n} for n in range(1, len(self.layer_names) + 1) for point in points]
+            return self._phase(starts, lesson, wide)
+        if layers == "all":
+            return self._phase(starts, lesson, points)
+        for alternatives in tuning_stages(layers, self.layer_names):
+            wide = [{**point, "layers": chosen} for chosen in alternatives for point in points]
+            starts = self._phase(starts, lesson, wide)
+        return starts
+
+    @property
+    def _penalty(self) -> type[Penalty] | None:
+        """The class of the penalty."""
+        if self.structure != "same":
+            return AdjacentSteps
+        kind: type[Penalty] | None = None if self.pull == "none" else registry.get("penalty", self.pull)
+        return kind
+
+    @property
+    def _fisher(self) -> type[FisherToStart] | None:
+        """The class of the penalty, if it needs the Fisher information."""
+        kind = self._penalty
+        return kind if kind and issubclass(kind, FisherToStart) else None
+
+    def _points(self, lr: float | None) -> list[dict[str, Any]]:
+        """Return the grid; a penalty on all weights replaces weight decay, one on stem and head is added to it."""
+        rates = {} if lr is None else {"lr": (lr,)}
+        if self.structure not in ("same", "separate"):
+            tied = self.tied and self.ends != "additive"  # what is summed has no weights to be tied to
+            return self.selection.points(extra=self.selection.adjacent if tied else (), **rates)
+        if self.pull == "none" and not (self.structure == "separate" and self.tied):
+            return self.selection.points(**rates)
+        strengths = self.selection.fisher if self._fisher else self.selection.weight_decay
+        return self.selection.points(weight_decay=(0.0,), extra=strengths, **rates)
+
+    def _phase(
+        self, starts: SearchPhase, lesson: int, points: list[dict[str, Any]], growth: Expansion | None = None
+    ) -> SearchPhase:
+        """Return the phase that tunes the best of `starts` with each point of a grid."""
+        common: Any = {"afresh": self.from_initial, "moving_statistics": self.moving_statistics, "growth": growth}
+        trials = []
+        for pick in _picks(starts):
+            for point in points:
+                strength, rest = point.get("strength", 0.0), {k: v for k, v in point.items() if k != "strength"}
+                penalty = self._penalty(strength) if self._penalty else None
+                trials.append(FitSpec((lesson,), (lesson,), start=pick, penalty=penalty, **common, **rest))
+        return SearchPhase(tuple(trials), starts.keep)
+
+    def _measured(self, starts: SearchPhase, lesson: int, measurement: Measurement) -> SearchPhase:
+        """Return a phase with the same networks, measured on a step."""
+        picks = _picks(starts)
+        trials = [FitSpec((lesson,), (lesson,), start=pick, measurement=measurement) for pick in picks]
+        return SearchPhase(tuple(trials), starts.keep)
+
+
+def _picks(starts: SearchPhase) -> list[Winner]:
+    """Return the best of a phase, as many as it keeps."""
+    return [Winner(starts, rank) for rank in range(min(starts.keep, len(starts.trials)))]
+
+
+@dataclass
+class HistoryThenTune(LayerwiseTuning):
+    """Training on all earlier steps together, then tuning on the final step."""
+
+    history: Pooling = "erm"
+    penalty: NonNegative = 1.0  # the weight of IRM's term
+
+    cost_free = frozenset({"penalty"})
+
+    def plan(self, lessons: int) -> SearchPhase:
+        if lessons == 1:
+            return final_phase(lessons, self.selection)  # there is no history yet
+        if ":" in self.layers:
+            raise UserError(f"layers={self.layers} has rules for several steps, and this method tunes one: use sft")
+        before = tuple(range(lessons - 1))
+        past = pooled_phase(lessons - 1, before, objective(self.history, self.penalty), self.selection)
+        return self.tuned(past, lessons - 1, layers=self.layers)
+
+
+register("method", "seq-ft")(HistoryThenTune)
+register("method", "lp-ft")(partial(HistoryThenTune, layers="fc>all"))
+register("method", "i-ft")(partial(HistoryThenTune, history="irm"))
+register("method", "d-ft")(partial(HistoryThenTune, history="dro"))
+register("method", "st-1")(partial(HistoryThenTune, structure="side-1"))
+register("method", "st-b")(partial(HistoryThenTune, structure="side-block"))

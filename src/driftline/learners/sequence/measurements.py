@@ -1,0 +1,151 @@
+"""Measurements of a fitted network that later fits use: Fisher information, and the order in which to tune layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from driftline.learners.sequence.fit import StepData
+from driftline.models.preprocessing import to_float_batch
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.tasks import Task
+from driftline.training import progress
+from driftline.training.modes import evaluating
+from driftline.training.regularization import fisher, flatten, gradient, trainable_parameters
+from driftline.training.torch_model import torch_model
+
+TINY = 1e-8
+
+
+class Measurement:
+    """What a plan measures of a fitted network. A subclass is a frozen dataclass; its fields are part of the key."""
+
+    name: ClassVar[str]
+
+    def measure(
+        self, network: nn.Module, task: Task, data: StepData, before: Mapping[str, Any], batch: int, seed: Seed
+    ) -> dict[str, Any]:
+        """Return what was measured on a step's training samples; `before` is the result of the fit."""
+        raise NotImplementedError
+
+
+@register("measurement", "fisher")
+@dataclass(frozen=True)
+class Fisher(Measurement):
+    """The diagonal Fisher information and the weights it belongs to, for EWC's penalty."""
+
+    examples: int | None = None
+    """How many examples it is estimated from; None for all."""
+    accumulate: bool = False
+    """Add it to what was measured at earlier steps."""
+    name: ClassVar[str] = "fisher"
+
+    def measure(
+        self, network: nn.Module, task: Task, data: StepData, before: Mapping[str, Any], batch: int, seed: Seed
+    ) -> dict[str, Any]:
+        importance = self.importance(network, task, data, batch, seed)
+        with torch.no_grad():
+            anchor = flatten(trainable_parameters(network))
+        if self.accumulate and "importance" in before:
+            return merge_penalties(before["importance"], before["anchor"], importance, anchor)
+        return {"importance": importance, "anchor": anchor}
+
+    def importance(self, network: nn.Module, task: Task, data: StepData, batch: int, seed: Seed) -> Tensor:
+        """Return the diagonal of the Fisher information."""
+        x, y = data.train_x, data.train_y
+        return fisher(network, task, x, y, labels="empirical", examples=self.examples, seed=seed)
+
+
+@register("measurement", "reference-fisher")
+@dataclass(frozen=True)
+class ReferenceFisher(Fisher):
+    """What the reference code of Seq-to-Final uses in place of the Fisher information."""
+
+    name: ClassVar[str] = "reference-fisher"
+
+    def importance(self, network: nn.Module, task: Task, data: StepData, batch: int, seed: Seed) -> Tensor:
+        return reference_fisher(network, task, data, batch)
+
+
+@register("measurement", "rgn")
+@dataclass(frozen=True)
+class LayerOrder(Measurement):
+    """The order in which surgical fine-tuning takes layers, by relative gradient norm (`layer_scores`)."""
+
+    name: ClassVar[str] = "rgn"
+
+    def measure(
+        self, network: nn.Module, task: Task, data: StepData, before: Mapping[str, Any], batch: int, seed: Seed
+    ) -> dict[str, Any]:
+        scores = layer_scores(network, task, data, batch, self.name)
+        return {"order": sorted(scores, key=lambda name: -scores[name]), "layer_scores": scores}
+
+
+@register("measurement", "snr")
+@dataclass(frozen=True)
+class LayerOrderBySNR(LayerOrder):
+    """The same by the signal-to-noise ratio of gradients."""
+
+    name: ClassVar[str] = "snr"
+
+
+def merge_penalties(importance: Tensor, anchor: Tensor, new: Tensor, weights: Tensor) -> dict[str, Tensor]:
+    """One pull that equals, up to a constant, two: a (w - p)^2 + b (w - q)^2 = (a + b) (w - (a p + b q) / (a + b))^2.
+
+    >>> accumulated(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([3.0]), torch.tensor([4.0]))
+    {'importance': tensor([4.]), 'anchor': tensor([3.])}
+    """
+    total = importance + new
+    mean = torch.where(total > 0, (importance * anchor + new * weights) / total.clamp_min(1e-38), weights)
+    return {"importance": total, "anchor": mean}
+
+
+def reference_fisher(network: nn.Module, task: Task, lesson: StepData, batch: int) -> Tensor:
+    """What the reference code of Seq-to-Final calls Fisher information: squares of batch-summed gradients, over n."""
+    total = torch.zeros(sum(weight.numel() for weight in trainable_parameters(network)))
+    for slope, n in _slopes(network, task, lesson, batch):
+        total += (n * slope) ** 2
+    return total / len(lesson.train_y)
+
+
+def layer_scores(network: nn.Module, task: Task, lesson: StepData, batch: int, kind: str) -> dict[str, float]:
+    """How much each layer asks to be tuned: the mean over its weight tensors of a ratio over mini-batches.
+
+    rgn: the mean norm of the gradient over the norm of the weights. snr: per entry, the square of the mean gradient
+    over its variance. Lee et al., "Surgical fine-tuning", ICLR 2023, which measures per example; this measures per
+    mini-batch, of which there are at least eight. (The Seq-to-Final code takes the variance along a tensor's first
+    dimension instead.)
+    """
+    batch = max(1, min(batch, len(lesson.train_y) // 8))
+    weights = trainable_parameters(network)
+    norms, total, squares, batches = torch.zeros(len(weights)), torch.zeros(()), torch.zeros(()), 0
+    sizes = [weight.numel() for weight in weights]
+    for slope, _ in _slopes(network, task, lesson, batch):
+        norms = norms + torch.stack([part.norm() for part in slope.split(sizes)])
+        total, squares, batches = total + slope, squares + slope**2, batches + 1
+    if kind == "rgn":
+        ratios = norms / batches / torch.stack([weight.detach().norm().clamp_min(TINY) for weight in weights])
+    else:
+        mean = total / batches
+        signal = mean**2 / (squares / batches - mean**2 + TINY)
+        ratios = torch.stack([part.mean() for part in signal.split(sizes)])
+    ratio = {id(weight): value for weight, value in zip(weights, ratios.tolist(), strict=True)}
+    layers: Any = network.layers
+    means = {}
+    for name, layer in layers.items():
+        of_layer = [ratio[id(weight)] for weight in layer.parameters() if id(weight) in ratio]
+        means[name] = sum(of_layer) / len(of_layer)
+    return means
+
+
+def _slopes(network: nn.Module, task: Task, lesson: StepData, batch: int) -> Iterator[tuple[Tensor, int]]:
+    """The gradient of the mean loss of each mini-batch in turn, in evaluation mode."""
+    inputs, targets = torch_model(network).encode(lesson.train_x), torch.as_tensor(task.targets(lesson.train_y))
+    with evaluating(network), torch.enable_grad():
+        for x, y in progress.each(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
+            yield gradient(task.loss(network(to_float_batch(x)), y).mean(), trainable_parameters(network)), len(y)

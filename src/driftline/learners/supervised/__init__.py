@@ -1,0 +1,1 @@
+"""Methods that train on the labels of a period when they arrive."""

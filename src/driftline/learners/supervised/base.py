@@ -1,0 +1,88 @@
+"""Base class for supervised learners: they train on revealed labels with an optimizer."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from driftline.learners.base import Learner
+from driftline.learners.settings import Count, CountOrZero, NonNegative
+from driftline.registry import register
+from driftline.tasks import Task, mean_loss
+from driftline.training.model import as_model
+from driftline.types import Samples
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@register("pretraining", "supervised")
+@dataclass
+class SupervisedLearner(Learner):
+    """A learner with an optimizer. The defaults are Wild-Time's for Yearbook under Eval-Stream.
+
+    With a scikit-learn estimator as the model these settings have no effect, and setting one is an error.
+    """
+
+    lr: NonNegative = 1e-3
+    updates: CountOrZero = 300
+    batch: Count = 32
+    weight_decay: NonNegative = 0.0
+    optimizer: Literal["adam", "sgd"] = "adam"
+
+    quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
+
+    transient = frozenset({"_initial"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.training_rounds = 0
+        if as_model(model).is_network:
+            self._initial_weights = copy.deepcopy(model.state_dict())
+            self.new_optimizer()
+
+    def new_optimizer(self) -> None:
+        """Start a new optimizer, without earlier momentum."""
+        from driftline.training.fit import new_optimizer
+
+        self.optim = new_optimizer(self.optimizer, self.model, lr=self.lr, weight_decay=self.weight_decay)
+
+    def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """Return the mean loss of a mini-batch from outputs and targets; a method may add to it."""
+        return mean_loss(self._task, outputs, y)
+
+    def batch_loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return the loss of a mini-batch; a method that changes its inputs overrides this."""
+        from driftline.training.torch_model import torch_model
+
+        return self.loss(torch_model(self.model).training_outputs(x, y), y)
+
+    def update(self, x: Tensor, y: Tensor) -> None:
+        """Make one update on a mini-batch."""
+        from driftline.training.fit import descend_on
+
+        descend_on(self.optim, self.model, self.batch_loss, x, y)
+
+    def train(self, x: Any, y: Any) -> None:
+        """Train on these samples, from the present weights and optimizer state."""
+        targets = self._task.targets(y)
+        if not as_model(self.model).is_network:
+            self.model.partial_fit(x, targets)
+            return
+        from driftline.training.fit import fit
+
+        seed = self.seed.child("lesson", self.training_rounds)
+        fit(self.model, x, targets, self.update, updates=self.updates, batch=self.batch, seed=seed)
+        self.training_rounds += 1
+
+    def train_from_scratch(self, x: Any, y: Any) -> None:
+        """Train on these samples from the initial weights."""
+        if not as_model(self.model).is_network:
+            self.model.fit(x, self._task.targets(y))
+            return
+        self.model.load_state_dict(self._initial_weights)
+        self.new_optimizer()
+        self.training_rounds = 0
+        self.train(x, y)

@@ -1,0 +1,30 @@
+"""Empirical risk minimization (ERM): train from scratch each time labels arrive.
+
+`erm` uses the latest period alone, as the temporal-metrics paper describes it; `erm-all` uses everything so far.
+Departs from Wild-Time's Eval-Stream code, whose ERM accumulates history *and* starts from the previous weights:
+here every model starts from the same initial weights, so that A(t, tau) depends on the data up to t alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.learners.supervised.base import SupervisedLearner
+from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.registry import register
+
+
+@register("method", "erm")
+@dataclass
+class ERM(SupervisedLearner):
+    """ERM on the latest labels alone."""
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.train_from_scratch(x, y)
+
+
+@register("method", "erm-all")
+@dataclass
+class ERMAll(CumulativeLearner):
+    """ERM on all labels so far."""

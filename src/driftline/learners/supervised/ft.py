@@ -1,0 +1,20 @@
+"""Fine-tuning: continue training on the latest labels, with the same optimizer state, as in Wild-Time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from driftline.learners.supervised.base import SupervisedLearner
+from driftline.registry import register
+
+
+@register("method", "ft")
+@dataclass
+class FineTune(SupervisedLearner):
+    """Fine-tuning on the latest labels, from the previous weights."""
+
+    requires = "partial-fit"
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.train(x, y)

@@ -1,0 +1,69 @@
+"""LISA (intra-label): mixup of each example with another one of its class.
+
+Yao et al., "Improving Out-of-Distribution Robustness via Selective Augmentation", ICML 2022; in this form, with the
+partner drawn from all periods rather than from another domain: Yao et al., "Wild-Time", NeurIPS 2022.
+
+The partner is drawn uniformly from the training samples of the class, and so is the example itself once in as many
+draws as the class has samples. Pixels are mixed as floats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from driftline.errors import UserError
+from driftline.learners.settings import Positive
+from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.models.preprocessing import to_float_batch
+from driftline.registry import register
+from driftline.tasks import Classification, Task
+from driftline.training.objectives import mix
+from driftline.training.torch_model import torch_model
+from driftline.types import Samples
+
+
+class RowsByLabel:
+    """Rows by label, to draw from."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        self.row_order = np.argsort(labels, kind="stable")
+        self.counts = np.bincount(labels)
+        self.first = np.cumsum(self.counts) - self.counts
+
+    def draw(self, labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Return one random row for each label."""
+        rows: np.ndarray = self.row_order[self.first[labels] + random.integers(self.counts[labels])]
+        return rows
+
+
+@register("method", "lisa")
+@dataclass
+class LISA(CumulativeLearner):
+    """LISA: loss of y on w * x + (1 - w) * x', where x' has the same label and w ~ Beta(alpha, alpha) per example."""
+
+    alpha: Positive = 2.0
+
+    requires = "network"
+
+    transient = frozenset({"_pool", "_random", "_same"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        if not isinstance(task, Classification):
+            raise UserError("lisa mixes examples of the same class, and this task has no classes: use mixup")
+        super().prepare(model, task, upstream)
+
+    def train(self, x: Any, y: Any) -> None:
+        self._rng = self.seed.child("lesson", self.training_rounds, "mixing").numpy()
+        self._inputs, self._rows_by_label = torch_model(self.model).encode(x), RowsByLabel(self._task.targets(y))
+        super().train(x, y)
+        del self._inputs, self._rows_by_label
+
+    def update(self, x: Tensor, y: Tensor) -> None:
+        rows = self._rows_by_label.draw(y.numpy(), self._rng)
+        weights = torch.from_numpy(self._rng.beta(self.alpha, self.alpha, len(y)))
+        super().update(mix(x, to_float_batch(self._inputs[rows]), weights), y)

@@ -1,0 +1,80 @@
+"""SWA: stochastic weight averaging over the last part of training.
+
+Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", UAI 2018.
+The average is taken within each round, over the weights after every `every`-th update, counted back from the last,
+once the share `begin` of the updates is done. Batch norm is then measured anew for the averaged weights, in one pass
+over the training data in random order (in order of time a batch would show too little variance). With `start=warm` the
+next round goes on from the last weights, to which the optimizer's state belongs, not from their average.
+Departs from the paper in that the learning rate is constant throughout. Wild-Time's code averages once, after
+training, which is plain ERM (Eval-Fix) or an average over periods (Eval-Stream), and leaves batch norm as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
+
+from driftline.learners.settings import BelowOne, Count
+from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.models.preprocessing import to_float_batch
+from driftline.registry import register
+from driftline.seeds import Seed
+from driftline.tasks import Task
+from driftline.training.modes import training
+from driftline.training.torch_model import torch_model
+from driftline.types import Samples
+
+
+@register("method", "swa")
+@dataclass
+class SWA(CumulativeLearner):
+    """SWA: training on all labels so far, with averaged weights for prediction."""
+
+    start_fraction: BelowOne = 0.75  # share of updates before averaging starts
+    average_every: Count = 10  # updates between averaged weights
+
+    requires = "network"
+
+    transient = frozenset({"_counted", "_made", "_sums"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.last_weights: dict[str, Any] = {}
+
+    def train(self, x: Any, y: Any) -> None:
+        if self.training_rounds:
+            self.model.load_state_dict(self.last_weights)
+        self._n_updates, self._n_averaged = 0, 0
+        self._weight_sums = [0 * p.detach().double() for p in self.model.parameters()]
+        super().train(x, y)
+        self.last_weights = copy.deepcopy(self.model.state_dict()) if self.start == "warm" else {}
+        if self._n_averaged:
+            for p, total in zip(self.model.parameters(), self._weight_sums, strict=True):
+                p.data.copy_(total / self._n_averaged)
+            recompute_batch_norm(self.model, x, self.seed.child("lesson", self.training_rounds - 1, "refresh"))
+
+    def update(self, x: Tensor, y: Tensor) -> None:
+        super().update(x, y)
+        self._n_updates += 1
+        if (
+            self._n_updates > self.start_fraction * self.updates
+            and (self.updates - self._n_updates) % self.average_every == 0
+        ):
+            self._n_averaged += 1
+            for p, total in zip(self.model.parameters(), self._weight_sums, strict=True):
+                total.add_(p.detach())
+
+
+def recompute_batch_norm(model: nn.Module, x: Any, seed: Seed, batch: int = 128) -> None:
+    """Recompute batch-norm statistics over these inputs, in batches of about the same size."""
+    inputs = torch_model(model).encode(x)
+    order = torch.randperm(len(inputs), generator=seed.child("order").torch())
+    order = order.repeat(2) if len(order) == 1 else order  # batch norm needs two
+    batches = order.tensor_split(-(-len(order) // batch))
+    with training(model, seed.child("noise")):
+        update_bn((to_float_batch(inputs[rows]) for rows in batches), model)

@@ -1,0 +1,1 @@
+"""Methods that adapt to unlabeled inputs, batch by batch."""

@@ -1,0 +1,155 @@
+"""Base classes for test-time adaptation of a network's normalization layers, from inputs alone.
+
+As set up for the RDumb study (Press et al., "RDumb", NeurIPS 2023): batch norm always uses the statistics of the
+present batch, also in `predict`; its running statistics are removed. The scales and shifts of batch, layer and group
+norm are trained. Answers are those from before the update, and one forward pass serves both. Departs from the study's
+code in that the network is in evaluation mode, so that dropout and stochastic depth are off, and in that layer and
+group norm are adapted too: the code collects batch norm alone, which leaves nothing to adapt in a transformer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.learners.settings import BelowOne, NonNegative
+from driftline.models.preprocessing import to_float_batch
+from driftline.tasks import Classification, Task
+from driftline.training.normalization import (
+    affine_parameters,
+    mean_scale_per_block,
+    norm_layers,
+    use_batch_statistics,
+    work_around_group_norm_bug,
+)
+from driftline.training.torch_model import torch_model
+from driftline.types import Answers, Reveal, Samples
+
+
+@dataclass
+class NormAdapter(Learner):
+    """A learner whose batch norm uses the statistics of the present batch, of up to `batch` inputs."""
+
+    batch: Annotated[int, Field(ge=2)] = 256  # larger batches are split evenly
+
+    min_reveal: ClassVar[Reveal] = Reveal.INPUTS
+    requires = "network"
+    min_batch: ClassVar[int] = 2  # one input has no batch statistics; networks without batch norm take it
+
+    transient = frozenset({"_least"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        if not isinstance(task, Classification):
+            raise UserError(f"{self._name} needs a classification task")
+        if not norm_layers(model):
+            raise UserError(
+                f"{self._name} adapts batch, layer or group normalization, and this network has none: use one that "
+                "has, such as conv-1, resnet20 or resnet50"
+            )
+        model.eval().requires_grad_(False)
+        work_around_group_norm_bug(model)
+        self._min_inputs = 2 if use_batch_statistics(model) else 1
+
+    def predict(self, x: Any) -> Answers:
+        with torch.no_grad():
+            return self._decoded([self.outputs(part, k) for k, part in enumerate(self._batches(x))])
+
+    def answer(self, x: Any) -> Answers:
+        return self._decoded([self.adapt_batch(part) for part in self._batches(x)])
+
+    def adapt(self, x: Any) -> None:
+        self.answer(x)
+
+    def outputs(self, x: Tensor, batch_offset: int) -> Tensor:
+        """Return raw outputs for a batch that is `ahead` batches from now."""
+        outputs: Tensor = self.model(x)
+        return outputs
+
+    def adapt_batch(self, x: Tensor) -> Tensor:
+        """Return the raw outputs for a batch, and adapt to it. This class only answers."""
+        with torch.no_grad():
+            return self.outputs(x, 0)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__.lower()
+
+    def _batches(self, x: Any) -> list[Tensor]:
+        inputs = torch_model(self.model).encode(x)
+        if len(inputs) < self._min_inputs:
+            raise UserError(
+                f"{self._name} needs at least 2 inputs per batch, because this network has batch normalization; got "
+                f"{len(inputs)}. Increase the batch size (check the last, smaller batch too), or use a network with "
+                "layer or group normalization"
+            )
+        return [to_float_batch(part) for part in inputs.tensor_split(max(1, -(-len(inputs) // self.batch)))]
+
+    def _decoded(self, outputs: list[Tensor]) -> Answers:
+        return self._task.decode(torch.cat(outputs).numpy())
+
+
+@dataclass
+class NormGradientAdapter(NormAdapter):
+    """A learner that makes one gradient step per batch on norm scales and shifts, with a loss that needs no labels."""
+
+    lr: NonNegative = 2.5e-4
+    momentum: BelowOne = 0.9
+
+    quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
+    transient = frozenset({"_first", "_weights"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self._weights = affine_parameters(self.adapted_layers(norm_layers(model)))
+        if not self._weights:
+            raise UserError(f"{self._name} trains norm scales and shifts, and this network has none")
+        for weight in self._weights:
+            weight.requires_grad_()
+        self._initial_weights = [weight.detach().clone() for weight in self._weights]
+        self.optim = self.new_optimizer()
+
+    def adapted_layers(self, layers: dict[str, nn.Module]) -> list[nn.Module]:
+        """Return the normalization layers to train: all of them."""
+        return list(layers.values())
+
+    def new_optimizer(self) -> torch.optim.Optimizer:
+        """Return the optimizer."""
+        return torch.optim.SGD(self._weights, lr=self.lr, momentum=self.momentum)
+
+    def loss(self, outputs: Tensor) -> Tensor | None:
+        """Return the loss of a batch; None to skip the update."""
+        raise NotImplementedError
+
+    def adapt_batch(self, x: Tensor) -> Tensor:
+        outputs: Tensor = self.model(x)
+        # Gradients are forgotten even if no step follows; the momentum must not move weights on by itself then.
+        self.optim.zero_grad()
+        if (loss := self.loss(outputs)) is not None:
+            loss.backward()
+            self.optim.step()
+        return outputs.detach()
+
+    def diagnostics(self) -> Mapping[str, float]:
+        """Return the mean norm scale of each block, which grows as a network collapses, and the distance moved."""
+        moved = [weight.detach() - first for weight, first in zip(self._weights, self._initial_weights, strict=True)]
+        distance = torch.linalg.vector_norm(torch.cat([part.flatten() for part in moved]))
+        sizes = {f"scales of {block}": size for block, size in mean_scale_per_block(self.model).items()}
+        return {**sizes, "distance from the start": distance.item()}
+
+
+def entropy(outputs: Tensor) -> Tensor:
+    """Return the entropy of each sample's probabilities, in nats.
+
+    >>> entropy(torch.tensor([[1.0, 1.0]])).item() == torch.log(torch.tensor(2.0)).item()
+    True
+    """
+    log_p = outputs.log_softmax(dim=1)
+    return -(log_p.exp() * log_p).sum(dim=1)

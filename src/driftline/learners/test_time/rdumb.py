@@ -1,0 +1,44 @@
+"""RDumb: ETA with periodic reset.
+
+Press et al., "RDumb: A simple approach that questions our progress in continual test-time adaptation", NeurIPS 2023.
+Before the answers of steps 0, N, 2N, ... weights, momentum and the mean answer are as they were at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from driftline.learners.periodic_reset import Snapshot
+from driftline.learners.settings import Count
+from driftline.learners.test_time.eta import ETA
+from driftline.registry import register
+from driftline.tasks import Task
+from driftline.types import Answers, Samples
+
+
+@register("method", "rdumb")
+@dataclass
+class RDumb(ETA):
+    """RDumb: ETA, reset every `every` steps."""
+
+    reset_every: Count = 1000  # steps between resets
+
+    quick: ClassVar[Mapping[str, str]] = {**ETA.quick, "every": "reset_every"}
+
+    transient = frozenset({"_start"})
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.steps = 0
+        self._snapshot: Snapshot | None = None  # it is among what a reset leaves alone
+        self._snapshot = Snapshot(self)
+
+    def answer(self, x: Any) -> Answers:
+        assert self._snapshot is not None
+        done = self.steps
+        if done % self.reset_every == 0:
+            self._snapshot.restore_into(self)
+        self.steps = done + 1
+        return super().answer(x)

@@ -1,0 +1,131 @@
+"""How sure a mean over time is, when neighbours in time are alike.
+
+Resampling single steps takes each for news of its own. Where a good step is followed by another good one that makes
+intervals too narrow. Here whole blocks of neighbouring steps are drawn, from wherever they begin, so that what lies
+within a block stays together. Blocks wrap around from the end to the beginning: otherwise the first and the last steps
+would be drawn less often than the others (Politis and Romano 1992, the circular block bootstrap).
+
+Intervals come out right for series much longer than their memory, and still a little narrow for shorter ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftline.errors import UserError
+from driftline.metrics.confidence import MAX_RESAMPLED_AT_ONCE, Interval, percentile_interval
+
+MIN_LAGS = 5
+
+
+def block_length(values: ArrayLike) -> int:
+    """How long blocks should be, from how far the series resembles itself.
+
+    The rule is that of Politis and White (2004), corrected by Patton, Politis and White (2009), for circular blocks:
+    (2 G^2 / D)^(1/3) n^(1/3), where G and D sum autocovariances up to twice the lag after which they are noise.
+
+    >>> noise = np.random.default_rng(0).random(100)
+    >>> block_length(noise), block_length(noise.repeat(6))
+    (1, 15)
+    """
+    series = _series(values)
+    n = len(series)
+    most = max(1, min(int(np.ceil(3 * np.sqrt(n))), n // 3))
+    covariance = _autocovariance(series - series.mean(), 2 * most)
+    if covariance[0] <= 1e-15:  # nothing varies
+        return 1
+    lags = np.arange(len(covariance))
+    reach = 2 * _last_significant_lag(covariance[: most + 1] / covariance[0], n)
+    near = lags / reach if reach else np.where(lags == 0, 0.0, 2.0)
+    taper = np.clip(2 * (1 - near), 0, 1)  # flat up to half of the reach, then down to 0
+    weights = taper * np.where(lags == 0, 1, 2)  # both sides of lag 0
+    G, at_zero = (weights * lags * covariance).sum(), (weights * covariance).sum()
+    if at_zero <= 0:  # the series goes against itself: single steps are on the safe side
+        return 1
+    ideal = (1.5 * (G / at_zero) ** 2 * n) ** (1 / 3)
+    return int(np.clip(np.ceil(ideal), 1, most))
+
+
+def resample_blocks(
+    values: ArrayLike, resamples: int, rng: np.random.Generator, length: int | None = None
+) -> np.ndarray:
+    """Means (draws,) over the series with blocks drawn anew; `length` is of blocks, by default `block_length`.
+
+    >>> resample_blocks([0.5, 0.5, 0.5], draws=2, rng=np.random.default_rng(0)).tolist()
+    [0.5, 0.5]
+    """
+    series = _series(values)
+    n = len(series)
+    size = block_length(series) if length is None else length
+    if not 1 <= size <= n:
+        raise UserError(f"blocks have 1 to {n} steps, as the series does, not {size}")
+    whole, rest = divmod(n, size)  # a shorter block at the end keeps the number of steps
+    sums, short = _sums(series, size), _sums(series, rest)
+    chunk = max(1, MAX_RESAMPLED_AT_ONCE // whole)
+    counts = [min(chunk, resamples - start) for start in range(0, resamples, chunk)]
+    drawn = [
+        sums[rng.integers(n, size=(count, whole))].sum(axis=1) + short[rng.integers(n, size=count)] for count in counts
+    ]
+    return np.concatenate(drawn) / n
+
+
+def block_indices(n: int, length: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return indices (draws, n) of resampled series, in circular blocks of this length; the last block may be cut.
+
+    Use it to resample several series together; for the mean of one series `resample_blocks` needs less memory.
+
+    >>> block_indices(4, length=2, draws=1, rng=np.random.default_rng(0)).tolist()
+    [[3, 0, 2, 3]]
+    """
+    starts = rng.integers(n, size=(resamples, -(-n // length), 1))
+    return np.asarray(((starts + np.arange(length)) % n).reshape(resamples, -1)[:, :n])
+
+
+def curve_interval(
+    parts: Sequence[ArrayLike], resamples: int, rng: np.random.Generator, level: float = 0.95
+) -> Interval:
+    """Intervals of the means of consecutive stretches of one series: the points of a curve over time.
+
+    Blocks are drawn within each stretch. Their length is that of the whole series about its stretches' means, so that a
+    curve that rises is not taken for one that is uncertain; it is a third of a short stretch at most.
+
+    >>> low, high = curve_interval([np.zeros(9), np.ones(9)], draws=10, rng=np.random.default_rng(0))
+    >>> low.tolist(), high.tolist()
+    ([0.0, 1.0], [0.0, 1.0])
+    """
+    series = [_series(part) for part in parts]
+    length = block_length(np.concatenate([part - part.mean() for part in series]))
+    drawn = [resample_blocks(part, resamples, rng, max(1, min(length, len(part) // 3))) for part in series]
+    return percentile_interval(np.stack(drawn, axis=1), level)
+
+
+def _series(values: ArrayLike) -> np.ndarray:
+    series = np.asarray(values, float)
+    if series.ndim != 1 or not len(series) or not np.isfinite(series).all():
+        raise UserError("a series has a number for each of its steps, one at least, in the order of time")
+    return series
+
+
+def _sums(series: np.ndarray, size: int) -> np.ndarray:
+    """The sum of the block of this size that begins at each step."""
+    running = np.concatenate([[0.0], np.cumsum(np.concatenate([series, series[:size]]))])
+    return np.asarray(running[size : size + len(series)] - running[: len(series)])
+
+
+def _autocovariance(centred: np.ndarray, lags: int) -> np.ndarray:
+    n = len(centred)
+    return np.array([centred[: n - k] @ centred[k:] / n for k in range(min(lags, n - 1) + 1)])
+
+
+def _last_significant_lag(correlation: np.ndarray, n: int) -> int:
+    """The lag after which a run of correlations is within what chance gives; else the last that stands out."""
+    run = max(MIN_LAGS, int(np.ceil(np.sqrt(np.log10(n)))))
+    small = np.abs(correlation[1:]) < 2 * np.sqrt(np.log10(n) / n)
+    for lag in range(len(small) - run + 1):
+        if small[lag : lag + run].all():
+            return lag
+    large = np.flatnonzero(~small)
+    return int(large[-1]) + 1 if len(large) else 0

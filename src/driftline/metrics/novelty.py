@@ -1,0 +1,255 @@
+"""Does a learner notice classes that it has never met? Scores of strangeness, judged with and without the clock.
+
+Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). A sample is unseen (positive) if
+it is the first of its class, and the class was not among those known at the start. A score says how strange a sample
+is, higher is stranger: HG is 1 - the largest softmax output, MDT the smallest distance to a class, or minus the largest
+similarity. The paper's "unseen if the distance is below t" has the sign reversed.
+
+First samples of classes crowd at the start of a stream, so the score -t, which never looks at a sample, has an AUROC of
+.98 on NED's own sequences: more than any method that the paper prints. A score that drifts while a model trains is
+rewarded or punished for that alone. Hence two companions: the clock's own AUROC and F1, and an AUROC matched in time,
+in which each positive meets only its neighbours, as many earlier as later; there the clock has exactly .5.
+
+The best F1 chooses its threshold on the stream that it is scored on, so it is an oracle's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftline.errors import UserError
+from driftline.metrics import metric
+from driftline.metrics.per_period import check_positive
+
+NED = "Wallingford et al. 2020, NED"
+N_NEIGHBORS = 10
+
+
+class BestThreshold(NamedTuple):
+    """The best that a threshold can do, chosen with hindsight: a sample is called unseen if its score is as high."""
+
+    value: float
+    threshold: float
+    flagged: int
+    """How many samples are called unseen."""
+
+
+class TimeBaseline(NamedTuple):
+    """What the score -t reaches, which knows nothing but how early it is."""
+
+    auroc: float
+    f1: BestThreshold
+
+
+@dataclass(frozen=True, eq=False)
+class ROC:
+    """Shares of seen and of unseen samples that are called unseen, from the highest threshold to the lowest."""
+
+    threshold: np.ndarray
+    false: np.ndarray
+    true: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurves:
+    """By threshold: how many seen samples are accepted and how many unseen ones rejected, as shares (Fig. 5)."""
+
+    threshold: np.ndarray
+    seen: np.ndarray
+    unseen: np.ndarray
+
+
+def unseen_flags(labels: ArrayLike, seen: ArrayLike = ()) -> np.ndarray:
+    """Which samples are the first of a class that is not among the `seen`; with none seen, the first of any class.
+
+    >>> unseen_flags(["A", "B", "A", "B", "C"], seen=["A"]).tolist()
+    [False, True, False, False, True]
+    """
+    labels = np.asarray(labels)
+    first = np.zeros(len(labels), bool)
+    first[np.unique(labels, return_index=True)[1]] = True
+    known = np.asarray(seen)
+    return first & ~np.isin(labels, known) if known.size else first
+
+
+def time_score(samples: int) -> np.ndarray:
+    """The score -t."""
+    return -np.arange(samples, dtype=float)
+
+
+def time_baseline(unseen: ArrayLike) -> TimeBaseline:
+    """AUROC and best F1 of the score -t: what a method must be compared with.
+
+    >>> round(clock_baseline([0, 1, 0, 0, 1, 0, 0, 0]).auroc, 6)
+    0.666667
+    """
+    when = time_score(len(np.asarray(unseen)))
+    return TimeBaseline(unseen_auroc(when, unseen), best_f1(when, unseen))
+
+
+def unseen_auroc(score: ArrayLike, unseen: ArrayLike) -> float:
+    """How often an unseen sample has a higher score than a seen one, ties half; NaN without both. Higher is better.
+
+    >>> round(unseen_auroc([0.1, 0.7, 0.2, 0.6, 0.4, 0.5, 0.1, 0.3], [0, 1, 0, 0, 1, 0, 0, 0]), 6)
+    0.833333
+    """
+    return _mean(roc_placements(score, unseen))
+
+
+def roc_placements(score: ArrayLike, unseen: ArrayLike) -> np.ndarray:
+    """For each unseen sample the share of seen ones that it outranks; their mean is the AUROC."""
+    values, flags = _pair(score, unseen)
+    others = np.sort(values[~flags])
+    if not len(others):
+        return np.zeros(0)
+    below, upto = (np.searchsorted(others, values[flags], side) for side in ("left", "right"))
+    return np.asarray((below + upto) / (2 * len(others)))
+
+
+def time_matched_auroc(score: ArrayLike, unseen: ArrayLike, n_neighbors: int = N_NEIGHBORS) -> float:
+    """The same among neighbours in time: mean over unseen samples of the share of their neighbours they outrank.
+
+    Each meets the same number of nearest earlier and nearest later seen samples: `neighbours` of each, or as many as
+    there are on the poorer side. One with none on a side is left out. The clock has .5. Higher is better.
+
+    >>> flags = [0, 0, 1, 0, 0]
+    >>> time_matched_auroc(clock(5), flags), time_matched_auroc([0, 9, 1, 0, 0], flags, neighbours=1)
+    (0.5, 0.5)
+    """
+    return _mean(time_matched_placements(score, unseen, n_neighbors))
+
+
+def time_matched_placements(score: ArrayLike, unseen: ArrayLike, n_neighbors: int = N_NEIGHBORS) -> np.ndarray:
+    """For each unseen sample that has neighbours on both sides the share of them that it outranks, ties half."""
+    check_positive("neighbours", n_neighbors)
+    values, flags = _pair(score, unseen)
+    own, others = values[flags], values[~flags]
+    earlier = np.searchsorted(np.flatnonzero(~flags), np.flatnonzero(flags))
+    reach = np.minimum(n_neighbors, np.minimum(earlier, len(others) - earlier))
+    won = np.zeros(len(own))
+    for k in range(n_neighbors):  # the k-th nearest on either side, of all positives at once
+        near = np.flatnonzero(reach > k)
+        for place in (earlier[near] - 1 - k, earlier[near] + k):
+            won[near] += (own[near] > others[place]) + 0.5 * (own[near] == others[place])
+    return np.asarray(won[reach > 0] / (2 * reach[reach > 0]))
+
+
+def best_f1(score: ArrayLike, unseen: ArrayLike) -> BestThreshold:
+    """The highest F1 of any threshold, of equal ones the highest threshold; NaN without positives. Higher is better.
+
+    >>> best_f1([0.1, 0.7, 0.2, 0.6, 0.4, 0.5, 0.1, 0.3], [0, 1, 0, 0, 1, 0, 0, 0])
+    Chosen(value=0.6666666666666666, threshold=0.7, flagged=1)
+    """
+    thresholds, last, wrong = _at_positives(score, unseen)
+    if not len(thresholds):
+        return BestThreshold(float("nan"), float("nan"), 0)
+    found = last + 1
+    f1 = 2 * found / (found + wrong + len(thresholds))
+    best = int(f1.argmax())
+    return BestThreshold(float(f1[best]), float(thresholds[best]), int(found[best] + wrong[best]))
+
+
+def resample_best_f1(score: ArrayLike, unseen: ArrayLike, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Best F1 (draws,) with the classes whose first samples are to be noticed drawn anew."""
+    thresholds, last, wrong = _at_positives(score, unseen)
+    if not len(thresholds):
+        return np.full(resamples, np.nan)
+    weights = rng.multinomial(len(thresholds), np.full(len(thresholds), 1 / len(thresholds)), size=resamples)
+    found = weights.cumsum(axis=1)[:, last]
+    return np.asarray((2 * found / (found + wrong + len(thresholds))).max(axis=1))
+
+
+def roc(score: ArrayLike, unseen: ArrayLike) -> ROC:
+    """The ROC curve, a point for every different score after the origin; the area under it is the AUROC."""
+    values, flags = _pair(score, unseen)
+    order = np.argsort(-values, kind="stable")
+    ranked = values[order]
+    ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) if len(ranked) else np.zeros(0, int)
+    found = np.cumsum(flags[order])[ends]
+    wrong = ends + 1 - found
+    shares = [np.append(0, part) / max(1, total) for part, total in ((wrong, (~flags).sum()), (found, flags.sum()))]
+    return ROC(np.append(np.inf, ranked[ends]), *shares)
+
+
+def threshold_curves(score: ArrayLike, unseen: ArrayLike, thresholds: ArrayLike | None = None) -> ThresholdCurves:
+    """What each threshold does to seen and to unseen samples; without thresholds, 101 over the range of the scores."""
+    values, flags = _pair(score, unseen)
+    if thresholds is None:
+        known = values[np.isfinite(values)]
+        thresholds = np.linspace(known.min(), known.max(), 101) if len(known) else []
+    at = np.asarray(thresholds, float)
+    accepted = np.searchsorted(np.sort(values[~flags]), at) / max(1, int((~flags).sum()))
+    rejected = 1 - np.searchsorted(np.sort(values[flags]), at) / max(1, int(flags.sum()))
+    return ThresholdCurves(at, accepted, rejected)
+
+
+def _at_positives(score: ArrayLike, unseen: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores of positives from the highest, the last place of an equal one, and how many negatives are as high.
+
+    No other threshold has a better F1: lowering one to below a negative only adds a false alarm.
+    """
+    values, flags = _pair(score, unseen)
+    falling = -np.sort(-values[flags])
+    others = np.sort(values[~flags])
+    last = np.searchsorted(-falling, -falling, side="right") - 1
+    return falling, last, len(others) - np.searchsorted(others, falling)
+
+
+def _pair(score: ArrayLike, unseen: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    values, flags = np.asarray(score, float), np.asarray(unseen, bool)
+    if values.ndim != 1 or values.shape != flags.shape:
+        raise UserError(f"give one score and one flag for each sample, not {values.shape} and {flags.shape}")
+    if np.isnan(values).any():
+        raise UserError("a score of strangeness is a number for every sample: leave out the samples that have none")
+    return values, flags
+
+
+def _mean(shares: np.ndarray) -> float:
+    return float(shares.mean()) if len(shares) else float("nan")
+
+
+def _example(rng: np.random.Generator) -> dict[str, Any]:
+    return {"score": rng.random(30).round(1), "unseen": np.arange(30) % 4 == 1}
+
+
+SCORES = {"hg": "1 - max softmax", "mdt": "min distance to a class, or -max similarity"}
+"""The two scores of strangeness, by the ends of the metrics' names."""
+
+SEEN = {"": "first sample of a class that was not pretrained", "-any": "first sample of any class"}
+"""Who counts as unseen, by what is added to the metrics' names."""
+
+VARIANTS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+    ("unseen-auroc", "AUROC = P(s(unseen) > s(seen)), ties half", unseen_auroc),
+    ("matched-auroc", "AUROC among the nearest 10 earlier and 10 later seen samples", time_matched_auroc),
+    ("best-f1", "max over thresholds of 2 TP / (2 TP + FP + FN), an oracle's choice", best_f1),
+)
+
+
+TITLES = {
+    "unseen-auroc-mdt": "noticing the new (AUROC)",
+    "matched-auroc-mdt": "noticing, times matched (AUROC)",
+    "clock-auroc": "noticing by the clock (AUROC)",
+}
+
+
+def _register(name: str, formula: str, compute: Callable[..., Any], example: Callable[..., dict[str, Any]]) -> None:
+    title = TITLES.get(name, "")
+    metric(name, title=title, formula=formula, better="higher", unit="share", paper=NED, example=example)(compute)
+
+
+def _flags(rng: np.random.Generator) -> dict[str, Any]:
+    return {"unseen": rng.random(30) < 0.3}
+
+
+for _more, _who in SEEN.items():
+    for _name, _formula, _compute in VARIANTS:
+        for _score, _how in SCORES.items():
+            _register(f"{_name}-{_score}{_more}", f"{_formula}; s = {_how}; unseen = {_who}", _compute, _example)
+    _of_clock = f"of the score -t; unseen = {_who}"
+    _register(f"clock-auroc{_more}", f"AUROC {_of_clock}", lambda unseen: time_baseline(unseen).auroc, _flags)
+    _register(f"clock-f1{_more}", f"best F1 {_of_clock}", lambda unseen: time_baseline(unseen).f1, _flags)

@@ -1,0 +1,1 @@
+"""The twelve networks of Seq-to-Final."""

@@ -1,0 +1,38 @@
+"""How a network of several steps comes from the one before it."""
+
+from __future__ import annotations
+
+import copy
+
+from torch import nn
+
+from driftline.errors import UserError
+from driftline.learners.sequence.plan import Expansion
+from driftline.models.block_networks.base import BlockNetwork
+from driftline.models.block_networks.joint import JointNetwork
+from driftline.seeds import Seed
+from driftline.training.torch_model import torch_model
+
+
+def expand(network: nn.Module, growth: Expansion, seed: Seed) -> JointNetwork:
+    """The network with layers for as many steps as the growth says; the one given is left as it is."""
+    network = copy.deepcopy(network)
+    if isinstance(network, BlockNetwork):
+        plain, network = (
+            network,
+            JointNetwork(network, layer_kinds(network, growth), rank=growth.rank, init=growth.init),
+        )
+        if (counter := torch_model(plain).mac_counter) is not None:
+            counter.watch(network)
+    if not isinstance(network, JointNetwork):
+        raise UserError("side modules and joint models need a network of named blocks: conv-1 to res-4")
+    while network.steps < growth.steps:
+        network.add_step(seed.child(network.steps), copy_previous=growth.copy)
+    return network
+
+
+def layer_kinds(network: BlockNetwork, growth: Expansion) -> dict[str, str]:
+    """The kind of each layer."""
+    first, *blocks, last = network.layers
+    found = {first: growth.ends, **dict.fromkeys(blocks, growth.blocks), last: growth.ends}
+    return {**found, **dict.fromkeys(growth.shared, "shared")}

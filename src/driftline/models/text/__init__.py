@@ -1,0 +1,1 @@
+"""Text models: encoders, generators, tokenizer."""

@@ -1,0 +1,99 @@
+"""Weights and words of Hugging Face models, from a folder or the hub; what is missing is named, and how to get it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from driftline.errors import UserError
+from driftline.io.user_files import resolve
+from driftline.models.text.tokenizer import Tokenizer, from_huggingface, optional_import
+
+WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
+LOAD_OPTIONS = {  # weights of another shape are reported, and refused by us
+    **{"use_safetensors": True, "attn_implementation": "eager"},
+    **{"output_loading_info": True, "ignore_mismatched_sizes": True},
+}
+TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "spiece.model")
+
+
+def load_pretrained(weights: str) -> tuple[Any, Tokenizer]:
+    """The network and the vocabulary in a folder, or under a name on the hub; never from a pickle."""
+    transformers = optional_import("transformers", "model 'seq2seq'")
+    with silenced(transformers.utils.logging):
+        folder = _folder(weights)
+        _check_complete(folder, weights)
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), use_fast=True)
+            network, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(str(folder), **LOAD_OPTIONS)
+        except Exception as error:  # a broken file makes its parser fail in any way there is
+            way = download_hint(hub_name(weights), str(folder))
+            raise UserError(f"model 'seq2seq' cannot load {folder}: {short_message(error)}. {way}") from error
+    check_loaded("seq2seq", folder, report)
+    network.generation_config.max_length = None  # how long an answer may be is said with each one
+    return network, from_huggingface(tokenizer)
+
+
+def check_loaded(model: str, folder: Path, report: dict[str, Any], unused: str | None = None) -> None:
+    """Refuse weights of which some would be random; those with `idle` in their name are not used."""
+    unlike = [key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]]
+    lacking = sorted(key for key in (*report["missing_keys"], *unlike) if unused is None or unused not in key)
+    if lacking:
+        raise UserError(f"model '{model}': the weights in {folder} lack {lacking[0]}, and {len(lacking)} in all")
+
+
+def _folder(weights: str) -> Path:
+    """The folder itself, or where the files under a name on the hub are kept; fetched if they are not there yet."""
+    folder = resolve(weights)
+    if folder.is_dir():
+        return folder
+    if folder.is_absolute() or weights.startswith((".", "~")) or weights.count("/") > 1:
+        raise UserError(f"model 'seq2seq': there is no folder {folder}. {download_hint('NAME', str(folder))}")
+    hub = optional_import("huggingface_hub", "model 'seq2seq'")
+    try:
+        return Path(hub.snapshot_download(weights, allow_patterns=["*.json", "*.safetensors", "*.txt", "*.model"]))
+    except (OSError, ValueError) as error:
+        way = download_hint(weights, "FOLDER")
+        raise UserError(f"model 'seq2seq' cannot fetch {weights}: {short_message(error)}. {way}") from error
+
+
+def short_message(error: Exception) -> str:
+    """What an error says, in a line of bearable length."""
+    said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
+    return f"no {said}" if isinstance(error, KeyError) else said
+
+
+@contextmanager
+def silenced(logging: Any) -> Iterator[None]:
+    """Without progress bars, which would run through ours, and reports of what we refuse in a sentence."""
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _check_complete(folder: Path, weights: str) -> None:
+    for names in (("config.json",), WEIGHT_FILES, TOKENIZER_FILES):
+        if not any((folder / name).exists() for name in names):
+            pickled = sorted(path.name for path in folder.glob("*.bin"))
+            why = f" ({pickled[0]} is a pickle, which is never loaded)" if names is WEIGHT_FILES and pickled else ""
+            missing = " or ".join(names)
+            way = download_hint(hub_name(weights), str(folder))
+            raise UserError(f"model 'seq2seq': {missing} is missing in {folder}{why}. {way}")
+
+
+def hub_name(weights: str) -> str:
+    """What the hub calls these weights, as far as that is known."""
+    return "NAME" if Path(weights).is_dir() else weights
+
+
+def download_hint(name: str, folder: str) -> str:
+    """The way out where files are missing or broken."""
+    return f"Get it with `hf download {name} --local-dir {folder}` and give that folder as the option weights"

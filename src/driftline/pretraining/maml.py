@@ -1,0 +1,77 @@
+"""MAML meta-training: initial weights that adapt to new classes in a few gradient steps.
+
+Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017: the loss on an episode's
+queries after `steps` steps on its support, differentiated by the weights before them, second order included. Episodes
+of 5 classes with 5 samples each, as in Wallingford et al., 2020 (NED).
+
+What stands in the last layer is `training.inner_loop`'s: zero at the start of each episode, and zero in the end. Batch
+norm uses batch statistics; its running statistics are updated by every pass. One episode per update.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.utils.flop_counter import FlopCounterMode
+
+from driftline.pretraining.episodic import EpisodicTraining, zero_head
+from driftline.registry import register
+from driftline.training.few_shot import Episode
+from driftline.training.fit import optimizer_step
+from driftline.training.mac_counter import mac_counter_of
+from driftline.training.maml_inner_loop import InnerLoop
+from driftline.training.modes import evaluating
+
+
+@register("pretraining", "maml")
+@dataclass
+class MAMLTraining(EpisodicTraining):
+    """MAML meta-training."""
+
+    way: int = 5
+    steps: int = 5
+    inner_lr: float = 0.1
+
+    transient = frozenset({"_adapting", "_cost"})
+
+    def train(self, x: Any, y: Any) -> None:
+        self._inner_loop = InnerLoop(self.model, steps=self.steps, lr=self.inner_lr)
+        self._inner_loop.unhooked.train()
+        self._cost: tuple[int, int] | None = None
+        self.train_on_episodes(x, y, self.updates, self.outer_step, self.seed.child("lesson", self.training_rounds))
+        if self.updates:  # a network that comes trained is left as it is
+            zero_head(self.model)
+        self.training_rounds += 1
+
+    def outer_step(self, x: Tensor, episode: Episode) -> None:
+        """Make one step of the outer loop. Its cost is counted once; every episode costs the same."""
+        if self._cost is None:
+            with FlopCounterMode(display=False) as counted:
+                optimizer_step(self.optim, self.outer_loss(x, episode))
+            self._cost = self._macs(x, episode, counted.get_total_flops() // 2)
+        else:
+            optimizer_step(self.optim, self.outer_loss(x, episode))
+        forward, backward = self._cost
+        mac_counter_of(self.model).add(forward=forward, backward=backward)
+
+    def outer_loss(self, x: Tensor, episode: Episode) -> Tensor:
+        """Return the mean cross-entropy of the queries after adaptation to the support samples."""
+        support, query = x.split([episode.support.size, episode.query.size])
+        weights = self._inner_loop.adapt(support, episode.support_labels, len(episode.classes), second_order=True)
+        return cross_entropy(self._inner_loop.outputs(weights, query), episode.query_labels)
+
+    def _macs(self, x: Tensor, episode: Episode, total: int) -> tuple[int, int]:
+        """Return the multiply-accumulates of forward passes and of first- and second-order gradients."""
+        weights = self._inner_loop.initial_weights(len(episode.classes))
+        passes = []
+        with evaluating(self._inner_loop.unhooked), torch.no_grad():  # so that running statistics do not notice
+            for part in x.split([episode.support.size, episode.query.size]):
+                with FlopCounterMode(display=False) as counted:
+                    self._inner_loop.outputs(weights, part)
+                passes.append(counted.get_total_flops() // 2)
+        forward = self.steps * passes[0] + passes[1]
+        return forward, total - forward

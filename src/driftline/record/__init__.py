@@ -1,0 +1,1 @@
+"""What a run keeps: recorder, reader, Parquet tables."""

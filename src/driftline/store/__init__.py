@@ -1,0 +1,1 @@
+"""Where runs are stored, found, queried and checked."""

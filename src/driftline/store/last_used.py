@@ -1,0 +1,41 @@
+"""Last use of each version of a user's file: a run that is reused counts as used now, though it is never changed.
+
+One small note per version, in `used/`; without it, a version is as new as the latest run that was made with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from driftline.errors import DamagedFile, DiskError
+from driftline.io.checksums import read_checked, write_checked
+from driftline.record.recorder import Run
+from driftline.store.store import Store
+
+
+def mark_used(store: Store, keys: Iterable[str]) -> None:
+    """Note that the versions of users' files behind these runs are in use now; a full disk does no harm."""
+    cards = (Run(store.run_folder(key)).card for key in keys)
+    now = datetime.now(UTC).isoformat()
+    for name, content in {version for card in cards for version in card.get("user_files", {}).items()}:
+        path = _note_path(store.folder, name, content)
+        with suppress(DiskError):
+            write_checked(path, {"file": name, "content": content, "used": now})
+            if store.remote is not None:
+                store.remote.upload(f"used/{path.name}")
+
+
+def last_used(run: Run, name: str) -> datetime:
+    """Return when the version of a file behind a run was last used, as far as the run and its store know."""
+    with suppress(DamagedFile):
+        note = read_checked(_note_path(run.folder.parents[1], name, run.card["user_files"][name]))
+        return max(run.finished_at, datetime.fromisoformat(note["used"]))
+    return run.finished_at
+
+
+def _note_path(folder: Path, name: str, content: str) -> Path:
+    return folder / "used" / f"{hashlib.sha256(f'{content} {name}'.encode()).hexdigest()[:16]}.json"

@@ -1,0 +1,73 @@
+"""SQL over tables in memory and Parquet files, without a way to the disk.
+
+DuckDB is given no file system at all: pyarrow reads the files, there is no folder for temporary files (DuckDB allows
+queries to read and write that one), and the configuration is locked. So no statement can read another file, or write
+one, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from driftline.errors import UserError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow.dataset
+
+SANDBOX = """
+    set temp_directory = '';
+    set enable_external_access = false;
+    set python_enable_replacements = false;
+    set lock_configuration = true;
+"""
+
+
+def select(sql: str, frames: Mapping[str, pd.DataFrame], files: Mapping[str, Sequence[Path]]) -> pd.DataFrame:
+    """The rows that one SELECT gives; `files` have a column `run` besides, the name of the folder they are in."""
+    import duckdb
+
+    database = duckdb.connect()
+    for name, frame in frames.items():
+        database.register(name, frame)
+    for name, paths in files.items():
+        database.register(name, parquet_dataset(paths) if paths else pd.DataFrame({"run": pd.Series(dtype=str)}))
+    database.execute(SANDBOX)
+    try:
+        check_single_select(database, sql)
+        return database.execute(sql).df()
+    except duckdb.Error as error:
+        raise UserError(f"{str(error).splitlines()[0]}. Tables: {', '.join((*frames, *files))}") from error
+
+
+def check_single_select(database: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Refuse anything but a single statement that reads, as DuckDB's own parser sees it."""
+    import duckdb
+
+    try:
+        sql.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"the query is not valid UTF-8 at character {error.start + 1}: correct it there") from None
+    statements = database.extract_statements(sql)
+    reading = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # the latter is PIVOT
+    if not statements:
+        raise UserError('there is no query; try "select method, count(*) from runs group by all"')
+    if len(statements) > 1 or statements[0].type not in reading:
+        raise UserError("a query is a single SELECT; the store is never changed by one")
+
+
+def parquet_dataset(paths: Sequence[Path]) -> pyarrow.dataset.Dataset:
+    """Parquet files of runs as one table; a column that a file lacks is empty there."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
+    from pyarrow.fs import LocalFileSystem
+
+    schema = pa.unify_schemas([pq.read_schema(path) for path in paths], promote_options="permissive")
+    kind, disk = ds.ParquetFileFormat(), LocalFileSystem()
+    parts = [kind.make_fragment(str(path), disk, ds.field("run") == path.parent.name) for path in paths]
+    return ds.FileSystemDataset(parts, schema.append(pa.field("run", pa.string())), kind, disk)

@@ -1,0 +1,1 @@
+"""Streams of single samples with new classes."""

@@ -1,0 +1,158 @@
+"""Real time, cut into periods: years, months, a number of rows, or whatever values the time column has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from driftline.errors import UserError
+from driftline.seeds import Seed
+from driftline.types import Probe, Samples, Step
+
+CALENDAR = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D"}
+AUTO_MAX_PERIODS = 100  # "auto" takes the finest cut with at most so many periods
+
+
+@dataclass(frozen=True, eq=False)
+class Periods:
+    """A stream of one step per period, each with a held-out part that is never shown to a learner."""
+
+    names: tuple[str, ...]
+    revealed: tuple[Samples, ...]
+    held_out: tuple[Samples, ...]
+    skipped: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: int) -> Step:
+        index = range(len(self))[index]
+        return Step(index, self.names[index], self.revealed[index])
+
+    def all_samples(self, index: int) -> Samples:
+        """All samples of a period: for models that were never shown any of them."""
+        return Samples.concat([self.revealed[index], self.held_out[index]])
+
+
+@dataclass(frozen=True)
+class PeriodRange:
+    """The periods from `first` up to `end`; those before have trained the starting model."""
+
+    timeline: Periods
+    first: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+    def __getitem__(self, index: int) -> Step:
+        step = self.timeline[self.first + index]
+        return Step(index, step.time, step.samples)
+
+
+@dataclass(frozen=True)
+class LaterPeriodProbes:
+    """Probes after period t: its held-out part, then every sample of each later period, `horizon` of them or all."""
+
+    timeline: Periods
+    first: int = 0
+    horizon: int | None = None
+
+    def due(self, step: Step | None) -> Iterable[Probe]:
+        if step is None:
+            return
+        t = self.first + step.index
+        yield Probe(self.timeline.names[t], self.timeline.held_out[t])
+        last = len(self.timeline) if self.horizon is None else min(len(self.timeline), t + 1 + self.horizon)
+        for tau in range(t + 1, last):
+            yield Probe(self.timeline.names[tau], self.timeline.all_samples(tau))
+
+
+def periods(
+    samples: Samples, period: str = "auto", *, holdout: float = 0.1, min_samples: int = 10, seed: Seed = Seed(0)
+) -> Periods:
+    """Cut samples into periods and hold out a share of each.
+
+    `period`: each (every distinct time), decade, year, quarter, month, week, day, "500 rows", or auto (the finest
+    of these with at most 100 periods). A period with fewer than `smallest` samples is left out and named.
+    Per period, a seeded permutation puts floor((1 - holdout) n) samples on show and the rest aside.
+    """
+    if samples.time is None:
+        raise UserError("these data have no time column, and periods are cut along time")
+    time = np.asarray(samples.time)
+    if np.any(time[1:] < time[:-1]):
+        order = np.argsort(time, kind="stable")
+        samples, time = samples[order], time[order]
+    labels = period_labels(time, period)
+    names, start, counts = np.unique(labels, return_index=True, return_counts=True)
+    order = np.argsort(start, kind="stable")
+    shown, held_out, kept, left_out = [], [], [], {}
+    rows_by_label = np.split(np.argsort(labels, kind="stable"), np.cumsum(counts)[:-1])
+    for k in order:
+        name, rows = str(names[k]), np.sort(rows_by_label[k])
+        if len(rows) < max(min_samples, 2):
+            left_out[name] = len(rows)
+            continue
+        rows = rows[seed.child("holdout", name).numpy().permutation(len(rows))]
+        cut = min(max(int((1 - holdout) * len(rows) + 1e-9), 1), len(rows) - 1)
+        shown.append(samples[np.sort(rows[:cut])])
+        held_out.append(samples[np.sort(rows[cut:])])
+        kept.append(name)
+    if len(kept) < 2:
+        raise UserError(
+            f"cutting {len(samples)} samples by period '{period}' leaves {len(kept)} period(s) of at least {min_samples} "
+            "samples, and change over time needs two. Choose a period that suits the data"
+        )
+    return Periods(tuple(kept), tuple(shown), tuple(held_out), left_out)
+
+
+def period_labels(time: np.ndarray, period: str) -> np.ndarray:
+    """The name of each sample's period. Times must be in order.
+
+    >>> period_labels(np.array([1931, 1938, 1940]), "decade").tolist()
+    ['1930s', '1930s', '1940s']
+    >>> period_labels(np.array(["2024-02-01", "2024-05-09"], dtype="datetime64[D]"), "quarter").tolist()
+    ['2024-Q1', '2024-Q2']
+    """
+    if period == "auto":
+        period = _auto_period(time)
+    if match := re.fullmatch(r"(\d+) ?rows", period):
+        size = int(match[1])
+        if not size:
+            raise UserError("a period of 0 rows holds nothing: give '1 rows' or more")
+        return np.array([f"rows {1 + k * size}-{(k + 1) * size}" for k in np.arange(len(time)) // size])
+    if period == "each":
+        return np.datetime_as_string(time) if time.dtype.kind == "M" else time.astype(str)
+    if time.dtype.kind == "M":
+        return _calendar(time, period)
+    if period in ("year", "decade") and np.array_equal(time, np.floor(time)):
+        years = time.astype(int)
+        return np.array([f"{y}s" for y in years // 10 * 10]) if period == "decade" else years.astype(str)
+    known = "each, '<N> rows' or auto" + (", and year or decade for whole numbers")
+    raise UserError(f"period '{period}' cannot cut a time column of numbers: use {known}")
+
+
+def _calendar(time: np.ndarray, period: str) -> np.ndarray:
+    if period == "decade":
+        years = time.astype("datetime64[Y]").astype(int) + 1970
+        return np.array([f"{y}s" for y in years // 10 * 10])
+    if period not in CALENDAR:
+        raise UserError(f"no period '{period}': use each, decade, {', '.join(CALENDAR)}, '<N> rows' or auto")
+    cut = pd.PeriodIndex(pd.DatetimeIndex(time), freq=CALENDAR[period])
+    if period == "quarter":
+        return cut.strftime("%Y-Q%q").to_numpy(str)
+    return (cut.start_time.strftime("%Y-%m-%d") if period == "week" else cut.astype(str)).to_numpy(str)
+
+
+def _auto_period(time: np.ndarray) -> str:
+    if len(np.unique(time)) <= AUTO_MAX_PERIODS:
+        return "each"
+    cuts = ["day", "week", "month", "quarter", "year", "decade"] if time.dtype.kind == "M" else []
+    for cut in cuts:
+        if len(np.unique(_calendar(time, cut))) <= AUTO_MAX_PERIODS:
+            return cut
+    return f"{-(-len(time) // 20)} rows"

@@ -1,0 +1,127 @@
+"""A network without its last layer: features to train by themselves, and to hand to another classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, pad
+
+from driftline.errors import UserError
+from driftline.models.preprocessing import to_float_batch
+from driftline.training import progress
+from driftline.training.features import forward_with_features, linear_layers
+from driftline.training.mac_counter import count_macs
+from driftline.training.modes import evaluating
+from driftline.training.torch_model import torch_model
+
+FEATURE_BATCH = 32
+"""How many samples `embed_in_blocks` asks about at once, always: the digits of a network's features depend on it."""
+
+
+NARROW_OUTPUTS, PADDED_OUTPUTS = 12, 16
+"""A linear layer with fewer outputs than the first is computed with as many as the second: in narrower ones the digits
+of a sample's outputs depend on its place in the block (measured for 2 to 11 outputs, not for 12 to 2,048)."""
+
+
+def classifier_layer(model: nn.Module) -> nn.Linear:
+    """The layer that turns features into outputs: the linear layer that the network names last."""
+    return linear_layers(model)[-1]
+
+
+def features_with_frozen_head(model: nn.Module, x: Tensor) -> Tensor:
+    """Features to train by themselves: the last layer gets no gradient.
+
+    The whole network is called, so that its meter counts the pass, and its outputs take part in the backward pass
+    with a gradient of zero, because the meter counts that pass when it reaches them.
+    """
+    last = [weight for weight in classifier_layer(model).parameters() if weight.requires_grad]
+    try:
+        for weight in last:
+            weight.requires_grad_(False)
+        outputs, features = forward_with_features(model, x)
+    finally:
+        for weight in last:
+            weight.requires_grad_(True)
+    attached: Tensor = _AttachToGraph.apply(features, outputs) if outputs.requires_grad else features
+    return attached
+
+
+def extract_features(model: nn.Module, x: Any, batch: int = 128) -> Tensor:
+    """Features of samples as they are stored, in evaluation mode; the network is left as it was."""
+    inputs = torch_model(model).encode(x)
+    starts = range(0, max(len(inputs), 1), batch)
+    with evaluating(model), torch.no_grad():
+        parts = [forward_with_features(model, to_float_batch(inputs[i : i + batch]))[1] for i in progress.each(starts)]
+    return progress.whole(torch.cat(parts), len(inputs))
+
+
+def extract_features_fixed_batch(model: nn.Module, inputs: Tensor) -> list[Tensor]:
+    """Features in blocks of `TOGETHER` rows, the last filled up: a sample's are the same whatever is asked beside it.
+
+    A pass ends at the last linear layer, the input of which they are: with many classes that layer is a large part.
+    """
+
+    def stop(layer: nn.Module, args: Any) -> None:
+        raise _StopForwardError(args[0])
+
+    found = []
+    narrow = [
+        layer for layer in model.modules() if isinstance(layer, nn.Linear) and layer.out_features < NARROW_OUTPUTS
+    ]
+    hooks = [layer.register_forward_hook(lambda layer, args, _: padded_linear(layer, args[0])) for layer in narrow]
+    hooks.append(classifier_layer(model).register_forward_pre_hook(stop))
+    try:
+        with evaluating(model), torch.no_grad():
+            for start in range(0, len(inputs), FEATURE_BATCH):
+                block = inputs[start : start + FEATURE_BATCH]
+                if len(block) < FEATURE_BATCH:
+                    block = block[torch.arange(FEATURE_BATCH).clamp(max=len(block) - 1)]
+                found.append(_capture(model, to_float_batch(block)).flatten(1))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found
+
+
+def padded_linear(layer: nn.Module, x: Tensor) -> Tensor:
+    """Return the outputs of a linear layer; those of a narrow one do not depend on a sample's place in the block."""
+    assert isinstance(layer, nn.Linear)
+    if layer.out_features >= NARROW_OUTPUTS:
+        return linear(x, layer.weight, layer.bias)
+    more = PADDED_OUTPUTS - layer.out_features
+    bias = None if layer.bias is None else pad(layer.bias, (0, more))
+    return linear(x, pad(layer.weight, (0, 0, 0, more)), bias)[..., : layer.out_features]
+
+
+def macs_per_sample(model: nn.Module, inputs: Tensor) -> int:
+    """Multiply-accumulates of a whole pass of one sample, last layer included; 0 without any input to try it with."""
+    with evaluating(model):
+        return count_macs(model, (to_float_batch(inputs[:1]),), {}, backward=False)[0] if len(inputs) else 0
+
+
+class _StopForwardError(Exception):
+    """The pass has come to the last layer; what it would have been given."""
+
+
+def _capture(model: nn.Module, x: Tensor) -> Tensor:
+    try:
+        model(x)
+    except _StopForwardError as reached:
+        features: Tensor = reached.args[0]
+        return features
+    raise UserError(f"{type(model).__name__} does not use its last linear layer, whose inputs are the features")
+
+
+class _AttachToGraph(torch.autograd.Function):
+    """Its first argument; the second receives a gradient of zero."""
+
+    @staticmethod
+    def forward(ctx: Any, kept: Tensor, attached: Tensor) -> Tensor:
+        ctx.zeros = torch.zeros_like(attached)
+        return kept.view_as(kept)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        return gradients[0], ctx.zeros

@@ -1,0 +1,84 @@
+"""Training by epochs: how long to go on, and which epoch's weights to keep."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from driftline.seeds import Seed
+from driftline.training import progress
+
+
+@dataclass
+class FitCurve:
+    """What an epoch-by-epoch fit came to."""
+
+    score: float
+    weights: dict[str, Any]
+    epoch: int
+    """The epoch whose weights were kept; 0 is before any training."""
+    curve: list[float]
+    """Validation accuracy before training and after each epoch."""
+
+
+def fit_with_early_stopping(
+    network: nn.Module,
+    train: Callable[[int], None],
+    score: Callable[[], float],
+    *,
+    epochs: int,
+    patience: int,
+    stopping: Literal["previous", "best"] = "previous",
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> FitCurve:
+    """Train epoch by epoch and keep the weights of the best one, the untrained ones included.
+
+    Only a strictly higher score replaces what is kept. The fit ends after `epochs`, or when more than `patience` epochs
+    in a row did not rise above the epoch before (or above the best so far: `stopping="best"`).
+    """
+    first = score()
+    found = FitCurve(first, _weights(network), 0, [first])
+    idle = 0
+    for epoch in progress.each(range(1, epochs + 1)):
+        to_beat = found.curve[-1] if stopping == "previous" else found.score
+        train(epoch)
+        reached = score()
+        found.curve.append(reached)
+        report(epoch, epochs)
+        if reached > found.score:
+            found.score, found.weights, found.epoch = reached, _weights(network), epoch
+        idle = 0 if reached > to_beat else idle + 1
+        if idle > patience:
+            break
+    report(epochs, epochs)
+    return found
+
+
+def _weights(network: nn.Module) -> dict[str, Any]:
+    return copy.deepcopy(dict(network.state_dict()))
+
+
+def shuffled_batches(rows: int, batch: int, seed: Seed) -> list[Tensor]:
+    """All rows in a random order, in batches; a single row left over joins the batch before it, or comes twice.
+
+    Batch norm cannot normalise one sample by itself.
+    """
+    if rows == 1:
+        return [torch.zeros(2, dtype=torch.long)]
+    parts = list(torch.randperm(rows, generator=seed.torch()).split(batch))
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-2:] = [torch.cat(parts[-2:])]
+    return parts
+
+
+def infinite_batches(rows: int, batch: int, seed: Seed) -> Iterator[Tensor]:
+    """Batches without end: after each pass over all rows comes another, in another order."""
+    passed = 0
+    while True:
+        yield from shuffled_batches(rows, batch, seed.child(passed))
+        passed += 1

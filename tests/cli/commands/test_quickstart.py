@@ -1,0 +1,108 @@
+"""The quickstart in miniature: what is left behind, what is said, and that one failure stops nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftline import registry
+from driftline.cli.commands import quickstart as module
+from driftline.cli.commands.quickstart import SEEDS, examples, plan_all, quickstart
+from driftline.engine.build import DatasetCache
+from driftline.record.recorder import load
+
+TIMELINE = {
+    "data": {"name": "digits", "periods": 4},
+    "model": "logistic-regression",
+    "methods": "erm,erm-all",
+    "timeline": {"resamples": 20},
+}
+REFINEMENT = {
+    "data": {"name": "digit-clusters", "train": 300, "copies": 1},
+    "model": "logistic-regression",
+    "methods": "frozen",
+    "refinement": {"episodes": 3, "size": 32, "period": 3, "upstream_set": 64, "held_out": 20, "resamples": 20},
+}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """Two benchmarks and a small audit, in an empty folder."""
+    specs: dict[str, Any] = {"timeline": TIMELINE, "refinement": REFINEMENT}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DRIFTLINE_RUNS", raising=False)
+    monkeypatch.setattr(module, "examples", lambda torch: specs)
+    monkeypatch.setattr(module, "AUDIT_TABLE", {"drift": "concept", "rows": 400})
+    monkeypatch.setattr(module, "SEEDS", 1)
+    return specs
+
+
+def test_it_covers_every_benchmark_with_seeds_enough_to_mark_the_best() -> None:
+    specs = examples(torch=True)
+    assert set(specs) == set(registry.names("benchmark"))
+    assert SEEDS >= 3
+    plans, lost = plan_all(specs, DatasetCache())
+    assert lost == {}
+    for benchmark, plan in plans.items():
+        jobs = [stage.job for stage in plan.stages if stage.is_result]
+        assert {job.benchmark for job in jobs} == {benchmark}
+        assert len(jobs) == SEEDS * len(specs[benchmark]["methods"])
+    light, lost = plan_all(examples(torch=False), DatasetCache())
+    assert lost == {}
+    assert list(light) == ["timeline"]
+
+
+def test_it_leaves_a_report_and_an_audit_and_says_what_is_next(
+    small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert quickstart(Path("out.html"), None, 1) == 0
+    out, err = capsys.readouterr()
+    text = (tmp_path / "out.html").read_text()
+    record = load(tmp_path / "quickstart-runs")
+    assert len(record) == 3
+    for benchmark in small:
+        question = registry.get("benchmark", benchmark).question
+        assert f"{benchmark}: {question}" in err
+        assert question in text
+    scores = record.scores[(record.scores["metric"] == "oec") & (record.scores["stat"] == "final")]
+    number = f"{100 * scores['value'].item():.1f}"
+    said = f"frozen: {number}% ["
+    assert said in out
+    assert said in text
+    assert "policy" in err, "the audit shows its progress"
+    assert (tmp_path / "out-audit.html").exists()
+    assert f"report: {tmp_path / 'out.html'}" in out
+    assert f"audit:  {tmp_path / 'out-audit.html'}" in out
+    assert "next:   driftline audit" in out
+
+
+def test_what_cannot_be_planned_and_what_fails_stop_nothing_else(
+    small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small["refinement"] = {**REFINEMENT, "data": "digits"}
+    monkeypatch.setattr(module, "AUDIT_TABLE", {"drift": "concept", "rows": 3})
+    assert quickstart(Path("out.html"), None, 1) == 1
+    out, err = capsys.readouterr()
+    assert "refinement failed: dataset 'digits' has no clusters" in err
+    assert "audit failed: " in err
+    assert "timeline: erm" in out
+    assert "audit:  " not in out
+    assert "How long does a model stay good" in (tmp_path / "out.html").read_text()
+
+
+def test_a_run_that_fails_is_told_and_nothing_is_reported_without_runs(
+    small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ValueError("on purpose")
+
+    monkeypatch.setattr("driftline.engine.stages.Stage.run", broken)
+    monkeypatch.setattr(module, "run_audit", lambda *_: None)
+    assert quickstart(Path("out.html"), None, 1) == 1
+    out, err = capsys.readouterr()
+    assert "timeline failed: ValueError: on purpose" in err
+    assert "refinement failed: " in err
+    assert not (tmp_path / "out.html").exists()
+    assert "report: " not in out

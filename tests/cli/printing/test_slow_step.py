@@ -1,0 +1,30 @@
+"""A command that takes long before it has anything to show says what it is doing."""
+
+import time
+
+import pytest
+
+from driftline.cli.printing import slow_step as module
+from driftline.cli.printing.slow_step import progress_message
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_AFTER", 0.05)
+    monkeypatch.setattr(module, "REPEAT_AFTER", 0.1)
+
+
+def test_what_takes_long_is_announced_once_and_then_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_message("planning 10,000 method(s)"):
+        time.sleep(0.4)
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first == "planning 10,000 method(s)"
+    assert others
+    assert all(line.startswith("planning 10,000 method(s) (for ") for line in others)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_what_is_quick_or_to_be_quiet_is_not(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_message("planning", quiet):
+        time.sleep(0.2 if quiet else 0)
+    assert capsys.readouterr().err == ""

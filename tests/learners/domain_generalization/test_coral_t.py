@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from driftline.errors import UserError
+from driftline.learners.base import Learner
+from driftline.learners.domain_generalization.coral_t import CoralT
+from driftline.learners.domain_generalization.windows import GroupedBatch, draw_grouped, sliding_windows
+from driftline.models.small_networks import linear
+from driftline.seeds import Seed
+from driftline.testing import check_learner, digest
+from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
+from driftline.training.mac_counter import MacCounter
+from driftline.training.objectives import coral
+from driftline.types import Samples
+
+PERIODS = [samples(k) for k in range(4)]
+
+
+def network() -> Any:
+    return small_network(SHAPE, 3, Seed(5))
+
+
+def taught(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
+    learner.seed = Seed(1)
+    learner.prepare(network() if model is None else model, TASK)
+    for period in periods:
+        learner.learn(period.x, period.y)
+    return learner
+
+
+def weights(model: Any) -> str:
+    return digest(dict(model.state_dict()))
+
+
+def by_hand(objective: Callable[[Any, GroupedBatch], Tensor], periods: Sequence[Samples] = PERIODS) -> Any:
+    """One fit on all periods, written out: 4 updates, windows of two periods, 10 examples from 2 of them."""
+    model, seed = network(), Seed(1).child("lesson", 0)
+    x = torch.cat([torch.from_numpy(period.x) for period in periods]).permute(0, 3, 1, 2).float() / 255
+    y = torch.cat([torch.from_numpy(period.y) for period in periods])
+    windows = sliding_windows([18] * len(periods), 2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    model.train()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed.child("noise").value % 2**63)
+        for chosen, rows in zip(*draw_grouped(windows, [5, 5], 4, seed.child("batches").torch()), strict=True):
+            optimizer.zero_grad()
+            objective(model, GroupedBatch(x[rows], y[rows], chosen, [5, 5])).backward()
+            optimizer.step()
+    return model
+
+
+Quick = partial(CoralT, updates=4, window=2, groups=2, batch=10)
+
+
+def on_features(model: Any, batch: GroupedBatch, penalty_weight: float = 0.9) -> Tensor:
+    features = model[:-1](batch.x)
+    outputs = model[-1](features)
+    return cross_entropy(outputs, batch.y) + penalty_weight * coral(features.split(5))
+
+
+def on_logits(model: Any, batch: GroupedBatch) -> Tensor:  # Wild-Time's code
+    outputs = model(batch.x)
+    return cross_entropy(outputs, batch.y) + 0.9 * coral(outputs.split(5))
+
+
+def test_it_is_the_loop_one_would_write_by_hand() -> None:
+    assert weights(taught(Quick()).model) == weights(by_hand(on_features))
+
+
+def test_aligning_logits_would_be_noticed() -> None:
+    assert weights(taught(Quick()).model) != weights(by_hand(on_logits))
+
+
+def test_without_strength_it_is_erm_on_the_same_batches() -> None:
+    plain = by_hand(lambda model, batch: cross_entropy(model(batch.x), batch.y))
+    assert weights(taught(Quick(penalty_weight=0.0)).model) == weights(plain)
+    assert weights(taught(Quick()).model) != weights(plain)
+
+
+def test_metering_does_not_change_it() -> None:
+    metered = network()
+    meter = MacCounter()
+    meter.attach(metered)
+    assert weights(taught(Quick(), model=metered).model) == weights(by_hand(on_features))
+    assert meter.backward > 0
+
+
+def test_strength_brings_the_features_of_windows_together() -> None:
+    def distance(penalty_weight: float) -> float:
+        model = taught(CoralT(updates=60, window=1, penalty_weight=penalty_weight, lr=1e-2)).model
+        with torch.no_grad():
+            groups = [model[:-1](torch.from_numpy(p.x).permute(0, 3, 1, 2) / 255) for p in PERIODS]
+        return coral(groups).item() / torch.cat(groups).var().item()
+
+    assert distance(100.0) < 0.7 * distance(0.0)
+
+
+def test_on_one_linear_layer_it_is_erm() -> None:
+    models = [linear(SHAPE, 3, Seed(5)) for _ in range(2)]
+    strong, none = (taught(Quick(penalty_weight=s), model=m).model for s, m in zip((9.0, 0.0), models, strict=True))
+    assert weights(strong) == weights(none)
+
+
+def test_a_network_without_features_is_refused_before_it_runs() -> None:
+    with pytest.raises(UserError, match="last linear layer, and Sequential has none"):
+        taught(Quick(), [], torch.nn.Sequential(torch.nn.Conv2d(1, 3, 8), torch.nn.Flatten()))
+
+
+@pytest.mark.parametrize("bad", [{"groups": 0}, {"window": 0}])
+def test_senseless_settings_are_refused(bad: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="should be greater than or equal to 1"):
+        taught(CoralT(**bad), [])
+
+
+def test_defaults_are_wild_times() -> None:
+    assert (CoralT().penalty_weight, CoralT().groups, CoralT().window) == (0.9, 10, 5)
+
+
+def test_a_warm_start_keeps_the_contract() -> None:
+    check_learner(partial(Quick, start="warm"))
+
+
+def test_exactly_so_many_updates() -> None:
+    learner = taught(Quick(start="warm"))
+    assert {int(state["step"]) for state in learner.optim.state.values()} == {4 * 4}
+
+
+def test_waiting_trains_once_at_the_end() -> None:
+    learner = Quick()
+    learner.evaluated_at_end = True
+    assert weights(taught(learner).model) == weights(network())
+    learner.finish()
+    assert weights(learner.model) == weights(by_hand(on_features))

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from driftline.learners.base import Learner
+from driftline.learners.domain_generalization.irm_t import IRMT
+from driftline.learners.domain_generalization.windows import GroupedBatch, draw_grouped, sliding_windows
+from driftline.seeds import Seed
+from driftline.testing import check_learner, digest
+from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
+from driftline.training.mac_counter import MacCounter
+from driftline.training.objectives import invariance_penalty, scale_gradients
+from driftline.types import Samples
+
+PERIODS = [samples(k) for k in range(4)]
+
+
+def network() -> Any:
+    return small_network(SHAPE, 3, Seed(5))
+
+
+def taught(learner: Learner, periods: Sequence[Samples] = PERIODS, model: Any = None) -> Any:
+    learner.seed = Seed(1)
+    learner.prepare(network() if model is None else model, TASK)
+    for period in periods:
+        learner.learn(period.x, period.y)
+    return learner
+
+
+def weights(model: Any) -> str:
+    return digest(dict(model.state_dict()))
+
+
+def by_hand(objective: Callable[[Any, GroupedBatch], Tensor], periods: Sequence[Samples] = PERIODS) -> Any:
+    """One fit on all periods, written out: 4 updates, windows of two periods, 10 examples from 2 of them."""
+    model, seed = network(), Seed(1).child("lesson", 0)
+    x = torch.cat([torch.from_numpy(period.x) for period in periods]).permute(0, 3, 1, 2).float() / 255
+    y = torch.cat([torch.from_numpy(period.y) for period in periods])
+    windows = sliding_windows([18] * len(periods), 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)  # Adam would magnify rounding
+    model.train()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed.child("noise").value % 2**63)
+        for chosen, rows in zip(*draw_grouped(windows, [5, 5], 4, seed.child("batches").torch()), strict=True):
+            optimizer.zero_grad()
+            objective(model, GroupedBatch(x[rows], y[rows], chosen, [5, 5])).backward()
+            optimizer.step()
+    return model
+
+
+Quick = partial(IRMT, updates=4, window=2, groups=2, batch=10, penalty_weight=10.0, optimizer="sgd", lr=0.01)
+
+
+def two_halves(model: Any, batch: GroupedBatch, penalty_weight: float = 10.0, second: int = 1) -> Tensor:
+    """IRMv1 with one scale, as the paper's appendix writes it; `second=0` takes both factors from the same half."""
+    total = torch.zeros(())
+    for outputs, y in zip(model(batch.x).split(5), batch.y.split(5), strict=True):
+        scale = torch.ones((), requires_grad=True)
+        losses = cross_entropy(outputs * scale, y, reduction="none")
+        one, two = (torch.autograd.grad(losses[k::2].mean(), scale, create_graph=True)[0] for k in (0, second))
+        total = total + cross_entropy(outputs, y) + penalty_weight * one * two
+    return total / 2
+
+
+def close(one: Any, other: Any) -> bool:
+    pairs = zip(one.parameters(), other.parameters(), strict=True)
+    return all(torch.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in pairs)
+
+
+def test_it_is_the_loop_one_would_write_by_hand() -> None:
+    assert close(taught(Quick()).model, by_hand(two_halves))
+
+
+def test_a_penalty_from_the_same_half_would_be_noticed() -> None:
+    assert not close(taught(Quick()).model, by_hand(partial(two_halves, second=0)))
+
+
+def test_no_penalty_would_be_noticed() -> None:
+    plain = by_hand(partial(two_halves, penalty_weight=0.0))
+    assert not close(taught(Quick()).model, plain)
+    assert close(taught(Quick(penalty_weight=0.0)).model, plain)
+
+
+class Annealed:
+    """Weight 1 for two updates, then 10; `advances` is what Wild-Time's counter does not."""
+
+    def __init__(self, advances: bool = True) -> None:
+        self.n_updates, self.advances = 0, advances
+
+    def __call__(self, model: Any, batch: GroupedBatch) -> Tensor:
+        self.n_updates += 1
+        return two_halves(model, batch, penalty_weight=10.0 if self.n_updates > 2 and self.advances else 1.0)
+
+
+def test_annealing_advances() -> None:
+    class KeepsOptimiser(IRMT):
+        def update_groups(self, batch: GroupedBatch) -> None:
+            descent = self.optim
+            self.new_optimizer = lambda: None  # type: ignore[method-assign]
+            super().update_groups(batch)
+            del self.new_optimizer
+            assert self.optim is descent
+
+    learner = taught(partial(KeepsOptimiser, **Quick.keywords)(anneal_updates=2))
+    assert close(learner.model, by_hand(Annealed()))
+    assert not close(learner.model, by_hand(Annealed(advances=False)))
+    assert learner.n_updates == 4
+
+
+def test_the_optimiser_starts_again_when_the_weight_jumps() -> None:
+    learner = taught(Quick(anneal_updates=3, optimizer="adam"))
+    assert {int(state["step"]) for state in learner.optim.state.values()} == {1}
+    learner = taught(Quick(optimizer="adam"))
+    assert {int(state["step"]) for state in learner.optim.state.values()} == {4}
+
+
+def test_the_count_goes_on_in_a_warm_start_and_begins_again_in_a_fresh_one() -> None:
+    assert taught(Quick(start="warm")).n_updates == 16
+    assert taught(Quick()).n_updates == 4
+
+
+@pytest.mark.parametrize("anneal", [0, 5])
+def test_a_warm_start_keeps_the_contract(anneal: int) -> None:
+    check_learner(partial(Quick, start="warm", anneal_updates=anneal))
+
+
+def test_groups_of_one_example_give_no_penalty_and_no_nan() -> None:
+    learner = taught(Quick(window=1, groups=4, batch=4))
+    assert all(weight.isfinite().all() for weight in learner.model.parameters())
+    assert weights(learner.model) == weights(taught(Quick(window=1, groups=4, batch=4, penalty_weight=0.0)).model)
+
+
+def test_the_penalty_costs_no_further_pass() -> None:
+    meters = []
+    for penalty_weight in (0.0, 10.0):
+        model, meter = network(), MacCounter()
+        meter.attach(model)
+        taught(Quick(penalty_weight=penalty_weight), model=model)
+        meters.append((meter.forward, meter.backward))
+    assert meters[0] == meters[1]
+    model, meter = network(), MacCounter()
+    meter.attach(model)
+    model(torch.zeros(10, 1, 8, 8)).sum().backward()
+    assert meters[0] == (16 * meter.forward, 16 * meter.backward)
+
+
+def test_the_penalty_is_small_where_the_scale_is_right() -> None:
+    outputs, y = torch.randn(400, 3, generator=Seed(0).torch()), torch.zeros(400).long()
+    y = (
+        torch.distributions.Categorical(logits=outputs)
+        .probs.cumsum(1)
+        .lt(torch.rand(400, 1, generator=Seed(1).torch()))
+        .sum(1)
+    )
+    by_scale = [scale_gradients(outputs * s, y, TASK.loss) for s in (1.0, 5.0)]
+    right, wrong = (invariance_penalty(part).item() for part in by_scale)
+    assert abs(right) < 0.02 < wrong
+
+
+def test_defaults_are_wild_times() -> None:
+    assert (IRMT().penalty_weight, IRMT().anneal_updates, IRMT().groups, IRMT().window) == (1.0, 0, 10, 5)

@@ -1,0 +1,416 @@
+"""Methods that are plans of trials: what each plans, what methods share, and what must come out equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from driftline import registry
+from driftline.errors import UserError
+from driftline.learners.sequence.base import PlannedLearner
+from driftline.learners.sequence.fit import FitRun, StepData
+from driftline.learners.sequence.from_scratch import AllSteps, FinalOnly
+from driftline.learners.sequence.history_then_tune import HistoryThenTune
+from driftline.learners.sequence.joint import JointTraining
+from driftline.learners.sequence.layer_rules import tuning_stages
+from driftline.learners.sequence.plan import FitSpec, SearchSpace, required_fits
+from driftline.learners.sequence.step_by_step import StepByStep, lr_schedules
+from driftline.models.block_networks.base import BlockNetwork
+from driftline.models.block_networks.conv import ConvFamily
+from driftline.models.block_networks.residual import ResFamily
+from driftline.models.preprocessing import build_seeded
+from driftline.seeds import Seed
+from driftline.tasks import Classification
+from driftline.training.regularization import fisher
+
+TASK = Classification(("a", "b", "c"))
+STEPS = 4
+FEW = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(0.1,), epochs=4, batch=20)
+
+
+def lessons(n: int = 60) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Bright bands on noise, a little brighter and lower at each step; the last step turns the labels round."""
+    made = []
+    for k in range(STEPS):
+        rng = np.random.default_rng(k)
+        y = np.arange(n) % 3
+        x = rng.integers(0, 120, (n, 16, 16, 1), dtype=np.uint8)
+        for i, label in enumerate(y):
+            x[i, 4 * label + k : 4 * label + k + 3] += np.uint8(60 + 10 * k)
+        made.append((x, 2 - y if k == STEPS - 1 else y))
+    return made
+
+
+def prepared(
+    learner: PlannedLearner, family: Any = ConvFamily, selection: SearchSpace = FEW, width: int = 4
+) -> PlannedLearner:
+    learner.set_search_space(selection)
+    learner.seed, learner.evaluated_at_end = Seed(3), True
+    network = build_seeded(lambda: BlockNetwork(family(1, width, 3), 1), Seed(1))
+    learner.prepare(network, TASK)
+    return learner
+
+
+def taught(learner: PlannedLearner, **said: Any) -> PlannedLearner:
+    learner = prepared(learner, **said)
+    for x, y in lessons():
+        learner.learn(x, y)
+    learner.finish()
+    return learner
+
+
+def planned(name: str, selection: SearchSpace | None = None) -> list[FitSpec]:
+    learner = prepared(registry.get("method", name)(), ResFamily, selection or SearchSpace())
+    return list(required_fits(learner.plan(STEPS)))
+
+
+def phases(name: str, budget: Any) -> Counter[tuple[tuple[int, ...], str]]:
+    return Counter(
+        (trial.train, (trial.measurement or trial.objective).name)
+        for trial in planned(name, SearchSpace(budget=budget))
+    )
+
+
+PAST, ALL = (0, 1, 2), (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "same", "paper"),
+    [
+        ("baseline", {((3,), "erm"): 8}, {((3,), "erm"): 8}),
+        ("oracle", {((3,), "erm"): 8}, {((3,), "erm"): 8}),
+        ("seq-erm", {(ALL, "erm"): 8}, {(ALL, "erm"): 8}),
+        ("seq-irm", {(ALL, "irm"): 8}, {(ALL, "irm"): 8}),
+        ("seq-dro", {(ALL, "dro"): 8}, {(ALL, "dro"): 8}),
+        ("seq-ft", {(PAST, "erm"): 8, ((3,), "erm"): 8}, {(PAST, "erm"): 8, ((3,), "erm"): 8}),
+        ("lp-ft", {(PAST, "erm"): 8, ((3,), "erm"): 16}, {(PAST, "erm"): 8, ((3,), "erm"): 16}),
+        ("i-ft", {(PAST, "irm"): 8, ((3,), "erm"): 8}, {(PAST, "irm"): 8, ((3,), "erm"): 8}),
+        ("d-ft", {(PAST, "dro"): 8, ((3,), "erm"): 8}, {(PAST, "dro"): 8, ((3,), "erm"): 8}),
+        ("st-1", {(PAST, "erm"): 8, ((3,), "erm"): 8}, {(PAST, "erm"): 8, ((3,), "erm"): 24}),
+        ("st-b", {(PAST, "erm"): 8, ((3,), "erm"): 8}, {(PAST, "erm"): 8, ((3,), "erm"): 24}),
+        ("sft", {((t,), "erm"): 8 for t in ALL}, {((t,), "erm"): 8 for t in ALL}),
+        ("sst-1", {((t,), "erm"): 8 for t in ALL}, {((0,), "erm"): 8, **{((t,), "erm"): 24 for t in (1, 2, 3)}}),
+        ("sst-b", {((t,), "erm"): 8 for t in ALL}, {((0,), "erm"): 8, **{((t,), "erm"): 24 for t in (1, 2, 3)}}),
+        (
+            "seq-ewc",
+            {**{((t,), "erm"): 8 for t in ALL}, **{((t,), "fisher"): 1 for t in PAST}},
+            {**{((t,), "erm"): 8 for t in ALL}, **{((t,), "fisher"): 1 for t in PAST}},
+        ),
+        ("jm", {(ALL, "joint"): 8}, {(ALL, "joint"): 3}),
+        ("jst-1", {(ALL, "joint"): 8}, {(ALL, "joint"): 1}),
+        ("jst-b", {(ALL, "joint"): 8}, {(ALL, "joint"): 1}),
+    ],
+)
+def test_what_each_method_fits_under_both_budgets(name: str, same: dict[Any, int], paper: dict[Any, int]) -> None:
+    assert phases(name, "same") == same
+    assert phases(name, "paper") == paper
+
+
+def test_what_methods_share() -> None:
+    past = {trial.key for trial in planned("seq-ft") if trial.train == PAST}
+    first = {trial.key for trial in planned("sft") if trial.train == (0,)}
+    for name in ("lp-ft", "st-1", "st-b"):
+        assert past <= {trial.key for trial in planned(name)}, name
+    for name in ("seq-ewc", "sst-1", "sst-b"):
+        assert first <= {trial.key for trial in planned(name)}, name
+    assert not past & {trial.key for trial in planned("i-ft")}
+
+
+def test_history_never_contains_the_final_step() -> None:
+    for name in ("seq-ft", "i-ft", "d-ft", "lp-ft", "st-1"):
+        assert {trial.train for trial in planned(name)} == {PAST, (3,)}
+        assert {trial.valid for trial in planned(name) if trial.train == PAST} == {PAST}
+
+
+def test_pooled_methods_are_chosen_at_the_final_step_alone() -> None:
+    for name in ("seq-erm", "seq-irm", "seq-dro", "jm", "jst-1"):
+        assert {trial.valid for trial in planned(name)} == {(3,)}
+
+
+def test_ewc_has_its_penalty_in_place_of_weight_decay() -> None:
+    trials = [trial for trial in planned("seq-ewc") if trial.trains and trial.train != (0,)]
+    assert {trial.weight_decay for trial in trials} == {0.0}
+    assert {trial.penalty.weight for trial in trials} == set(SearchSpace.fisher)
+    assert {trial.penalty.name for trial in trials} == {"fisher-all"}
+
+
+@pytest.mark.parametrize(
+    ("decay", "expected"),
+    [
+        ("linear", [[1e-3, 9e-4, 8e-4, 7e-4], [1e-4, 9e-5, 8e-5, 7e-5]]),
+        (
+            "exponential",
+            [[2e-3, 1e-3, 5e-4, 2.5e-4], [2e-4, 1e-4, 5e-5, 2.5e-5], [2e-4, 1.5e-4, 1.125e-4, 8.4375e-5]],
+        ),
+    ],
+)
+def test_learning_rates_fall_as_in_the_paper(decay: str, expected: list[list[float]]) -> None:
+    assert np.allclose(np.array(lr_schedules(decay, 4), float), expected, rtol=1e-12)
+
+
+def test_chosen_lets_all_schedules_compete_and_none_starts_from_another() -> None:
+    plan = prepared(StepByStep(decay="chosen"), selection=SearchSpace()).plan(STEPS)
+    trials = list(required_fits(plan))
+    alone = 4 * 8 + 2 * 4 * 4 + 3 * 4 * 4
+    assert len(trials) == alone - 3 * 4  # schedules with the same first rate share their first step
+    assert len(plan.trials) == 8 + 2 * 4 + 3 * 4
+    assert len({trial.start.key for trial in plan.trials if trial.start}) == 6
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("first-to-last", [("conv1",), ("conv1", "layer1"), ("conv1", "layer1", "layer2"), None]),
+        ("last-to-first", [("fc",), ("layer2", "fc"), ("layer1", "layer2", "fc"), None]),
+        ("fc>all", [("fc",), None]),
+        ("fc,conv1", [("conv1", "fc")]),
+    ],
+)
+def test_layers_in_stages(rule: str, expected: list[Any]) -> None:
+    assert tuning_stages(rule, ["conv1", "layer1", "layer2", "fc"]) == [[alternative] for alternative in expected]
+
+
+def test_search_tries_every_set_of_layers() -> None:
+    (alternatives,) = tuning_stages("search", ["conv1", "layer1", "layer2", "fc"])
+    assert len(alternatives) == len({a if a else "all" for a in alternatives}) == 2**4 - 1
+
+
+def test_surgical_tuning_orders_layers_by_what_it_measured() -> None:
+    learner = taught(HistoryThenTune(layers="rgn"))
+    trials = list(required_fits(learner.plan(STEPS)))
+    measured = next(trial for trial in trials if trial.measurement and trial.measurement.name == "rgn")
+    outcome = learner.outcomes[measured.key]
+    scores = outcome["layer_scores"]
+    assert outcome["order"] == sorted(scores, key=scores.__getitem__, reverse=True)
+    assert {trial.top for trial in trials if trial.train == (3,) and trial.trains} == {1, 2, 3}
+
+
+def test_a_beam_keeps_several_models() -> None:
+    trials = list(required_fits(prepared(StepByStep(layers="search", beam=2), selection=FEW).plan(3)))
+    first, second = ([t for t in trials if t.train == (step,)] for step in (1, 2))
+    assert len(first) == 2 * 7 * 2  # two survivors, seven sets of layers, two points
+    assert len(second) == 2 * 7 * 2
+    assert {t.start.rank for t in second if t.start} == {0, 1}
+    learner = taught(StepByStep(layers="fc", beam=2))
+    assert learner.n_steps_fitted == STEPS
+
+
+def same_answers(one: PlannedLearner, other: PlannedLearner) -> bool:
+    x = lessons(90)[-1][0]
+    return bool(np.array_equal(one.predict(x).scores, other.predict(x).scores))
+
+
+def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
+    fine = taught(HistoryThenTune())
+    joint = taught(HistoryThenTune(structure="separate", tied=False))
+    fresh = taught(HistoryThenTune(structure="separate", tied=False, ends="random"))
+    assert same_answers(fine, joint)  # Table 15, and here to the last bit
+    assert not same_answers(fine, fresh)
+
+
+def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() -> None:
+    selection = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-3, 0.1), dropout=(0.0,), epochs=4, batch=20)
+    fine, joint = (
+        taught(HistoryThenTune(**said), selection=selection) for said in ({"pull": "l2"}, {"structure": "separate"})
+    )
+    assert same_answers(fine, joint)  # Table 15 again
+    assert not same_answers(fine, taught(HistoryThenTune(), selection=selection))
+    anchored = taught(HistoryThenTune(pull="l2", from_initial=True), selection=selection)
+    tuned = [trial for trial in required_fits(anchored.plan(STEPS)) if trial.train == (3,)]
+    assert {(trial.weight_decay, trial.penalty.weight) for trial in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
+
+
+def test_staged_tuning_is_pulled_to_the_model_before_the_lesson() -> None:
+    learner = taught(HistoryThenTune(layers="fc>all", pull="l2"))
+    plan = learner.plan(STEPS)
+    winner = learner.chosen(plan.best)
+    assert winner.start is not None
+    probe = learner.chosen(winner.start)
+    past = learner.outcome(learner.chosen(probe.start))  # type: ignore[arg-type]
+    held_to = learner.outcome(winner)["start_weights"]
+    assert all(torch.equal(held_to[name], past["weights"][name]) for name in past["weights"])
+
+
+def test_measured_layers_are_pulled_to_the_step_before_and_not_to_the_first() -> None:
+    learner = taught(StepByStep(layers="rgn", pull="l2"))
+    winner = learner.chosen(learner.plan(STEPS).best)
+    before = learner.outcome(learner.chosen(winner.start))  # type: ignore[arg-type]
+    held_to = learner.outcome(winner)["start_weights"]
+    assert all(torch.equal(held_to[name], before["weights"][name]) for name in held_to)
+
+
+def test_the_same_budget_is_never_exceeded_by_a_grid() -> None:
+    small = SearchSpace(lr=(1e-3, 3e-4), weight_decay=(1e-4,), dropout=(0.0,))
+    for name in ("seq-ewc", "st-1", "sst-1", "jm", "jst-1", "sft", "lp-ft"):
+        counts = Counter((t.train, t.layers, t.objective.name) for t in planned(name, small) if t.trains)
+        assert set(counts.values()) == {2}, name
+
+
+def test_schedules_hold_for_side_modules_too() -> None:
+    learner = prepared(StepByStep(structure="side-1", decay="linear"), ResFamily)
+    last = sorted({trial.lr for trial in learner.plan(STEPS).trials})
+    assert last == pytest.approx([7e-5, 7e-4])
+
+
+def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
+    for pull, kept in (("fisher-all", 3), ("fisher", 1)):
+        learner = taught(StepByStep(pull=pull))
+        trials = [trial for trial in required_fits(learner.plan(STEPS)) if trial.measurement]
+        assert [trial.train for trial in trials] == [(0,), (1,), (2,)]
+        sums = []
+        for trial in trials:
+            network = learner.network_of(trial.start)
+            shown = StepData.of(*learner.lessons[trial.train[0]])
+            alone = fisher(network, TASK, shown.train_x, shown.train_y, labels="empirical", seed=learner.seed)
+            sums.append(alone)
+        found = learner.outcomes[trials[-1].key]["importance"]
+        torch.testing.assert_close(found, torch.stack(sums[-kept:]).sum(0), rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(HistoryThenTune, structure="side-1", ends="additive"),
+        partial(HistoryThenTune, structure="side-1", ends="random"),
+        partial(HistoryThenTune, structure="low-rank-add", rank=1),
+        partial(HistoryThenTune, structure="low-rank-multiply", rank=1),
+        partial(HistoryThenTune, layers="snr", pull="fisher"),
+        partial(HistoryThenTune, layers="first-to-last", pull="l1"),
+        partial(HistoryThenTune, history="weighted"),
+        partial(StepByStep, layers="fc:all:fc>all", decay="exponential"),
+        partial(StepByStep, pull="fisher", reference_fisher=True),
+        partial(StepByStep, pull="fisher", layers="fc>all"),
+        partial(StepByStep, layers="fc:rgn:all"),
+        partial(HistoryThenTune, layers="layer1,fc", moving_statistics=True),
+        partial(HistoryThenTune, structure="low-rank-add", rank=1, low_rank_start="reference"),
+        partial(StepByStep, structure="low-rank-add", rank=1),
+        partial(JointTraining, shared=("conv1",)),
+        partial(JointTraining, structure="low-rank-add", rank=1),
+    ],
+)
+def test_other_combinations_train_and_answer(make: Any) -> None:
+    learner = taught(make(), width=8)
+    x, _ = lessons(90)[-1]
+    assert np.isfinite(np.asarray(learner.predict(x).scores)).all()
+    best = max(row["score"] for row in learner.fit_table() if row["valid"] == str(STEPS - 1))
+    assert best > 0.34  # three classes, and all bands are plain to see
+
+
+def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> None:
+    learner = taught(HistoryThenTune(from_initial=True, pull="l2"))
+    (trial, *_) = [t for t in required_fits(learner.plan(STEPS)) if t.train == (3,)]
+    begun = learner.initial_network(trial)
+    first = learner._initial
+    assert all(torch.equal(a, b) for a, b in zip(begun.parameters(), first.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(
+    "make", [HistoryThenTune, partial(HistoryThenTune, layers="fc>all"), StepByStep, AllSteps, FinalOnly, JointTraining]
+)
+def test_what_an_engine_hands_over_changes_nothing(make: Any) -> None:
+    alone = taught(make())
+    helped = prepared(make())
+    helped.set_fit_lookup(lambda key, whole: dict(alone.outcomes[key]) if not whole or _whole(alone, key) else None)
+    for x, y in lessons():
+        helped.learn(x, y)
+    helped.finish()
+    assert same_answers(alone, helped)
+    assert helped.fit_table() == alone.fit_table()
+
+
+def _whole(learner: PlannedLearner, key: str) -> bool:
+    return "weights" in learner.outcomes[key]
+
+
+def test_an_account_names_the_winner_of_every_phase() -> None:
+    rows = taught(HistoryThenTune(layers="fc>all")).fit_table()
+    assert len(rows) == 3 * 2
+    assert sum(row["picked"] for row in rows) == 3
+    for train, layers in (("0,1,2", "all"), ("3", "fc"), ("3", "all")):
+        phase = [row for row in rows if (row["train"], row["layers"]) == (train, layers)]
+        best = max(row["score"] for row in phase)
+        assert [row["picked"] for row in phase].index(True) == [row["score"] for row in phase].index(best)
+
+
+def test_linear_probing_moves_nothing_but_the_head() -> None:
+    learner = taught(HistoryThenTune(layers="fc"))
+    past = learner.network_of(next(t.start for t in learner.plan(STEPS).trials if t.start))
+    before, after = past.state_dict(), learner.model.state_dict()
+    moved = {name for name in after if not torch.equal(before[name], after[name])}
+    assert moved <= {"layers.fc.2.weight", "layers.fc.2.bias"}
+
+
+def test_side_modules_leave_the_old_network_as_it_was() -> None:
+    learner = taught(StepByStep(structure="side-1"), family=ResFamily)
+    assert learner.model.steps == STEPS
+    first = learner.network_of(next(iter(_walk(learner))))
+    for name, value in first.state_dict().items():
+        layer = name.removeprefix("layers.")
+        if layer.startswith("layer1."):
+            kept = learner.model.state_dict()[f"layers.layer1.steps.0.{layer.removeprefix('layer1.')}"]
+            assert torch.equal(kept, value), name
+
+
+def _walk(learner: PlannedLearner) -> list[Any]:
+    """The picks that the present model goes back to, the first step's first."""
+    picks, pick = [], learner.plan(learner.n_steps_fitted).best
+    while pick is not None:
+        picks.append(pick)
+        pick = learner.chosen(pick).start  # type: ignore[assignment]
+    return picks[::-1]
+
+
+@pytest.mark.parametrize(("tie", "closest", "farthest"), [(0.0, 0.5, np.inf), (100.0, 0.0, 0.02)])
+def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: float, farthest: float) -> None:
+    selection = SearchSpace(
+        lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(tie,), epochs=60, patience=60, batch=20
+    )
+    learner = prepared(JointTraining(), selection=selection, width=2)
+    (trial,) = learner.plan(STEPS).trials
+    network = learner.initial_network(trial)
+    shown = {t: StepData.of(x, y) for t, (x, y) in enumerate(lessons())}
+    FitRun(trial, network, {}, shown, TASK, selection, Seed(1)).run()
+    with torch.no_grad():
+        pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent(step)]
+        apart = sum((a - b).square().sum() for a, b in pairs) / sum(a.square().sum() for a, _ in pairs)
+    assert closest <= apart <= farthest
+
+
+@pytest.mark.parametrize(
+    ("make", "family", "words"),
+    [
+        (partial(HistoryThenTune, structure="side-block"), ConvFamily, "side block"),
+        (partial(HistoryThenTune, layers="layer9"), ConvFamily, "layer9"),
+        (partial(StepByStep, layers="fc:layer9:rgn"), ConvFamily, "layer9"),
+        (partial(JointTraining, shared=("head",)), ConvFamily, "head"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_before_training(make: Any, family: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        prepared(make(), family)
+
+
+def test_settings_that_mean_nothing_together_are_refused() -> None:
+    with pytest.raises(UserError, match="structure=side-1"):
+        HistoryThenTune(structure="side-1", layers="fc")
+    with pytest.raises(UserError, match="beam"):
+        prepared(StepByStep(beam=0))
+    with pytest.raises(UserError, match="afresh"):
+        HistoryThenTune(from_initial=True)
+    with pytest.raises(UserError, match=r"penalty=-1\.0: should be greater than or equal to 0"):
+        prepared(HistoryThenTune(penalty=-1.0))
+    with pytest.raises(UserError, match="use sft"):
+        prepared(HistoryThenTune(layers="fc:all:all")).plan(STEPS)
+
+
+def test_layers_need_names() -> None:
+    from torch import nn
+
+    learner = registry.get("method", "lp-ft")()
+    with pytest.raises(UserError, match="named blocks"):
+        learner.prepare(nn.Sequential(nn.Flatten(), nn.Linear(256, 3)), TASK)
