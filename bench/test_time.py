@@ -70,13 +70,13 @@ def main() -> None:
     keep_freed_memory()
     torch.set_num_threads(1)
     dataset = data.load(arguments.data, {}, data.data_folders(arguments.data_dir))
-    options = Options(order="gradual", n_images=64 * arguments.batches, images_per_point=64)
+    options = Options(order="gradual", images=64 * arguments.batches, speed=64)
     stream = corruption_stream(
         source_images(dataset),
         build_schedule(options, 0)[0],
-        n_images=options.n_images,
+        n_images=options.images,
         batch=64,
-        images_per_point=64,
+        speed=64,
         seed=Seed(0),
     )
     batches = [stream[t].samples.x for t in range(len(stream))]
@@ -88,7 +88,7 @@ def main() -> None:
         alone, together = bare(learners[0], batches), whole(learners[1], stream, dataset.task)
         if round_:  # the first one compiles
             ratios.append(alone / together)
-            print(f"{options.n_images / alone:.0f} images/s bare, {options.n_images / together:.0f} whole", flush=True)
+            print(f"{options.images / alone:.0f} images/s bare, {options.images / together:.0f} whole", flush=True)
     low, middle, high = np.quantile(ratios, (0, 0.5, 1))
     print(f"{arguments.method} on {arguments.model}: whole is {middle:.2f} of bare ({low:.2f} to {high:.2f})")
 

@@ -73,7 +73,7 @@ def _entry(kind: str, name: str, module: str) -> str:
 
     thing = registry.get(kind, name)
     inner = getattr(thing, "func", thing)
-    reveal = {"method": "sees", "benchmark": "reveals"}.get(kind)
+    reveal = {"method": "min_reveal", "benchmark": "reveals"}.get(kind)
     level = getattr(inner, reveal).name if reveal else ""
     return f"({module!r}, {registry.first_line(thing)!r}, {_settings(kind, name)}, {level!r})"
 

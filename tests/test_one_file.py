@@ -117,7 +117,7 @@ class Weather(Benchmark):
     headline = (("umbrella", "mean"),)
     primary_metrics = headline
     time_unit = "days"
-    example = {"data": __file__ + ":rain", "model": "logistic", "methods": ["erm", __file__ + ":Persistence"]}
+    example = {"data": __file__ + ":rain", "model": "logistic-regression", "methods": ["erm", __file__ + ":Persistence"]}
 
     def lay_out(self, dataset, options, seed):
         return Layout(Days(dataset.samples), NoExams(), None, protocol={"protocol": "daily"})

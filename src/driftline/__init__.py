@@ -1,7 +1,7 @@
 """Driftline measures learners in a world that changes over time.
 
 >>> import driftline
->>> spec = {"benchmark": "timeline", "data": "digits", "model": "logistic", "methods": ["erm"], "seeds": 1}
+>>> spec = {"benchmark": "timeline", "data": "digits", "model": "logistic-regression", "methods": ["erm"], "seeds": 1}
 >>> record = driftline.run(spec, runs="my-runs")  # doctest: +SKIP
 """
 

@@ -96,7 +96,9 @@ def as_classes(dataset: Dataset) -> Dataset:
     if said is not None:
         said = np.array([LABELS.index(word) if word in LABELS else -1 for word in said], np.int64)
     samples = dataclasses.replace(samples, y=y)
-    return dataclasses.replace(dataset, samples=samples, task=Classification(LABELS), said=said, model="tfidf")
+    return dataclasses.replace(
+        dataset, samples=samples, task=Classification(LABELS), published_answers=said, model="tfidf"
+    )
 
 
 def _pair(record: dict[str, Any], line: int, cluster: str) -> TextRecord | None:

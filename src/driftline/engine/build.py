@@ -90,8 +90,8 @@ def initial_model(choice: Choice, dataset: Dataset, seed: Seed) -> Any:
     """Return a model with as many inputs and outputs as the dataset needs."""
     shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
     settings = dict(choice.settings)
-    if models.needs_published_answers(choice.name) and dataset.said is not None:
-        settings["said"] = (dataset.samples.x, dataset.said)
+    if models.needs_published_answers(choice.name) and dataset.published_answers is not None:
+        settings["said"] = (dataset.samples.x, dataset.published_answers)
     return models.build(choice.name, shape, dataset.task.width, seed.child("init"), **settings)
 
 

@@ -61,7 +61,7 @@ class ReloadedRun:
         A joint network holds one for every step; a method that trains only once has one.
         """
         found: dict[int, Snapshot] = {}
-        pick: Winner | None = self.learner.within_budget(self.learner.served).best
+        pick: Winner | None = self.learner.within_budget(self.learner.n_steps_fitted).best
         while pick is not None:
             trial = self.learner.chosen(pick)
             step = max(trial.train)
@@ -132,7 +132,7 @@ def _reload(job: Job, store: Store, data_dir: Path | None) -> ReloadedRun:
     assert isinstance(learner, PlannedLearner)
     learner.look_up(_known(job, recall(job, dataset.fingerprint, store, None), store))
     learner.lessons = training_rounds(job, dataset, layout, datasets)
-    learner.served = len(learner.lessons)
+    learner.n_steps_fitted = len(learner.lessons)
     return ReloadedRun(job, store, data_dir, dataset, layout, learner)
 
 

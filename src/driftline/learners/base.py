@@ -66,7 +66,7 @@ class Learner:
         """Return the least that must be revealed to it with these settings."""
         return cls.min_reveal
 
-    cost_free: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "momentum", "dropout"})
+    cost_free: ClassVar[frozenset[str]] = frozenset({"lr", "weight_decay", "momentum"})
     """Numeric settings that do not change the amount of work, added to those of the classes that it extends."""
     transient: ClassVar[frozenset[str]] = frozenset({"_task"})
     """Attributes that are not saved at checkpoints, added to those of the classes that it extends."""

@@ -46,7 +46,7 @@ class PeriodicReset(Learner):
     options: dict[str, Any] | None = None  # settings of the method; None: its defaults
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
-    quick: ClassVar[Mapping[str, str]] = {"every": "reset_every"}
+    quick: ClassVar[Mapping[str, str]] = {"reset_every": "reset_every"}
     min_batch: ClassVar[int] = 2  # what the most demanding method needs
 
     transient = frozenset({"_start"})

@@ -214,7 +214,7 @@ def overall_criterion(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayL
 
 
 def _register(name: str, title: str, formula: str, compute: Callable[..., Curve]) -> None:
-    settings: dict[str, Any] = {"better": "higher", "unit": "share", "within": (0, 1)}
+    settings: dict[str, Any] = {"better": "higher", "unit": "share", "bounds": (0, 1)}
     metric(name, title=title, formula=formula, paper=CMR, example=_example, **settings)(compute)
 
 

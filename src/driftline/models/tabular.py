@@ -192,7 +192,7 @@ def row_index_model(
     ours = False
     if isinstance(model, str):
         built = _named_estimator(model, task, seed)
-        model, ours = built.template, not built.given
+        model, ours = built.template, not built.original
     else:
         model = copy.deepcopy(model)
     for verb in ("fit", "predict"):

@@ -81,7 +81,7 @@ def _as_model(name: str, made: Any, outputs: int, seed: Seed) -> Any:
             return to_eval_mode(made)
     if all(callable(getattr(made, verb, None)) for verb in ("fit", "predict")):
         model = wrap_object(name, made, outputs, seed)
-        model.given = True
+        model.original = True
         return model
     raise UserError(
         f"model '{name}' made a {type(made).__name__}, which is no torch.nn.Module and lacks fit or predict"

@@ -136,7 +136,7 @@ def learner_class(name: str) -> type[Learner]:
 def check_reveal_level(benchmark: str, choice: Choice) -> None:
     """Refuse a method that needs more than the benchmark reveals, and name the benchmarks that fit."""
     method, revealed = choice.name, registry.get("benchmark", benchmark).reveals
-    needed = learner_class(method).needs(choice.settings)
+    needed = learner_class(method).required_reveal(choice.settings)
     if revealed >= needed:
         return
     homes = [name for name in registry.names("benchmark") if _reveal("benchmark", name) >= needed]

@@ -94,7 +94,7 @@ def test_images_are_drawn_without_replacement_in_a_point_and_anew_for_each():
 
 
 def test_a_point_longer_than_the_source_shows_all_before_any_again():
-    samples = all_of(made(points((1, 0)), n_images=120, images_per_point=120))
+    samples = all_of(made(points((1, 0)), n_images=120, speed=120))
     rows = samples.x[:, 0, 0, 0]
     assert sorted(rows[:50].tolist()) == sorted(rows[50:100].tolist()) == list(range(50))
     assert len(set(rows[100:].tolist())) == 20
@@ -147,7 +147,7 @@ def test_keys_are_splitmix_and_never_repeat():
 
 
 def test_mixed_draws_a_corruption_for_each_image():
-    samples = all_of(made(random_mixture(tuple("abcd")), n_images=2000, batch=64, images_per_point=500))
+    samples = all_of(made(random_mixture(tuple("abcd")), n_images=2000, batch=64, speed=500))
     assert (samples.x[:, 0, 0, 1] == samples.group + 1).all()
     counts = np.bincount(samples.group, minlength=4)
     assert counts.min() > 430
@@ -160,9 +160,7 @@ def test_jpeg_is_the_last_thing_done():
     rng = np.random.default_rng(0)
     noisy = Samples(rng.integers(0, 256, (4, 16, 16, 3), dtype=np.uint8), np.zeros(4, int))
     plain, kept = (
-        corruption_stream(noisy, points((1, 0)), n_images=4, batch=4, images_per_point=4, corrupt=writing, jpeg=jpeg)[
-            0
-        ].samples.x
+        corruption_stream(noisy, points((1, 0)), n_images=4, batch=4, speed=4, corrupt=writing, jpeg=jpeg)[0].samples.x
         for jpeg in (None, 85)
     )
     for before, after in zip(plain, kept, strict=True):
@@ -174,7 +172,7 @@ def test_jpeg_is_the_last_thing_done():
 
 def test_the_protocol_tells_everything():
     told = made(jpeg=85).protocol
-    assert told["images_per_point"] == 20
+    assert told["speed"] == 20
     assert told["source_images"] == 50
     assert told["compressed_at_last"] == "JPEG of quality 85"
     assert told["schedule"]["paths"] == {"a > b": [[1, 0], [1, 1], [0, 1]]}
@@ -271,9 +269,7 @@ def test_with_the_corruptions_themselves_nothing_depends_on_batches_or_workers(s
     schedule = Schedule(
         (CorruptionPair("gaussian_noise", 1.0, "contrast", 0.25), CorruptionPair("contrast", 2.0, "pixelate", 1.0))
     )
-    streams = [
-        corruption_stream(photographs, schedule, n_images=20, batch=batch, images_per_point=5) for batch in (20, 3)
-    ]
+    streams = [corruption_stream(photographs, schedule, n_images=20, batch=batch, speed=5) for batch in (20, 3)]
     shown = {72: "a random part, flipped at random", 32: "the whole image"}
     assert [stream.protocol["crop"] for stream in streams] == [shown[side]] * 2
     whole, parts, made_ahead = all_of(streams[0]), all_of(streams[1]), all_of(prefetch(streams[1], 2))
@@ -288,7 +284,7 @@ def test_both_corruptions_are_applied_in_turn_with_the_keys_of_their_images():
     rng = np.random.default_rng(1)
     photographs = Samples(rng.integers(0, 256, (6, 32, 32, 3), dtype=np.uint8), np.zeros(6, int))
     schedule = Schedule((CorruptionPair("gaussian_noise", 1.5, "contrast", 2.25),))
-    stream = corruption_stream(photographs, schedule, n_images=6, batch=6, images_per_point=6, seed=Seed(4))
+    stream = corruption_stream(photographs, schedule, n_images=6, batch=6, speed=6, seed=Seed(4))
     drawn = photographs.x[stream.rows(np.arange(6))]
     own = image_keys(Seed(4).child("noise"), np.arange(6))
     expected = corrupt(corrupt(drawn, "gaussian_noise", 1.5, own), "contrast", 2.25, own)

@@ -136,7 +136,7 @@ class OpenWorldBenchmark(base.Benchmark):
     time_unit: ClassVar[str] = "samples seen"
     full_scale: ClassVar[Mapping[str, Any]] = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
-        *("every", "epochs", "rhythm", "lr", "momentum", "weight_decay", "batch", "switch"),
+        *("train_every", "epochs", "schedule", "lr", "momentum", "weight_decay", "batch", "imprint_only_labels"),
     )
     example: ClassVar[Mapping[str, Any]] = {
         "data": "digit-symmetries",

@@ -168,7 +168,7 @@ class Refinement(base.Benchmark):
     )
     options: ClassVar[type[base.Options]] = Options
     full_scale: ClassVar[Mapping[str, Any]] = {"episodes": 100, "size": 64}
-    equivalent_settings: ClassVar[tuple[str, ...] | None] = ("lr", "epochs", "batch", "strength", "decay")
+    equivalent_settings: ClassVar[tuple[str, ...] | None] = ("lr", "epochs", "batch", "penalty_weight", "fisher_decay")
     example: ClassVar[Mapping[str, Any]] = {
         "data": "digit-clusters",
         "model": {"name": "mlp", "width": 128},
@@ -210,7 +210,7 @@ class Refinement(base.Benchmark):
                 "lr": options.upstream_lr,
                 "batch": options.upstream_batch,
             },
-            initial_probes=tuple(exams.of(0)) if 0 in models else (),
+            initial_probes=tuple(exams.large_evaluation(0)) if 0 in models else (),
             protocol=protocol(options, number, stream, exams, len(train), how),
         )
 
@@ -271,6 +271,6 @@ def protocol(
         "majors": [stream.names[k] for k in stream.majors],
         "upstream_set": len(exams.pools.upstream_set),
         "held_out": len(exams.pools.held_out),
-        "examined_models": list(exams.models),
+        "examined_models": list(exams.evaluated_models),
         "past_queries": f"at most {options.past}, drawn for each model, the same for all methods",
     }

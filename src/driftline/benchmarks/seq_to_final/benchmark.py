@@ -150,7 +150,7 @@ class SeqToFinal(base.Benchmark):
         "Batch norm of frozen layers stands still; IRM's scale is one number; Fisher information is per example.",
     )
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("final-accuracy", "mean"),)
-    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = headline
+    primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = headline_metrics
     options: ClassVar[type[base.Options]] = Options
     full_scale: ClassVar[Mapping[str, Any]] = {
         "model.width": 64,

@@ -67,9 +67,9 @@ class Options(base.Options):
     files: str | None = None
     """cin-3dcc: the folder of the published images, with a folder per corruption, severity and class; cin-c, holdout:
     read ImageNet-C's published images from such a folder instead of making them."""
-    images_per_point: int = Field(default=1000, ge=1)
+    speed: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
-    n_images: int = Field(default=100_000, ge=2)
+    images: int = Field(default=100_000, ge=2)
     batch: int = Field(default=64, ge=1)
     crop: bool | None = None
     """true: a random part of each image, flipped at random, as in CCC; false: the image, or of one larger than 224
@@ -130,7 +130,8 @@ class TestTime(base.Benchmark):
     averaged_over: ClassVar[str | None] = "speed"
     full_scale: ClassVar[Mapping[str, Any]] = {"batch": 64}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
-        *("lr", "momentum", "batch", "margin", "strength", "fisher_from", "fisher_images", "threshold", "forget"),
+        *("lr", "momentum", "batch", "similarity_margin", "penalty_weight", "fisher_from", "fisher_images"),
+        *("confidence_threshold", "restore_probability"),
     )
     example: ClassVar[Mapping[str, Any]] = {
         "data": "color-digits",
@@ -209,9 +210,9 @@ def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream
             raise UserError(
                 "order=shards shows images that are kept in tar files: give their folder with --shards FOLDER"
             )
-        return shards(options.shards, options.batch, options.n_images), {}
+        return shards(options.shards, options.batch, options.images), {}
     schedule, about = build_schedule(options, seed.value)
-    given: dict[str, Any] = {name: getattr(options, name) for name in ("images", "batch", "speed")}
+    given: dict[str, Any] = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
     given["seed"] = seed.child("test-time")
     if options.order == "cin-3dcc" or options.files is not None:
         classes = dataset.task.classes if isinstance(dataset.task, Classification) else ()
@@ -263,7 +264,7 @@ def _ccc_schedule(options: Options, seed: int) -> tuple[orders.Schedule, dict[st
     matrices = read_matrices(resolve(options.calibration))
     target = orders.TARGET_ACCURACIES[options.difficulty] if options.target is None else options.target
     names = orders.corruption_names(options.corruptions or options.difficulty)
-    points = -(-options.n_images // options.images_per_point)
+    points = -(-options.images // options.speed)
     schedule = orders.constant_difficulty(matrices, target, names, options.first_order + seed, points, options.path)
     told = {"difficulty": f"{target:g} percent for the calibrated model", "calibration": dict(matrices.metadata)}
     return schedule, told

@@ -103,7 +103,7 @@ class Timeline(base.Benchmark):
     }
     example_without_torch: ClassVar[Mapping[str, Any]] = {
         "data": "digits",
-        "model": "logistic",
+        "model": "logistic-regression",
         "methods": ["erm", "erm-all"],
     }
     matrix_column: ClassVar[Mapping[str, Any]] = {

@@ -95,10 +95,10 @@ def run(said: Mapping[str, Any], store: Store, data_dir: Path | None, config: Ex
     datasets = DatasetCache(data_dir)
     with using_data_folder(data_dir):
         outlined = matrix.plan_matrix(matrix.read(said), datasets)
-        outlined.save(store)  # an interrupted matrix can be looked at as well
+        outlined.keep(store)  # an interrupted matrix can be looked at as well
         failed = run_plans(outlined.plans, store, datasets, config, quiet)
     after = outlined.after(failed)
-    path = after.save(store)
+    path = after.keep(store)
     keys = [key for cell in after.cells for key in cell.keys if key not in failed]
     if not quiet:
         if keys:

@@ -69,7 +69,7 @@ class Forecast:
     """Those of them of which there were finished stages to go by."""
     extrapolated: int
     """Those of them for which there was no time to profile."""
-    calibration: float = 0.0
+    profiling: float = 0.0
     """Seconds that profiling took."""
     notes: tuple[str, ...] = ()
 
@@ -114,7 +114,7 @@ def forecast(
         profiler = partial(ProfilerProcess, datasets.data_dir)
         costs = stage_costs(plan.stages, grouper, store, profiler, seconds, on_profile)
         made = build(plan, costs, grouper, store, workers, planning)
-        return replace(made, calibration=time.perf_counter() - began)
+        return replace(made, profiling=time.perf_counter() - began)
 
 
 def plans_for(spec: SpecLike, datasets: DatasetCache) -> list[Plan]:

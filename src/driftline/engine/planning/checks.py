@@ -86,7 +86,7 @@ def _check_unused(job: Job, model: Any, given: Mapping[str, Any]) -> None:
 def _check_trained(job: Job, model: Any, scenario: Scenario) -> None:
     """Refuse a method that would keep random weights: it never sees a label, or never trains the features."""
     method = learner_class(job.method.name)
-    unlabeled = method.needs(job.method.settings) is Reveal.INPUTS
+    unlabeled = method.required_reveal(job.method.settings) is Reveal.INPUTS
     if not (unlabeled or (method.frozen_features and _has_hidden_weights(model))):
         return
     adapter = as_model(model)

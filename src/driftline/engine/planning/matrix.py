@@ -208,7 +208,7 @@ def _plan_cell(
 ) -> tuple[MatrixCell, Plan | None]:
     spec = matrix.spec(benchmark, method)
     suited = spec.methods[0]
-    needs = learner_class(suited.name).needs(suited.settings)
+    needs = learner_class(suited.name).required_reveal(suited.settings)
     cell = MatrixCell(benchmark, display_name(method), label=display_name(suited), uses=str(needs.name).lower())
     try:
         planned = plan(spec, datasets)

@@ -63,7 +63,7 @@ def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: dic
         "label_delay_steps": job.reveal.delay,
         "labels_per_step": job.reveal.budget or "all",
         "labels_missing": job.reveal.missing,
-        "required_reveal": learner_class(job.method.name).needs(job.method.settings).name.lower(),
+        "required_reveal": learner_class(job.method.name).required_reveal(job.method.settings).name.lower(),
         "reset_policy": "none",
         "normalisation": "inside the model; estimated from its own training data",
         "seeds": f"named children of {job.seed}: split or sequence, init, learner, budget, bootstrap",

@@ -136,7 +136,7 @@ class SearchResult:
     """The selected settings, and the scores of all candidates."""
 
     space: SearchSpace
-    serialization: SearchState
+    state: SearchState
     winner: int
     """The index of the selected candidate."""
 

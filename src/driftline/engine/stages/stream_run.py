@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import shutil
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +22,7 @@ from driftline.engine.stages.checkpoint import Checkpoint
 from driftline.engine.stages.features import features
 from driftline.engine.stages.fit import recall
 from driftline.engine.stages.metering import UncountedProbes, counts, metered, uncounted
+from driftline.engine.stages.sampling import sampled_steps, without_prefetching
 from driftline.engine.stages.search_round import SearchResult, required_candidates, resolve_settings
 from driftline.io import serialization
 from driftline.io.checksums import read_checked, write_checked
@@ -35,17 +35,11 @@ from driftline.spec.job import Job
 from driftline.spec.keys import run_key
 from driftline.spec.settings import learner_class
 from driftline.store.store import Store
-from driftline.streams.prefetch import Prefetched
-from driftline.training import progress
 from driftline.training.model import as_model
 from driftline.types import Stream
 
 if TYPE_CHECKING:
     from driftline.training.mac_counter import MacCounter
-
-FEW, MANY = 12, 1000
-"""Streams of up to FEW steps are profiled in full, because the plan of a method depends on their number; where samples
-come one by one, up to MANY, because the cost of training depends on how many labels came before."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +206,7 @@ class _Run:
             selected=selected,
             dataset=dataset,
             scenario=scenario,
-            stream=_profiled(stream_for(job, scenario)),
+            stream=without_prefetching(stream_for(job, scenario)),
             learner=learner,
             meter=meter,
             pretrain_macs=macs,
@@ -232,7 +226,7 @@ class _Run:
         total, scenario = len(self.stream), self.scenario
         on_progress(start, total)
 
-        def after_step(done: int) -> None:
+        def on_step(done: int) -> None:
             on_progress(done, total)
             if done < total:
                 self.checkpoint.save_if_due(done)
@@ -248,8 +242,8 @@ class _Run:
             self.recorder,
             initial_probes=uncounted(initial, self.meter) if self.meter else initial,
             start=start,
-            indices=_sampled(self.stream, start),
-            after_step=after_step,
+            indices=sampled_steps(self.stream, start),
+            on_step=on_step,
         )
 
     def finish(self) -> None:
@@ -281,15 +275,3 @@ class _Run:
             selected=self.selected,
             truncated=as_model(learner.model).truncated(self.dataset.samples.x),
         )
-
-
-def _profiled(stream: Stream) -> Stream:
-    """Return the stream without prefetching while the stage is profiled: skipped steps must not be computed."""
-    return stream.stream if progress.listening() and isinstance(stream, Prefetched) else stream
-
-
-def _sampled(stream: Stream, start: int) -> Iterable[int] | None:
-    """Return the steps to run while the stage is profiled: a sample; None if it is not."""
-    if not progress.listening():
-        return None
-    return progress.each(range(start, len(stream)), MANY if stream[start].one_by_one else FEW)

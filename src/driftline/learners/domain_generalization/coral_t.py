@@ -31,7 +31,7 @@ class CoralT(DomainGeneralizationLearner):
 
     penalty_weight: float = 0.9
 
-    cost_free = frozenset({"strength"})
+    cost_free = frozenset({"penalty_weight"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         linear_layers(model)  # refuses a network that has none

@@ -31,7 +31,7 @@ class IRMT(DomainGeneralizationLearner):
     penalty_weight: float = 1.0
     anneal_updates: int = 0  # updates before the penalty has its full strength
 
-    cost_free = frozenset({"strength"})
+    cost_free = frozenset({"penalty_weight"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -32,7 +32,7 @@ from driftline.training.cached_features import classifier_layer
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Samples, take_rows
 
-TrainSchedule = Literal["train_every", "doubling", "new-classes"]
+TrainSchedule = Literal["every", "doubling", "new-classes"]
 
 
 @dataclass
@@ -51,7 +51,7 @@ class OnlineLearner(Learner):
     momentum: BelowOne = 0.9
     weight_decay: NonNegative = 1e-4
     batch: Count = 256
-    schedule: TrainSchedule = "train_every"
+    schedule: TrainSchedule = "every"
     pretraining: str | dict[str, Any] = "supervised"  # how its model was trained on upstream samples
 
     requires = "network"
@@ -85,7 +85,7 @@ class OnlineLearner(Learner):
             return self.train_every - self.n_new_class_labels
         return (
             self.n_labels_at_training + self.train_every
-            if self.schedule == "train_every"
+            if self.schedule == "every"
             else max(self.train_every, 2 * self.n_labels_at_training)
         ) - self.n_labels
 

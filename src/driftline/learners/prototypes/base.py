@@ -61,7 +61,7 @@ class PrototypeLearner(OnlineLearner):
         self.first_pending = 0  # whose turn the first of them was
         self._macs_per_sample = 0  # what a pass of the network costs
         self._means_float32 = np.zeros(self.sums.shape, np.float32)
-        self._class_vectors = ClassVectors(task.width, width, euclidean=self.euclidean)
+        self._class_vectors = ClassVectors(task.width, width, euclidean=self.uses_distance)
 
     @property
     def uses_distance(self) -> bool:

@@ -41,7 +41,7 @@ class NearestClassMean(PrototypeLearner):
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self._means_float32 = self._class_vectors.class_vectors  # the means are what samples are compared with
+        self._means_float32 = self._class_vectors.vectors  # the means are what samples are compared with
 
     def update_class(self, x: np.ndarray, label: int) -> None:
         self._class_vectors.add_to_mean(label, x[0], self.sums, self.counts)

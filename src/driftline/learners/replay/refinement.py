@@ -46,7 +46,7 @@ class Refinement(EpochLearner):
     fisher_decay: NonNegative = 0.9  # ewc: how much of the Fisher information of earlier steps is kept
 
     quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
-    cost_free = frozenset({"decay", "strength"})
+    cost_free = frozenset({"fisher_decay", "penalty_weight"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -117,7 +117,7 @@ class RetrainEveryK(RetrainingPolicy):
         return self.n_batches % self.k == 0
 
 
-@register("method", "window")
+@register("method", "retrain-window")
 @dataclass
 class RetrainOnWindow(RetrainingPolicy):
     """Retraining at every delivery of labels, on the latest ones."""

@@ -58,7 +58,7 @@ class MoCoStreaming(SupervisedLearner):
     cost_free = frozenset({"temperature"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        if task.max_features < 2:
+        if task.width < 2:
             raise UserError("moco-sml answers with a class, and this task asks for a number")
         self.check_model(model)
         check_numeric_inputs(model)
@@ -70,7 +70,7 @@ class MoCoStreaming(SupervisedLearner):
             temperature=self.temperature,
         )
         super().prepare(model, task, upstream)
-        self.classifier = RiverClassifier(self.classifier_kind, task.max_features, self.seed.child("classifier"))
+        self.classifier = RiverClassifier(self.classifier_kind, task.width, self.seed.child("classifier"))
 
     def new_optimizer(self) -> None:
         super().new_optimizer()

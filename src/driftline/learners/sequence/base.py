@@ -185,7 +185,9 @@ class PlannedLearner(Learner):
         return {**saved, "model": None} if self.n_steps_fitted else saved  # it is one of the outcomes
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        super().restore({name: value for name, value in saved.items() if not (name == "model" and saved["served"])})
+        super().restore(
+            {name: value for name, value in saved.items() if not (name == "model" and saved["n_steps_fitted"])}
+        )
         if self.n_steps_fitted:
             self.model = self.network_of(self.within_budget(self.n_steps_fitted).best)
 

@@ -44,7 +44,7 @@ class EWC(SupervisedLearner):
 
     requires = "network"
 
-    cost_free = frozenset({"decay", "strength"})
+    cost_free = frozenset({"fisher_decay", "penalty_weight"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -43,7 +43,7 @@ class SI(SupervisedLearner):
 
     requires = "network"
 
-    cost_free = frozenset({"strength"})
+    cost_free = frozenset({"penalty_weight"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

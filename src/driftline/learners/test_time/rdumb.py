@@ -25,7 +25,7 @@ class RDumb(ETA):
 
     reset_every: Count = 1000  # steps between resets
 
-    quick: ClassVar[Mapping[str, str]] = {**ETA.quick, "every": "reset_every"}
+    quick: ClassVar[Mapping[str, str]] = {**ETA.quick, "reset_every": "reset_every"}
 
     transient = frozenset({"_start"})
 

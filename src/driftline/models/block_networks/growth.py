@@ -20,7 +20,7 @@ def expand(network: nn.Module, growth: Expansion, seed: Seed) -> JointNetwork:
     if isinstance(network, BlockNetwork):
         plain, network = (
             network,
-            JointNetwork(network, layer_kinds(network, growth), rank=growth.rank, init=growth.init),
+            JointNetwork(network, layer_kinds(network, growth), rank=growth.rank, init=growth.start),
         )
         if (counter := torch_model(plain).mac_counter) is not None:
             counter.watch(network)

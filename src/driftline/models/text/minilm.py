@@ -271,9 +271,10 @@ def _load(folder: Path, max_tokens: int) -> tuple[nn.Module, Tokenizer, int]:
     check_loaded("minilm", folder, report, unused="pooler")
     if getattr(network, "pooler", None) is not None:
         network.pooler = None  # it is not used, and a weight without a gradient is in the way of penalties
-    tokenizer = Tokenizer(tokenizer.backend_tokenizer.to_str(), tokenizer.pad_token_id)
-    room = getattr(network.config, "max_position_embeddings", max_tokens)
-    return network.float(), tokenizer, min(max_tokens, room, tokenizer.model_max_length)
+    longest = min(
+        max_tokens, getattr(network.config, "max_position_embeddings", max_tokens), tokenizer.model_max_length
+    )
+    return network.float(), Tokenizer(tokenizer.backend_tokenizer.to_str(), tokenizer.pad_token_id), longest
 
 
 def _check_encoder(network: Any, tokenizer: Any, folder: Path) -> None:

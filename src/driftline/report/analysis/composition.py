@@ -75,10 +75,10 @@ def of_file(name: Path, data_dir: Path | None = None) -> Composition:
             "folder ($DRIFTLINE_DATA, --data-dir)"
         )
     dataset, steps = read_released_stream(path, path.name)
-    if dataset.said is None:
+    if dataset.published_answers is None:
         raise UserError(f"{path} does not hold a model's answer to every query, so its errors are not known")
     samples, clusters = dataset.samples, list(dataset.clusters or ())
-    wrong = dataset.task.correct(dataset.said, samples.y) < 1
+    wrong = dataset.task.correct(dataset.published_answers, samples.y) < 1
     groups = [np.asarray(samples.group)[rows] for rows in steps]
     queries = refinement.composition(groups, len(clusters))
     errors = refinement.composition(groups, len(clusters), keep=[wrong[rows] for rows in steps])

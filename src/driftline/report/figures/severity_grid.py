@@ -37,7 +37,7 @@ class SeverityGrid(Figure):
             raise UserError("severity-grid needs a calibration: name its file with --calibration FILE")
         grids = read_matrices(self.calibration)
         grids = grids.at(max(N_LEVELS, grids.levels))
-        first, second = _pair(self.pair) if self.pair else next(iter(grids.of))
+        first, second = _pair(self.pair) if self.pair else next(iter(grids.by_pair))
         grid, levels = grids[first, second], [severity_of_level(k, grids.levels) for k in range(grids.levels)]
         panel = {"panel": f"{first} > {second}", "first": first, "second": second}
         rows: list[Row] = [

@@ -52,7 +52,7 @@ class WeightProjection(NetworkFigure):
 
 def _references(visit: ReloadedRun) -> list[Any]:
     """Return the networks at the origin and at the ends of the two directions: oracle, ERM on history, baseline."""
-    if visit.learner.served < 2:
+    if visit.learner.n_steps_fitted < 2:
         raise LeftOut("this sequence has no history")
     oracle = reload_oracle(visit).final
     return [oracle, visit.with_method("seq-ft").snapshots[-2].network, visit.with_method("baseline").final]

@@ -9,7 +9,7 @@ from driftline.record.recorder import Run
 from driftline.report.analysis.published import full_scale
 from driftline.report.analysis.result_table import Column, ResultTable
 from driftline.report.analysis.trivial_baseline import trivial_notes
-from driftline.report.format import format_false_alarm
+from driftline.report.format import count_of, count_range, format_false_alarm
 from driftline.report.tables.model import bold_note
 
 T_INTERVAL = "95% t-interval over seeds"
@@ -75,7 +75,7 @@ def formulas(table: ResultTable) -> list[tuple[str, str]]:
 
 def _formula(table: ResultTable, column: Column) -> str:
     cells = [table.cell(row.method, column.metric, column.stat) for row in table.rows]
-    n = _range([cell.n for cell in cells if cell])
+    n = count_range([cell.n for cell in cells if cell]) or "no"
     unit = next((cell.unit for cell in cells if cell), "times")
     given = "".join(f", {key} = {value}" for key, value in column.settings.items())
     return f"{column.stat} over {n} {unit} of {column.formula}{given}{_censored(table, column.metric)}"
@@ -93,7 +93,7 @@ def _intervals(table: ResultTable) -> str:
     kinds = {cell.interval for cell in table.cells() if not math.isnan(cell.low)}
     counts = "; ".join(f"{row.method} {row.seeds}" for row in table.rows)
     same = {row.seeds for row in table.rows}
-    seeds = _seeds(same.pop()) if len(same) == 1 else f"seeds: {counts}"
+    seeds = count_of(same.pop(), "seed") if len(same) == 1 else f"seeds: {counts}"
     which = [T_INTERVAL] if "seeds" in kinds else []
     which += [f"95% interval over {kind} (one seed)" for kind in sorted(kinds - {"seeds"})]
     clipped = ", clipped to possible values" if which else ""
@@ -123,7 +123,7 @@ def _revealed(table: ResultTable) -> str:
 
 
 def _answers(table: ResultTable) -> str:
-    return _range([_tested(run) for run in table.group.runs])
+    return count_range([_tested(run) for run in table.group.runs]) or "no"
 
 
 def _tested(run: Run) -> int:
@@ -132,12 +132,3 @@ def _tested(run: Run) -> int:
         if rows := run.rows(name):
             return rows
     return 0
-
-
-def _range(counts: list[int]) -> str:
-    ends = dict.fromkeys((min(counts), max(counts))) if counts else {}
-    return "–".join(f"{count:,}" for count in ends) or "no"
-
-
-def _seeds(count: int) -> str:
-    return f"{count} seed{'' if count == 1 else 's'}"

@@ -97,8 +97,8 @@ class UpstreamSize:
     def n_upstream(self, n: int) -> int:
         """How many of a class's n samples are upstream; 0 if none would be left for the stream, or none upstream.
 
-        >>> Upstream(5).of(7), Upstream(5).of(1), Upstream(5, each=7).of(7), Upstream(5, each=6).of(7)
-        (3, 0, 0, 6)
+        >>> [UpstreamSize(5, per_class=k).n_upstream(7) for k in (None, 6, 7)], UpstreamSize(5).n_upstream(1)
+        ([3, 6, 0], 0)
         """
         taken = int(self.fraction * n + 1e-9) if self.per_class is None else self.per_class
         return taken if taken < n else 0
@@ -192,14 +192,14 @@ def _divide(
     """Draw the upstream classes and their samples, and divide the other classes by role."""
     of_class = _by_class(dataset)
     order = split.child("classes").numpy().permutation([k for k, rows in enumerate(of_class) if len(rows)])
-    fit = np.array([upstream_size.of(len(of_class[k])) > 0 for k in order], bool)
+    fit = np.array([upstream_size.n_upstream(len(of_class[k])) > 0 for k in order], bool)
     _check_upstream(dataset, int(fit.sum()), upstream_size)
     upstream = order[fit][: upstream_size.classes]
     others = order[~np.isin(order, upstream)]
     cut = _n_validation_classes(dataset, len(others), novel, sequences, validation, disjoint)
     ahead, free = [], []
     for k, rows in enumerate(of_class):
-        taken = upstream_size.of(len(rows)) if k in upstream else 0
+        taken = upstream_size.n_upstream(len(rows)) if k in upstream else 0
         mixed = split.child("upstream", k).numpy().permutation(rows) if taken else rows
         ahead.append(mixed[:taken])
         free.append(mixed[taken:])
@@ -253,10 +253,10 @@ def _check_settings(dataset: Dataset, classes: int, pretrain: int, upstream_size
             f"upstream_classes={upstream_size.classes}: the upstream model needs a class, and the {pretrain} pretrain classes "
             "are among those it is trained on"
         )
-    if not 0 < upstream_size.share < 1:
-        raise UserError(f"upstream_share={upstream_size.share}: give a share between 0 and 1")
-    if upstream_size.each is not None and upstream_size.each < 1:
-        raise UserError(f"upstream_each={upstream_size.each}: give a number of samples from 1")
+    if not 0 < upstream_size.fraction < 1:
+        raise UserError(f"upstream_share={upstream_size.fraction}: give a share between 0 and 1")
+    if upstream_size.per_class is not None and upstream_size.per_class < 1:
+        raise UserError(f"upstream_each={upstream_size.per_class}: give a number of samples from 1")
     if block < 1:
         raise UserError(f"block={block}: give a whole number of samples from 1")
 
@@ -271,9 +271,9 @@ def _check_number(number: int, sequences: int, validation: int) -> None:
 def _check_upstream(dataset: Dataset, fit: int, upstream_size: UpstreamSize) -> None:
     if fit < upstream_size.classes:
         each = (
-            f"{upstream_size.share:g} of their samples"
-            if upstream_size.each is None
-            else f"{upstream_size.each} of their samples each"
+            f"{upstream_size.fraction:g} of their samples"
+            if upstream_size.per_class is None
+            else f"{upstream_size.per_class} of their samples each"
         )
         raise UserError(
             f"dataset '{dataset.name}' has {fit} classes that can give {each} to the upstream model and keep some for "

@@ -46,7 +46,7 @@ class ImageFiles:
     schedule: Schedule
     n_images: int
     batch: int
-    images_per_point: int
+    speed: int
     seed: Seed
     _draws: Callable[[int], np.ndarray] = field(init=False, repr=False)
 
@@ -59,9 +59,9 @@ class ImageFiles:
     def __getitem__(self, index: int) -> Step:
         index = range(len(self))[index]
         positions = np.arange(index * self.batch, min((index + 1) * self.batch, self.n_images))
-        points = positions // self.images_per_point
+        points = positions // self.speed
         chosen = [
-            self._of(int(point))[self._draws(int(point))[position % self.images_per_point]]
+            self._of(int(point))[self._draws(int(point))[position % self.speed]]
             for point, position in zip(points, positions, strict=True)
         ]
         x, y = self._pixels([file for file, _ in chosen]), np.array([label for _, label in chosen], np.int64)
@@ -71,7 +71,7 @@ class ImageFiles:
         return self.files[point % len(self.files)]
 
     def _drawn(self, point: int) -> np.ndarray:
-        return sample_rows(len(self._of(point)), self.images_per_point, self.seed.child("images", point))
+        return sample_rows(len(self._of(point)), self.speed, self.seed.child("images", point))
 
     def _pixels(self, files: Sequence[Path]) -> np.ndarray:
         x = np.empty((len(files), *self._shape), np.uint8)
@@ -92,7 +92,7 @@ class ImageFiles:
         return {
             "images": self.n_images,
             "batch": self.batch,
-            "images_per_point": self.images_per_point,
+            "speed": self.speed,
             "source_images": [len(of) for of in self.files],
             "crop": "as published; the centre of 224 pixels of larger images",
             "schedule": self.schedule.to_card(),
@@ -106,7 +106,7 @@ def image_files(
     *,
     n_images: int,
     batch: int = 64,
-    images_per_point: int = 1000,
+    speed: int = 1000,
     seed: Seed = Seed(0),
 ) -> ImageFiles:
     """A stream of the published images in a folder, in the order of the schedule; `classes` name the class folders."""
@@ -114,7 +114,7 @@ def image_files(
     if not base.is_dir():
         raise UserError(f"there is no folder {base} with published images: {LAYOUT}")
     files = tuple(_list_files(base, point, index) for point in schedule.points)
-    return ImageFiles(files, schedule, n_images, batch, images_per_point, seed)
+    return ImageFiles(files, schedule, n_images, batch, speed, seed)
 
 
 def _list_files(base: Path, point: CorruptionPair, classes: dict[str, int]) -> LabelledFiles:

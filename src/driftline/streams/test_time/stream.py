@@ -46,7 +46,7 @@ class CorruptionStream:
     schedule: Schedule
     n_images: int
     batch: int
-    images_per_point: int
+    speed: int
     seed: Seed
     corrupt: Corrupt
     crop: Crop
@@ -75,21 +75,21 @@ class CorruptionStream:
     def points(self, positions: np.ndarray) -> np.ndarray:
         """The number of the point that each position is in."""
         if not self.schedule.mixed:
-            return np.asarray(positions // self.images_per_point)
+            return np.asarray(positions // self.speed)
         draws = image_keys(self.seed.child("mixed"), positions) % np.uint64(len(self.schedule.points))
         return draws.astype(np.int64)
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Which source image each position shows: in a point none comes twice before all have come once."""
         rows = np.empty(len(positions), np.int64)
-        spans = positions // self.images_per_point
+        spans = positions // self.speed
         for span in np.unique(spans):
             here = spans == span
-            rows[here] = self._draws(int(span))[positions[here] % self.images_per_point]
+            rows[here] = self._draws(int(span))[positions[here] % self.speed]
         return rows
 
     def _drawn(self, span: int) -> np.ndarray:
-        return sample_rows(len(self.source), self.images_per_point, self.seed.child("images", span))
+        return sample_rows(len(self.source), self.speed, self.seed.child("images", span))
 
     def _images(self, positions: np.ndarray, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
         noise, cropping = (
@@ -114,7 +114,7 @@ class CorruptionStream:
         return {
             "images": self.n_images,
             "batch": self.batch,
-            "images_per_point": self.images_per_point,
+            "speed": self.speed,
             "source_images": len(self.source),
             "crop": self.crop_name,
             "compressed_at_last": f"JPEG of quality {self.jpeg}" if self.jpeg else "no",
@@ -129,7 +129,7 @@ def corruption_stream(
     *,
     n_images: int,
     batch: int = 64,
-    images_per_point: int = 1000,
+    speed: int = 1000,
     seed: Seed = Seed(0),
     crop: bool | None = None,
     jpeg: int | None = None,
@@ -146,7 +146,7 @@ def corruption_stream(
     """
     shape = tuple(getattr(source.x, "shape", ()))
     _check_images(source, shape)
-    _check_numbers(n_images, batch, images_per_point, jpeg)
+    _check_numbers(n_images, batch, speed, jpeg)
     if crop is None:
         crop = min(shape[1:3]) >= 64
     cut, crop_name = _random_crops(shape) if crop else _center_crops(shape)
@@ -155,7 +155,7 @@ def corruption_stream(
         schedule=schedule,
         n_images=n_images,
         batch=batch,
-        images_per_point=images_per_point,
+        speed=speed,
         seed=seed,
         corrupt=corrupt or builtin_corruptions(frost),
         crop=cut,
@@ -170,8 +170,8 @@ def _check_images(source: Samples, shape: tuple[int, ...]) -> None:
         raise UserError(f"corruptions are made for colour images in bytes; these inputs have the shape {shape[1:]}")
 
 
-def _check_numbers(n_images: int, batch: int, images_per_point: int, jpeg: int | None) -> None:
-    for name, value in (("images", n_images), ("batch", batch), ("speed", images_per_point)):
+def _check_numbers(n_images: int, batch: int, speed: int, jpeg: int | None) -> None:
+    for name, value in (("images", n_images), ("batch", batch), ("speed", speed)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise UserError(f"{name}={value!r}: give a whole number from 1")
     if jpeg is not None and not 1 <= jpeg <= 100:
@@ -206,10 +206,10 @@ def _center_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
     ), "the centre of 224 pixels" if larger else "the whole image"
 
 
-def sample_rows(n: int, images_per_point: int, seed: Seed) -> np.ndarray:
+def sample_rows(n: int, speed: int, seed: Seed) -> np.ndarray:
     """`speed` of n rows in random order: none comes twice before all have come once."""
-    rounds = [seed.child(k).numpy().permutation(n) for k in range(-(-images_per_point // n))]
-    return np.concatenate(rounds)[:images_per_point]
+    rounds = [seed.child(k).numpy().permutation(n) for k in range(-(-speed // n))]
+    return np.concatenate(rounds)[:speed]
 
 
 def image_keys(seed: Seed, positions: np.ndarray) -> np.ndarray:

@@ -33,15 +33,15 @@ def write_shards(stream: CorruptionStream, folder: Path, per_shard: int = PER_SH
     Shards that are there already are left alone, so that writing goes on where it stopped. A `format` of png keeps
     every pixel. Numbers of images go to index.json beside the shards.
     """
-    size = -(-per_shard // stream.images_per_point) * stream.images_per_point
+    size = -(-per_shard // stream.speed) * stream.speed
     index, key = folder / webdataset.INDEX, _key(stream, size, format)
     done = _finished_shards(index, key)
     paths = []
-    for number, begin in enumerate(range(0, stream.images, size)):
+    for number, begin in enumerate(range(0, stream.n_images, size)):
         path = folder / f"serial_{number:05d}.tar"
         paths.append(path)
         if path.name not in done or not path.exists():
-            images = _iter_images(stream, begin, min(begin + size, stream.images))
+            images = _iter_images(stream, begin, min(begin + size, stream.n_images))
             done[path.name] = webdataset.write_shard(path, images, format)
             write_json(index, {"stream": key, "shards": done})
     return paths
