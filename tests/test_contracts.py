@@ -16,8 +16,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from driftline import registry
 from driftline.learners.base import Learner
+from driftline.learners.fit_plan import SearchSpace
 from driftline.learners.sequence.base import PlannedLearner
-from driftline.learners.sequence.plan import SearchSpace
 from driftline.learners.supervised.ft import FineTune
 from driftline.metrics import Metric
 from driftline.models.sklearn_models import logistic_regression, naive_bayes, wrap_estimator

@@ -140,10 +140,10 @@ def test_examinations_are_not_the_methods_cost() -> None:
 
 
 def test_each_step_of_a_joint_network_costs_its_own() -> None:
-    from driftline.learners.sequence.plan import Expansion
+    from driftline.learners.fit_plan import Expansion
+    from driftline.learners.sequence.growth import expand
     from driftline.models.block_networks.base import BlockNetwork
     from driftline.models.block_networks.conv import ConvFamily
-    from driftline.models.block_networks.growth import expand
 
     plain = BlockNetwork(ConvFamily(1, 2, 3), 1).eval()
     meter = MacCounter()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from driftline.benchmarks import summary
 from driftline.data import Dataset
-from driftline.learners.sequence.plan import SearchSpace
+from driftline.learners.fit_plan import SearchSpace
 from driftline.loop import Probes
 from driftline.record.recorder import Run
 from driftline.seeds import Seed

@@ -18,9 +18,9 @@ from driftline.engine.build import DatasetCache, build_learner, build_model, bui
 from driftline.engine.stages.fit import recall, training_rounds
 from driftline.errors import UserError
 from driftline.learners.base import Outcome, Recall
+from driftline.learners.fit_plan import SearchSpace, Winner
 from driftline.learners.sequence.base import PlannedLearner
 from driftline.learners.sequence.fit import StepData
-from driftline.learners.sequence.plan import SearchSpace, Winner
 from driftline.models.block_networks.joint import JointNetwork
 from driftline.record.recorder import Run
 from driftline.spec.job import Job

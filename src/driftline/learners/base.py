@@ -15,7 +15,7 @@ from driftline.training.model import as_model
 from driftline.types import Answers, Reveal, Samples, take_rows
 
 if TYPE_CHECKING:
-    from driftline.learners.sequence.plan import FitSpec, SearchSpace
+    from driftline.learners.fit_plan import FitSpec, SearchSpace
 
 Role = Literal["method", "baseline", "upper-bound"]
 Outcome = dict[str, Any]

@@ -12,7 +12,7 @@ import driftline
 from driftline.benchmarks.seq_to_final.benchmark import ROTATIONS, SIZES, Options, SeqToFinal
 from driftline.data import Dataset, data_folders, load
 from driftline.errors import UserError
-from driftline.learners.sequence.plan import SearchSpace
+from driftline.learners.fit_plan import SearchSpace
 from driftline.seeds import Seed
 from driftline.spec.settings import validate
 from driftline.tasks import Classification

@@ -12,13 +12,13 @@ import torch
 
 from driftline import registry
 from driftline.errors import UserError
+from driftline.learners.fit_plan import FitSpec, SearchSpace, required_fits
 from driftline.learners.sequence.base import PlannedLearner
 from driftline.learners.sequence.fit import FitRun, StepData
 from driftline.learners.sequence.from_scratch import AllSteps, FinalOnly
 from driftline.learners.sequence.history_then_tune import HistoryThenTune
 from driftline.learners.sequence.joint import JointTraining
 from driftline.learners.sequence.layer_rules import tuning_stages
-from driftline.learners.sequence.plan import FitSpec, SearchSpace, required_fits
 from driftline.learners.sequence.step_by_step import StepByStep, lr_schedules
 from driftline.models.block_networks.base import BlockNetwork
 from driftline.models.block_networks.conv import ConvFamily

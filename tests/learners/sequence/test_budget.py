@@ -10,7 +10,7 @@ import pytest
 import driftline
 from driftline import models, registry
 from driftline.errors import UserError
-from driftline.learners.sequence.plan import SearchSpace, required_fits
+from driftline.learners.fit_plan import SearchSpace, required_fits
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import tabulate
 from driftline.report.tables.captions import notes

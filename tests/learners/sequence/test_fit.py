@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import nn
 
+from driftline.learners.fit_plan import Expansion, FitSpec, SearchSpace
 from driftline.learners.sequence.fit import FitRun, StepData, optimizer
 from driftline.learners.sequence.measurements import layer_scores, merge_penalties, reference_fisher
-from driftline.learners.sequence.plan import Expansion, FitSpec, SearchSpace
 from driftline.models.block_networks.base import BlockNetwork
 from driftline.models.block_networks.conv import ConvFamily
 from driftline.models.block_networks.joint import JointNetwork

@@ -10,9 +10,9 @@ from torch.nn import functional
 
 from driftline import models
 from driftline.errors import UserError
-from driftline.learners.sequence.plan import Expansion
+from driftline.learners.fit_plan import Expansion
+from driftline.learners.sequence.growth import expand
 from driftline.models.block_networks.base import BlockNetwork, decayed_parameters, parameter_count, weight_parameters
-from driftline.models.block_networks.growth import expand
 from driftline.models.block_networks.joint import JointNetwork
 from driftline.seeds import Seed
 

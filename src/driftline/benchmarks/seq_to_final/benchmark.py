@@ -19,7 +19,7 @@ from driftline import registry
 from driftline.benchmarks import base, summary
 from driftline.data import Dataset
 from driftline.errors import UserError, unknown_name
-from driftline.learners.sequence.plan import SearchSpace
+from driftline.learners.fit_plan import SearchSpace
 from driftline.metrics.confidence import bootstrap_means, percentile_interval
 from driftline.record.recorder import Run
 from driftline.registry import register

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from driftline.engine.build import DatasetCache, build_scenario, stream_for
 from driftline.engine.stages import Fit, Stage
-from driftline.learners.sequence.plan import FitSpec
+from driftline.learners.fit_plan import FitSpec
 from driftline.spec.job import Job
 from driftline.spec.settings import learner_class
 

@@ -10,7 +10,7 @@ from driftline.engine.build import DatasetCache, build_scenario
 from driftline.engine.planning.checks import check_methods
 from driftline.engine.planning.search_stages import merge, search_stages
 from driftline.engine.stages import Fit, Pretrain, Stage, StreamRun
-from driftline.learners.sequence.plan import FitSpec
+from driftline.learners.fit_plan import FitSpec
 from driftline.spec import Spec
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, fit_key, pretrain_key, run_key

@@ -14,7 +14,7 @@ from driftline.errors import InputsChanged
 from driftline.io import serialization
 from driftline.io.atomic import write_bytes
 from driftline.io.user_files import use_copies
-from driftline.learners.sequence.plan import FitSpec
+from driftline.learners.fit_plan import FitSpec
 from driftline.spec.job import Job
 from driftline.store.store import Store
 

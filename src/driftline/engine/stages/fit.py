@@ -17,8 +17,8 @@ from driftline.engine.stages.metering import metered
 from driftline.errors import DamagedFile
 from driftline.io import serialization
 from driftline.learners.base import Learner, Outcome, Recall
+from driftline.learners.fit_plan import FitSpec
 from driftline.learners.sequence.base import without_arrays
-from driftline.learners.sequence.plan import FitSpec
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.spec.job import Job

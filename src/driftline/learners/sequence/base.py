@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 from driftline.errors import UserError
 from driftline.learners.base import Learner, Outcome, Recall
+from driftline.learners.fit_plan import FitSpec, SearchPhase, SearchSpace, Winner, rank_scores, required_fits
 from driftline.learners.sequence.budget import limit_to_budget
-from driftline.learners.sequence.plan import FitSpec, SearchPhase, SearchSpace, Winner, rank_scores, required_fits
 from driftline.reveal import RevealedLabels
 from driftline.tasks import Task
 from driftline.types import Samples
@@ -130,7 +130,7 @@ class PlannedLearner(Learner):
 
     def initial_network(self, trial: FitSpec) -> Any:
         """Return the network that a trial starts with."""
-        from driftline.models.block_networks.growth import expand
+        from driftline.learners.sequence.growth import expand
 
         plain = trial.start is None or trial.from_initial
         network = copy.deepcopy(self._initial) if plain else self.network_of(trial.start)  # type: ignore[arg-type]

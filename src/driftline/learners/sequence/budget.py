@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from driftline.errors import UserError
-from driftline.learners.sequence.plan import FitSpec, SearchPhase, Winner
+from driftline.learners.fit_plan import FitSpec, SearchPhase, Winner
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from driftline.learners.sequence.plan import FitSpec, SearchSpace
+from driftline.learners.fit_plan import FitSpec, SearchSpace
 from driftline.models.block_networks.base import decayed_parameters
 from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed

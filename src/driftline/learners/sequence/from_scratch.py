@@ -15,8 +15,8 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from driftline.learners.base import Role
+from driftline.learners.fit_plan import FitSpec, SearchPhase, SearchSpace
 from driftline.learners.sequence.base import PlannedLearner
-from driftline.learners.sequence.plan import FitSpec, SearchPhase, SearchSpace
 from driftline.learners.settings import NonNegative
 from driftline.registry import register
 from driftline.training.objectives import ERM, Objective, objective

@@ -19,13 +19,13 @@ from typing import Any, Literal
 
 from driftline import registry
 from driftline.errors import UserError
+from driftline.learners.fit_plan import Expansion, FitSpec, SearchPhase, Winner
 from driftline.learners.sequence.base import PlannedLearner
 from driftline.learners.sequence.from_scratch import Pooling, final_phase, pooled_phase
+from driftline.learners.sequence.growth import expand
 from driftline.learners.sequence.layer_rules import DATA_DRIVEN, tuning_stages
 from driftline.learners.sequence.measurements import Fisher, Measurement, ReferenceFisher
-from driftline.learners.sequence.plan import Expansion, FitSpec, SearchPhase, Winner
 from driftline.learners.settings import NonNegative
-from driftline.models.block_networks.growth import expand
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.objectives import objective

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from driftline.learners.fit_plan import Expansion, FitSpec, SearchPhase
 from driftline.learners.sequence.base import PlannedLearner
 from driftline.learners.sequence.from_scratch import final_phase
-from driftline.learners.sequence.plan import Expansion, FitSpec, SearchPhase
-from driftline.models.block_networks.growth import expand
+from driftline.learners.sequence.growth import expand
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.objectives import JointOverSteps

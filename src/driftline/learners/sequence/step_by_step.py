@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from driftline.learners.fit_plan import FitSpec, SearchPhase
 from driftline.learners.sequence.history_then_tune import LayerwiseTuning
 from driftline.learners.sequence.layer_rules import rule_per_step
-from driftline.learners.sequence.plan import FitSpec, SearchPhase
 from driftline.learners.settings import Count
 from driftline.registry import register
 

@@ -7,7 +7,7 @@ import copy
 from torch import nn
 
 from driftline.errors import UserError
-from driftline.learners.sequence.plan import Expansion
+from driftline.learners.fit_plan import Expansion
 from driftline.models.block_networks.base import BlockNetwork
 from driftline.models.block_networks.joint import JointNetwork
 from driftline.seeds import Seed

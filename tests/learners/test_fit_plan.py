@@ -8,8 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftline.learners.sequence.measurements import Fisher
-from driftline.learners.sequence.plan import (
+from driftline.learners.fit_plan import (
     Expansion,
     FitSpec,
     SearchPhase,
@@ -18,6 +17,7 @@ from driftline.learners.sequence.plan import (
     rank_scores,
     required_fits,
 )
+from driftline.learners.sequence.measurements import Fisher
 from driftline.training.objectives import IRM
 from driftline.training.regularization import L2ToStart
 
