@@ -12,7 +12,7 @@ import pytest
 
 import driftline
 from driftline import models
-from driftline.published import published_numbers as published
+from driftline.published import numbers as published
 from driftline.report.tables.papers.seq_to_final import BOTTOM, TOP, VARIANTS
 from driftline.spec import Spec, read, read_yaml
 from driftline.spec.keys import run_key

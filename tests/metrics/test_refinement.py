@@ -18,7 +18,7 @@ from driftline.metrics.refinement import (
     retention,
     scores,
 )
-from driftline.published import published_numbers as published
+from driftline.published import numbers as published
 from driftline.testing import check_metric
 
 NAMES = ["efr", "ukr", "okr", "csr", "kg", "oec", "ukr-before", "okr-before", "kg-before", "csr-strict"]

@@ -1,8 +1,9 @@
 """Methods, and the base classes for your own.
 
-A method that needs no labels extends `Sharpened` (a loss on its outputs) or `NormAdapted`; one that trains on labels
-`Trained`, or `Pooled` if it trains on all of them; one that keeps old samples adds a `Reservoir`; one that compares
-features with class means extends `OnFeatures`. Anything else extends `Learner`.
+A method that needs no labels extends `NormGradientAdapter` (a loss on its outputs) or `NormAdapter`. A method that
+trains on labels extends `SupervisedLearner`, or `CumulativeLearner` if it trains on all labels so far. A method that
+replays old samples holds a `ReservoirBuffer`. A method that compares features with class means extends
+`PrototypeLearner`, one that searches its own hyper-parameters `PlannedLearner`. Everything else extends `Learner`.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ __getattr__, __dir__ = lazy.exports(
     __name__,
     {
         "Learner": "driftline.learners.base:Learner",
-        "NormAdapted": "driftline.learners.test_time.base:NormAdapter",
-        "OnFeatures": "driftline.learners.prototypes.base:PrototypeLearner",
-        "Pooled": "driftline.learners.supervised.cumulative:CumulativeLearner",
-        "Reservoir": "driftline.learners.buffers:ReservoirBuffer",
-        "Sharpened": "driftline.learners.test_time.base:NormGradientAdapter",
-        "Staged": "driftline.learners.sequence.base:PlannedLearner",
-        "Trained": "driftline.learners.supervised.base:SupervisedLearner",
+        "NormAdapter": "driftline.learners.test_time.base:NormAdapter",
+        "PrototypeLearner": "driftline.learners.prototypes.base:PrototypeLearner",
+        "CumulativeLearner": "driftline.learners.supervised.cumulative:CumulativeLearner",
+        "ReservoirBuffer": "driftline.learners.buffers:ReservoirBuffer",
+        "NormGradientAdapter": "driftline.learners.test_time.base:NormGradientAdapter",
+        "PlannedLearner": "driftline.learners.sequence.base:PlannedLearner",
+        "SupervisedLearner": "driftline.learners.supervised.base:SupervisedLearner",
         "entropy": "driftline.learners.test_time.base:entropy",
     },
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from driftline.published import published_numbers as published
+from driftline.published import numbers as published
 from driftline.record.recorder import Record
 from driftline.report.analysis import published as beside
 from driftline.report.analysis.summary import answer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from driftline.errors import UserError
-from driftline.published import published_numbers as published
+from driftline.published import numbers as published
 from driftline.record.recorder import Record
 from driftline.report.tables.model import Table
 from driftline.report.tables.papers import paper_tables

@@ -1,6 +1,6 @@
 """The tables of In the Wild (NED; Wallingford et al.) about methods; those about sequences are in the next file.
 
-Published cells that cannot be right are in rows marked doubtful; `driftline.published.published_numbers` gives the reasons.
+Published cells that cannot be right are in rows marked doubtful; `driftline.published.numbers` gives the reasons.
 """
 
 from __future__ import annotations

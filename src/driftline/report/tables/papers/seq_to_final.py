@@ -1,7 +1,7 @@
 """The tables of Seq-to-Final (Ji, Alaa, Sontag).
 
 Means are over the cells that are there, ours and published alike; the means that the paper prints in its side-module
-columns are of other cells than those above them (see `driftline.published.published_numbers`).
+columns are of other cells than those above them (see `driftline.published.numbers`).
 """
 
 from __future__ import annotations
