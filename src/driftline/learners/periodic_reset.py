@@ -49,7 +49,7 @@ class PeriodicReset(Learner):
     quick: ClassVar[Mapping[str, str]] = {"reset_every": "reset_every"}
     min_batch: ClassVar[int] = 2  # what the most demanding method needs
 
-    transient = frozenset({"_start"})
+    transient = frozenset({"_snapshot"})
 
     @classmethod
     def wraps(cls, settings: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ class MAMLTraining(EpisodicTraining):
     steps: int = 5
     inner_lr: float = 0.1
 
-    transient = frozenset({"_adapting", "_cost"})
+    transient = frozenset({"_inner_loop", "_cost"})
 
     def train(self, x: Any, y: Any) -> None:
         self._inner_loop = InnerLoop(self.model, steps=self.steps, lr=self.inner_lr)

@@ -37,7 +37,7 @@ class MoCoTraining(SupervisedLearner):
 
     requires = "network"
 
-    transient = frozenset({"_draws"})
+    transient = frozenset({"_rng"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.check_model(model)

@@ -116,7 +116,7 @@ def push_queue(queue: Tensor, keys: Tensor, size: int) -> Tensor:
 class MoCo:
     """Momentum contrast: a network is queried, a slow copy of it gives the keys, and a queue remembers earlier keys."""
 
-    transient = frozenset({"_fast", "_momentum", "_size", "_temperature"})
+    transient = frozenset({"_query_network", "_momentum", "_size", "_temperature"})
 
     def __init__(self, model: nn.Module, seed: Seed, *, momentum: float, size: int, temperature: float) -> None:
         self.projector = projection_head(classifier_layer(model).in_features, seed)

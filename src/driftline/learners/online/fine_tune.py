@@ -47,7 +47,7 @@ class FineTuneLastLayers(StandardTraining):
     lr: NonNegative = 0.1
     n_layers: Count = 1
 
-    transient = frozenset({"_keeps_features", "_per_sample"})
+    transient = frozenset({"_caches_features", "_macs_per_sample"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -37,7 +37,7 @@ class LwF(StandardTraining):
     distillation_weight: float = 1.0  # of distillation; cross-entropy has 1
     temperature: Positive = 2.0
 
-    transient = frozenset({"_knew", "_taught"})
+    transient = frozenset({"_teacher_classes", "_distilled_classes"})
     cost_free = frozenset({"temperature"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:

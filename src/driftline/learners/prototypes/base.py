@@ -47,7 +47,7 @@ class PrototypeLearner(OnlineLearner):
 
     frozen_features: ClassVar[bool] = True
 
-    transient = frozenset({"_exemplars", "_means_now", "_per_sample"})
+    transient = frozenset({"_class_vectors", "_means_float32", "_macs_per_sample"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -52,7 +52,7 @@ class MIR(ER):
     virtual_lr: NonNegative | None = None  # None: the same
     virtual_epochs: Count = 1
 
-    transient = frozenset({"_likeness"})
+    transient = frozenset({"_nearest_inputs"})
     cost_free = frozenset({"virtual_lr"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:

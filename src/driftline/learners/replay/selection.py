@@ -51,7 +51,7 @@ class UniqueBuffer:
     (['who ?', 'where ?', 'when ?'], ['Bob', 'Rome', 'now'])
     """
 
-    transient = frozenset({"_places"})
+    transient = frozenset({"_positions"})
 
     def __init__(self) -> None:
         self.x: Any = None

@@ -32,7 +32,7 @@ class ContrastiveLearner(CumulativeLearner):
 
     requires = "network"
 
-    transient = frozenset({"_initial_head"})
+    transient = frozenset({"_initial_projection_head"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         self.check_model(model)

@@ -54,7 +54,7 @@ class MoCoStreaming(SupervisedLearner):
 
     requires = "network"
     quick: ClassVar[Mapping[str, str]] = {}
-    transient = frozenset({"_draws"})
+    transient = frozenset({"_rng"})
     cost_free = frozenset({"temperature"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:

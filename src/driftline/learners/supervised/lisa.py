@@ -50,7 +50,7 @@ class LISA(CumulativeLearner):
 
     requires = "network"
 
-    transient = frozenset({"_pool", "_random", "_same"})
+    transient = frozenset({"_inputs", "_rng", "_rows_by_label"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         if not isinstance(task, Classification):

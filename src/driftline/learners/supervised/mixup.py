@@ -28,7 +28,7 @@ class Mixup(CumulativeLearner):
     alpha: Positive = 2.0
 
     requires = "network"
-    transient = frozenset({"_random"})
+    transient = frozenset({"_rng"})
 
     def train(self, x: Any, y: Any) -> None:
         self._rng = self.seed.child("lesson", self.training_rounds, "mixing").numpy()

@@ -40,7 +40,7 @@ class SWA(CumulativeLearner):
 
     requires = "network"
 
-    transient = frozenset({"_counted", "_made", "_sums"})
+    transient = frozenset({"_n_averaged", "_n_updates", "_weight_sums"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

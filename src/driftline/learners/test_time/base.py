@@ -43,7 +43,7 @@ class NormAdapter(Learner):
     requires = "network"
     min_batch: ClassVar[int] = 2  # one input has no batch statistics; networks without batch norm take it
 
-    transient = frozenset({"_least"})
+    transient = frozenset({"_min_inputs"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -104,7 +104,7 @@ class NormGradientAdapter(NormAdapter):
     momentum: BelowOne = 0.9
 
     quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
-    transient = frozenset({"_first", "_weights"})
+    transient = frozenset({"_initial_weights", "_weights"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

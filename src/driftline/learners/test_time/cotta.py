@@ -52,7 +52,7 @@ class CoTTA(NormAdapter):
     teacher_momentum: Fraction = 0.999  # momentum of the teacher
     restore_probability: Fraction = 0.001  # probability that a weight is restored to its source value
 
-    transient = frozenset({"_first", "_first_weights", "_weights"})
+    transient = frozenset({"_source_model", "_source_weights", "_weights"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -46,7 +46,7 @@ class EATA(ETA):
     fisher_from: Literal["upstream", "stream"] = "upstream"
     fisher_images: Count = 2000
 
-    transient = frozenset({"_start", "_strength", "_upstream"})
+    transient = frozenset({"_anchor", "_penalty_weight", "_upstream"})
     cost_free = frozenset({"penalty_weight"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:

@@ -41,7 +41,7 @@ class ETA(NormGradientAdapter):
         None  # largest cosine with the mean probabilities; None: by the number of classes
     )
 
-    transient = frozenset({"_entropy_threshold", "_margin"})
+    transient = frozenset({"_entropy_threshold", "_similarity_margin"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

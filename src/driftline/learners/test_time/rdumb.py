@@ -27,7 +27,7 @@ class RDumb(ETA):
 
     quick: ClassVar[Mapping[str, str]] = {**ETA.quick, "reset_every": "reset_every"}
 
-    transient = frozenset({"_start"})
+    transient = frozenset({"_snapshot"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
