@@ -60,7 +60,7 @@ def test_what_extending_shows_works(reader: Reader) -> None:
 
 def test_the_method_in_architecture_runs_beside_built_in_ones(tmp_path: Path) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    (source,) = re.findall(r"```python\n(\"\"\"Forget slowly.*?)```", text, flags=re.DOTALL)
+    (source,) = re.findall(r"```python\n(\"\"\"Half-way.*?)```", text, flags=re.DOTALL)
     file = tmp_path / "half_way.py"
     file.write_text(source.replace('@register("method", "half-way")\n', ""))
     spec = {
