@@ -91,7 +91,7 @@ def initial_model(choice: Choice, dataset: Dataset, seed: Seed) -> Any:
     shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
     settings = dict(choice.settings)
     if models.needs_published_answers(choice.name) and dataset.published_answers is not None:
-        settings["said"] = (dataset.samples.x, dataset.published_answers)
+        settings["published_answers"] = (dataset.samples.x, dataset.published_answers)
     return models.build(choice.name, shape, dataset.task.width, seed.child("init"), **settings)
 
 
@@ -127,7 +127,7 @@ def build_learner(job: Job, model: Any, dataset: Dataset, scenario: Scenario) ->
     learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
     learner.seed, learner.evaluated_at_end = Seed(job.seed).child("learner"), scenario.evaluated_at_end
     if scenario.selection is not None:
-        learner.choose_by(scenario.selection)
+        learner.set_search_space(scenario.selection)
     learner.prepare(model, dataset.task, scenario.upstream)
     return learner
 

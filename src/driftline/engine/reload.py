@@ -20,7 +20,6 @@ from driftline.errors import UserError
 from driftline.learners.base import Outcome, Recall
 from driftline.learners.fit_plan import SearchSpace, Winner
 from driftline.learners.sequence.base import PlannedLearner
-from driftline.learners.sequence.fit import StepData
 from driftline.models.block_networks.joint import JointNetwork
 from driftline.record.recorder import Run
 from driftline.spec.job import Job
@@ -29,6 +28,7 @@ from driftline.spec.settings import Choice, learner_class, with_defaults
 from driftline.store.store import Store
 from driftline.training.interpolation import truncate_to_step
 from driftline.training.mac_counter import uncounted
+from driftline.training.step_data import StepData
 from driftline.training.torch_model import torch_model
 from driftline.types import Samples
 
@@ -130,7 +130,7 @@ def _reload(job: Job, store: Store, data_dir: Path | None) -> ReloadedRun:
     dataset, layout = build_scenario(job, datasets)
     learner = build_learner(job, build_model(job, dataset), dataset, layout)
     assert isinstance(learner, PlannedLearner)
-    learner.look_up(_known(job, recall(job, dataset.fingerprint, store, None), store))
+    learner.set_fit_lookup(_known(job, recall(job, dataset.fingerprint, store, None), store))
     learner.lessons = training_rounds(job, dataset, layout, datasets)
     learner.n_steps_fitted = len(learner.lessons)
     return ReloadedRun(job, store, data_dir, dataset, layout, learner)

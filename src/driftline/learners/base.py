@@ -125,17 +125,17 @@ class Learner:
         """Return the fits it needs once this many steps are labelled, each after those it starts from."""
         return []
 
-    def choose_by(self, selection: SearchSpace) -> None:
+    def set_search_space(self, selection: SearchSpace) -> None:
         """Use a benchmark's way to choose hyper-parameters, for the fits it plans."""
 
-    def look_up(self, recall: Recall) -> None:
+    def set_fit_lookup(self, recall: Recall) -> None:
         """Look results of planned fits up here before computing them."""
 
     def compute_fit(self, key: str, lessons: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
         """Return the result of the planned fit with this key, from the labelled samples of each step."""
         raise NotImplementedError(f"{type(self).__name__} plans no fits")
 
-    def account(self) -> list[dict[str, Any]]:
+    def fit_table(self) -> list[dict[str, Any]]:
         """Return one row per fit behind the present model: its settings, its score, whether it was picked."""
         return []
 

@@ -78,7 +78,7 @@ class Fit(Stage):
         meter = metered(model)
         learner = build_learner(self.job, model, dataset, scenario)
         assert meter is not None
-        learner.look_up(recall(self.job, dataset.fingerprint, context.store, None))
+        learner.set_fit_lookup(recall(self.job, dataset.fingerprint, context.store, None))
         rounds = training_rounds(self.job, dataset, scenario, context.datasets)
         outcome = learner.compute_fit(self.trial, rounds, context.on_progress)
         cost = {"macs": (meter.forward, meter.backward), "seconds": time.perf_counter() - started}

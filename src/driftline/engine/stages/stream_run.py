@@ -194,7 +194,7 @@ class _Run:
             macs = load_pretrained(model, store.stage_path(stage.pretrained))
         meter = metered(model)
         learner = build_learner(job, model, dataset, scenario)
-        learner.look_up(recall(job, dataset.fingerprint, store, meter))
+        learner.set_fit_lookup(recall(job, dataset.fingerprint, store, meter))
         folder = store.work_folder(stage.key)
         recorder = FileRecorder(dataset.task, folder, lambda: counts(meter))
         level = registry.get("benchmark", job.benchmark).reveals
@@ -262,7 +262,7 @@ class _Run:
         learner, final = self.learner, self.final
         compute = card.compute(self.meter, self.pretrain_macs, self.selected)  # before features are computed
         write_rows(final / "features.parquet", features(learner.model, self.scenario))
-        trials = learner.account()
+        trials = learner.fit_table()
         if trials:
             write_rows(final / "trials.parquet", [pa.Table.from_pylist(trials)])
         return card.build(
