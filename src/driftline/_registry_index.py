@@ -309,9 +309,9 @@ INDEX: dict[str, dict[str, tuple[Any, ...]]] = {
         'l2': ('driftline.training.regularization', 'weight * sum_i (w_i - anchor_i)^2.', None, ''),
     },
     'measurement': {
-        'fisher': ('driftline.learners.sequence.measurements', "The diagonal Fisher information and the weights it belongs to, for EWC's penalty.", None, ''),
-        'reference-fisher': ('driftline.learners.sequence.measurements', 'What the reference code of Seq-to-Final uses in place of the Fisher information.', None, ''),
-        'rgn': ('driftline.learners.sequence.measurements', 'The order in which surgical fine-tuning takes layers, by relative gradient norm (`layer_scores`).', None, ''),
-        'snr': ('driftline.learners.sequence.measurements', 'The same by the signal-to-noise ratio of gradients.', None, ''),
+        'fisher': ('driftline.training.measurements', "The diagonal Fisher information and the weights it belongs to, for EWC's penalty.", None, ''),
+        'reference-fisher': ('driftline.training.measurements', 'What the reference code of Seq-to-Final uses in place of the Fisher information.', None, ''),
+        'rgn': ('driftline.training.measurements', 'The order in which surgical fine-tuning takes layers, by relative gradient norm (`layer_scores`).', None, ''),
+        'snr': ('driftline.training.measurements', 'The same by the signal-to-noise ratio of gradients.', None, ''),
     },
 }

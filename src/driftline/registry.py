@@ -38,7 +38,7 @@ TYPES = {
     "pretraining": ("driftline.learners.supervised.base.SupervisedLearner",),
     "objective": ("driftline.training.objectives.Objective",),
     "penalty": ("driftline.training.regularization.Penalty",),
-    "measurement": ("driftline.learners.sequence.measurements.Measurement",),
+    "measurement": ("driftline.training.measurements.Measurement",),
 }
 KINDS = tuple(TYPES)
 MADE_BY_FUNCTIONS = ("dataset", "model")

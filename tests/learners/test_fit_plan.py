@@ -17,7 +17,7 @@ from driftline.learners.fit_plan import (
     rank_scores,
     required_fits,
 )
-from driftline.learners.sequence.measurements import Fisher
+from driftline.training.measurements import Fisher
 from driftline.training.objectives import IRM
 from driftline.training.regularization import L2ToStart
 

@@ -11,13 +11,14 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from driftline import jobs, models, registry
+from driftline import models, registry
 from driftline.errors import UserError
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.pretraining.episodic import MetaBaselineTraining, PrototypicalTraining, lr_factor
 from driftline.pretraining.maml import MAMLTraining
 from driftline.pretraining.moco import MoCoTraining
 from driftline.seeds import Seed
+from driftline.spec.settings import settings_model
 from driftline.tasks import Classification
 from driftline.testing import digest
 from driftline.training.contrastive import MoCo
@@ -210,7 +211,7 @@ def test_the_same_seed_gives_the_same_weights(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_are_known_by_name(name: str) -> None:
-    schema = jobs.settings_model("pretraining", name)
+    schema = settings_model("pretraining", name)
     assert schema is not None
     assert schema(updates=3).model_dump()["updates"] == 3
 

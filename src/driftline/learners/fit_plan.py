@@ -16,7 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from driftline.learners.sequence.measurements import Measurement
+    from driftline.training.measurements import Measurement
     from driftline.training.objectives import Objective
     from driftline.training.regularization import Penalty
 
@@ -150,7 +150,7 @@ class FitSpec:
         return {
             "objective": (self.measurement or self.objective).name,
             "penalty": self.penalty.name if self.penalty else None,
-            **{name: getattr(self, name) for name in ("layers", "top", "moving_statistics", "afresh")},
+            **{name: getattr(self, name) for name in ("layers", "top", "moving_statistics", "from_initial")},
             "growth": _plain(self.growth),
             "starts": self.start is not None,
         }

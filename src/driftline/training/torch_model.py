@@ -1,6 +1,6 @@
 """Networks as models: adapters for networks with raw outputs and for networks that generate text.
 
-A network for texts brings `encode`; one that generates text brings all of `tasks.Writer`.
+A network for texts brings `encode`; one that generates text brings all of `tasks.TextGenerator`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class TorchModel:
 
     @property
     def micro_batch(self) -> int | None:
-        """How many samples of a mini-batch pass at once; None for all."""
-        found: int | None = getattr(self.module, "at_once", None)
+        """The number of samples of a mini-batch that pass at a time; None for all."""
+        found: int | None = getattr(self.module, "micro_batch", None)
         return found
 
     @property
@@ -104,7 +104,7 @@ class TorchModel:
 
 
 class TextGenerator(TorchModel):
-    """A network that generates its answers, token by token (`tasks.Writer`)."""
+    """A network that generates its answers, token by token (`tasks.TextGenerator`)."""
 
     generates_text: ClassVar[bool] = True
 
@@ -114,7 +114,7 @@ class TextGenerator(TorchModel):
         return encoded
 
     def fit_vocabulary(self, x: Any, y: Any) -> None:
-        self.module.read(x, y)
+        self.module.build_vocabulary(x, y)
 
     def training_outputs(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the logits of each token of the right answers, given those before it."""
@@ -124,10 +124,10 @@ class TextGenerator(TorchModel):
     def predict(self, x: Any, batch: int = 128) -> np.ndarray:
         """Return an answer for each text."""
         with evaluating(self.module), torch.no_grad():
-            written: np.ndarray = self.module.write(x)
+            written: np.ndarray = self.module.generate(x)
         return written
 
 
 def torch_model(module: nn.Module) -> TorchModel:
     """Return the adapter of a network."""
-    return TextGenerator(module) if hasattr(module, "write") else TorchModel(module)
+    return TextGenerator(module) if hasattr(module, "generate") else TorchModel(module)

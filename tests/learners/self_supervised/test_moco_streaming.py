@@ -10,11 +10,12 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from driftline import jobs, registry
+from driftline import registry
 from driftline.errors import UserError
 from driftline.io import serialization
 from driftline.models.small_networks import mlp
 from driftline.seeds import Seed
+from driftline.spec.settings import settings_model
 from driftline.tasks import Classification, Regression
 from driftline.testing import check_learner, digest
 from driftline.testing.fixtures import small_network
@@ -129,7 +130,7 @@ def test_features_that_move_in_every_lesson_keep_the_contract() -> None:
 @pytest.mark.parametrize("kind", ["hat", "arf", "nb"])
 def test_presets_say_their_classifier(kind: str) -> None:
     assert registry.get("method", f"moco-{kind}")().classifier_kind == kind
-    schema = jobs.settings_model("method", f"moco-{kind}")
+    schema = settings_model("method", f"moco-{kind}")
     assert schema is not None
     assert schema().model_dump()["classifier_kind"] == kind
 

@@ -14,7 +14,7 @@ from driftline import registry
 from driftline.errors import UserError
 from driftline.learners.fit_plan import FitSpec, SearchSpace, required_fits
 from driftline.learners.sequence.base import PlannedLearner
-from driftline.learners.sequence.fit import FitRun, StepData
+from driftline.learners.sequence.fit import FitRun
 from driftline.learners.sequence.from_scratch import AllSteps, FinalOnly
 from driftline.learners.sequence.history_then_tune import HistoryThenTune
 from driftline.learners.sequence.joint import JointTraining
@@ -27,6 +27,7 @@ from driftline.models.preprocessing import build_seeded
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.training.regularization import fisher
+from driftline.training.step_data import StepData
 
 TASK = Classification(("a", "b", "c"))
 STEPS = 4

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from driftline.learners.fit_plan import Expansion, FitSpec, SearchSpace
-from driftline.learners.sequence.fit import FitRun, StepData, optimizer
-from driftline.learners.sequence.measurements import layer_scores, merge_penalties, reference_fisher
+from driftline.learners.sequence.fit import FitRun, optimizer
 from driftline.models.block_networks.base import BlockNetwork
 from driftline.models.block_networks.conv import ConvFamily
 from driftline.models.block_networks.joint import JointNetwork
@@ -21,6 +20,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.training.early_stopping import infinite_batches
 from driftline.training.mac_counter import MacCounter
+from driftline.training.measurements import layer_scores, merge_penalties, reference_fisher
 from driftline.training.objectives import (
     IRM,
     JointOverSteps,
@@ -31,6 +31,7 @@ from driftline.training.objectives import (
     scale_gradients,
 )
 from driftline.training.regularization import AdjacentSteps, FisherToStart, L1ToStart, L2ToStart, Penalty
+from driftline.training.step_data import StepData
 from driftline.types import TRAIN, VALIDATION
 
 TASK = Classification(("a", "b", "c"))

@@ -138,7 +138,8 @@ class PlannedLearner(Learner):
 
     def carry_out(self, trial: FitSpec, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
         """Return the result of a trial, computed on the steps it names."""
-        from driftline.learners.sequence.fit import FitRun, StepData
+        from driftline.learners.sequence.fit import FitRun
+        from driftline.training.step_data import StepData
 
         before = self.outcome(self.chosen(trial.start)) if trial.start else {}
         network = self.initial_network(trial)

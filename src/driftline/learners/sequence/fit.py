@@ -1,4 +1,4 @@
-"""The fits of a plan: data of a step, and training with early stopping."""
+"""The fits of a plan: training with early stopping."""
 
 from __future__ import annotations
 
@@ -22,39 +22,13 @@ from driftline.training.fit import fit_input_scaling, optimizer_step
 from driftline.training.modes import training
 from driftline.training.objectives import Group
 from driftline.training.regularization import trainable_parameters
+from driftline.training.step_data import StepData
 from driftline.training.torch_model import torch_model
-from driftline.types import TRAIN, concat_rows, take_rows
+from driftline.types import concat_rows
 
 Report = Callable[[int, int], None]
 Batches = Callable[[int], Iterator[list[Group]]]
 """From an epoch's number to its mini-batches, in groups."""
-
-
-@dataclass(frozen=True, eq=False)
-class StepData:
-    """The labelled samples of one step: for training and for validation."""
-
-    train_x: Any
-    train_y: np.ndarray
-    valid_x: Any
-    valid_y: np.ndarray
-
-    @staticmethod
-    def of(x: Any, y: np.ndarray, split: np.ndarray | None = None) -> StepData:
-        """Divide the samples of a step as its benchmark did.
-
-        Without a split, of each class the first four fifths train. Of each class at least one sample trains.
-        """
-        trains = np.zeros(len(y), bool) if split is None else split == TRAIN
-        for label in np.unique(y):
-            rows = np.flatnonzero(y == label)
-            if split is None:
-                trains[rows[: 4 * len(rows) // 5]] = True
-            if not trains[rows].any():
-                trains[rows[0]] = True
-        train, valid = np.flatnonzero(trains), np.flatnonzero(~trains)
-        valid = valid if len(valid) else train  # too few to set any aside
-        return StepData(take_rows(x, train), y[train], take_rows(x, valid), y[valid])
 
 
 @dataclass(eq=False)

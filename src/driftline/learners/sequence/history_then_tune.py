@@ -24,10 +24,10 @@ from driftline.learners.sequence.base import PlannedLearner
 from driftline.learners.sequence.from_scratch import Pooling, final_phase, pooled_phase
 from driftline.learners.sequence.growth import expand
 from driftline.learners.sequence.layer_rules import DATA_DRIVEN, tuning_stages
-from driftline.learners.sequence.measurements import Fisher, Measurement, ReferenceFisher
 from driftline.learners.settings import NonNegative
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.training.measurements import Fisher, Measurement, ReferenceFisher
 from driftline.training.objectives import objective
 from driftline.training.regularization import AdjacentSteps, FisherToStart, Penalty
 from driftline.types import Samples
@@ -121,7 +121,7 @@ class LayerwiseTuning(PlannedLearner):
         self, starts: SearchPhase, lesson: int, points: list[dict[str, Any]], growth: Expansion | None = None
     ) -> SearchPhase:
         """Return the phase that tunes the best of `starts` with each point of a grid."""
-        common: Any = {"afresh": self.from_initial, "moving_statistics": self.moving_statistics, "growth": growth}
+        common: Any = {"from_initial": self.from_initial, "moving_statistics": self.moving_statistics, "growth": growth}
         trials = []
         for pick in _picks(starts):
             for point in points:

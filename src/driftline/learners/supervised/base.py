@@ -34,7 +34,7 @@ class SupervisedLearner(Learner):
 
     quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
 
-    transient = frozenset({"_initial"})
+    transient = frozenset({"_initial_weights"})
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

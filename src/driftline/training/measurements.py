@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from driftline.learners.sequence.fit import StepData
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -17,6 +16,7 @@ from driftline.tasks import Task
 from driftline.training import progress
 from driftline.training.modes import evaluating
 from driftline.training.regularization import fisher, flatten, gradient, trainable_parameters
+from driftline.training.step_data import StepData
 from driftline.training.torch_model import torch_model
 
 TINY = 1e-8
