@@ -38,7 +38,7 @@ def quick(make: Any) -> Any:
 def hurried(make: Any) -> PlannedLearner:
     """A method that chooses, with little to choose from and little time."""
     learner: PlannedLearner = make()
-    learner.choose_by(
+    learner.set_search_space(
         SearchSpace(lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.5,), epochs=1, batch=9, fisher_examples=2)
     )
     return learner

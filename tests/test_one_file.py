@@ -20,9 +20,7 @@ from driftline.report.tables.result import result_tables
 SOURCE = Path(driftline.__file__).parent
 GENERAL = ("engine", "report", "cli", "spec", "store", "record")
 """Packages, or modules, that work for any method and benchmark."""
-PAPERS = re.compile(
-    r"report/(layouts|tables/papers|figures)/|/(adapting|courses|growth|internals|landscape|newcomers)\.py$"
-)
+PAPERS = re.compile(r"report/(tables/papers|figures)/|/(internals|novelty|frozen_baseline)\.py$")
 """Tables and figures of one paper."""
 OTHER_MEANINGS = {"oracle": "a rule for choosing settings", "baseline": "a role", "offline": "a mode of an exporter"}
 OUTSIDE = {"blank.py": "stand-ins for the papers' data", "calibrate.py": "calibration of test-time streams"}
@@ -37,7 +35,7 @@ import altair as alt
 import numpy as np
 
 from driftline import Answers, Learner, Reveal, Samples
-from driftline.benchmarks.base import Benchmark, Layout, NoExams, Options, scores
+from driftline.benchmarks.base import Benchmark, NoProbes, Options, Scenario, scores_frame
 from driftline.data import Dataset
 from driftline.metrics import metric
 from driftline.report.figures.base import Figure
@@ -114,13 +112,13 @@ class Weather(Benchmark):
     reveals = Reveal.LABELS
     paper = "none"
     options = Options
-    headline = (("umbrella", "mean"),)
-    primary_metrics = headline
+    headline_metrics = (("umbrella", "mean"),)
+    primary_metrics = headline_metrics
     time_unit = "days"
     example = {"data": __file__ + ":rain", "model": "logistic-regression", "methods": ["erm", __file__ + ":Persistence"]}
 
-    def lay_out(self, dataset, options, seed):
-        return Layout(Days(dataset.samples), NoExams(), None, protocol={"protocol": "daily"})
+    def build_scenario(self, dataset, options, seed):
+        return Scenario(Days(dataset.samples), NoProbes(), None, protocol={"protocol": "daily"})
 
     def metrics(self, options, protocol):
         return {"umbrella": {}}
@@ -132,7 +130,7 @@ class Weather(Benchmark):
             for time, day in days.groupby("time", sort=False)
         ]
         mean = {"metric": "umbrella", "stat": "mean", "value": umbrella(days["correct"]), "n": len(days)}
-        return scores([{**row, "unit": "days"} for row in (*rows, mean)])
+        return scores_frame([{**row, "unit": "days"} for row in (*rows, mean)])
 '''
 
 
@@ -175,7 +173,7 @@ def test_its_figure_is_drawn(record: Record, weather: Path) -> None:
 
 
 def test_it_may_be_a_column_of_a_matrix(weather: Path) -> None:
-    from driftline.engine import matrix
+    from driftline.engine.planning import matrix
 
     name = f"{weather}:Weather"
     made = matrix.read({"matrix": {"methods": ["erm"], "benchmarks": {name: {"data": f"{weather}:rain"}}}})

@@ -151,7 +151,7 @@ def test_the_qa_recipe_from_end_to_end_on_small_files_of_the_same_layout(tmp_pat
         "max_answer_tokens": 3,
         "max_input_tokens": 16,
     }
-    content["methods"] = ["frozen", {**content["methods"][-2], "candidates": 4}]
+    content["methods"] = ["frozen", {**content["methods"][-2], "n_candidates": 4}]
     assert content["methods"][1]["name"] == "mir+l2"
     content |= {"seeds": 1, "selection": {"seeds": 1, "trials": 2, "grid": {"epochs": [1, 2]}}}
     sizes = {

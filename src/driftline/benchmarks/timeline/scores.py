@@ -54,7 +54,7 @@ def rows(
             continue
         result, ends = compute(matrix), _ends(metric, settings, compute(drawn), drawn)
         if metric == "id":
-            ends["entering"] = Interval(*(np.diag(end) for end in shares))
+            ends["counted_values"] = Interval(*(np.diag(end) for end in shares))
         yield from _per_time(metric, names, result, ends, np.diag(counts) if metric == "id" else later)
 
 
@@ -67,7 +67,7 @@ def _ends(metric: str, settings: dict[str, Any], resampled: PerStep, drawn: np.n
     if metric in UNCLIPPED:
         above = registry.get("metric", UNCLIPPED[metric]).compute(drawn, **settings)
     made = {}
-    for stat in ("entering", "mean", "minimum"):
+    for stat in ("counted_values", "mean", "minimum"):
         low, high = (percentile_interval(getattr(which, stat)) for which in (resampled, above))
         made[stat] = Interval(low.low, np.minimum(high.high, 1) if metric in UNCLIPPED else high.high)
     return made
@@ -82,7 +82,7 @@ def _horizon(
     counts: np.ndarray,
 ) -> Rows:
     result, bounds = compute(matrix, error=errors), horizon_bounds(compute, matrix, errors)
-    ends = {"entering": bounds.per_model, "mean": bounds.mean, "minimum": bounds.minimum}
+    ends = {"counted_values": bounds.per_model, "mean": bounds.mean, "minimum": bounds.minimum}
     for stat, (low, high) in ends.items():  # an allowance beyond the interval's may put the value outside
         value = getattr(result, stat)
         ends[stat] = Interval(np.fmin(low, value), np.fmax(high, value))
@@ -99,7 +99,7 @@ def _cells(metric: str, names: list[str], values: np.ndarray, ends: Interval, co
 
 
 def _per_time(metric: str, names: list[str], result: PerStep, ends: dict[str, Interval], counts: np.ndarray) -> Rows:
-    low, high = ends["entering"]
+    low, high = ends["counted_values"]
     censored = result.censored if isinstance(result, Horizon) else np.zeros(len(names), bool)
     for t in np.flatnonzero(np.isfinite(result.counted_values)):
         row = {
