@@ -22,9 +22,9 @@ class ReservoirBuffer:
     Samples are kept as they came: byte images stay bytes. What is kept does not depend on how the samples were cut
     into calls of `add`, nor on how often `draw` was called.
 
-    >>> memory = Reservoir(2, Seed(0))
-    >>> memory.add(np.array([[1], [2], [3]], dtype=np.uint8), np.array([0, 1, 0]))
-    >>> len(memory), memory.seen, memory.x.dtype
+    >>> buffer = ReservoirBuffer(2, Seed(0))
+    >>> buffer.add(np.array([[1], [2], [3]], dtype=np.uint8), np.array([0, 1, 0]))
+    >>> len(buffer), buffer.n_seen, buffer.x.dtype
     (2, 3, dtype('uint8'))
     """
 
@@ -68,9 +68,9 @@ class ReservoirBuffer:
 class FullBuffer:
     """Everything that was told, in order.
 
-    >>> memory = Archive()
-    >>> memory.add(np.array([[1.0]]), np.array([0])); memory.add(np.array([[2.0]]), np.array([1]))
-    >>> memory.x.tolist(), memory.y.tolist(), len(memory)
+    >>> buffer = FullBuffer()
+    >>> buffer.add(np.array([[1.0]]), np.array([0])); buffer.add(np.array([[2.0]]), np.array([1]))
+    >>> buffer.x.tolist(), buffer.y.tolist(), len(buffer)
     ([[1.0], [2.0]], [0, 1], 2)
     """
 

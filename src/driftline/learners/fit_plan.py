@@ -55,7 +55,7 @@ class SearchSpace:
         `extra` values of `strength` are one axis more. If that makes more points than lr x weight_decay x dropout has,
         under the same budget every other setting is still tried, and the values of `strength` take turns.
 
-        >>> [point["strength"] for point in Selection().points(extra=(0.01, 0.1, 1.0))]
+        >>> [point["strength"] for point in SearchSpace().points(extra=(0.01, 0.1, 1.0))]
         [0.01, 0.1, 1.0, 0.01, 0.1, 1.0, 0.01, 0.1]
         """
         usual = {"lr": self.lr, "weight_decay": self.weight_decay, "dropout": self.dropout}
@@ -212,7 +212,7 @@ def required_fits(phase: SearchPhase) -> Iterator[FitSpec]:
 def rank_scores(scores: Sequence[float]) -> list[int]:
     """Return positions from the best score to the worst; the earlier one first among equals.
 
-    >>> ranked([0.5, 0.75, 0.75])
+    >>> rank_scores([0.5, 0.75, 0.75])
     [1, 2, 0]
     """
     return sorted(range(len(scores)), key=lambda k: (-scores[k], k))

@@ -1,9 +1,8 @@
 """Periodic reset of any method to its state before the first step.
 
-`{name: periodic-reset, method: tent, reset_every: 1000}`. Before the answers of steps 0, N, 2N, ... everything that the method
-holds is put back as `prepare` left it: weights, the state of its optimizer, running means, counters, and with them
-the random numbers that it draws by its counters. Steps count whether or not the method updated in them. RDumb is this
-around ETA.
+`{name: periodic-reset, method: tent, reset_every: 1000}`. Before the answers of steps 0, N, 2N, ... the method returns
+to its state after `prepare`: weights, optimizer state, running means, counters, and the random numbers drawn by counter.
+Steps count whether or not the method updated in them. RDumb is a periodic reset of ETA.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class EpisodicTraining(SupervisedLearner):
 def lr_factor(k: int, n: int) -> float:
     """Return the factor of the learning rate at update k of n.
 
-    >>> [halved(k, 5) for k in range(5)]
+    >>> [lr_factor(k, 5) for k in range(5)]
     [1.0, 1.0, 0.5, 0.5, 0.25]
     """
     return 0.5 ** ((k >= 0.4 * n) + (k >= 0.8 * n))

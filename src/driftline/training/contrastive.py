@@ -107,7 +107,7 @@ def ema_update(slow: nn.Module, fast: nn.Module, momentum: float) -> None:
 def push_queue(queue: Tensor, keys: Tensor, size: int) -> Tensor:
     """First in, first out: the latest `size` keys, oldest first.
 
-    >>> enqueue(torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0]]), size=2).tolist()
+    >>> push_queue(torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0]]), size=2).tolist()
     [[2.0], [3.0]]
     """
     return torch.cat([queue, keys])[-size:]

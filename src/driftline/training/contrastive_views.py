@@ -27,10 +27,10 @@ LUMA_WEIGHTS = (0.299, 0.587, 0.114)  # how bright red, green and blue look (ITU
 
 @dataclass(frozen=True)
 class SimCLRAugmentation:
-    """How views are drawn: probabilities and strengths.
+    """The augmentations that make two views of an input: probabilities and strengths.
 
     >>> images = torch.rand(4, 1, 8, 8, generator=torch.manual_seed(0))
-    >>> one, other = Views().pair(images, torch.Generator().manual_seed(1))
+    >>> one, other = SimCLRAugmentation().two_views(images, torch.Generator().manual_seed(1))
     >>> one.shape, torch.equal(one, other)
     (torch.Size([4, 1, 8, 8]), False)
     """

@@ -65,7 +65,7 @@ def adjust_color(x: Tensor, property_name: str, amount: float) -> Tensor:
 def rotate_hue(x: Tensor, share: float) -> Tensor:
     """Colours moved along the colour circle by a share of it; brightest channel and saturation stay.
 
-    >>> hue_turned(torch.tensor([1.0, 0.0, 0.0]).view(1, 3, 1, 1), 1 / 3).flatten().round().tolist()
+    >>> rotate_hue(torch.tensor([1.0, 0.0, 0.0]).view(1, 3, 1, 1), 1 / 3).flatten().round().tolist()
     [0.0, 1.0, 0.0]
     """
     top, spread = x.amax(dim=1), x.amax(dim=1) - x.amin(dim=1)

@@ -119,7 +119,7 @@ class EpisodeAccuracies:
     def half_width(self) -> float:
         """Half the width of the 95 % interval of the mean: 1.96 standard errors; NaN for a single episode.
 
-        >>> round(FewShot(np.array([0.2, 0.4, 0.6, 0.8])).margin, 4)
+        >>> round(EpisodeAccuracies(np.array([0.2, 0.4, 0.6, 0.8])).half_width, 4)
         0.253
         """
         n = len(self.accuracies)

@@ -97,7 +97,7 @@ class LayerOrderBySNR(LayerOrder):
 def merge_penalties(importance: Tensor, anchor: Tensor, new: Tensor, weights: Tensor) -> dict[str, Tensor]:
     """One pull that equals, up to a constant, two: a (w - p)^2 + b (w - q)^2 = (a + b) (w - (a p + b q) / (a + b))^2.
 
-    >>> accumulated(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([3.0]), torch.tensor([4.0]))
+    >>> merge_penalties(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([3.0]), torch.tensor([4.0]))
     {'importance': tensor([4.]), 'anchor': tensor([3.])}
     """
     total = importance + new

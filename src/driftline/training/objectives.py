@@ -179,7 +179,8 @@ def update_group_weights(q: Tensor, losses: Tensor, present: Tensor, eta: float)
 
     `losses[i]` belongs to group `present[i]`; the other groups count as not having been seen, as if their loss were 0.
 
-    >>> reweigh(torch.tensor([0.5, 0.5]), torch.tensor([3.0]), torch.tensor([1]), eta=1.0).tolist()  # 1 : e^3
+    >>> weights = torch.tensor([0.5, 0.5])
+    >>> update_group_weights(weights, torch.tensor([3.0]), torch.tensor([1]), eta=1.0).tolist()  # 1 : e^3
     [0.04742587357759476, 0.9525741338729858]
     """
     gain = torch.zeros_like(q).index_add_(0, present, eta * losses.detach().to(q.dtype))
@@ -196,10 +197,10 @@ def weighted_group_loss(q: Tensor, losses: Tensor, present: Tensor) -> Tensor:
 
 
 def scale_gradients(outputs: Tensor, targets: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """For each example the derivative of its loss by a scale that multiplies its outputs, at scale 1.
+    """Return, for each example, the derivative of its loss by a scale of its outputs, at scale 1.
 
-    >>> zero_or_one = torch.tensor([[2.0], [5.0]])
-    >>> slopes(zero_or_one, torch.tensor([1.0, 5.0]), lambda out, y: (out[:, 0] - y) ** 2).tolist()  # 2 (s out - y) out
+    >>> outputs, targets = torch.tensor([[2.0], [5.0]]), torch.tensor([1.0, 5.0])
+    >>> scale_gradients(outputs, targets, lambda out, y: (out[:, 0] - y) ** 2).tolist()  # 2 (s out - y) out
     [4.0, 0.0]
     """
     scale = torch.ones(len(outputs), *[1] * (outputs.ndim - 1), dtype=outputs.dtype, requires_grad=True)
@@ -225,7 +226,7 @@ def invariance_penalty(slopes: Tensor) -> Tensor:
 def mix(a: Tensor, b: Tensor, share: Tensor | float) -> Tensor:
     """`share` of the one and the rest of the other; one share for all, or one for each row.
 
-    >>> mixed(torch.tensor([[1.0], [1.0]]), torch.tensor([[5.0], [5.0]]), torch.tensor([1.0, 0.25])).tolist()
+    >>> mix(torch.tensor([[1.0], [1.0]]), torch.tensor([[5.0], [5.0]]), torch.tensor([1.0, 0.25])).tolist()
     [[1.0], [4.0]]
     """
     if isinstance(share, Tensor):

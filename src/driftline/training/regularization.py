@@ -35,7 +35,7 @@ def trainable_parameters(model: nn.Module) -> list[nn.Parameter]:
 def flatten(tensors: Iterable[Tensor]) -> Tensor:
     """All numbers of some tensors in one new vector, through which gradients flow.
 
-    >>> flat([torch.tensor([[1.0, 2.0]]), torch.tensor(3.0)])
+    >>> flatten([torch.tensor([[1.0, 2.0]]), torch.tensor(3.0)])
     tensor([1., 2., 3.])
     """
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -56,9 +56,10 @@ def step_with_gradient(optimizer: torch.optim.Optimizer, weights: Sequence[Tenso
 
 
 def quadratic_penalty(weights: Tensor, anchor: Tensor, importance: Tensor | float) -> Tensor:
-    """sum_i importance_i (weight_i - anchor_i)^2, on flat vectors; with importance 1 it is plain L2 to the anchor.
+    """Return sum_i importance_i (weight_i - anchor_i)^2 on flat vectors; importance 1 gives L2 to the anchor.
 
-    >>> pull(torch.tensor([1.0, 3.0]), anchor=torch.tensor([0.0, 1.0]), importance=torch.tensor([5.0, 0.5]))
+    >>> weights, anchor, importance = torch.tensor([[1.0, 3.0], [0.0, 1.0], [5.0, 0.5]])
+    >>> quadratic_penalty(weights, anchor, importance)
     tensor(7.)
     """
     return (importance * (weights - anchor).square()).sum()

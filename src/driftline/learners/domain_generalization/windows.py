@@ -29,9 +29,9 @@ from driftline.training.torch_model import torch_model
 def sliding_windows(lengths: Sequence[int], window: int) -> list[range]:
     """The rows of each window, from the number of rows of each period; periods lie one after another.
 
-    >>> sliding([10, 5, 5, 20], window=3)
+    >>> sliding_windows([10, 5, 5, 20], window=3)
     [range(0, 20), range(10, 40)]
-    >>> sliding([10, 5], window=3)
+    >>> sliding_windows([10, 5], window=3)
     [range(0, 15)]
     """
     edges = [0, *accumulate(lengths)]
@@ -42,7 +42,7 @@ def sliding_windows(lengths: Sequence[int], window: int) -> list[range]:
 def even_split(batch: int, groups: int) -> list[int]:
     """A batch shared out as evenly as can be.
 
-    >>> sizes(32, 10)
+    >>> even_split(32, 10)
     [4, 4, 3, 3, 3, 3, 3, 3, 3, 3]
     """
     return [batch // groups + (k < batch % groups) for k in range(groups)]

@@ -144,7 +144,7 @@ class OnlineLearner(Learner):
 def mask_unknown(logits: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return raw outputs with minus infinity for unknown classes; zeros while none is known.
 
-    >>> known_only(np.array([[1.0, 2.0]]), np.array([True, False])).tolist()
+    >>> mask_unknown(np.array([[1.0, 2.0]]), np.array([True, False])).tolist()
     [[1.0, -inf]]
     """
     if not known.any():

@@ -206,7 +206,7 @@ class PrototypeLearner(OnlineLearner):
 def unit_length(rows: np.ndarray) -> np.ndarray:
     """Return rows normalized to length one; a row of zeros stays.
 
-    >>> unit(np.float32([[0, 3], [0, 0]])).tolist()
+    >>> unit_length(np.float32([[0, 3], [0, 0]])).tolist()
     [[0.0, 1.0], [0.0, 0.0]]
     """
     length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))

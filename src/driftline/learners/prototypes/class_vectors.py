@@ -135,9 +135,9 @@ def compiled_mean_update() -> Any:
 class ClassVectors:
     """A vector for each class that has one; a class that has none can never be the best.
 
-    >>> classes = Exemplars(classes=3, features=2, apart=False)
-    >>> classes.put(1, np.float32([2, 0]))
-    >>> classes.outputs(np.float32([[1, 5]])).tolist()
+    >>> vectors = ClassVectors(classes=3, features=2, euclidean=False)
+    >>> vectors.set_vector(1, np.float32([2, 0]))
+    >>> vectors.outputs(np.float32([[1, 5]])).tolist()
     [[-inf, 2.0, -inf]]
     """
 

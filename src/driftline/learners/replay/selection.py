@@ -44,10 +44,10 @@ class UniqueBuffer:
     An input that comes again keeps its place and takes its latest answer. Inputs are the same if their bytes, or their
     texts, are. Samples are kept as they came: byte images stay bytes.
 
-    >>> memory = Memory()
-    >>> memory.add(["who ?", "where ?"], np.array(["Ann", "Rome"], dtype=object))
-    >>> memory.add(["when ?", "who ?"], np.array(["now", "Bob"], dtype=object))
-    >>> memory.x, memory.y.tolist()
+    >>> buffer = UniqueBuffer()
+    >>> buffer.add(["who ?", "where ?"], np.array(["Ann", "Rome"], dtype=object))
+    >>> buffer.add(["when ?", "who ?"], np.array(["now", "Bob"], dtype=object))
+    >>> buffer.x, buffer.y.tolist()
     (['who ?', 'where ?', 'when ?'], ['Bob', 'Rome', 'now'])
     """
 
@@ -91,7 +91,7 @@ def input_hashes(x: Any) -> Iterator[bytes]:
 def split_replay_size(size: int, upstream_share: float) -> tuple[int, int]:
     """How many of `size` samples come from the upstream memory and from the online one.
 
-    >>> quotas(32, 0.5), quotas(10, 0.25), quotas(4, 0)
+    >>> split_replay_size(32, 0.5), split_replay_size(10, 0.25), split_replay_size(4, 0)
     ((16, 16), (2, 8), (0, 4))
     """
     upstream = round(size * upstream_share)
@@ -111,10 +111,11 @@ def per_sample_losses(model: nn.Module, task: Task, x: Any, y: np.ndarray, batch
 
 
 def rank_for_replay(ranking: Ranking, before: np.ndarray, after: np.ndarray, n: int) -> np.ndarray:
-    """The n rows to repeat first, from losses under the present model and under the virtual one; ties by row.
+    """Return the n rows to replay first, by losses under the current and the virtual model; ties by row.
 
     >>> before, after = np.array([0.2, 1.0, 0.5, 0.1]), np.array([0.9, 1.3, 0.4, 0.6])
-    >>> {name: ranked(name, before, after, 2).tolist() for name in ("mir", "maxloss", "reverse", "before-loss")}
+    >>> rankings = ("mir", "maxloss", "reverse", "before-loss")
+    >>> {name: rank_for_replay(name, before, after, 2).tolist() for name in rankings}
     {'mir': [0, 3], 'maxloss': [1, 0], 'reverse': [2, 1], 'before-loss': [1, 2]}
     """
     if ranking == "mir":

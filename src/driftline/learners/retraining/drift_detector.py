@@ -32,7 +32,7 @@ def new_detector(name: str, seed: int = 0) -> Any:
 def detector_alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
     """Return the positions in a sequence of errors (0 to 1) at which a detector fires.
 
-    >>> alarms("adwin", np.repeat([0.0, 1.0], 200))[0] >= 200
+    >>> detector_alarms("adwin", np.repeat([0.0, 1.0], 200))[0] >= 200
     True
     """
     detector = new_detector(name, seed)

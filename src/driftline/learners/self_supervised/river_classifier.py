@@ -67,7 +67,7 @@ class RiverClassifier:
 def to_dicts(rows: np.ndarray) -> Iterator[dict[int, float]]:
     """Return samples in river's format.
 
-    >>> list(as_dicts(np.array([[0.5, 1.0]])))
+    >>> list(to_dicts(np.array([[0.5, 1.0]])))
     [{0: 0.5, 1: 1.0}]
     """
     return (dict(enumerate(row)) for row in rows.tolist())

@@ -29,7 +29,7 @@ def limit_to_budget(last: SearchPhase, total: int, name: str) -> SearchPhase:
 def evenly_spaced(items: Sequence[T], n: int) -> list[T]:
     """Return n items, evenly spaced, or all if there are fewer.
 
-    >>> spread("abcdefgh", 3)
+    >>> evenly_spaced("abcdefgh", 3)
     ['a', 'c', 'f']
     """
     n = min(n, len(items))

@@ -55,7 +55,7 @@ class LayerwiseTuning(PlannedLearner):
         if self.structure != "same" and (self.layers != "all" or self.pull != "none"):
             raise UserError(f"structure={self.structure} has its own layers and its own pull: leave both as they are")
         if self.from_initial and (self.pull == "none" or self.layers != "all"):
-            raise UserError("afresh is for tuning all layers with a pull: without one it would be the baseline")
+            raise UserError("from_initial is for tuning all layers with a pull: without one it would be the baseline")
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -25,7 +25,7 @@ Layers = tuple[str, ...] | None
 def rule_per_step(rule: str, steps: int) -> list[str]:
     """The rule of each later step of a sequence.
 
-    >>> per_step("fc", 2), per_step("fc:all", 2)
+    >>> rule_per_step("fc", 2), rule_per_step("fc:all", 2)
     (['fc', 'fc'], ['fc', 'all'])
     """
     rules = rule.split(":")
@@ -39,9 +39,9 @@ def rule_per_step(rule: str, steps: int) -> list[str]:
 def tuning_stages(rule: str, names: Sequence[str]) -> list[list[Layers]]:
     """What is tuned one after another; at each stage the sets of layers that compete.
 
-    >>> stages("fc>all", ["conv1", "layer1", "fc"])
+    >>> tuning_stages("fc>all", ["conv1", "layer1", "fc"])
     [[('fc',)], [None]]
-    >>> stages("last-to-first", ["conv1", "layer1", "fc"])
+    >>> tuning_stages("last-to-first", ["conv1", "layer1", "fc"])
     [[('fc',)], [('layer1', 'fc')], [None]]
     """
     if rule == "search":

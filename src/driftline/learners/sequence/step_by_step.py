@@ -32,7 +32,7 @@ EXPONENTIAL = ((2e-3, 0.5), (2e-4, 0.5), (2e-4, 0.75))  # the first step's rate,
 def lr_schedules(decay: str, lessons: int) -> list[list[float | None]]:
     """Return the learning rate of each step for each schedule of a family; None where it is searched.
 
-    >>> rates("exponential", 3)[0]
+    >>> lr_schedules("exponential", 3)[0]
     [0.002, 0.001, 0.0005]
     """
     if decay == "linear":

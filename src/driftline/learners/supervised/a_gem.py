@@ -66,7 +66,7 @@ def project_gradient(grad: Tensor, memory_gradient: Tensor) -> Tensor:
     """Return the gradient `slope`, projected if it conflicts with the gradient `recalled` of the buffer.
 
     >>> import torch
-    >>> project(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 1.0]))
+    >>> project_gradient(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 1.0]))
     tensor([0.5000, 0.5000])
     """
     along = (grad @ memory_gradient).item()

@@ -6,7 +6,7 @@ et al., "Progress & Compress", ICML 2018, after Huszár, "Note on the quadratic 
     loss(theta) + strength / 2 * sum_i F_i (theta_i - anchor_i)^2
     after each round:   F <- F_new + decay * F,  anchor <- theta
 
-F_new is the diagonal Fisher information on the round's samples (`driftline.training.regularization.fisher`). There is no
+F_new is the diagonal Fisher information on the round's samples (`training.regularization.fisher`). There is no
 penalty in the first training round: nothing is known of the data an upstream model was trained on.
 
 Departs from Schwarz et al. and Wild-Time in that `decay` does not also multiply the penalty; a factor of `strength`

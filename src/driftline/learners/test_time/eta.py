@@ -70,7 +70,7 @@ class ETA(NormGradientAdapter):
 def default_for_classes(classes: int, ten: float, hundred: float, thousand: float) -> float:
     """Return the usual setting for the nearest of 10, 100 and 1,000 classes, in ratios.
 
-    >>> [by_classes(classes, 1, 2, 3) for classes in (2, 10, 31, 32, 200, 316, 317, 1000)]
+    >>> [default_for_classes(classes, 1, 2, 3) for classes in (2, 10, 31, 32, 200, 316, 317, 1000)]
     [1, 1, 1, 2, 2, 2, 3, 3]
     """
     return (ten, hundred, thousand)[min(2, max(0, round(math.log10(classes)) - 1))]
