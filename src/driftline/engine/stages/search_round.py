@@ -208,7 +208,7 @@ def seeds_by_round(search: SearchSpace) -> list[tuple[int, ...]]:
 
 def bounds(search: SearchSpace) -> tuple[float, float] | None:
     """Return the range of any run's score; None if it is not known for all metrics."""
-    known = [registry.get("metric", metric).within for metric, _ in search.metrics]
+    known = [registry.get("metric", metric).bounds for metric, _ in search.metrics]
     return None if None in known else (min(low for low, _ in known), max(high for _, high in known))
 
 
