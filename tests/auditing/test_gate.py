@@ -108,7 +108,7 @@ def test_a_passed_gate_and_progress(driftline: Callable[..., tuple[int, str, str
     assert "retraining policy replayed: never" in err
     lines = err.strip().splitlines()
     assert lines[0].startswith("t.csv: ")
-    assert "model logistic" in lines[0]
+    assert "model logistic-regression" in lines[0]
     count = len(lines) - 1
     assert lines[-1].startswith(f"[{count}/{count}] "), "the last line says that all is done"
 

@@ -69,7 +69,8 @@ def test_the_numbers_say_where_they_come_from(small: AuditResult) -> None:
     provenance = small.provenance
     assert provenance.driftline == driftline.__version__
     assert abs(datetime.now(UTC) - datetime.fromisoformat(provenance.date)) < timedelta(hours=1)
-    assert provenance.command == "driftline.audit(frame, time='when', target='y', model='logistic', period='200 rows')"
+    options = "time='when', target='y', model='logistic-regression', period='200 rows'"
+    assert provenance.command == f"driftline.audit(frame, {options})"
     other = table("concept", rows=1200).assign(a=0.0)
     assert provenance.fingerprint == read_frame(table("concept", rows=1200), time="when", target="y").fingerprint
     assert provenance.fingerprint != read_frame(other, time="when", target="y").fingerprint
@@ -210,7 +211,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"target": "when"}, "must be different columns"),
     ({"period": "fortnight"}, "no period 'fortnight'"),
     ({"period": "390 rows"}, "choose a finer period|leaves 1 period"),
-    ({"model": "bosting"}, "Did you mean 'boosting'"),
+    ({"model": "random-forst"}, "Did you mean 'random-forest'"),
     ({"model": "mlp"}, "is a network"),
     ({"model": 3}, "needs fit and predict, and int has no fit"),
     ({"model": "no.such.module:thing"}, "cannot import"),

@@ -124,7 +124,7 @@ def test_a_run_is_called_by_its_method_and_seed(driftline: Command, tmp_path: Pa
     code, _, err = driftline("show", "erm")
     assert code == 2
     assert "2 runs in driftline-runs can be called 'erm'" in err
-    assert f"{keys[0][:12]} (erm:0 in timeline, digits, logistic, made " in err
+    assert f"{keys[0][:12]} (erm:0 in timeline, digits, logistic-regression, made " in err
     assert keys[1][:12] in err
     code, _, err = driftline("show", "erm:2")
     assert code == 2
@@ -206,7 +206,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         ),
         (("run", "timeline", "--data", "digits", "--methods", "ermm"), "no method 'ermm'. Did you mean 'erm'?"),
         (("run", "timeline", "--methods", "erm"), "needs --data"),
-        ((*RUN, "--set", "erm.lr=1"), "erm.lr has no effect: logistic is not trained by gradients"),
+        ((*RUN, "--set", "erm.lr=1"), "erm.lr has no effect: logistic-regression is not trained by gradients"),
         ((*RUN[:-4], "--set", "timeline.period=fortnight"), "period 'fortnight' cannot cut"),
         (
             ("run", "timeline", "--data", "digits", "--model", "random-forest", "--methods", "ft"),

@@ -79,7 +79,8 @@ def audit(
     identical for any number of `jobs`.
 
     >>> from driftline.auditing.examples import table
-    >>> audit(table(rows=400), time="when", target="y", model="logistic", period="100 rows").gate_values["periods"]
+    >>> result = audit(table(rows=400), time="when", target="y", model="logistic-regression", period="100 rows")
+    >>> result.gate_values["periods"]
     4
     """
     command = _command(dict(locals()))

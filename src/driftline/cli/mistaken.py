@@ -10,7 +10,7 @@ TABLES = (".csv", ".csv.gz", ".parquet")
 def check_names(data: str | None, methods: str | None) -> None:
     """Stop at `--data mine.csv` and `--methods mine.py`, which newcomers type first.
 
-    >>> refuse_files("table", "erm,mine.py:Mine")
+    >>> check_names("table", "erm,mine.py:Mine")
     """
     if data is not None and data.endswith(TABLES):
         raise UserError(

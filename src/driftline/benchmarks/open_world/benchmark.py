@@ -204,7 +204,7 @@ STREAM_OPTIONS = (
 def class_counts(options: Options, width: int) -> dict[str, Any]:
     """How many classes are in the stream, known to the upstream model, and trained on by it.
 
-    >>> amounts(Options(), 150)
+    >>> class_counts(Options(), 150)
     {'classes': 60, 'pretrain': 15, 'upstream_classes': 45}
     """
     pretrain = max(width // 10, 1) if options.pretrain is None else options.pretrain

@@ -18,7 +18,7 @@ Correctness = dict[str, Any]
 def variant_names(indexing: str, csr: str) -> dict[str, str]:
     """The six metrics and the registered names of their variants.
 
-    >>> names("before", "inclusive")["ukr"], names("after", "strict")["csr"]
+    >>> variant_names("before", "inclusive")["ukr"], variant_names("after", "strict")["csr"]
     ('ukr-before', 'csr-strict')
     """
     examined = {name: f"{name}-before" if indexing == "before" else name for name in ("ukr", "okr")}
@@ -48,7 +48,7 @@ def correctness_by_step(answers: pd.DataFrame, probes: pd.DataFrame, steps: int,
 def stream_positions(ids: pd.Series, stream: pd.Series) -> np.ndarray:
     """Where in the stream these queries are; one that came several times is taken each time in its turn.
 
-    >>> places(pd.Series(["b", "a", "a"]), pd.Series(["a", "b", "a"])).tolist()
+    >>> stream_positions(pd.Series(["b", "a", "a"]), pd.Series(["a", "b", "a"])).tolist()
     [1, 0, 2]
     """
     at = pd.Series(np.arange(len(stream)), index=pd.MultiIndex.from_arrays([stream, stream.groupby(stream).cumcount()]))

@@ -21,7 +21,9 @@ def audit(
     file: Annotated[str, typer.Argument(help="A .csv, .csv.gz or .parquet file.", metavar="FILE")],
     time: Annotated[str, typer.Option(help="The time column.")],
     target: Annotated[str, typer.Option(help="The column to predict.")],
-    model: Annotated[str | None, typer.Option(help="A model's name, or module:factory. [default: boosting]")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Name of a model, or module:factory. [default: hist-gradient-boosting]")
+    ] = None,
     predictions: Annotated[
         str | None, typer.Option(help="A column of logged predictions to audit instead of a model.")
     ] = None,

@@ -78,7 +78,7 @@ def _select(store: Store, names: list[str], older_than: str | None) -> list[Run]
 def parse_age(text: str) -> timedelta:
     """A span of time.
 
-    >>> age("36h"), age("8w")
+    >>> parse_age("36h"), parse_age("8w")
     (datetime.timedelta(days=1, seconds=43200), datetime.timedelta(days=56))
     """
     match = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())

@@ -63,7 +63,7 @@ def plan(
 def _split_flags(words: list[str]) -> tuple[list[str], list[str]]:
     """What is to be planned, and, from the first flag on, options of the benchmark.
 
-    >>> _apart(["a.yaml", "b.yaml", "--shifts", "CLR"])
+    >>> _split_flags(["a.yaml", "b.yaml", "--shifts", "CLR"])
     (['a.yaml', 'b.yaml'], ['--shifts', 'CLR'])
     """
     first = next((k for k, word in enumerate(words) if word.startswith("--")), len(words))

@@ -90,7 +90,7 @@ def _assumptions(found: Forecast) -> Iterable[str]:
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns of text, the first to the left and the others to the right.
 
-    >>> table(("a", "b"), [("x", "10")])
+    >>> text_table(("a", "b"), [("x", "10")])
     ['a   b', 'x  10']
     """
     widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
@@ -103,7 +103,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def format_amount(number: float) -> str:
     """A number with three digits and a letter for its thousands.
 
-    >>> amount(1_234_567), amount(999), amount(0), amount(2.5e21)
+    >>> format_amount(1_234_567), format_amount(999), format_amount(0), format_amount(2.5e21)
     ('1.23 M', '999 ', '0 ', '2500 E')
     """
     letter, size = next(((letter, size) for letter, size in UNITS if number >= size), ("", 1.0))
@@ -113,7 +113,7 @@ def format_amount(number: float) -> str:
 def format_duration(seconds: float) -> str:
     """Seconds in words.
 
-    >>> duration(0.25), duration(75), duration(7200), duration(1e9)
+    >>> format_duration(0.25), format_duration(75), format_duration(7200), format_duration(1e9)
     ('0.25 s', '1.25 min', '2.00 h', '31.7 years')
     """
     unit, size = next(((unit, size) for unit, size in TIMES if seconds >= size), ("s", 1.0))
