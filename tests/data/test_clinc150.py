@@ -51,7 +51,7 @@ def test_what_is_wrong_is_said(tmp_path, change, said):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(UserError, match=r"dataset 'intents' not found.*oos-eval"):
+    with pytest.raises(UserError, match=r"dataset 'clinc150' not found.*oos-eval"):
         load("clinc150", folders=[tmp_path])
 
 

@@ -110,7 +110,7 @@ def test_other_mistakes(folder):
         dated_images([], path=table(folder, [row for row in listing() if row[1] == "dog"]))
     with pytest.raises(UserError, match="but found no picture"):
         dated_images([], path=str(folder / "dog"))
-    with pytest.raises(UserError, match="dataset 'images' not found"):
+    with pytest.raises(UserError, match="dataset 'dated-images' not found"):
         dated_images([folder], path="nowhere")
     (folder / "list.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match=r"list\.csv: expected a CSV file that lists pictures"):

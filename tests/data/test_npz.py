@@ -157,7 +157,7 @@ def test_a_path_of_an_unknown_user_or_of_another_type_is_a_sentence(tmp_path):
             load(dataset, {"path": 5}, [tmp_path])
         with pytest.raises(UserError, match=r"path=.*valid string"):
             load(dataset, {"path": ["x"]}, [tmp_path])
-    with pytest.raises(UserError, match=r"dataset 'images': size=large: .*valid integer"):
+    with pytest.raises(UserError, match=r"dataset 'dated-images': size=large: .*valid integer"):
         load("dated-images", {"path": "x", "size": "large"}, [tmp_path])
 
 

@@ -115,7 +115,7 @@ def test_sections_of_news_are_sets_with_the_same_classes(tmp_path):
 
 
 def test_years_of_news_are_sets(tmp_path):
-    data = load("news-clusters", {"by": "years", "most": 2}, news_file(tmp_path, years=(2018, 2020, 2021, 2030)))
+    data = load("news-clusters", {"by": "years", "max_per_section": 2}, news_file(tmp_path, years=(2018, 2020, 2021, 2030)))
     s = data.samples
     assert data.clusters == ("2018", "2020", "2021")
     assert s.group.tolist() == [("2018", "2020", "2021").index(text.split()[-2]) for text in s.x]
@@ -126,8 +126,8 @@ def test_years_of_news_are_sets(tmp_path):
 
 def test_most_headlines_are_drawn_by_seed(tmp_path):
     folders = news_file(tmp_path)
-    one, same, other = (load("news-clusters", {"most": 2, "seed": k}, folders) for k in (0, 0, 1))
-    everything = load("news-clusters", {"most": None}, folders)
+    one, same, other = (load("news-clusters", {"max_per_section": 2, "seed": k}, folders) for k in (0, 0, 1))
+    everything = load("news-clusters", {"max_per_section": None}, folders)
     assert one.fingerprint == same.fingerprint != other.fingerprint
     assert set(one.samples.id) < set(everything.samples.id)
     assert len(everything.samples) == 3 * len(one.samples)
@@ -137,8 +137,8 @@ def test_what_is_wrong_with_news_is_said(tmp_path):
     folders = news_file(tmp_path)
     with pytest.raises(UserError, match="Did you mean 'years'"):
         load("news-clusters", {"by": "year"}, folders)
-    with pytest.raises(UserError, match="most=0"):
-        load("news-clusters", {"most": 0}, folders)
+    with pytest.raises(UserError, match="max_per_section=0"):
+        load("news-clusters", {"max_per_section": 0}, folders)
     few = [name for names in SECTIONS["affairs"] for name in names]
     with pytest.raises(UserError, match="no upstream headline of the class 'culture'"):
         load("news-clusters", folders=news_file(tmp_path, few))

@@ -19,7 +19,7 @@ from driftline.shifts import Shift
 @dataclass(frozen=True)
 class Fade(Shift):
     amount: float = 10
-    amounts = (1, 100)
+    amount_range = (1, 100)
 
     def images(self, images, labels, rng, white):
         return images * (1 - self.amount / 100)
@@ -37,17 +37,17 @@ NotAShift = int
 @pytest.mark.parametrize(
     ("text", "steps"),
     [
-        ("CLR", [["corruption"], ["label flip"], ["rotation"]]),
+        ("CLR", [["uniform noise"], ["label flip"], ["rotation"]]),
         ("R45L", [["rotation 45"], ["label flip"]]),
-        ("CR,L", [["corruption", "rotation"], ["label flip"]]),
-        ("C+R", [["corruption", "rotation"]]),
+        ("CR,L", [["uniform noise", "rotation"], ["label flip"]]),
+        ("C+R", [["uniform noise", "rotation"]]),
         (" T60 r15 ", [["tint 60"], ["conditional rotation 15"]]),
-        ("t20 C5 l0.2", [["conditional tint 20"], ["corruption 5"], ["label shift 0.2"]]),
+        ("t20 C5 l0.2", [["conditional tint 20"], ["uniform noise 5"], ["label shift 0.2"]]),
         ("R=45,L", [["rotation 45"], ["label flip"]]),
         ("", []),
-        (["CR", ["L", "T60"], []], [["corruption", "rotation"], ["label flip", "tint 60"], []]),
-        ([Rotation(45), [Rotation(15), "C"]], [["rotation 45"], ["rotation 15", "corruption"]]),
-        ("sss", [["sub population"]] * 3),
+        (["CR", ["L", "T60"], []], [["uniform noise", "rotation"], ["label flip", "tint 60"], []]),
+        ([Rotation(45), [Rotation(15), "C"]], [["rotation 45"], ["rotation 15", "uniform noise"]]),
+        ("sss", [["subpopulation shift"]] * 3),
     ],
 )
 def test_steps(text, steps):
@@ -60,7 +60,7 @@ def test_steps(text, steps):
         ("CXR", r"no shift 'X'.* Known: C, L, R, T, l, r, s, t"),
         ("LLLL", "four flips restore the labels, so that the change would be reversed"),
         ("L,CL,LL", "label flip occurs 4 times"),
-        ("ssss", "sub population occurs 4 times, and 3 is the most"),
+        ("ssss", "subpopulation shift occurs 4 times, and 3 is the most"),
         ("R-400", "'R' has the amount -400: give a number from -359.9 to 359.9"),
         ("R360", "'R' has the amount 360"),
         ("T999", "'T' has the amount 999: give a number from -255 to 255"),

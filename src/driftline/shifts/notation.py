@@ -25,7 +25,7 @@ def parse(sequence: ShiftNotation) -> ShiftSteps:
     """The shifts of each step.
 
     >>> [[str(shift) for shift in step] for step in parse("CR45,L")]
-    [['corruption', 'rotation 45'], ['label flip']]
+    [['uniform noise', 'rotation 45'], ['label flip']]
     """
     if not isinstance(sequence, str):
         steps = tuple(_step(step) for step in sequence)

@@ -27,7 +27,7 @@ class LabelShift(Shift):
     def class_proportions(self, shares: list[Fraction]) -> list[Fraction]:
         """With an odd number of classes, what is left over is spread in proportion.
 
-        >>> [str(share) for share in LabelShift().class_shares([Fraction(1, 2)] * 2)]
+        >>> [str(share) for share in LabelShift().class_proportions([Fraction(1, 2)] * 2)]
         ['7/20', '13/20']
         """
         step = Fraction(str(self.amount)) / len(shares)
@@ -50,7 +50,7 @@ class SubpopulationShift(Shift):
     def subclass_proportions(self, shares: list[Fraction]) -> list[Fraction]:
         """One more sub-class, in equal shares.
 
-        >>> [str(share) for share in SubPopulation().subclass_shares([Fraction(1, 3)] * 3 + [Fraction(0)])]
+        >>> [str(share) for share in SubpopulationShift().subclass_proportions([Fraction(1, 3)] * 3 + [Fraction(0)])]
         ['0', '1/3', '1/3', '1/3']
         """
         present = [k for k, share in enumerate(shares) if share]
