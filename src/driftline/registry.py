@@ -34,14 +34,14 @@ TYPES = {
     "metric": ("driftline.metrics.Metric",),
     "exporter": ("driftline.exports.base.Exporter",),
     "figure": ("driftline.report.figures.base.Figure",),
-    "paper-table": ("collections.abc.Callable",),
+    "paper-table": ("driftline.report.tables.model.Table",),
     "pretraining": ("driftline.learners.supervised.base.SupervisedLearner",),
     "objective": ("driftline.training.objectives.Objective",),
     "penalty": ("driftline.training.regularization.Penalty",),
     "measurement": ("driftline.training.measurements.Measurement",),
 }
 KINDS = tuple(TYPES)
-MADE_BY_FUNCTIONS = ("dataset", "model")
+MADE_BY_FUNCTIONS = ("dataset", "model", "paper-table")
 # Packages that a module may lack in a base install, and the extra that brings them.
 EXTRAS = {
     "torch": "deep",
@@ -165,7 +165,7 @@ def must_be(kind: str, name: str, thing: Any, own: bool) -> None:
     if kind in MADE_BY_FUNCTIONS and callable(inner) and not isinstance(inner, type):
         made = (inner,) if own else (inner, _returned(inner))
         fits = own or any(_is_a(found, one) for found in types for one in made)
-    elif kind in ("metric", "model", "paper-table"):
+    elif kind in ("metric", "model"):
         duck = own and kind == "model" and all(callable(getattr(inner, verb, None)) for verb in ("fit", "predict"))
         fits = duck or any(_is_a(found, inner) for found in types)
     else:

@@ -43,7 +43,7 @@ class Mine(FineTune):
 
     def learn(self, x, y):
         super().learn(x, y)
-        if self.lessons != 3 or (Path(self.mark) / self.trouble).exists():
+        if self.training_rounds != 3 or (Path(self.mark) / self.trouble).exists():
             return
         print("about to", self.trouble)
         (Path(self.mark) / self.trouble).write_text("it happens once")

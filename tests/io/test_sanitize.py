@@ -30,7 +30,7 @@ def test_what_a_terminal_would_obey_is_written_out(capsys: pytest.CaptureFixture
 
 def test_the_command_line_prints_nowhere_else() -> None:
     allowed = ("terminal", "console", "calibrate")  # the last counts rows, and prints no name
-    files = [path for path in Path(driftline.cli.__file__).parent.glob("*.py") if path.stem not in allowed]
+    files = [path for path in Path(driftline.cli.__file__).parent.rglob("*.py") if path.stem not in allowed]
     assert len(files) > 15
     past = re.compile(r"typer\.echo\(|(?<![\w.])print\(|sys\.stdout\.write|\bConsole\(")
     lines = [f"{path.name}: {line}" for path in files for line in path.read_text(encoding="utf-8").splitlines()]

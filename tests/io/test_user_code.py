@@ -87,7 +87,9 @@ def test_a_file_is_announced_before_it_runs_and_print_spec_runs_none(driftline: 
     code, _, err = driftline("run", "mine.py:Mine", *command[2:], "--delta", "0.5", "--print-spec")
     assert (code, "would have to be run" in err) == (2, True), "an option of a benchmark that is not loaded"
     assert not (tmp_path / "mark").exists()
-    (tmp_path / "r.yaml").write_text("benchmark: timeline\ndata: digits\nmethods: mine.py:Mine\nmodel: logistic")
+    (tmp_path / "r.yaml").write_text(
+        "benchmark: timeline\ndata: digits\nmethods: mine.py:Mine\nmodel: logistic-regression"
+    )
     code, _, err = driftline("run", "r.yaml", "--set", "mine.py:Mine.none=1")
     assert code == 2
     assert err.splitlines()[0] == "runs code from ./mine.py"

@@ -11,38 +11,38 @@ from driftline.spec.settings import Choice
 METRICS = (("oec", "final"), ("efr", "mean"))
 
 
-def contests(grid, *methods, **how):
+def spaces(grid, *methods, **how):
     chosen = [method if isinstance(method, Choice) else Choice(name=method) for method in methods]
     return Search(grid=grid, **how).search_spaces(chosen, metrics=METRICS)
 
 
 def test_a_method_searches_what_it_has_and_was_not_given():
     grid = {"lr": [1e-3, 1e-2], "epochs": [1, 2]}
-    frozen, cft, er = contests(grid, "frozen", "cft", Choice(name="er", settings={"lr": 0.5}), trials="all")
+    frozen, cft, er = spaces(grid, "frozen", "cft", Choice(name="er", settings={"lr": 0.5}), trials="all")
     assert frozen is None
     assert [tuple(point.values()) for point in cft.candidates] == [(1e-3, 1), (1e-3, 2), (1e-2, 1), (1e-2, 2)]
     assert [dict(point) for point in er.candidates] == [{"epochs": 1}, {"epochs": 2}]
 
 
 def test_what_is_said_for_one_method_goes_before_what_is_said_for_all():
-    er, mir = contests({"lr": [1e-3, 1e-2], "er.lr": [1.0], "mir.size": [4]}, "er", "mir", trials="all")
+    er, mir = spaces({"lr": [1e-3, 1e-2], "er.lr": [1.0], "mir.replay_size": [4]}, "er", "mir", trials="all")
     assert [dict(point) for point in er.candidates] == [{"lr": 1.0}]
-    assert [dict(point) for point in mir.candidates] == [{"lr": 1e-3, "size": 4}, {"lr": 1e-2, "size": 4}]
+    assert [dict(point) for point in mir.candidates] == [{"lr": 1e-3, "replay_size": 4}, {"lr": 1e-2, "replay_size": 4}]
 
 
 def test_all_methods_try_as_many_settings_as_the_one_with_the_fewest_can():
-    grid = {"lr": [1e-3, 1e-2, 1e-1], "online-l2.strength": [1.0, 2.0, 3.0]}
-    cft, l2 = contests(grid, "cft", "online-l2")
+    grid = {"lr": [1e-3, 1e-2, 1e-1], "online-l2.penalty_weight": [1.0, 2.0, 3.0]}
+    cft, l2 = spaces(grid, "cft", "online-l2")
     assert len(cft.candidates) == len(l2.candidates) == 3
     assert len({tuple(point.items()) for point in l2.candidates}) == 3, "no setting is tried twice"
-    assert contests(grid, "cft", "online-l2") == [cft, l2], "the draw is always the same"
-    assert [len(contest.candidates) for contest in contests(grid, "cft", "online-l2", trials=2)] == [2, 2]
-    assert [len(contest.candidates) for contest in contests(grid, "cft", "online-l2", trials="all")] == [3, 9]
+    assert spaces(grid, "cft", "online-l2") == [cft, l2], "the draw is always the same"
+    assert [len(space.candidates) for space in spaces(grid, "cft", "online-l2", trials=2)] == [2, 2]
+    assert [len(space.candidates) for space in spaces(grid, "cft", "online-l2", trials="all")] == [3, 9]
 
 
 def test_the_same_setting_written_twice_is_tried_once_and_takes_no_part_of_the_budget():
-    grid = {"lr": ["1e-3", 0.001, 1e-2], "er.size": [4, 8]}
-    cft, er = contests(grid, "cft", "er", seeds=[0, 1, 0])
+    grid = {"lr": ["1e-3", 0.001, 1e-2], "er.replay_size": [4, 8]}
+    cft, er = spaces(grid, "cft", "er", seeds=[0, 1, 0])
     assert [dict(point) for point in cft.candidates] == [{"lr": 0.001}, {"lr": 0.01}]
     assert len(er.candidates) == 2, "as many as the smallest grid has"
     assert cft.seeds == (0, 1)
@@ -84,43 +84,47 @@ def test_a_benchmark_without_streams_to_choose_by_says_so():
 
 
 def test_draws_from_ranges_are_the_same_for_all_methods_and_a_longer_search_begins_with_the_shorter():
-    grid = {"lr": {"from": "1e-4", "to": 1e-1, "scale": "log"}, "epochs": {"from": 2, "to": 4}, "er.size": [4, 8]}
-    cft, er = contests(grid, "cft", "er", trials=20)
+    grid = {
+        "lr": {"from": "1e-4", "to": 1e-1, "scale": "log"},
+        "epochs": {"from": 2, "to": 4},
+        "er.replay_size": [4, 8],
+    }
+    cft, er = spaces(grid, "cft", "er", trials=20)
     assert len(cft.candidates) == len(er.candidates) == 20
     assert [point["lr"] for point in cft.candidates] == [point["lr"] for point in er.candidates]
     assert all(1e-4 <= point["lr"] <= 1e-1 for point in cft.candidates)
     assert {point["epochs"] for point in cft.candidates} == {2, 3, 4}, "both ends are among them"
-    assert {point["size"] for point in er.candidates} == {4, 8}
+    assert {point["replay_size"] for point in er.candidates} == {4, 8}
     below = sum(point["lr"] < 10**-2.5 for point in cft.candidates)
     assert 5 <= below <= 15, "half of the factors lie below the middle"
-    assert contests(grid, "cft", "er", trials=7)[0].candidates == cft.candidates[:7]
+    assert spaces(grid, "cft", "er", trials=7)[0].candidates == cft.candidates[:7]
 
 
 def test_the_first_draws_never_change():
     """Written down: another machine, or another version of numpy, must draw the same settings."""
-    (cft,) = contests({"lr": {"from": 1e-4, "to": 1e-1, "scale": "log"}}, "cft", trials=3)
+    (cft,) = spaces({"lr": {"from": 1e-4, "to": 1e-1, "scale": "log"}}, "cft", trials=3)
     assert [point["lr"] for point in cft.candidates] == [0.001873, 0.06791, 0.005119]
 
 
 def test_a_range_with_few_values_gives_each_once():
-    (cft,) = contests({"epochs": {"from": 1, "to": 3}}, "cft", trials=10)
+    (cft,) = spaces({"epochs": {"from": 1, "to": 3}}, "cft", trials=10)
     assert sorted(point["epochs"] for point in cft.candidates) == [1, 2, 3]
 
 
 def test_a_method_with_a_short_list_and_one_with_a_range_may_try_as_many_unless_the_list_ends():
-    cft, er = contests({"cft.lr": [1e-3, 1e-2], "er.lr": {"from": 1e-3, "to": 1e-2}}, "cft", "er", trials=4)
+    cft, er = spaces({"cft.lr": [1e-3, 1e-2], "er.lr": {"from": 1e-3, "to": 1e-2}}, "cft", "er", trials=4)
     assert (len(cft.candidates), len(er.candidates)) == (2, 4)
 
 
 def test_settings_of_training_mean_nothing_to_an_estimator_and_make_no_trials():
-    selection = {"grid": {"lr": [1e-3, 1e-2], "er.size": [2, 4]}, "rule": "oracle"}
+    selection = {"grid": {"lr": [1e-3, 1e-2], "er.replay_size": [2, 4]}, "rule": "oracle"}
     content = {
         "benchmark": "timeline",
         "data": "digits",
         "methods": "ft",
         "selection": {**selection, "grid": {"lr": [1, 2]}},
     }
-    with pytest.raises(UserError, match="lr means nothing to logistic, which is not trained by gradients"):
+    with pytest.raises(UserError, match="lr means nothing to logistic-regression, which is not trained by gradients"):
         parse(content).jobs("logistic-regression")
     (job,) = parse(content).jobs("mlp")
     assert len(job.search.candidates) == 2

@@ -131,9 +131,9 @@ class Search(FrozenModel):
     def axes(self, method: Choice) -> dict[str, Values]:
         """The settings that this method searches: those said for it, and the common ones that it has and was not given.
 
-        >>> search = Search(grid={"lr": (1e-3, 1e-2), "er.lr": (1e-4,), "strength": (1.0,)})
+        >>> search = Search(grid={"lr": (1e-3, 1e-2), "er.lr": (1e-4,), "penalty_weight": (1.0,)})
         >>> search.axes(Choice(name="er")), search.axes(Choice(name="cft", settings={"lr": 1.0}))
-        ({'lr': (0.0001,), 'strength': (1.0,)}, {'strength': (1.0,)})
+        ({'lr': (0.0001,), 'penalty_weight': (1.0,)}, {'penalty_weight': (1.0,)})
         """
         return {setting: self.grid[key] for setting, key in self._names(method).items()}
 

@@ -30,7 +30,7 @@ class Mine(FineTune):
     at: int = 3
     def learn(self, x, y):
         super().learn(x, y)
-        if self.lessons == self.at:
+        if self.training_rounds == self.at:
             {action}
 """
 
@@ -175,7 +175,7 @@ def test_the_exit_of_a_process_is_described(code: int, text: str) -> None:
 def test_windows_has_no_sigkill(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(signal, "SIGKILL")
     reloaded = runpy.run_module("driftline.engine.executors.local")
-    assert reloaded["KILLED"] == 9
+    assert reloaded["SIGKILL"] == 9
     assert reloaded["exit_reason"](1) == "with exit code 1"
 
 

@@ -126,8 +126,8 @@ def test_damage_over_there_is_found_and_made_again(url: str) -> None:
 
 
 def test_what_could_not_be_brought_is_brought_by_the_next_sweep(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(mirror: RemoteStore, name: str) -> None:
-        with mirror._trouble("write to"):
+    def refused(remote: RemoteStore, name: str) -> None:
+        with remote._remote_errors("write to"):
             raise PermissionError("not yours")
 
     work = plan(as_spec(SPEC))

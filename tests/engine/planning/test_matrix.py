@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("matrix")  # what all its tests use is made
 
 NARROW = {"name": "conv-1", "width": 2}
 FLAT = {"name": "mlp", "width": 16, "depth": 1}
-RESET = {"name": "periodic-reset", "method": "ewc", "options": {"decay": 0.5}}
+RESET = {"name": "periodic-reset", "method": "ewc", "options": {"fisher_decay": 0.5}}
 METHODS = ["frozen", "tent", "ncm", "er", "ewc", RESET]
 TINY: dict[str, Any] = {
     "timeline": {
@@ -86,10 +86,10 @@ def view(store: Store) -> MatrixView:
 
 
 def test_every_method_runs_where_enough_is_revealed(view: MatrixView) -> None:
-    filled = {place for place, square in view.squares.items() if square.cell}
-    empty = {place for place, square in view.squares.items() if square.cell is None}
-    label = "resetting(method=ewc, options={'decay': 0.5})"
-    assert len(view.squares) == 30
+    filled = {place for place, cell in view.cells.items() if cell.cell}
+    empty = {place for place, cell in view.cells.items() if cell.cell is None}
+    label = "periodic-reset(method=ewc, options={'fisher_decay': 0.5})"
+    assert len(view.cells) == 30
     assert empty == {
         *(("frozen", "seq-to-final"), ("tent", "seq-to-final"), ("tent", "open-world")),
         *(("ncm", "test-time"), ("er", "test-time"), ("ewc", "test-time"), (label, "test-time")),
@@ -122,13 +122,13 @@ def test_a_cell_is_the_single_run(
     column = {key: value for key, value in TINY[benchmark].items() if key != "settings"}
     alone = run({**column, "benchmark": benchmark, "methods": [method]}, runs=tmp_path)
     scores = alone.scores[(alone.scores["metric"] == metric) & (alone.scores["stat"] == stat)]
-    square = view.cells[method if isinstance(method, str) else method["name"], benchmark]
-    assert square.cell is not None
-    assert square.cell.value == scores["value"].item()
-    assert square.cell.n == scores["n"].item()
+    cell = view.cells[method if isinstance(method, str) else method["name"], benchmark]
+    assert cell.cell is not None
+    assert cell.cell.value == scores["value"].item()
+    assert cell.cell.n == scores["n"].item()
     (key,) = [one.key for one in alone.runs]
-    assert square.label == alone.runs[0].method
-    assert (view.seeds, square.cell.seeds) == (1, 1)
+    assert cell.label == alone.runs[0].method
+    assert (view.seeds, cell.cell.seeds) == (1, 1)
     assert len(key) == 16
 
 
@@ -136,12 +136,12 @@ def test_settings_of_a_column_reach_the_method_inside_another(store: Store) -> N
     runs = [one for one in store.record().runs if one.card["run"]["benchmark"] == "open-world"]
     (card,) = [one.card for one in runs if one.card["run"]["method"]["name"] == "periodic-reset"]
     settings = card["run"]["method"]["settings"]
-    assert settings["every"] == 20
-    assert settings["options"] == {"updates": 1, "fisher_examples": 1, "decay": 0.5}
+    assert settings["reset_every"] == 20
+    assert settings["options"] == {"updates": 1, "fisher_examples": 1, "fisher_decay": 0.5}
     own = matrix.with_column_settings(
         Choice(name="ewc", settings={"updates": 7}), {"ewc": {"updates": 1, "fisher_decay": 0.1}}
     )
-    assert own.settings == {"updates": 7, "decay": 0.1}, "a method's own settings win"
+    assert own.settings == {"updates": 7, "fisher_decay": 0.1}, "a method's own settings win"
 
 
 def test_again_it_computes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +165,7 @@ def test_a_failing_cell_stops_no_other(tmp_path: Path, monkeypatch: pytest.Monke
     columns = {name: TINY[name] for name in ("refinement", "test-time")}
     assert cli.run(said(methods=["tent", "frozen"], benchmarks=columns), store, None, ExecutorConfig(), quiet=True) == 1
     (found,) = views(store.record())
-    assert {square.reason for place, square in found.squares.items() if place[0] == "tent"} == {
-        "ValueError: on purpose"
-    }
+    assert {cell.reason for place, cell in found.cells.items() if place[0] == "tent"} == {"ValueError: on purpose"}
     assert all(found.cells["frozen", name].cell for name in columns)
 
 
@@ -200,8 +198,8 @@ def test_a_miniature_makes_methods_quick_and_those_inside_others() -> None:
     made = matrix.read({"matrix": {"methods": ["ewc", "rdumb", "periodic-reset", "ncm"], "benchmarks": ["timeline"]}})
     found = {method.name: made.spec("timeline", method).methods[0].settings for method in made.methods}
     assert found["ewc"] == {"updates": 100}
-    assert found["rdumb"] == {"lr": 1e-3, "every": 2}
-    assert found["periodic-reset"] == {"every": 2, "options": {"lr": 1e-3}}
+    assert found["rdumb"] == {"lr": 1e-3, "reset_every": 2}
+    assert found["periodic-reset"] == {"reset_every": 2, "options": {"lr": 1e-3}}
     assert found["ncm"] == {}
 
 

@@ -66,7 +66,7 @@ from driftline.shifts import Shift
 @dataclass(frozen=True)
 class Fade(Shift):
     amount: float = 10
-    amounts = (1, 100)
+    amount_range = (1, 100)
 
     def images(self, images, labels, rng, white):
         return images * (1 - self.amount / 100)
@@ -105,10 +105,10 @@ def test_other_code_of_a_method_within_a_method_is_another_run(tmp_path: Path) -
 
 TEACHER = """
 from dataclasses import dataclass
-from driftline.learners.supervised.base import Trained
+from driftline.learners.supervised.base import SupervisedLearner
 
 @dataclass
-class Teacher(Trained):
+class Teacher(SupervisedLearner):
     def train(self, x, y):
         for _ in range(1):
             super().train(x, y)

@@ -47,7 +47,7 @@ class Mine(FineTune):
 
     def learn(self, x, y):
         super().learn(x, y)
-        if self.lessons != 2:
+        if self.training_rounds != 2:
             return
         print("working in", os.getcwd(), flush=True)
         marker = os.environ.get("MARKER", "")  # set where stages are to wait for the end of their machine, once

@@ -234,8 +234,8 @@ from driftline.shifts import Shift
 @dataclass(frozen=True)
 class Darker(Shift):
     amount: float = {amount}
-    changes = "images"
-    amounts = (0.0, 255.0)
+    target = "images"
+    amount_range = (0.0, 255.0)
 
     def images(self, images, labels, rng, white):
         return np.maximum(images.astype(int) - int(self.amount), 0).astype(np.uint8)
