@@ -242,7 +242,7 @@ def best_accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, score: Arra
 
 
 @metric(
-    "few_shot_accuracy",
+    "episodic",
     formula="mean over n-shot k-way episodes of the share of their queries that is answered right",
     better="higher",
     unit="share",

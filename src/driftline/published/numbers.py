@@ -58,7 +58,7 @@ from importlib.resources import files
 
 from driftline import registry
 
-ANY_FILES = frozenset({"array", "image-folders", "images", "table", "text-to-text", "webdataset"})
+ANY_FILES = frozenset({"dated-images", "image-folders", "npz", "table", "text-to-text", "webdataset"})
 """Datasets that hold whatever a user's files hold."""
 _SETS = ("SQuAD", "NaturalQuestionsShort", "HotpotQA", "SearchQA", "TriviaQA-web", "NewsQA")
 FILES: dict[str, frozenset[str]] = {

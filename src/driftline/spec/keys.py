@@ -49,7 +49,7 @@ def pretrain_key(job: Job, fingerprint: str) -> str:
 def fit_key(job: Job, fingerprint: str, trial: str, privileged: bool, files: Mapping[str, str] | None = None) -> str:
     """Return the key of a fit; it does not cover the method, so methods share their fits."""
     options = registry.get("benchmark", job.benchmark).options
-    unused = {*options.fit_independent, *(() if privileged else options.is_oracle)}
+    unused = {*options.fit_independent, *(() if privileged else options.oracle_options)}
     return stable_hash(
         {
             **job.model_dump(mode="json", exclude={"method", "label"}),

@@ -33,7 +33,7 @@ def test_other_data_and_models_need_no_settings_in_the_title(make_record: Make) 
     one = make_record({"erm": [0.5]})
     other = make_record({"erm": [0.5]}, run__model={"name": "logistic-regression", "settings": {"c": 1}})
     assert [g.title for g in groups(Record([*one.runs, *other.runs]))] == [
-        "timeline · digits · logistic",
+        "timeline · digits · logistic-regression",
         "timeline · digits · mlp",
     ]
 

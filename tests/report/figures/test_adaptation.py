@@ -145,16 +145,16 @@ def test_a_long_growth_keeps_the_last_of_each_stretch(tmp_path: Path) -> None:
 def test_a_sweep_by_a_setting(tmp_path: Path) -> None:
     runs = []
     for every, label in ((1000, "rdumb"), (10, "rdumb(reset_every=10)"), (125, "rdumb(reset_every=125)")):
-        given = {"settings": {"every": every, "lr": 0.1, "margin": None}}
+        given = {"settings": {"reset_every": every, "lr": 0.1, "similarity_margin": None}}
         runs.append(adapted(tmp_path, label, 0, [0.5, every / 2000], **given))
-    for setting in (None, "rdumb.every"):
+    for setting in (None, "rdumb.reset_every"):
         frame = table_of("setting-sweep", Record(runs), setting=setting)
-        assert frame["setting"].unique().tolist() == ["rdumb.every"]
+        assert frame["setting"].unique().tolist() == ["rdumb.reset_every"]
         assert frame["method"].unique().tolist() == ["rdumb"]
         assert frame["at"].tolist() == [10, 125, 1000]
         assert frame["value"].tolist() == pytest.approx([0.2525, 0.28125, 0.5])
-    with pytest.raises(UserError, match=r"named with its method, as rdumb\.every, not 'every'"):
-        table_of("setting-sweep", Record(runs), setting="every")
+    with pytest.raises(UserError, match=r"named with its method, as rdumb\.reset_every, not 'reset_every'"):
+        table_of("setting-sweep", Record(runs), setting="reset_every")
     with pytest.raises(UserError, match=r"no methods that differ in tent\.lr"):
         table_of("setting-sweep", Record(runs), setting="tent.lr")
 
@@ -217,8 +217,8 @@ def test_accuracy_stands_under_the_severities_it_was_reached_with(tmp_path: Path
 def test_every_figure_can_be_drawn(tmp_path: Path, name: str) -> None:
     runs = made(tmp_path / "runs")
     for every in (10, 20):
-        given: dict[str, Any] = {"settings": {"every": every}, "diagnostics": [{"size": 1.0}, {"size": 2.0}]}
-        runs.append(adapted(tmp_path / "runs", f"rdumb(every={every})", 0, [0.5, 0.6, 0.5, 0.6], **given))
+        given: dict[str, Any] = {"settings": {"reset_every": every}, "diagnostics": [{"size": 1.0}, {"size": 2.0}]}
+        runs.append(adapted(tmp_path / "runs", f"rdumb(reset_every={every})", 0, [0.5, 0.6, 0.5, 0.6], **given))
     runs += made(tmp_path / "runs", options={"order": "cin-c"}) if name != "internals" else []
     for run in runs:
         add_table(run, "answers", {"group": [0, 0], "correct": [1.0, 0.0]})

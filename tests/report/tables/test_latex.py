@@ -79,7 +79,10 @@ def queries(folder: Path) -> list[Run]:
 def streams(folder: Path) -> list[Run]:
     schedule = {"order": ["a > b"], "paths": {"a > b": [[1, 0], [0, 0]]}, "mixed": False}
     easy = {"options": {"difficulty": "easy"}, "schedule": schedule}
-    resets = ((f"rdumb(every={k})", {"settings": {"every": k}, "options": {"order": "holdout"}}) for k in (60, 125))
+    resets = (
+        (f"rdumb(reset_every={k})", {"settings": {"reset_every": k}, "options": {"order": "holdout"}})
+        for k in (60, 125)
+    )
     shares = ((f"eata(entropy={k})", {"settings": {"entropy": k}, **easy}) for k in (0.3, 0.4))
     held = {"options": {"order": "holdout"}}
     strengths = ((f"eata(strength={k})", {"settings": {"strength": k}, **held}) for k in (100, 500))

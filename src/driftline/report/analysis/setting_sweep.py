@@ -39,7 +39,7 @@ def sweep_points(group: Group, setting: str, metric: str = STREAM) -> Iterator[S
     """Yield the scores of a method by one of its settings, in increasing order of its value."""
     name, dot, key = setting.partition(".")
     if not dot:
-        raise UserError(f"a setting is named with its method, as rdumb.every, not '{setting}'")
+        raise UserError(f"a setting is named with its method, as rdumb.reset_every, not '{setting}'")
     scores = estimates(group, metric)
     points = {}
     for run in group.runs:
@@ -56,7 +56,7 @@ def _is_number(value: Any) -> bool:
 def without_setting(label: str, setting: str) -> str:
     """Return a method's display name without one of its settings.
 
-    >>> without_setting("rdumb(lr=0.001, reset_every=125)", "every"), without_setting("rdumb(reset_every=125)", "every")
+    >>> without_setting("rdumb(lr=0.001, reset_every=125)", "reset_every"), without_setting("rdumb(lr=0.1)", "lr")
     ('rdumb(lr=0.001)', 'rdumb')
     """
     name, _, inside = label.partition("(")

@@ -79,7 +79,7 @@ def _steps(dataset: Any, stream: Any) -> Iterator[tuple[int, str, Any, np.ndarra
     from driftline.shifts import apply_to_images, apply_to_labels, white_level
 
     carried = getattr(stream, "shifts", None)
-    if not carried or getattr(stream, "original_time", False) or any(s.changes == "draws" for s in carried[-1]):
+    if not carried or getattr(stream, "original_time", False) or any(s.target == "sampling" for s in carried[-1]):
         for t in range(len(stream)):
             samples = stream[t].samples[_first_of_each(stream[t].samples.y)]
             yield t, stream[t].time, samples.x, samples.y, samples.y

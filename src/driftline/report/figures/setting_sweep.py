@@ -21,7 +21,7 @@ from driftline.report.figures.base import Figure, Row, figure, option
 class SettingSweep(Figure):
     """Accuracy by a setting that varies between runs of one method."""
 
-    setting: str | None = option(None, "A setting such as rdumb.every. [default: all that vary]")
+    setting: str | None = option(None, "A setting such as rdumb.reset_every. [default: all that vary]")
     average_speeds = True
 
     @property
@@ -48,4 +48,4 @@ class SettingSweep(Figure):
         return independent_scales(panels(line + interval + points, frame, ["panel", "setting"]), "x")
 
 
-register("figure", "reset-interval")(partial(SettingSweep, setting="rdumb.every"))
+register("figure", "reset-interval")(partial(SettingSweep, setting="rdumb.reset_every"))

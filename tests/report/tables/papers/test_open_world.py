@@ -98,7 +98,7 @@ def test_another_similarity_is_not_the_printed_method(tmp_path: Path) -> None:
 
 def test_table_3_goes_by_depth(tmp_path: Path) -> None:
     runs = [
-        opened(tmp_path, name, 0, shares(), settings={"layers": layers})
+        opened(tmp_path, name, 0, shares(), settings={"n_layers": layers})
         for name, layers in (("fine-tune(n_layers=10)", 10), ("fine-tune(n_layers=2)", 2), ("fine-tune", 1))
     ]
     (grid,) = paper_tables(Record([*runs, opened(tmp_path, "ncm", 0, shares())]), "open-world/table-3")
@@ -166,7 +166,7 @@ def test_table_8(tmp_path: Path) -> None:
 
 def test_table_3_has_both_printed_rows_of_one_layer(tmp_path: Path) -> None:
     (grid,) = paper_tables(
-        Record([opened(tmp_path, "fine-tune", 0, shares(), settings={"layers": 1})]), "open-world/table-3"
+        Record([opened(tmp_path, "fine-tune", 0, shares(), settings={"n_layers": 1})]), "open-world/table-3"
     )
     assert [line.source for line in grid.rows[1:]] == [
         *("NED Table 3 (ImageNet, ResNet-18)", "NED Table 3 (layers=2) (ImageNet, ResNet-18)")

@@ -116,19 +116,19 @@ def test_table_1_at_full_scale(tmp_path: Path) -> None:
 
 
 def every(folder: Path, number: int, value: float, order: str = "holdout") -> Run:
-    label = "rdumb(lr=0.001)" if number == 1000 else f"rdumb(lr=0.001, every={number})"
-    return adapted(folder, label, 0, [value], settings={"every": number}, options={"order": order})
+    label = "rdumb(lr=0.001)" if number == 1000 else f"rdumb(lr=0.001, reset_every={number})"
+    return adapted(folder, label, 0, [value], settings={"reset_every": number}, options={"order": order})
 
 
 def test_table_4(tmp_path: Path) -> None:
     found = [every(tmp_path, 1000, 0.5), every(tmp_path, 125, 0.4), every(tmp_path, 60, 0.3)]
     (grid,) = paper_tables(Record(found), "test-time/table-4")
-    assert heads(grid) == ("every=60", "every=125", "every=1000")
+    assert heads(grid) == ("reset_every=60", "reset_every=125", "reset_every=1000")
     assert numbers(grid) == {
         "rdumb(lr=0.001)": [0.3, 0.4, 0.5],
         "rdumb(lr=0.001) in RDumb Table 4 (ImageNet, ResNet-50)": [None, 0.421, 0.467],
     }
-    with pytest.raises(UserError, match="of rdumb with several settings of `every`"):
+    with pytest.raises(UserError, match="of rdumb with several settings of `reset_every`"):
         paper_tables(Record(found[:1]), "test-time/table-4")
     with pytest.raises(UserError, match="no run of test-time with order=holdout"):
         paper_tables(Record([every(tmp_path, 10, 0.5, "cin-c")]), "test-time/table-4")
@@ -138,11 +138,11 @@ def test_table_5_is_a_mean_over_difficulties(tmp_path: Path) -> None:
     found = []
     for difficulty, more in (("easy", 0.0), ("hard", -0.3)):
         for share, label in ((0.4, "eata"), (0.3, "eata(entropy_fraction=0.3)")):
-            options, settings = {"difficulty": difficulty}, {"entropy": share}
+            options, settings = {"difficulty": difficulty}, {"entropy_fraction": share}
             found += runs(tmp_path, {label: [share + 0.2 + more]}, options=options, settings=settings)
     (grid,) = paper_tables(Record(found), "test-time/table-5")
     assert "mean over ccc easy, ccc hard" in grid.title
-    assert heads(grid) == ("entropy=0.3", "entropy=0.4")
+    assert heads(grid) == ("entropy_fraction=0.3", "entropy_fraction=0.4")
     assert numbers(grid) == {
         "eata": [0.35, 0.45],
         "eata in RDumb Tables 5 and 8 (ImageNet, ResNet-50)": [0.299, 0.308],
@@ -169,17 +169,24 @@ def test_table_6(tmp_path: Path) -> None:
 
 def test_table_7(tmp_path: Path) -> None:
     found = [
-        adapted(tmp_path, f"eata(strength={at:g})", 0, [v], settings={"strength": at}, options={"order": "holdout"})
+        adapted(
+            tmp_path,
+            f"eata(penalty_weight={at:g})",
+            0,
+            [v],
+            settings={"penalty_weight": at},
+            options={"order": "holdout"},
+        )
         for at, v in ((2000.0, 0.4), (100.0, 0.5), (7.0, 0.3))
     ]
-    usual = adapted(tmp_path, "eata", 0, [0.6], settings={"strength": None}, options={"order": "holdout"})
+    usual = adapted(tmp_path, "eata", 0, [0.6], settings={"penalty_weight": None}, options={"order": "holdout"})
     (grid,) = paper_tables(Record([*found, usual]), "test-time/table-7")
-    assert heads(grid) == ("strength=7", "strength=100", "strength=2000")
+    assert heads(grid) == ("penalty_weight=7", "penalty_weight=100", "penalty_weight=2000")
     assert numbers(grid) == {
-        "eata": [0.3, 0.5, 0.4],  # a strength that was not given is not a number
+        "eata": [0.3, 0.5, 0.4],  # a weight that was not given is not a number
         "eata in RDumb Table 7 (ImageNet, ResNet-50)": [None, 0.471, 0.44],
     }
-    with pytest.raises(UserError, match="of eata with several settings of `strength`"):
+    with pytest.raises(UserError, match="of eata with several settings of `penalty_weight`"):
         paper_tables(Record([usual]), "test-time/table-7")
 
 
@@ -197,7 +204,7 @@ def test_table_8(tmp_path: Path) -> None:
         "eata": [None, 0.3, 0.2, 0.1, 0.2],
         f"eata in {source}": [0.418, 0.482, 0.354, 0.087, 0.308],
         "eata(penalty_weight=100)": [None, 0.2, 0.1, 0.0, 0.1],
-        f"eata(strength=100) in {source}": [0.467, 0.477, 0.365, 0.038, None],
+        f"eata(penalty_weight=100) in {source}": [0.467, 0.477, 0.365, 0.038, None],
         "rdumb": [0.7, 0.4, 0.3, 0.2, 0.3],
         f"rdumb in {source}": [0.465, 0.493, 0.389, 0.096, 0.326],
     }

@@ -208,7 +208,7 @@ def tables_of(groups: list[Group], make: Callable[[Group], Table | None], which:
 
 
 def _depth(group: Group) -> Table | None:
-    labels = _of(group, ["fine-tune"], "layers")
+    labels = _of(group, ["fine-tune"], "n_layers")
     if not labels:
         return None
     title = f"Table 3: layers that are fine-tuned, {group.title}"

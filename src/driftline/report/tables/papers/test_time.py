@@ -59,7 +59,7 @@ LENGTHS = (
     "its longest stream; incomplete paths at the end of a stream are left out."
 )
 STATS = ("min", "max", "mean", "median")
-DEFAULTS = {"every": 1000, "entropy": 0.4, "strength": 2000}
+DEFAULTS = {"reset_every": 1000, "entropy_fraction": 0.4, "penalty_weight": 2000}
 Estimates = Mapping[str, Estimate]
 
 
@@ -160,13 +160,13 @@ def _ordered(labels: Iterable[str]) -> list[str]:
 @register("paper-table", "test-time/table-4")
 def table_4(groups: list[Group]) -> list[Table]:
     """Reset intervals, on the held-out corruptions."""
-    return _on_holdout(groups, 4, "steps between resets", ("rdumb", "resetting"), "every")
+    return _on_holdout(groups, 4, "steps between resets", ("rdumb", "periodic-reset"), "reset_every")
 
 
 @register("paper-table", "test-time/table-7")
 def table_7(groups: list[Group]) -> list[Table]:
-    """Strength of EATA's Fisher penalty, on the held-out corruptions."""
-    return _on_holdout(groups, 7, "strength of the penalty", ("eata",), "strength")
+    """Weight of EATA's Fisher penalty, on the held-out corruptions."""
+    return _on_holdout(groups, 7, "weight of the penalty", ("eata",), "penalty_weight")
 
 
 def _on_holdout(groups: list[Group], number: int, what: str, methods: tuple[str, ...], setting: str) -> list[Table]:
@@ -183,7 +183,7 @@ def _on_holdout(groups: list[Group], number: int, what: str, methods: tuple[str,
 
 @register("paper-table", "test-time/table-8")
 def table_8(groups: list[Group]) -> list[Table]:
-    """EATA by the strength of its penalty, and RDumb, by streams."""
+    """EATA by the weight of its penalty, and RDumb, by streams."""
     require_runs(groups, BENCHMARK)
     sets = group_ignoring(groups, IGNORED)
     tables = [_eata_and_rdumb(titled("Table 8: EATA and RDumb", settings), members) for settings, members in sets]
@@ -223,12 +223,12 @@ def table_5(groups: list[Group]) -> list[Table]:
     for settings, members in group_ignoring(ours, IGNORED):
         streams = _streams(members)
         methods = [(group, name) for name in ("eata", "eta", "rdumb") for group in streams.values()]
-        found = _by_method(point for group, name in methods for point in sweep_points(group, f"{name}.entropy"))
+        found = _by_method(point for group, name in methods for point in sweep_points(group, f"{name}.entropy_fraction"))
         theirs = {k: v for n in (8, 5) for k, v in _published(members[0], "ccc", f"RDumb Table {n}").items()}
         title = f"Table 5: entropy threshold for learning, mean over {', '.join(streams)}"
         source = _source(members[0], "RDumb Tables 5 and 8")
-        tables += _sweep(titled(title, settings), "entropy", found, theirs, source)
-    return _require_tables(tables, "eata, eta or rdumb with several settings of `entropy`, with order=ccc")
+        tables += _sweep(titled(title, settings), "entropy_fraction", found, theirs, source)
+    return _require_tables(tables, "eata, eta or rdumb with several settings of `entropy_fraction`, with order=ccc")
 
 
 def _by_method(points: Iterable[SweepPoint]) -> dict[str, dict[float, list[Estimate]]]:
