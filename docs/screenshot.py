@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from driftline.cli.commands.quickstart import quickstart
+from driftline.cli.commands.run_quickstart import run_quickstart
 from driftline.record.recorder import load
 from driftline.report.page.page import write_report
 
@@ -25,7 +25,7 @@ def report(folder: Path, runs: Path | None) -> Path:
     page = folder / "report.html"
     if runs is not None:
         write_report(load(runs), page)
-    elif quickstart(page, folder / "runs", jobs=2):
+    elif run_quickstart(page, folder / "runs", jobs=2):
         sys.exit("the quickstart failed: no picture was made")
     return page
 

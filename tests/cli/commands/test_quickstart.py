@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from driftline import registry
-from driftline.cli.commands import quickstart as module
-from driftline.cli.commands.quickstart import SEEDS, examples, plan_all, quickstart
+from driftline.cli.commands import run_quickstart as module
+from driftline.cli.commands.run_quickstart import SEEDS, examples, plan_all, run_quickstart
 from driftline.engine.build import DatasetCache
 from driftline.record.recorder import load
 
@@ -57,7 +57,7 @@ def test_it_covers_every_benchmark_with_seeds_enough_to_mark_the_best() -> None:
 def test_it_leaves_a_report_and_an_audit_and_says_what_is_next(
     small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert quickstart(Path("out.html"), None, 1) == 0
+    assert run_quickstart(Path("out.html"), None, 1) == 0
     out, err = capsys.readouterr()
     text = (tmp_path / "out.html").read_text()
     record = load(tmp_path / "quickstart-runs")
@@ -83,7 +83,7 @@ def test_what_cannot_be_planned_and_what_fails_stop_nothing_else(
 ) -> None:
     small["refinement"] = {**REFINEMENT, "data": "digits"}
     monkeypatch.setattr(module, "AUDIT_TABLE", {"drift": "concept", "rows": 3})
-    assert quickstart(Path("out.html"), None, 1) == 1
+    assert run_quickstart(Path("out.html"), None, 1) == 1
     out, err = capsys.readouterr()
     assert "refinement failed: dataset 'digits' has no clusters" in err
     assert "audit failed: " in err
@@ -100,7 +100,7 @@ def test_a_run_that_fails_is_told_and_nothing_is_reported_without_runs(
 
     monkeypatch.setattr("driftline.engine.stages.Stage.run", broken)
     monkeypatch.setattr(module, "run_audit", lambda *_: None)
-    assert quickstart(Path("out.html"), None, 1) == 1
+    assert run_quickstart(Path("out.html"), None, 1) == 1
     out, err = capsys.readouterr()
     assert "timeline failed: ValueError: on purpose" in err
     assert "refinement failed: " in err

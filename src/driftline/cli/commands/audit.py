@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.places import check_output
+from driftline.cli.options import check_output
 from driftline.cli.printing.terminal import echo
 
 if TYPE_CHECKING:

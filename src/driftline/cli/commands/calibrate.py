@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from driftline.cli.places import check_output
+from driftline.cli.options import check_output
 from driftline.cli.printing.terminal import echo
 
 BENCHMARK = "test-time"

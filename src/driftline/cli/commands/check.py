@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.places import RunsFolder
+from driftline.cli.options import RunsFolder
 from driftline.cli.printing.terminal import echo
 
 REPAIR_HINT = "The `driftline run` that made them makes runs again, and a stage when a missing or damaged run needs it."

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.places import RunsFolder
+from driftline.cli.options import RunsFolder
 from driftline.cli.printing.terminal import echo
 
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from driftline import registry
-from driftline.cli.places import DataFolder, RunsFolder, check_output
+from driftline.cli.options import DataFolder, RunsFolder, check_output
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 from driftline.errors import UserError

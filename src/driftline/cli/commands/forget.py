@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.places import RunsFolder
+from driftline.cli.options import RunsFolder
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
 

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from driftline.cli import wanted
-from driftline.cli.places import DataFolder, RunsFolder
+from driftline.cli import options
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
 
@@ -18,11 +17,11 @@ def plan(
         list[str] | None,
         typer.Argument(help="As for `driftline run`; of several recipes, too.", metavar="BENCHMARK|matrix|RECIPES"),
     ] = None,
-    data: wanted.Data = None,
-    model: wanted.Model = None,
-    methods: wanted.Methods = None,
-    seeds: wanted.Seeds = None,
-    set_: wanted.Set = None,
+    data: options.Data = None,
+    model: options.Model = None,
+    methods: options.Methods = None,
+    seeds: options.Seeds = None,
+    set_: options.Set = None,
     profile_seconds: Annotated[
         float | None,
         typer.Option(
@@ -30,8 +29,8 @@ def plan(
         ),
     ] = None,
     format: Annotated[str, typer.Option(help="text or json")] = "text",
-    runs: RunsFolder = None,
-    data_dir: DataFolder = None,
+    runs: options.RunsFolder = None,
+    data_dir: options.DataFolder = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """What a benchmark or recipe will cost: stages, fits, multiply-accumulates, disk, and time by workers.

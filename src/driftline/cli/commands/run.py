@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftline.cli import engine as flags
-from driftline.cli import wanted
-from driftline.cli.mistaken import check_names
-from driftline.cli.places import DataFolder, RunsFolder
+from driftline.cli import options
 from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from driftline.spec import Spec
     from driftline.store.store import Store
 
-FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", *flags.FLAGS)
+FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", *options.ENGINE_FLAGS)
 
 
 def run(
@@ -31,21 +28,21 @@ def run(
         str,
         typer.Argument(help="A benchmark's name, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
     ],
-    data: wanted.Data = None,
-    model: wanted.Model = None,
-    methods: wanted.Methods = None,
-    seeds: wanted.Seeds = None,
-    set_: wanted.Set = None,
-    engine: flags.EngineName = None,
-    jobs: flags.Jobs = None,
-    address: flags.Address = None,
-    timeout: flags.Timeout = None,
-    retries: flags.Retries = 2,
-    cpus: flags.Cpus = 1.0,
-    gpus: flags.Gpus = 0.0,
-    memory: flags.Memory = None,
-    runs: RunsFolder = None,
-    data_dir: DataFolder = None,
+    data: options.Data = None,
+    model: options.Model = None,
+    methods: options.Methods = None,
+    seeds: options.Seeds = None,
+    set_: options.Set = None,
+    engine: options.EngineName = None,
+    jobs: options.Jobs = None,
+    address: options.Address = None,
+    timeout: options.Timeout = None,
+    retries: options.Retries = 2,
+    cpus: options.Cpus = 1.0,
+    gpus: options.Gpus = 0.0,
+    memory: options.Memory = None,
+    runs: options.RunsFolder = None,
+    data_dir: options.DataFolder = None,
     print_spec: Annotated[
         bool, typer.Option("--print-spec", help="Print the spec as YAML and stop. Runs no code of yours.")
     ] = False,
@@ -127,7 +124,7 @@ def content(what: str, data: str | None, model: str | None, methods: str | None,
     """What the flags and, if there is one, the recipe say; flags win."""
     from driftline import spec as spec_
 
-    check_names(data, methods)
+    options.check_names(data, methods)
     flags = {"data": data, "model": model, "methods": methods, "seeds": seeds}
     given = {key: value for key, value in flags.items() if value is not None}
     if not what.endswith((".yaml", ".yml")):

@@ -10,7 +10,7 @@ import yaml
 
 from driftline import registry
 from driftline import spec as spec_
-from driftline.cli.engine import FLAGS as ENGINE
+from driftline.cli.options import ENGINE_FLAGS
 from driftline.cli.printing import runs
 from driftline.cli.printing.terminal import echo
 from driftline.cli.progress import Progress
@@ -27,7 +27,8 @@ from driftline.spec.settings import listed
 from driftline.store.store import Store
 
 NAME = "matrix"
-FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec", *ENGINE)
+OWN_FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec")
+FLAGS = (*OWN_FLAGS, *ENGINE_FLAGS)
 
 
 def is_matrix(what: str) -> bool:

@@ -75,10 +75,11 @@ def _times(found: Forecast) -> Iterable[str]:
 
 
 def _assumptions(found: Forecast) -> Iterable[str]:
+    sampled = found.groups - found.known - found.extrapolated
     yield ""
     yield (
-        f"Profiled in {format_duration(found.profiling)}: {found.groups - found.known - found.extrapolated} kinds of stages by "
-        f"sampling, {found.known} by finished stages in the store, {found.extrapolated} by similar stages."
+        f"Profiled in {format_duration(found.profiling)}: {sampled} kinds of stages by sampling, {found.known} by "
+        f"finished stages in the store, {found.extrapolated} by similar stages."
     )
     yield "A worker is one core like this machine's, with nothing else to do; fits are taken to use all their epochs,"
     started, planned = format_duration(found.start), format_duration(found.planning)

@@ -11,24 +11,23 @@ import pytest
 import torch
 from torch.nn import functional
 
-from driftline.benchmarks.collapse_2d import (
+from collapse_2d import (
     NOISE,
     best_linear,
     entropy,
     entropy_derivative,
+    main,
     minimize_entropy,
     population_classes,
     rotation,
     sampled_classes,
     train_source,
 )
-from driftline.cli.collapse_2d import collapse_2d
-from driftline.errors import UserError
 from driftline.seeds import Seed
 
-pytestmark = pytest.mark.xdist_group("collapse-2d")  # what all its tests use is made once
+pytestmark = pytest.mark.xdist_group("collapse-2d")  # the runs are computed once
 
-# Of a symmetrised sample of 20,000 points: accuracy at the start, at best and at the end.
+# Accuracy of a symmetric sample of 20,000 points: at the start, at best and at the end.
 MEASURED = {1: (0.776, 0.808, 0.808), 2: (0.789, 0.819, 0.694)}
 
 
@@ -65,7 +64,7 @@ def test_entropy_falls_and_scales_grow_in_both(runs: dict[int, pd.DataFrame], co
     assert runs[condition]["scales"].iloc[[0, -1]].tolist() == pytest.approx([2.0, 13.0], abs=0.4)
 
 
-def test_the_clean_classes_are_told_apart_as_well_as_can_be() -> None:
+def test_accuracy_on_the_clean_classes_is_optimal() -> None:
     clean, _ = population_classes(NOISE[1])
     weights, scales = train_source(clean)
     assert clean.accuracy(weights * scales) == pytest.approx(0.8413, abs=1e-4)  # P(z > -1), the best there is
@@ -86,7 +85,7 @@ def test_expectations_over_a_line_are_those_over_the_plane() -> None:
     x = corrupted.mean + standard @ np.linalg.cholesky(corrupted.covariance).T
     for slope in (np.array([0.3, -0.2]), np.array([4.0, 9.0]), np.array([-0.4, 26.0])):
         z = x @ slope
-        assert corrupted.estimate_from_seeds(entropy, slope) == pytest.approx(density @ entropy(z), rel=1e-6)
+        assert corrupted.mean_of(entropy, slope) == pytest.approx(density @ entropy(z), rel=1e-6)
         along = (density * entropy_derivative(z)) @ x
         np.testing.assert_allclose(corrupted.mean_along(entropy_derivative, slope), along, rtol=1e-6, atol=1e-9)
 
@@ -122,17 +121,14 @@ def test_the_noise_lies_nearly_across_the_signal() -> None:
     assert math.degrees(math.acos(abs(signal @ noise))) == pytest.approx(80)
 
 
-def test_the_command_writes_figure_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    collapse_2d(tmp_path / "fig.svg", samples=1600, seed=0, steps=30)
-    said = capsys.readouterr().out
-    assert "condition 2: accuracy 0." in said
+def test_the_script_writes_figure_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(tmp_path / "fig.svg", samples=1600, seed=0, steps=30)
+    assert "condition 2: accuracy 0." in capsys.readouterr().out
     table = pd.read_csv(tmp_path / "fig.csv")
     assert table.groupby("condition")["step"].max().tolist() == [30, 30]
     assert (tmp_path / "fig.svg").read_text().startswith("<svg")
 
 
-def test_what_is_not_there_is_refused() -> None:
-    with pytest.raises(UserError, match="condition"):
-        minimize_entropy(3)
-    with pytest.raises(UserError, match="16 points or more"):
+def test_too_few_samples_are_refused() -> None:
+    with pytest.raises(ValueError, match="samples=10: must be 16 or greater"):
         minimize_entropy(1, samples=10)

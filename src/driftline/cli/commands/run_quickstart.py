@@ -1,0 +1,100 @@
+"""The quickstart: all benchmarks and an audit in miniature, offline on embedded data, then the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from driftline import registry
+from driftline.auditing import audit
+from driftline.auditing.examples import table
+from driftline.cli.commands.run_matrix import run_plans
+from driftline.cli.printing.terminal import echo
+from driftline.cli.progress import TaskProgress
+from driftline.engine.build import DatasetCache
+from driftline.engine.executors.config import ExecutorConfig
+from driftline.engine.executors.process import keep_freed_memory
+from driftline.engine.planning.plan import Plan, plan
+from driftline.errors import UserError
+from driftline.report.analysis.groups import groups
+from driftline.report.analysis.result_table import tabulate
+from driftline.report.analysis.summary import answer
+from driftline.report.page.page import write_report
+from driftline.spec import parse
+from driftline.store.store import Store
+
+SEEDS = 3  # with fewer the report marks nothing best
+AUDIT_TABLE = {"drift": "concept", "rows": 2000}
+
+
+def run_quickstart(output: Path, runs: str | None, jobs: int) -> int:
+    """Run everything that this install allows, draw the report and the audit's page; the exit code."""
+    store = Store.create(runs or os.environ.get("DRIFTLINE_RUNS") or "quickstart-runs")
+    keep_freed_memory()
+    datasets = DatasetCache()
+    plans, failures = plan_all(examples(torch=find_spec("torch") is not None), datasets)
+    failed = run_plans(plans, store, datasets, ExecutorConfig(jobs=jobs), quiet=False)
+    for benchmark, one in plans.items():
+        reasons = [failed[key] for key in one.run_keys if key in failed]
+        failures |= {benchmark: reasons[0]} if reasons else {}
+    keys = [key for one in plans.values() for key in one.run_keys if key not in failed]
+    page = run_audit(output, jobs, failures)
+    if keys:
+        record = store.record(keys)
+        write_report(record, output)
+        for group in groups(record):
+            echo(f"{group.card['run']['benchmark']}: {answer(tabulate(group))}")
+    for benchmark, reason in failures.items():
+        echo(f"{benchmark} failed: {reason}", err=True)
+    print_next_steps(output if keys else None, page, store)
+    return 1 if failures else 0
+
+
+def examples(torch: bool) -> dict[str, Mapping[str, Any]]:
+    """Return the example of each benchmark that has one for an installation with or without torch."""
+    found = {name: registry.get("benchmark", name) for name in registry.names("benchmark")}
+    specs = {name: one.example if torch else one.example_without_torch for name, one in found.items()}
+    return {name: spec for name, spec in specs.items() if spec}
+
+
+def plan_all(specs: Mapping[str, Mapping[str, Any]], datasets: DatasetCache) -> tuple[dict[str, Plan], dict[str, str]]:
+    """A plan for each benchmark, and why some have none: one that cannot be run does not stop the others."""
+    plans, failures = {}, {}
+    for benchmark, content in specs.items():
+        try:
+            plans[benchmark] = plan(parse({**content, "benchmark": benchmark, "seeds": SEEDS}), datasets)
+        except UserError as error:
+            failures[benchmark] = str(error)
+    return plans, failures
+
+
+def run_audit(output: Path, jobs: int, failures: dict[str, str]) -> Path | None:
+    """Audit a table whose rule turns around half-way; where its page is."""
+    echo("\naudit: When did a model of this table stop being good, and when should it be retrained?", err=True)
+    page = output.with_name(f"{output.stem}-audit.html")
+    made = table(**AUDIT_TABLE)  # type: ignore[arg-type]
+    try:
+        with TaskProgress() as pieces:
+            audit(made, time="when", target="y", model="logistic-regression", jobs=jobs, on_progress=pieces.told).write(
+                page
+            )
+    except UserError as error:
+        failures["audit"] = str(error)
+        return None
+    return page
+
+
+def print_next_steps(report: Path | None, page: Path | None, store: Store) -> None:
+    """Where to look, and what to try next."""
+    echo("")
+    if report:
+        echo(f"report: {report.resolve()}")
+    if page:
+        echo(f"audit:  {page.resolve()}")
+    echo(f"runs:   {store.folder.resolve()}")
+    echo("next:   driftline audit YOURS.csv --time DATE --target LABEL    # your own table and model")
+    echo("        driftline run matrix --methods frozen,tent,er,ncm       # methods by benchmarks")
+    echo("        driftline list methods                                  # what else there is")

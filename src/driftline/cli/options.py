@@ -1,0 +1,80 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driftline.errors import UserError
+from driftline.io.atomic import check_file_name
+
+ENGINE_FLAGS = ("--engine", "--jobs", "--address", "--timeout", "--retries", "--cpus", "--gpus", "--memory")
+TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+
+
+def check_output(path: Path | None) -> Path | None:
+    """Refuse an output that cannot be a file before any work is done."""
+    if path is not None:
+        check_file_name(path)
+    return path
+
+
+Run = Annotated[
+    str,
+    typer.Argument(help="A run: METHOD:SEED such as er:0, its key or the beginning of its key, or its folder."),
+]
+Runs = Annotated[
+    list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
+]
+RunsFolder = Annotated[
+    str | None,
+    typer.Option("--runs", help="Folder or URL of the runs. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
+]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Folder of the data. [default: $DRIFTLINE_DATA, else the user's cache]"),
+]
+HtmlFile = Annotated[Path, typer.Option("-o", "--output", callback=check_output, help="The HTML file to write.")]
+
+Data = Annotated[str | None, typer.Option(help="Name of a dataset.")]
+Model = Annotated[str | None, typer.Option(help="Name of a model. [default: the one that suits the data]")]
+Methods = Annotated[str | None, typer.Option(help="Names of methods, separated by commas.")]
+Seeds = Annotated[int | None, typer.Option(help="Number of seeds: 3 means 0, 1 and 2.", min=1)]
+Set = Annotated[list[str] | None, typer.Option("--set", help="part.key=value, e.g. ft.lr=1e-3 or data.path=x.csv")]
+
+EngineName = Annotated[
+    str | None,
+    typer.Option("--engine", help="serial, local or ray. [default: local for several jobs, else serial]"),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Number of parallel workers. Results are identical for any value. [default: 1; with Ray: all CPUs]"
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="Address of a Ray cluster, e.g. auto. [default: start one here, and stop it at the end]"),
+]
+Timeout = Annotated[float | None, typer.Option(help="Seconds after which a stage counts as failed.")]
+Retries = Annotated[int, typer.Option(help="Number of retries of a stage whose worker or machine was lost.")]
+Cpus = Annotated[float, typer.Option(help="CPUs that Ray reserves for a stage.")]
+Gpus = Annotated[float, typer.Option(help="GPUs that Ray reserves for a stage; only your own code uses them.")]
+Memory = Annotated[str | None, typer.Option(help="Memory that Ray reserves for a stage, e.g. 4GB.")]
+
+
+def check_names(data: str | None, methods: str | None) -> None:
+    """Explain how to give a file where `--data mine.csv` or `--methods mine.py` was typed.
+
+    >>> check_names("table", "erm,mine.py:Mine")
+    """
+    if data is not None and data.endswith(TABLE_SUFFIXES):
+        raise UserError(
+            f"--data takes a dataset's name; a table of your own is --data table --set data.path={data} "
+            "--set data.time=COLUMN --set data.target=COLUMN"
+        )
+    for method in (methods or "").split(","):
+        if method.strip().endswith(".py"):
+            raise UserError(f"say which class of {method.strip()} is the method: {method.strip()}:CLASS")
