@@ -1,7 +1,7 @@
-"""Carrying out what a document shows: files are written, Python is run, commands go through the real command line.
+"""Run the blocks of a document: write files, run Python, run commands through the real command line.
 
-A fence says what its block is: `bash` and `python` are carried out, `title=NAME` makes the block a file, `exit=1`
-expects that exit code, `extra=NAME` needs that package; blocks in other languages or in none only show something.
+A fence says what its block is: `bash` and `python` blocks run, `title=NAME` makes the block a file, `exit=1`
+expects that exit code, `extra=NAME` needs that package; other blocks only show something.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FENCE = re.compile(r"^```(\S+)?([^\n]*)\n(.*?)^```", flags=re.DOTALL | re.MULTIL
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between two fences."""
+    """A fenced block."""
 
     language: str
     marks: dict[str, str]
@@ -30,18 +30,18 @@ class Block:
 
 
 def blocks(document: Path) -> list[Block]:
-    """All blocks, in order."""
+    """Return all blocks, in order."""
     found = FENCE.findall(document.read_text(encoding="utf-8"))
     return [Block(one, dict(word.split("=", 1) for word in rest.split()), text) for one, rest, text in found]
 
 
 @dataclass
 class Reader:
-    """Does what a document says, in the present folder, and keeps what was printed."""
+    """A reader that runs the blocks of a document in the current folder and collects the output."""
 
     monkeypatch: pytest.MonkeyPatch
     capsys: pytest.CaptureFixture[str]
-    said: str = ""
+    output: str = ""
 
     def follow(self, block: Block) -> None:
         if "title" in block.marks:
@@ -52,13 +52,13 @@ class Reader:
             for line in block.text.replace("\\\n", " ").splitlines():
                 if words := shlex.split(line, comments=True):
                     code = self.command(words)
-                    assert code == int(block.marks.get("exit", 0)), f"{line}\nexits with {code}: {self.said[-2000:]}"
+                    assert code == int(block.marks.get("exit", 0)), f"{line}\nexits with {code}: {self.output[-2000:]}"
 
     def _can(self, block: Block) -> bool:
         return "extra" not in block.marks or importlib.util.find_spec(block.marks["extra"]) is not None
 
     def command(self, words: list[str]) -> int:
-        """The exit code of one command, in this process: starting Python takes longer than most of them."""
+        """Run one command in this process, which is faster than starting Python; return its exit code."""
         assert words[0] == "driftline", f"only driftline is run here, not {words[0]}"
         words, output = (words[:-2], words[-1]) if ">" in words else (words, None)
         one_process = ["--jobs", "1"] if words[1] == "audit" else []
@@ -66,7 +66,7 @@ class Reader:
         with pytest.raises(SystemExit) as ended:
             main()
         printed = self.capsys.readouterr()
-        self.said += printed.out + printed.err
+        self.output += printed.out + printed.err
         if output:
             Path(output).write_text(printed.out, encoding="utf-8")
         return int(ended.value.code or 0)

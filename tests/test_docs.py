@@ -29,11 +29,11 @@ def test_the_tutorial_can_be_followed(reader: Reader) -> None:
     for block in blocks(ROOT / "docs" / "tutorial.md"):
         reader.follow(block)
         if not block.language:
-            printed, shown = (" ".join(text.split()) for text in (reader.said, block.text))
+            printed, shown = (" ".join(text.split()) for text in (reader.output, block.text))
             assert [part for part in shown.split("...") if part.strip() not in printed] == []
-    assert "gate failed: tas<0.9" in reader.said
-    assert "It is the model that ages" in reader.said, "the table was made so that it is"
-    assert "0 stage(s) computed, 18 reused, 0 failed" in reader.said, "the second time everything is there"
+    assert "gate failed: tas<0.9" in reader.output
+    assert "The model becomes stale" in reader.output, "the table is generated that way"
+    assert "0 stage(s) computed, 18 reused, 0 failed" in reader.output, "the second run reuses everything"
     assert r"\toprule" in Path("table.tex").read_text(encoding="utf-8")
     assert Path("report.html").stat().st_size > 10_000
     assert Path("curves.pdf").read_bytes().startswith(b"%PDF")
@@ -54,8 +54,8 @@ def test_what_extending_shows_works(reader: Reader) -> None:
     found = blocks(ROOT / "docs" / "extending.md")
     for block in found:
         reader.follow(block)
-    assert "lamps" in reader.said
-    assert "fade.py" in reader.said
+    assert "lamps" in reader.output
+    assert "fade.py" in reader.output
 
 
 def test_the_method_in_architecture_runs_beside_built_in_ones(tmp_path: Path) -> None:

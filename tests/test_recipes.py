@@ -95,15 +95,15 @@ def test_the_qa_recipe_has_all_16_rows_of_table_1() -> None:
     found = published.lookup("refinement", "qa", "alpha=0.9, beta=0.5, gamma=0.8")
     assert set(printed_methods(spec)) == {n.method for n in found if n.source == "CMR Table 1"}
     assert len(spec.methods) == 16
-    contests = {printed: job.search for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
+    searches = {printed: job.search for printed, job in zip(printed_methods(spec), spec.jobs("")[::40], strict=True)}
     tried = {
-        name: contest and [tuple(point.values()) for point in contest.candidates] for name, contest in contests.items()
+        name: search and [tuple(point.values()) for point in search.candidates] for name, search in searches.items()
     }
     assert tried["frozen"] is tried["offline"] is None
     assert tried["cft"] == tried["mir(replay_every=3)"] == [(10,), (20,)]
     assert {(10, 1.0), (20, 10.0)} < set(tried["online-l2"] or ())  # file names, appendix
     assert set(tried["online-ewc"] or ()) == {(10, 5.0), (10, 250.0), (20, 5.0), (20, 250.0)}
-    assert {contest.rule for contest in contests.values() if contest} == {"validation-streams"}
+    assert {search.rule for search in searches.values() if search} == {"validation-streams"}
     settings = [job.method.settings for job in spec.jobs("") if job.method.name != "frozen"]
     assert {(s["lr"], s["batch"]) for s in settings} == {(3e-5, 8), (3e-5, 64)}  # 64: offline
     options = spec.jobs("")[0].options
@@ -167,10 +167,10 @@ def test_the_qa_recipe_from_end_to_end_on_small_files_of_the_same_layout(tmp_pat
     record = driftline.run(content, data_dir=tmp_path, runs=tmp_path / "runs")
     assert len(record.runs) == 2
     for run in record.runs:
-        told = run.card["protocol"]
-        assert told["upstream_samples_are"] == "as marked in the data"
-        assert told["upstream_samples"] == 40  # all of the training part, none of dev
-        assert told["clusters"] == [
+        protocol = run.card["protocol"]
+        assert protocol["upstream_samples_are"] == "as marked in the data"
+        assert protocol["upstream_samples"] == 40  # all of the training part, none of dev
+        assert protocol["clusters"] == [
             "upstream",
             "NaturalQuestionsShort",
             "HotpotQA",
@@ -178,7 +178,7 @@ def test_the_qa_recipe_from_end_to_end_on_small_files_of_the_same_layout(tmp_pat
             "TriviaQA-web",
             "NewsQA",
         ]
-        assert told["pools"]["upstream"] == (40 - 8) * 3 // 4
+        assert protocol["pools"]["upstream"] == (40 - 8) * 3 // 4
 
 
 FMOW = "temporal-metrics-table-1-fmow.full.yaml"
