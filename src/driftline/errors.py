@@ -49,7 +49,7 @@ class MissingExtra(UserError):
 def shorten(text: str, limit: int = 80) -> str:
     """Return a text that fits into a sentence.
 
-    >>> shortened("a" * 5000, limit=5)
+    >>> shorten("a" * 5000, limit=5)
     'aaaa…'
     """
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
@@ -58,7 +58,7 @@ def shorten(text: str, limit: int = 80) -> str:
 def unknown_name(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
     """The error for a name that nothing is registered under, with the nearest valid one.
 
-    >>> print(unknown("method", "emr", ["erm", "ft"]))
+    >>> print(unknown_name("method", "emr", ["erm", "ft"]))
     no method 'emr'. Did you mean 'erm'? Known: erm, ft
     """
     names, name = sorted(known), shorten(name)

@@ -125,7 +125,7 @@ class TextToText:
     def sample_answers(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """One accepted answer of each sample at random, for training that takes another in each epoch.
 
-        >>> TextToText().choose(np.array(["Rome"], dtype=object), np.random.default_rng(0)).tolist()
+        >>> TextToText().sample_answers(np.array(["Rome"], dtype=object), np.random.default_rng(0)).tolist()
         ['Rome']
         """
         several = [split_answers(one) or ("",) for one in y]

@@ -22,7 +22,7 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 def normalize_answer(answer: str) -> str:
     """What is compared of an answer.
 
-    >>> normalised(" The Eiffel-Tower, in  PARIS!")
+    >>> normalize_answer(" The Eiffel-Tower, in  PARIS!")
     'eiffeltower in paris'
     """
     return " ".join(_ARTICLE.sub(" ", answer.lower().translate(_PUNCTUATION)).split())
@@ -31,7 +31,7 @@ def normalize_answer(answer: str) -> str:
 def join_answers(answers: Iterable[str]) -> str:
     """Accepted answers as one text, the first of them first, each once.
 
-    >>> accepted(one_of(["Paris", "the city of Paris", "Paris"]))
+    >>> split_answers(join_answers(["Paris", "the city of Paris", "Paris"]))
     ('Paris', 'the city of Paris')
     """
     return SEPARATOR.join(dict.fromkeys(answer.replace(SEPARATOR, " ") for answer in answers))
@@ -45,7 +45,7 @@ def split_answers(y: str) -> tuple[str, ...]:
 def matches(prediction: str, y: str) -> bool:
     """Whether a prediction is, normalised, one of the accepted answers.
 
-    >>> matches("U.S.", one_of(["America", "us"]))
+    >>> matches("U.S.", join_answers(["America", "us"]))
     True
     """
     said = normalize_answer(prediction)

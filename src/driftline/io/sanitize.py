@@ -18,7 +18,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 def escape_control(text: str) -> str:
     """Return the text with every character that a terminal would obey written out.
 
-    >>> print(visible("er\\x1b[31m"))
+    >>> print(escape_control("er\\x1b[31m"))
     er\\x1b[31m
     """
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
@@ -27,7 +27,7 @@ def escape_control(text: str) -> str:
 def escape_formula(value: Any) -> Any:
     """Return a value that a spreadsheet takes for what it is: a text that looks like a formula gets an apostrophe.
 
-    >>> cell("=1+1"), cell("-0.5"), cell(-3), cell("er")
+    >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula(-3), escape_formula("er")
     ("'=1+1", '-0.5', -3, 'er')
     """
     if not isinstance(value, str) or not value.lstrip().startswith(("=", "+", "-", "@")):

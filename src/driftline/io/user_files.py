@@ -36,7 +36,7 @@ def use_copies(copies: Mapping[str, Path]) -> Iterator[None]:
 def iter_strings(value: Any) -> Iterator[str]:
     """All texts in a tree of settings that could name a file.
 
-    >>> list(texts({"method": "own.py:Own", "points": [{"weights": "a.pt", "lr": 0.1}]}))
+    >>> list(iter_strings({"method": "own.py:Own", "points": [{"weights": "a.pt", "lr": 0.1}]}))
     ['own.py:Own', 'a.pt']
     """
     if isinstance(value, str) and "\n" not in value and "\0" not in value and len(value) < 1000:

@@ -53,7 +53,7 @@ def _regroup(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def top_k(scores: np.ndarray, k_max: int) -> np.ndarray:
     """The places of the highest scores of each row, best first; of equal ones the first.
 
-    >>> best_places(np.array([[0.1, 0.4, 0.4, 0.1]]), 3).tolist()
+    >>> top_k(np.array([[0.1, 0.4, 0.4, 0.1]]), 3).tolist()
     [[1, 2, 0]]
     """
     top = np.empty((len(scores), min(k_max, scores.shape[1])), int)

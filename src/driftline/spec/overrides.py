@@ -38,7 +38,7 @@ def apply_overrides(content: dict[str, Any], assignments: list[str]) -> dict[str
 def _parse_value(text: str) -> Any:
     """Return a JSON value, or else the text itself: 1e-3 is a number and `on` is a word.
 
-    >>> _value("[a, b.csv, 3]"), _value("[0-9].csv")
+    >>> _parse_value("[a, b.csv, 3]"), _parse_value("[0-9].csv")
     (['a', 'b.csv', 3], '[0-9].csv')
     """
     try:

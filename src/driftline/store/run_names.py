@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 
 MAX_LISTED = 10  # candidates that an error lists
 
@@ -15,7 +15,7 @@ MAX_LISTED = 10  # candidates that an error lists
 def matches(name: str, key: str, job: Mapping[str, Any], label: str) -> bool:
     """Whether a run can be called by this name.
 
-    >>> fits("er:0", "5d1f", {"method": {"name": "er"}, "seed": 0}, "er(lr=0.01)")
+    >>> matches("er:0", "5d1f", {"method": {"name": "er"}, "seed": 0}, "er(lr=0.01)")
     True
     """
     methods = (label, job["method"]["name"])
