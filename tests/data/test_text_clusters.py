@@ -115,7 +115,8 @@ def test_sections_of_news_are_sets_with_the_same_classes(tmp_path):
 
 
 def test_years_of_news_are_sets(tmp_path):
-    data = load("news-clusters", {"by": "years", "max_per_section": 2}, news_file(tmp_path, years=(2018, 2020, 2021, 2030)))
+    folders = news_file(tmp_path, years=(2018, 2020, 2021, 2030))
+    data = load("news-clusters", {"by": "years", "max_per_section": 2}, folders)
     s = data.samples
     assert data.clusters == ("2018", "2020", "2021")
     assert s.group.tolist() == [("2018", "2020", "2021").index(text.split()[-2]) for text in s.x]

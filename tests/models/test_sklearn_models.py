@@ -76,7 +76,7 @@ def test_restoring_repeats_the_lessons(name: str) -> None:
 
 def test_the_seed_is_the_random_state() -> None:
     def made(seed: int) -> np.ndarray:
-        model = models.build("random-forest", (4,), 3, Seed(seed), trees=5)
+        model = models.build("random-forest", (4,), 3, Seed(seed), n_estimators=5)
         model.fit(X, np.arange(60) % 3)
         return model.predict(X + 0.3)
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from driftline import jobs, models
+from driftline import models
 from driftline.errors import UserError
 from driftline.models.sklearn_models import SklearnModel
 from driftline.models.user_models import factory_of
 from driftline.seeds import Seed
-from driftline.spec.settings import Choice
+from driftline.spec.settings import Choice, with_defaults
 from driftline.training.fit import new_optimizer
 
 SOURCE = """
@@ -92,7 +92,7 @@ def own(tmp_path: Path) -> str:
 
 def test_a_network_class_is_a_model_and_its_parameters_are_options(own: str) -> None:
     name = f"{own}:Net"
-    assert jobs.filled("model", Choice(name=name)).settings == {"hidden": 6}
+    assert with_defaults("model", Choice(name=name)).settings == {"hidden": 6}
     first, again, other = (models.build(name, (4,), 3, Seed(k), hidden=5) for k in (0, 0, 1))
     assert not first.training
     assert first.layers[0].weight.shape == (5, 4)
@@ -103,7 +103,7 @@ def test_a_network_class_is_a_model_and_its_parameters_are_options(own: str) -> 
     assert torch.equal(state, torch.random.get_rng_state())
 
 
-@pytest.mark.parametrize("name", ["Majority", "Duck", "random-forest", "pipeline", "made", "partial", "own_state"])
+@pytest.mark.parametrize("name", ["Majority", "Duck", "forest", "pipeline", "made", "partial", "own_state"])
 def test_what_has_fit_and_predict_is_an_estimator(own: str, name: str) -> None:
     model = models.build(f"{own}:{name}", (4,), 3)
     assert isinstance(model, SklearnModel)
@@ -112,14 +112,14 @@ def test_what_has_fit_and_predict_is_an_estimator(own: str, name: str) -> None:
 
 
 def test_functions_without_seed_and_unannotated_options(own: str) -> None:
-    choice = jobs.filled("model", Choice(name=f"{own}:no_seed", settings={"width": "any"}))
+    choice = with_defaults("model", Choice(name=f"{own}:no_seed", settings={"width": "any"}))
     assert choice.settings == {"width": "any"}
     one, other = (models.build(f"{own}:no_seed", (4,), 3, Seed(k)) for k in (0, 1))
     assert not torch.equal(one.weight, other.weight)
     with pytest.raises(UserError, match=r"no setting 'widht'\. Did you mean 'width'"):
-        jobs.filled("model", Choice(name=f"{own}:no_seed", settings={"widht": 3}))
+        with_defaults("model", Choice(name=f"{own}:no_seed", settings={"widht": 3}))
     with pytest.raises(UserError, match="cannot read its type annotations: name 'Nowhere' is not defined"):
-        jobs.filled("model", Choice(name=f"{own}:unreadable"))
+        with_defaults("model", Choice(name=f"{own}:unreadable"))
 
 
 def test_a_random_state_that_the_user_set_is_kept(own: str) -> None:

@@ -1,4 +1,4 @@
-"""Corrupting images: what is refused, and which function does what."""
+"""Corrupt images: check the arguments and call the corruption's function."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MODULES = {
 NAMES = tuple(_MODULES)[:15]
 """The corruptions of the benchmark, in the order of ImageNet-C."""
 HOLDOUT = tuple(_MODULES)[15:]
-"""The corruptions that are kept for choosing hyper-parameters."""
+"""The corruptions reserved for hyper-parameter search."""
 ALIASES = {"elastic_transform": "elastic", "jpeg_compression": "jpeg"}  # as the folders of ImageNet-C are called
 
 
@@ -50,12 +50,12 @@ def corrupt(
     table: Table = "auto",
     frost: Path | str | None = None,
 ) -> np.ndarray:
-    """Images under one corruption, at any severity from 0 (unchanged) to 5.
+    """Return images under one corruption, at any severity from 0 (unchanged) to 5.
 
     Images are bytes of shape (n, height, width, 3), with sides of 32 pixels or more. `rng` draws a key for every image,
     or is an array of such keys (uint64): an image and its key give the same result alone, in any batch and in any
-    order. The parameters are those of ImageNet-C, and below 64 pixels those of CIFAR-C, unless `table` says which.
-    `frost` is a folder with the photographs of ImageNet-C; without it, frost is made up.
+    order. The parameters are those of ImageNet-C, and below 64 pixels those of CIFAR-C, unless `table` names one.
+    `frost` is a folder with the photographs of ImageNet-C; without it, frost is synthetic.
 
     >>> images = np.full((2, 64, 64, 3), 200, np.uint8)
     >>> corrupt(images, "contrast", 3, np.random.default_rng(0))[0, 0, 0].tolist()

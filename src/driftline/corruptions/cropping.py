@@ -92,7 +92,7 @@ def resize(image: np.ndarray, height: int, width: int) -> np.ndarray:
 class DecodedImages(Sequence[np.ndarray]):
     """Image files, or their bytes, decoded when they are asked for; the latest stay in memory, up to `megabytes`.
 
-    Decoding costs more than two corruptions together. What is handed out is shared and cannot be written to.
+    Decoding costs more than two corruptions together. The returned arrays are shared and read-only.
     """
 
     def __init__(self, sources: Sequence[Path | str | bytes], megabytes: float = 1024) -> None:

@@ -40,7 +40,7 @@ def elastic(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.
 
 
 def affine_map(shape: tuple[int, int], moved: np.ndarray) -> np.ndarray:
-    """The affine map that moves three corners of the central square by so many pixels (x, y)."""
+    """The affine map that moves three corners of the central square by the given pixels (x, y)."""
     centre = np.array([shape[1] // 2, shape[0] // 2], np.float32)
     reach = min(shape) // 3
     corners = centre + np.array([[reach, reach], [reach, -reach], [-reach, -reach]], np.float32)

@@ -17,7 +17,7 @@ def gaussian_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) 
 def gaussian_weights(sigma: float, cut: float) -> np.ndarray:
     """A Gaussian at -r .. r, where r is `cut` times sigma, rounded; it sums to 1.
 
-    >>> weights(0.1, 4)
+    >>> gaussian_weights(0.1, 4)
     array([1.])
     """
     reach = int(cut * sigma + 0.5)

@@ -27,7 +27,7 @@ def glass_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> 
 def rounded_parameters(parameters: Parameters) -> tuple[int, int]:
     """How far pixels move and how often; halves are rounded to the even number.
 
-    >>> reach_and_passes({"max_delta": 2.5, "iters": 2.5})
+    >>> rounded_parameters({"max_delta": 2.5, "iters": 2.5})
     (2, 2)
     """
     return round(max(parameters["max_delta"], 1)), round(parameters["iters"])

@@ -25,7 +25,7 @@ def pixelate(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np
 def shrunk_side(side: int, scale: float) -> int:
     """The side of the shrunk image; what is behind the point is cut off.
 
-    >>> small_side(224, 0.3)
+    >>> shrunk_side(224, 0.3)
     67
     """
     return int(side * scale)
@@ -46,7 +46,7 @@ def jpeg(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.nda
 def rounded_quality(quality: float) -> int:
     """The quality as it is used; a half is rounded to the even number.
 
-    >>> whole_quality(21.5), whole_quality(16.5)
+    >>> rounded_quality(21.5), rounded_quality(16.5)
     (22, 16)
     """
     return round(quality)

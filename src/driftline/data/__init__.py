@@ -215,7 +215,7 @@ def locate_user_path(folders: Sequence[Path], path: str, dataset: str, advice: s
 def numbered_names(labels: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     """Return the names 0, 1, ... of classes that only have numbers, as many as the largest label asks for.
 
-    >>> numbered([2, 0])
+    >>> numbered_names([2, 0])
     ('0', '1', '2')
     """
     for label in (min(labels, default=0), max(labels, default=0)):
@@ -253,7 +253,7 @@ def _checked_options(name: str, make: Callable[..., Dataset], options: Mapping[s
     try:
         signature.bind([], **options)
     except TypeError as error:
-        way = "write def NAME(where, *, option=1): it is given a list of folders, and its options by name"
+        way = "write def NAME(folders, *, option=1): it is given a list of folders, and its options by name"
         raise UserError(f"dataset '{name}' cannot be called ({error}): {way}") from error
     from driftline import registry
 

@@ -77,7 +77,8 @@ def cifar100(folders: Sequence[Path], *, labels: str = "coarse") -> Dataset:
     for k, listed in enumerate(order):
         if not np.isin(group[y == k], listed).all():
             raise UserError(
-                f"{folder}: expected CIFAR-100, but found images of {coarse[k]} that are none of {FINE_CLASSES_BY_COARSE[k]}"
+                f"{folder}: expected CIFAR-100, but found images of {coarse[k]} that are none of "
+                f"{FINE_CLASSES_BY_COARSE[k]}"
             )
     samples, mask = _samples(x, y if labels == "coarse" else group, len(test[0]), group)
     task = Classification(tuple(coarse if labels == "coarse" else fine))

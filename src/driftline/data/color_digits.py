@@ -28,7 +28,7 @@ INK, PAPER = (0, 100), (150, 256)  # bytes from, and up to but not including
 def color_digits(folders: Sequence[Path] = (), *, test: int = 797, seed: int = 0) -> Dataset:
     """Digits of 32 x 32 pixels in colour, `test` of them kept as a test set; an id is the place in scikit-learn's file.
 
-    >>> data = colour_digits()
+    >>> data = color_digits()
     >>> data.samples.x.shape, int(data.test.sum())
     ((1797, 32, 32, 3), 797)
     """

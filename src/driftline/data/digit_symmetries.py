@@ -43,7 +43,7 @@ SYMMETRIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def digit_symmetries(folders: Sequence[Path] = ()) -> Dataset:
     """Digits in eight positions; an id is the image's place in scikit-learn's file, plus 1800 for every position.
 
-    >>> data = digit_turns()
+    >>> data = digit_symmetries()
     >>> data.samples.x.shape, data.task.classes[13], int(np.bincount(data.samples.y).min())
     ((14376, 8, 8, 1), '3 rot90', 174)
     """

@@ -4,8 +4,8 @@ Every cluster applies one fixed transformation, so all sets share their classes 
 elsewhere because of the transformation alone. `digit-clusters` needs no download: scikit-learn's 1,797 digits
 (Alpaydin & Kaynak, UCI 1998). `image-clusters` does the same to any other dataset of square images.
 
-Images to train on are never examined. The others stand in every set, upright and transformed, under an id per set:
-a model that learns from an image in one cluster may meet it in another guise in the next.
+Training images are never used for evaluation. The others are in every set, upright and transformed, under an id per
+set: a model that learns from an image in one cluster may meet it transformed in the next.
 """
 
 from __future__ import annotations

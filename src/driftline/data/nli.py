@@ -38,7 +38,10 @@ LABELS = ("entailment", "neutral", "contradiction")  # in the order of their num
 LABEL_ALIASES = {"entails": "entailment", "e": "entailment", "n": "neutral", "c": "contradiction"}
 NO_LABEL = ("-", "-1", "")
 RELEASED_FILES = ("cmr_nli_upstream_eval.jsonl.gz", "cmr_nli_heldout_eval.jsonl.gz")
-EXPECTED = f"one JSON record per line with 'premise', 'hypothesis' and 'label', or with 'input' and 'truth'; or {STREAM_FORMAT}"
+EXPECTED = (
+    "one JSON record per line with 'premise', 'hypothesis' and 'label', or with 'input' and 'truth'; "
+    f"or {STREAM_FORMAT}"
+)
 ADVICE = (
     "Get SNLI (nlp.stanford.edu/projects/snli) and MultiNLI (cims.nyu.edu/~sbowman/multinli), put their .jsonl files "
     "there and name them in the option files, the upstream one first"
@@ -56,7 +59,7 @@ def nli(
     """Pairs of sentences; each file's set is a cluster, or each set that its records name.
 
     `files`: names in the data folders, or paths; the released evaluation files if none are given. `upstream`: which
-    set, the first one if not said.
+    set, by default the first.
     """
     if answers not in ("text", "classes"):
         raise UserError(f"dataset 'nli': answers={answers!r}, but it must be text or classes")
@@ -79,25 +82,25 @@ def read_pairs(path: Path) -> Iterator[TextRecord]:
 def join_pair(premise: str, hypothesis: str) -> str:
     """One input.
 
-    >>> joined("It rains.", "It is wet.")
+    >>> join_pair("It rains.", "It is wet.")
     'Premise: It rains. </s> Hypothesis: It is wet. | Options: entailment, neutral, contradiction'
     """
     return f"Premise: {premise.strip()}{SEPARATOR}Hypothesis: {hypothesis.strip()} | Options: {', '.join(LABELS)}"
 
 
 def as_classes(dataset: Dataset) -> Dataset:
-    """The same pairs with one of three classes as the answer; what the published model said, if no label, is -1."""
+    """Return the same pairs with one of three classes as the answer; a published answer that is no label is -1."""
     samples = dataset.samples
     strange = next((word for word in samples.y if word not in LABELS), None)
     if strange is not None:
         raise UserError(f"dataset 'nli': {strange!r} is no label of {', '.join(LABELS)}: use answers=text")
     y = np.array([LABELS.index(word) for word in samples.y], np.int64)
-    said = dataset.published_answers
-    if said is not None:
-        said = np.array([LABELS.index(word) if word in LABELS else -1 for word in said], np.int64)
+    published = dataset.published_answers
+    if published is not None:
+        published = np.array([LABELS.index(word) if word in LABELS else -1 for word in published], np.int64)
     samples = dataclasses.replace(samples, y=y)
     return dataclasses.replace(
-        dataset, samples=samples, task=Classification(LABELS), published_answers=said, model="tfidf"
+        dataset, samples=samples, task=Classification(LABELS), published_answers=published, model="tfidf"
     )
 
 

@@ -42,7 +42,7 @@ def qa(folders: Sequence[Path], *, files: list[str] | str | None = None, upstrea
     """Extractive questions; each file's set is a cluster, or each set that its records name.
 
     `files`: names in the data folders, or paths; mrqa_subset.jsonl.gz if none are given. `upstream`: which set, the
-    first one if not said.
+    first one by default.
     """
     names = [files] if isinstance(files, str) else files or [_default(folders)]
     return build_dataset("qa", read_files("qa", folders, names, read_questions, EXPECTED, ADVICE), upstream)
@@ -80,7 +80,7 @@ def read_squad(path: Path) -> Iterator[TextRecord]:
 def join_question(question: str, context: str) -> str:
     """One input.
 
-    >>> joined("who ?", "Ann was here .")
+    >>> join_question("who ?", "Ann was here .")
     'Question: who ? </s> Context: Ann was here .'
     """
     return f"Question: {question.strip()}{SEPARATOR}Context: {context.strip()}"
@@ -103,14 +103,14 @@ def _flat(record: dict[str, Any], line: int, cluster: str) -> TextRecord:
         json_lines.text_field(record, "question", line, empty=False),
         json_lines.text_field(record, "context", line, empty=False),
     )
-    said = record.get("bart_base_prediction")
+    published = record.get("bart_base_prediction")
     return TextRecord(
         text,
         parse_answers(record.get("answers"), f"in line {line}"),
         str(record.get("id", f"{cluster}-{line}")),
         str(record.get("dataset") or cluster),
         train=record["split"] == "train" if "split" in record else None,
-        published_answers=said if isinstance(said, str) else None,
+        published_answers=published if isinstance(published, str) else None,
     )
 
 

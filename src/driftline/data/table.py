@@ -216,8 +216,8 @@ def _encode(frame: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
         vocabulary = np.unique(texts[:early])
         if len(vocabulary) > MAX_LEVELS:
             raise UserError(
-                f"{column_kind(frame[name])} column '{name}' has {len(vocabulary)} categories in the earliest tenth of the "
-                f"rows, more than {MAX_LEVELS}; leave it out by listing the others as features, or by data.columns"
+                f"{column_kind(frame[name])} column '{name}' has {len(vocabulary)} categories in the earliest tenth of "
+                f"the rows, more than {MAX_LEVELS}; leave it out by listing the others as features, or by data.columns"
             )
         blocks.append((texts[:, np.newaxis] == vocabulary).astype(np.float32))
         new = int((~np.isin(texts, vocabulary)).sum())

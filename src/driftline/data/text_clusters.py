@@ -9,7 +9,7 @@ out of scope have no domain and are left out.
 `news-clusters`: headlines of HuffPost (Misra, "News Category Dataset", 2022). Asked for is one of five coarse classes;
 which section belongs to which, and to which set, is our choice. Instead of sections, years can be the sets.
 
-A text that occurs a second time is left out, so that none is in two sets, or both trained on and examined.
+A text that occurs a second time is left out, so that none is in two sets, or in both training and test data.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def intent_clusters(folders: Sequence[Path], *, upstream: int = 5, clusters: int
 def divide_intents(intents: Sequence[str], upstream: int, clusters: int, seed: int = 0) -> list[list[str]]:
     """The intents of each set, upstream first; every set has some of every domain.
 
-    >>> [len(intents) for intents in division(list(DOMAIN_OF), 5, 4)]
+    >>> [len(intents) for intents in divide_intents(list(DOMAIN_OF), 5, 4)]
     [50, 30, 30, 20, 20]
     """
     if upstream < 1 or clusters < 1:

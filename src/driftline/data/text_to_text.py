@@ -64,14 +64,14 @@ def parse_record(record: dict[str, Any], line: int, cluster: str) -> TextRecord:
     """A record with an input and its answers, and perhaps an id, a set and the answer of a published model."""
     text = json_lines.text_field(record, "input", line, empty=False)
     field = next((name for name in ANSWER_FIELDS if name in record), ANSWER_FIELDS[0])
-    said, name = record.get("mistake"), str(record.get("id", f"{cluster}-{line}"))
+    published, name = record.get("mistake"), str(record.get("id", f"{cluster}-{line}"))
     return TextRecord(
         text.strip(),
         parse_answers(record.get(field), f"in line {line}"),
         name,
         str(record.get("data_name") or record.get("dataset") or cluster),
         train=record["split"] == "train" if "split" in record else None,
-        published_answers=said if isinstance(said, str) else None,
+        published_answers=published if isinstance(published, str) else None,
     )
 
 
@@ -127,7 +127,7 @@ def build_dataset(
     ]
     notes += [f"{n:,} inputs {why} are left out" for why, n in sorted(dropped.items()) if why]
     train = np.array([item.train is not False for item in found])
-    said = np.array([item.published_answers for item in found], dtype=object)
+    published = np.array([item.published_answers for item in found], dtype=object)
     return Dataset(
         name,
         samples,
@@ -136,7 +136,7 @@ def build_dataset(
         model="small-bart",
         test=~train if train.any() and not train.all() else None,
         clusters=clusters,
-        published_answers=said if all(item.published_answers is not None for item in found) else None,
+        published_answers=published if all(item.published_answers is not None for item in found) else None,
     )
 
 
@@ -189,7 +189,7 @@ def _order_clusters(of_items: Sequence[str], upstream: str | None) -> tuple[str,
 def text_to_text(folders: Sequence[Path], *, files: list[str], upstream: str | None = None) -> Dataset:
     """Inputs and accepted answers from JSON records, one set per file unless records name theirs as 'dataset'.
 
-    Records have 'input' and 'output', a text or a list. `upstream`: which set, the first one if not said.
+    Records have 'input' and 'output', a text or a list. `upstream`: which set, by default the first.
     """
     advice = "Give the files as paths, or as names of files in that folder"
     items = read_files("text-to-text", folders, files, read_records, RECORD_FORMAT, advice)

@@ -9,7 +9,7 @@ values and what can be asked, so that a reader of prose fails elsewhere because 
 - reversed: the value first and the person last, in the question too;
 - distractors: each fact among what was, is not or holds for somebody else;
 - telegrams: no small words, no marks;
-- talk: the people speak about themselves, and the question is about what was said.
+- talk: the people speak about themselves, and the question is about their words.
 
 Some answers are accepted in several wordings: ages as words and digits, trades of two words also by the second.
 """
@@ -164,7 +164,7 @@ def tiny_qa(folders: Sequence[Path] = (), *, train: int = 2000, each: int = 600,
     items: list[TextRecord] = []
     for name in PHRASINGS:
         drawn = _distinct(name, root.child(name).numpy())
-        # What is examined is drawn first, so that it is the same however much there is to train on.
+        # Test samples are drawn first, so that they do not depend on the number of training samples.
         held_out = [next(drawn) for _ in range(each)]
         training = [next(drawn) for _ in range(train)] if name == "prose" else []
         items += [TextRecord(*parts, f"{name}-{k}", name, train=True) for k, parts in enumerate(training, each)]
@@ -191,9 +191,9 @@ def _draw(phrasing: Phrasing, random: np.random.Generator) -> tuple[str, tuple[s
     entries = []
     for person in people:
         kinds = [list(VALUES)[k] for k in random.permutation(len(VALUES))[: random.integers(1, 3)]]
-        told = [(person, kind, unused[kind].pop()) for kind in kinds]
-        facts += told
-        texts = [phrasing.statements[kind].format(p=p, v=value, w=unused[kind].pop()) for p, kind, value in told]
+        stated = [(person, kind, unused[kind].pop()) for kind in kinds]
+        facts += stated
+        texts = [phrasing.statements[kind].format(p=p, v=value, w=unused[kind].pop()) for p, kind, value in stated]
         entries.append(phrasing.entry.format(p=person, facts=phrasing.separator.join(texts)))
     person, kind, value = facts[random.integers(len(facts))]
     return join_question(phrasing.questions[kind].format(p=person), " ".join(entries)), _accepted(value)

@@ -1,7 +1,7 @@
 """Pure functions from arrays to numbers: numpy and scipy only, no torch, no files.
 
 A metric is registered together with its formula, the direction that is better and an example input, so that
-tables can print what a number means and `driftline.testing.check_metric` can examine every one of them.
+tables can print what a number means and `driftline.testing.check_metric` can check every one of them.
 Where papers and their codes define a metric differently, each variant has its own name.
 """
 

@@ -54,7 +54,7 @@ def resample_blocks(
 ) -> np.ndarray:
     """Means (draws,) over the series with blocks drawn anew; `length` is of blocks, by default `block_length`.
 
-    >>> resample_blocks([0.5, 0.5, 0.5], draws=2, rng=np.random.default_rng(0)).tolist()
+    >>> resample_blocks([0.5, 0.5, 0.5], resamples=2, rng=np.random.default_rng(0)).tolist()
     [0.5, 0.5]
     """
     series = _series(values)
@@ -77,7 +77,7 @@ def block_indices(n: int, length: int, resamples: int, rng: np.random.Generator)
 
     Use it to resample several series together; for the mean of one series `resample_blocks` needs less memory.
 
-    >>> block_indices(4, length=2, draws=1, rng=np.random.default_rng(0)).tolist()
+    >>> block_indices(4, length=2, resamples=1, rng=np.random.default_rng(0)).tolist()
     [[3, 0, 2, 3]]
     """
     starts = rng.integers(n, size=(resamples, -(-n // length), 1))
@@ -92,7 +92,7 @@ def curve_interval(
     Blocks are drawn within each stretch. Their length is that of the whole series about its stretches' means, so that a
     curve that rises is not taken for one that is uncertain; it is a third of a short stretch at most.
 
-    >>> low, high = curve_interval([np.zeros(9), np.ones(9)], draws=10, rng=np.random.default_rng(0))
+    >>> low, high = curve_interval([np.zeros(9), np.ones(9)], resamples=10, rng=np.random.default_rng(0))
     >>> low.tolist(), high.tolist()
     ([0.0, 1.0], [0.0, 1.0])
     """

@@ -19,14 +19,14 @@ TrainedPart = Literal["network", "head"]
 
 
 def training_passes(samples: int, train_every: int, epochs: int) -> int:
-    """How many samples pass in training: so many epochs over all so far, every so many samples.
+    """Return the number of samples passed in training: `epochs` over all so far, every `train_every` samples.
 
-    >>> sample_passes(89_921, every=5000, epochs=4)
+    >>> training_passes(89_921, train_every=5000, epochs=4)
     3060000
     """
-    check_positive("every", train_every)
-    lessons = samples // train_every
-    return epochs * train_every * lessons * (lessons + 1) // 2
+    check_positive("train_every", train_every)
+    rounds = samples // train_every
+    return epochs * train_every * rounds * (rounds + 1) // 2
 
 
 def macs(
@@ -44,24 +44,24 @@ def macs(
     `backward`: what the backward pass of a trained layer costs in forward passes: 2 here, 1 for a ResNet-18 in NED, 0
     where it counts none at all. `cached`: features of a frozen backbone are kept. Lower is better.
 
-    >>> macs(8, 10, 1, passes=24), macs(8, 10, 1, trained="head", passes=24, cached=True)
+    >>> macs(8, 10, 1, passes=24), macs(8, 10, 1, trained_part="head", passes=24, cached=True)
     (880, 160)
     """
     if trained_part not in get_args(TrainedPart):
-        raise unknown_name("trained", trained_part, get_args(TrainedPart))
+        raise unknown_name("trained_part", trained_part, get_args(TrainedPart))
     if cached and trained_part == "network":
-        raise UserError("features can be kept only of a backbone that is not trained: say trained='head'")
+        raise UserError("features can be kept only of a backbone that is not trained: use trained_part='head'")
     learning = (1 + backward) * (backbone + head if trained_part == "network" else head)
     frozen = backbone if trained_part == "head" and not cached else 0
     return samples * (backbone + head) + passes * (learning + frozen)
 
 
 def total_macs(forward: int, backward: int, saved: int = 0) -> int:
-    """The bill of a run: what happened; with `spared`, as if no features had been kept. Lower is better."""
+    """Return the cost of a run; with `saved`, as if no features had been cached. Lower is better."""
     return forward + backward + saved
 
 
-for _name, _formula in (("macs", "forward + backward"), ("macs-uncached", "forward + backward + spared")):
+for _name, _formula in (("macs", "forward + backward"), ("macs-uncached", "forward + backward + saved")):
     metric(
         _name,
         formula=f"{_formula} multiply-accumulates of answering and training; training a layer costs 3 forward passes",

@@ -1,7 +1,7 @@
 """How sure a number is: resampling of examples, spread over seeds, and the interval of a proportion.
 
 The bootstrap stays inside a period. Whatever a resample does to the examples of period tau it does to all
-models examined on them, because they sat the same examination; and it draws held-out and other examples
+models evaluated on them, because they share the evaluation set; and it draws held-out and other examples
 apart, so that the diagonal, which only the held-out ones enter, keeps its n.
 """
 
@@ -29,12 +29,12 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PeriodAnswers:
-    """Who got which of the n examples of one period tau right: 1 or true, 0 or false, NaN for not examined.
+    """Which models got which of the n examples of one period tau right: 1 or true, 0 or false, NaN for not evaluated.
 
-    `later` has a row per model t = 0..tau-1, examined later than it was trained, on all examples; `own` is
+    `later` has a row per model t = 0..tau-1, evaluated later than it was trained, on all examples; `own` is
     the model of tau itself, NaN where an example was not held out from its training.
 
-    >>> Column(later=[[1, 0, 1, 1]], own=[np.nan, np.nan, 1, 0]).scores
+    >>> PeriodAnswers(later=[[1, 0, 1, 1]], own=[np.nan, np.nan, 1, 0]).scores
     array([[ 1.,  0.,  1.,  1.],
            [nan, nan,  1.,  0.]])
     """
@@ -51,7 +51,7 @@ class PeriodAnswers:
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "own", own)
         if (self.scores > 1).any():
-            raise UserError("the score of an example is at most 1 (right), 0 if wrong, or NaN where not examined")
+            raise UserError("the score of an example is at most 1 (right), 0 if wrong, or NaN where not evaluated")
 
     @property
     def scores(self) -> np.ndarray:
@@ -62,7 +62,7 @@ class PeriodAnswers:
 def accuracy_matrix(columns: Sequence[PeriodAnswers]) -> tuple[np.ndarray, np.ndarray]:
     """Accuracies A[t,tau] = mean correctness of the model of t in period tau, and the counts n[t,tau] behind.
 
-    >>> A, n = accuracy_matrix([Column([], [1, np.nan]), Column([[1, 0, 1, 1]], [np.nan, np.nan, 1, 0])])
+    >>> A, n = accuracy_matrix([PeriodAnswers([], [1, np.nan]), PeriodAnswers([[1, 0, 1, 1]], [np.nan, np.nan, 1, 0])])
     >>> A, n
     (array([[1.  , 0.75],
            [ nan, 0.5 ]]), array([[1, 4],
@@ -78,9 +78,9 @@ def accuracy_matrix(columns: Sequence[PeriodAnswers]) -> tuple[np.ndarray, np.nd
 
 
 def standard_errors(columns: Sequence[PeriodAnswers]) -> np.ndarray:
-    """Standard errors of the A[t,tau] of `accuracy_matrix`, never 0 where a model was examined.
+    """Standard errors of the A[t,tau] of `accuracy_matrix`, never 0 where a model was evaluated.
 
-    >>> standard_errors([Column([], np.ones(40))]).round(3)
+    >>> standard_errors([PeriodAnswers([], np.ones(40))]).round(3)
     array([[0.033]])
     """
     errors = np.full((len(columns), len(columns)), np.nan)
@@ -108,8 +108,8 @@ def bootstrap_matrices(columns: Sequence[PeriodAnswers], resamples: int, rng: np
 
     Feed them to any metric of `driftline.metrics.temporal`, and its results to `percentile_interval`.
 
-    >>> column = Column(later=[[1, 1, 0, 0]], own=[np.nan, np.nan, 1, 1])
-    >>> A = resample([Column([], [1.0]), column], draws=100, rng=np.random.default_rng(0))
+    >>> column = PeriodAnswers(later=[[1, 1, 0, 0]], own=[np.nan, np.nan, 1, 1])
+    >>> A = bootstrap_matrices([PeriodAnswers([], [1.0]), column], resamples=100, rng=np.random.default_rng(0))
     >>> A.shape, A[:, 1, 1].min().item() < 1, A[:, 0, 1].std().item() > 0
     ((100, 2, 2), True, False)
     """
@@ -131,7 +131,7 @@ def bootstrap_matrices(columns: Sequence[PeriodAnswers], resamples: int, rng: np
 def bootstrap_means(values: ArrayLike, resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Means (draws,) of the values drawn anew with replacement.
 
-    >>> resample_mean([1.0, 1.0, 1.0], draws=2, rng=np.random.default_rng(0)).tolist()
+    >>> bootstrap_means([1.0, 1.0, 1.0], resamples=2, rng=np.random.default_rng(0)).tolist()
     [1.0, 1.0]
     """
     values = np.asarray(values, dtype=float)
@@ -164,7 +164,7 @@ def t_interval_over_seeds(values: ArrayLike, level: float = 0.95) -> Interval:
 
     Assumes seeds that differ as draws of a normal; NaN seeds are left out, fewer than two give NaN.
 
-    >>> low, high = seed_interval([0.80, 0.82, 0.84])
+    >>> low, high = t_interval_over_seeds([0.80, 0.82, 0.84])
     >>> round(float(low), 4), round(float(high), 4)
     (0.7703, 0.8697)
     """
@@ -202,7 +202,7 @@ def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Interval:
 def mean_interval(values: ArrayLike, resamples: ArrayLike) -> Interval:
     """Interval of the mean of the values: Wilson's where each is 0 or 1, else the middle 95 % of its resamples.
 
-    >>> low, high = mean_interval([1.0, 1.0, 1.0], draws=[1.0, 1.0])
+    >>> low, high = mean_interval([1.0, 1.0, 1.0], resamples=[1.0, 1.0])
     >>> round(float(low), 3), float(high)
     (0.439, 1.0)
     """
@@ -213,7 +213,7 @@ def mean_interval(values: ArrayLike, resamples: ArrayLike) -> Interval:
 def are_proportions(columns: Sequence[PeriodAnswers]) -> bool:
     """Whether every answer is right or wrong, so that each accuracy is the share of a single count.
 
-    >>> are_shares([Column([], [1.0, np.nan, 0.0])]), are_shares([Column([], [0.5])])
+    >>> are_proportions([PeriodAnswers([], [1.0, np.nan, 0.0])]), are_proportions([PeriodAnswers([], [0.5])])
     (True, False)
     """
     return all(np.isin(scores[~np.isnan(scores)], (0, 1)).all() for scores in (column.scores for column in columns))
@@ -229,7 +229,7 @@ def _in_order(columns: Sequence[PeriodAnswers]) -> Sequence[PeriodAnswers]:
 
 
 def _counts(column: PeriodAnswers) -> tuple[np.ndarray, np.ndarray]:
-    """Right answers and examinations, both n x models."""
+    """Return correct answers and evaluations, both n x models."""
     scores = column.scores.T
     return np.nan_to_num(scores), (~np.isnan(scores)).astype(float)
 

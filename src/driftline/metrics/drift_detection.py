@@ -31,8 +31,8 @@ def match_alarms(alarms: Sequence[int], changes: Sequence[int], patience: int | 
     A change at step c is found by the first alarm at a step from c on, before the next change, and no more than
     `patience` steps late (None: as late as the next change). Every other alarm is false. Lower delay is better.
 
-    >>> judge(alarms=[3, 12, 15], changes=[10, 20])
-    Judgement(found=1, missed=1, false_alarms=2, delay=2.0, delays=(2, None))
+    >>> match_alarms(alarms=[3, 12, 15], changes=[10, 20])
+    AlarmReport(found=1, missed=1, false_alarms=2, delay=2.0, delays=(2, None))
     """
     if patience is not None and patience < 0:
         raise UserError(f"patience is a number of steps, at least 0, not {patience}")
@@ -51,7 +51,7 @@ def match_alarms(alarms: Sequence[int], changes: Sequence[int], patience: int | 
 def quality_gained(never: ArrayLike, acted: ArrayLike, weights: ArrayLike | None = None) -> float:
     """How much higher the quality is than without any alarm: mean over time of acted - never. Higher is better.
 
-    >>> round(harm_prevented(never=[0.9, 0.6, 0.5], acted=[0.9, 0.8, 0.8]), 6)
+    >>> round(quality_gained(never=[0.9, 0.6, 0.5], acted=[0.9, 0.8, 0.8]), 6)
     0.166667
     """
     gained = np.asarray(acted, float) - np.asarray(never, float)
@@ -66,7 +66,7 @@ def estimate_changes(transfer: ArrayLike, min_loss: float = 0.05) -> list[int]:
     `transfer`: the matrix g(t, tau). An estimate for data whose changes nobody wrote down; it looks at harm, so a
     change that hurts no model is none.
 
-    >>> change_points([[1.0, 0.99, 0.8], [np.nan, 1.0, 0.7], [np.nan, np.nan, 1.0]])
+    >>> estimate_changes([[1.0, 0.99, 0.8], [np.nan, 1.0, 0.7], [np.nan, np.nan, 1.0]])
     [2]
     """
     next_period = np.diagonal(np.asarray(transfer, float), offset=1)

@@ -29,7 +29,7 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
 def in_distribution_accuracy(accuracy: ArrayLike, n: ArrayLike) -> Any:
     """Accuracy on the pooled held-out examples: large periods weigh more. Higher is better.
 
-    >>> round(float(identity([0.9, 0.6], n=[1, 2])), 6)
+    >>> round(float(in_distribution_accuracy([0.9, 0.6], n=[1, 2])), 6)
     0.7
     """
     return np.average(np.asarray(accuracy, float), axis=-1, weights=np.asarray(n, float))

@@ -160,7 +160,7 @@ def horizon_bounds(
 
     >>> lasting = fix(stability_horizon, delta=0.9)
     >>> found = horizon_bounds(lasting, [[0.9, 0.86, 0.7], [np.nan, 0.9, 0.9], [np.nan, np.nan, 0.9]], error=0.02)
-    >>> found.each.low, found.each.high, found.mean
+    >>> found.per_model.low, found.per_model.high, found.mean
     (array([0., 1., 0.]), array([1., 1., 0.]), Interval(low=0.5, high=1.0))
     """
     models = max(1, int(compute(A).counted.sum()))
@@ -179,7 +179,7 @@ def false_alarm_rate(compute: Callable[..., Horizon], A: ArrayLike, error: Array
 
     >>> drifts = fix(drift_horizon, epsilon=0.0, threshold=0.15, horizon=2)
     >>> A = np.triu(np.full((4, 4), 0.8))
-    >>> false_alarm(drifts, A, 0.001), false_alarm(drifts, A, 0.05)
+    >>> false_alarm_rate(drifts, A, 0.001), false_alarm_rate(drifts, A, 0.05)
     (0.0, 0.2425)
     """
     A = accuracies(A)

@@ -98,8 +98,8 @@ def project_weights(
     Each model is its layers' weights by name; the authors take convolution and linear weights, without batch norm.
     An axis is NaN where its model is the origin.
 
-    >>> project({"fc": [1.0, 1.0]}, {"fc": [0.0, 0.0]}, {"fc": [2.0, 0.0]}, {"fc": [3.0, 4.0]}).whole
-    Point(historical=1.0, final=1.4)
+    >>> project_weights({"fc": [1.0, 1.0]}, {"fc": [0.0, 0.0]}, {"fc": [2.0, 0.0]}, {"fc": [3.0, 4.0]}).whole
+    Coordinates(historical=1.0, final=1.4)
     """
     models = [{name: np.asarray(w, np.float64) for name, w in m.items()} for m in (weights, origin, historical, final)]
     shapes = [{name: w.shape for name, w in m.items()} for m in models]

@@ -85,7 +85,7 @@ def time_score(samples: int) -> np.ndarray:
 def time_baseline(unseen: ArrayLike) -> TimeBaseline:
     """AUROC and best F1 of the score -t: what a method must be compared with.
 
-    >>> round(clock_baseline([0, 1, 0, 0, 1, 0, 0, 0]).auroc, 6)
+    >>> round(time_baseline([0, 1, 0, 0, 1, 0, 0, 0]).auroc, 6)
     0.666667
     """
     when = time_score(len(np.asarray(unseen)))
@@ -118,7 +118,7 @@ def time_matched_auroc(score: ArrayLike, unseen: ArrayLike, n_neighbors: int = N
     there are on the poorer side. One with none on a side is left out. The clock has .5. Higher is better.
 
     >>> flags = [0, 0, 1, 0, 0]
-    >>> time_matched_auroc(clock(5), flags), time_matched_auroc([0, 9, 1, 0, 0], flags, neighbours=1)
+    >>> time_matched_auroc(time_score(5), flags), time_matched_auroc([0, 9, 1, 0, 0], flags, n_neighbors=1)
     (0.5, 0.5)
     """
     return _mean(time_matched_placements(score, unseen, n_neighbors))
@@ -143,7 +143,7 @@ def best_f1(score: ArrayLike, unseen: ArrayLike) -> BestThreshold:
     """The highest F1 of any threshold, of equal ones the highest threshold; NaN without positives. Higher is better.
 
     >>> best_f1([0.1, 0.7, 0.2, 0.6, 0.4, 0.5, 0.1, 0.3], [0, 1, 0, 0, 1, 0, 0, 0])
-    Chosen(value=0.6666666666666666, threshold=0.7, flagged=1)
+    BestThreshold(value=0.6666666666666666, threshold=0.7, flagged=1)
     """
     thresholds, last, wrong = _at_positives(score, unseen)
     if not len(thresholds):

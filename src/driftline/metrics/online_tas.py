@@ -2,7 +2,7 @@
 
 The offline TAS of the model of t needs the whole future and one fresh model per future period. At time tau a user
 knows the labels up to tau. So each period tau, once its labels are in, is split: a challenger is trained on one part,
-and both the deployed model (of an earlier t) and the challenger are examined on the other, held-out part. That gives
+and both the deployed model (of an earlier t) and the challenger are evaluated on the other, held-out part. That gives
 A(t, tau) and A(tau, tau) as `timeline` defines them, without a sample from after tau, and the estimate is the TAS that
 they add up to:
 

@@ -192,7 +192,7 @@ def rolling(correct: ArrayLike, window: int = 5000) -> Rolling:
 def n_classes_seen(labels: ArrayLike) -> np.ndarray:
     """How many different classes have come up to each sample.
 
-    >>> classes_met(list("ABABC")).tolist()
+    >>> n_classes_seen(list("ABABC")).tolist()
     [1, 2, 2, 2, 3]
     """
     return np.cumsum(unseen_flags(labels))
@@ -202,11 +202,11 @@ def accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLi
     """Accuracy if "unseen" is an answer too: it is right for unseen samples alone. Higher is better.
 
     >>> correct, unseen = [1, 0, 1, 1, 0, 0, 1, 1], [0, 1, 0, 0, 1, 0, 0, 0]
-    >>> k_plus_one(correct, unseen, flagged=[0, 1, 0, 0, 0, 1, 0, 0])
+    >>> accuracy_with_unseen(correct, unseen, flagged=[0, 1, 0, 0, 0, 1, 0, 0])
     0.75
     """
-    right, new, said = np.asarray(correct, float), np.asarray(unseen, bool), np.asarray(flagged, bool)
-    return float(np.where(said, new, right).mean())
+    right, new, flags = np.asarray(correct, float), np.asarray(unseen, bool), np.asarray(flagged, bool)
+    return float(np.where(flags, new, right).mean())
 
 
 @metric(
@@ -226,8 +226,8 @@ def accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLi
 def best_accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, score: ArrayLike) -> BestThreshold:
     """The same for the best threshold on a score, which may be to flag nothing (inf). Higher is better.
 
-    >>> best_k_plus_one([1, 0, 1, 0], [0, 1, 0, 0], score=[0.1, 0.9, 0.2, 0.3])
-    Chosen(value=0.75, threshold=0.9, flagged=1)
+    >>> best_accuracy_with_unseen([1, 0, 1, 0], [0, 1, 0, 0], score=[0.1, 0.9, 0.2, 0.3])
+    BestThreshold(value=0.75, threshold=0.9, flagged=1)
     """
     right, new, strange = np.asarray(correct, float), np.asarray(unseen, float), np.asarray(score, float)
     if not right.shape == new.shape == strange.shape or right.ndim != 1 or not len(right) or np.isnan(strange).any():

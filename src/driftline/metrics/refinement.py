@@ -4,14 +4,14 @@ Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams",
 model and f_t the model after step t = 1..T; E_t are the queries of Q_t that f_{t-1} got wrong.
 
 Curves have one value per step and NaN where there is nothing to measure: EFR where E_t is empty, OKR at t = 1, all but
-EFR and CSR where the model was not examined. A mean skips NaN; a final value is the one at T and nothing else. OEC's
+EFR and CSR where the model was not evaluated. A mean skips NaN; a final value is the one at T and nothing else. OEC's
 mean is the mean of four means, which may run over different steps, not the mean of its curve.
 
 Paper and code differ. With indexing "after" (paper, the default) step t is scored by f_t; with "before" (code) by
 f_{t-1}, so that the last refinement never counts and the upstream model enters the means. CSR counts this step's
 queries too (code, the default) or, "strict", only those before it (paper). The paper calls UKR the accuracy on the
 upstream training data; like its code we expect held-out upstream data. The code waits for 512 past queries before
-it measures OKR; here a caller examines as many as there are.
+it measures OKR; here a caller uses as many as there are.
 """
 
 from __future__ import annotations
@@ -129,12 +129,12 @@ def scores(
 
 
 def evaluation_steps(steps: int, period: int = 1, indexing: str = "after") -> list[int]:
-    """Which models k of 0..steps are examined every `period` steps.
+    """Return which models k of 0..steps are evaluated every `period` steps.
 
     "after": f_period, f_2period, ... and the last. "before": as the code has it, the models that enter step 1, 1 +
     period, ... and the last step.
 
-    >>> due(25, 10), due(25, 10, "before")
+    >>> evaluation_steps(25, 10), evaluation_steps(25, 10, "before")
     ([10, 20, 25], [0, 10, 20, 24])
     """
     check_positive("the evaluation period", period)
@@ -160,14 +160,14 @@ def _example(rng: np.random.Generator) -> dict[str, Any]:
 def error_fixing_rate(right: ArrayLike, asked: ArrayLike) -> Curve:
     """Error-fixing rate, from counts per step: of the errors just learned from, the share that is now right.
 
-    >>> float(error_fixing([1, 1, 2], [1, 2, 3]).mean.round(6))
+    >>> float(error_fixing_rate([1, 1, 2], [1, 2, 3]).mean.round(6))
     0.722222
     """
     return Curve(fraction_correct(right, asked))
 
 
 def retention(right: ArrayLike, asked: ArrayLike, indexing: str = "after") -> Curve:
-    """UKR, OKR or KG, from counts per model 0..T (last axis); `asked` is 0 where a model was not examined.
+    """UKR, OKR or KG, from counts per model 0..T (last axis); `asked` is 0 where a model was not evaluated.
 
     >>> retention([4, 3, 3, 2], [4, 4, 4, 4]).values.tolist()
     [0.75, 0.75, 0.5]
@@ -181,9 +181,9 @@ def retention(right: ArrayLike, asked: ArrayLike, indexing: str = "after") -> Cu
 def cumulative_success(right: ArrayLike, asked: ArrayLike, counting: str = "inclusive") -> Curve:
     """Cumulative success rate, from counts per step: of all queries so far, the share answered right at once.
 
-    >>> satisfaction([3, 2, 1], [4, 4, 4]).values.tolist()
+    >>> cumulative_success([3, 2, 1], [4, 4, 4]).values.tolist()
     [0.75, 0.625, 0.5]
-    >>> satisfaction([3, 2, 1], [4, 4, 4], counting="strict").values.tolist()
+    >>> cumulative_success([3, 2, 1], [4, 4, 4], counting="strict").values.tolist()
     [nan, 0.75, 0.625]
     """
     if counting not in CSR_VARIANTS:
@@ -239,19 +239,19 @@ def pairwise_disagreement(predictions: Mapping[str, Rows], first: int, last: int
     Steps count from 0 and both ends are included. Answers differ if they are not equal as they stand, whether right or
     wrong. Rows and columns are in the order of `predictions`.
 
-    >>> said = {"cft": [["a", "b"], ["c", "d"]], "er": [["a", "x"], ["c", "y"]]}
-    >>> differences(said, 0, 1)
+    >>> answers = {"cft": [["a", "b"], ["c", "d"]], "er": [["a", "x"], ["c", "y"]]}
+    >>> pairwise_disagreement(answers, 0, 1)
     array([[nan, 0.5],
            [0.5, nan]])
     """
     steps = min(map(len, predictions.values()), default=0)
     if not 0 <= first <= last < steps:
         raise UserError(f"the span {first}..{last} is not within the steps 0..{steps - 1} that all methods answered")
-    said = [np.concatenate([np.asarray(row) for row in rows[first : last + 1]]) for rows in predictions.values()]
-    if len({len(answers) for answers in said}) > 1:
-        counts = ", ".join(f"{name} {len(answers):,}" for name, answers in zip(predictions, said, strict=True))
+    joined = [np.concatenate([np.asarray(row) for row in rows[first : last + 1]]) for rows in predictions.values()]
+    if len({len(answers) for answers in joined}) > 1:
+        counts = ", ".join(f"{name} {len(answers):,}" for name, answers in zip(predictions, joined, strict=True))
         raise UserError(f"methods are compared on the same queries, and they have different numbers: {counts}")
-    differing = np.array([[np.mean(one != other) for other in said] for one in said])
+    differing = np.array([[np.mean(one != other) for other in joined] for one in joined])
     np.fill_diagonal(differing, np.nan)
     return differing
 

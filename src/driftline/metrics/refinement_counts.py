@@ -11,7 +11,7 @@ from driftline.errors import UserError
 from driftline.metrics.per_period import check_positive
 
 Rows = Sequence[ArrayLike | None]
-"""For each step or model, a score from 0 to 1 for every example; nothing where it was not examined."""
+"""For each step or model, a score from 0 to 1 for every example; None where it was not evaluated."""
 Listed = list[np.ndarray]
 Weigh = Callable[..., np.ndarray]
 Counts = tuple[np.ndarray, np.ndarray]
@@ -24,7 +24,7 @@ def fraction_correct(right: ArrayLike, asked: ArrayLike) -> np.ndarray:
 
 
 def to_scores(what: str, row: ArrayLike | None) -> np.ndarray:
-    """A row as numbers from 0 to 1, none if it was not examined."""
+    """A row as numbers from 0 to 1, empty if it was not evaluated."""
     score = np.zeros(0) if row is None else np.asarray(row, float)
     if score.ndim != 1 or not ((score >= 0) & (score <= 1)).all():
         raise UserError(f"each row of '{what}' lists a number from 0 (wrong) to 1 (right) for every example")
@@ -79,7 +79,7 @@ def error_scores(asked: Listed, fixed: Rows, places: Listed) -> tuple[Listed, Li
 
 
 def fixed_set_counts(what: str, rows: Rows, weigh: Weigh) -> Counts:
-    """Counts of an examination that is the same for every model that sits it."""
+    """Return counts for a fixed set, the same for every model evaluated on it."""
     given = [to_scores(what, row) for row in rows]
     sizes = {len(row) for row in given} - {0}
     if len(sizes) > 1:
@@ -88,7 +88,7 @@ def fixed_set_counts(what: str, rows: Rows, weigh: Weigh) -> Counts:
 
 
 def past_query_counts(rows: Rows, of: Rows | None, drawn: np.ndarray, weigh: Weigh) -> Counts:
-    """Counts of an examination on queries of the stream, which are drawn as the stream's are if `of` names them."""
+    """Return counts for past queries of the stream, resampled with the stream if `of` names them."""
     given = [to_scores("past", row) for row in rows]
     sizes = [len(row) for row in given]
     if of is None:

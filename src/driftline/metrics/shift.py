@@ -34,7 +34,7 @@ def ks_distance(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance
 
     A gap is a value of its own, below all others. Lower is more alike.
 
-    >>> numeric([1, 2, 3, 4], [3, 4, 5, 6]).effect
+    >>> ks_distance([1, 2, 3, 4], [3, 4, 5, 6]).effect
     0.5
     """
     one, other = (np.nan_to_num(np.asarray(x, float), nan=-np.inf) for x in (before, after))
@@ -54,7 +54,7 @@ def ks_distance(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance
 def total_variation(before: ArrayLike, after: ArrayLike) -> Distance:
     """Total variation 1/2 sum |p - q| of two count vectors over the same categories, chi-squared p-value, and PSI.
 
-    >>> round(categorical([50, 50, 0], [25, 50, 25]).effect, 6)
+    >>> round(total_variation([50, 50, 0], [25, 50, 25]).effect, 6)
     0.25
     """
     one, other = np.asarray(before, float), np.asarray(after, float)
@@ -92,7 +92,7 @@ def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
 
 
 class AUC(NamedTuple):
-    """How well two samples can be told apart: 0.5 not at all, 1 without fail; with a 95 % interval."""
+    """Return how well a classifier separates two samples: 0.5 not at all, 1 perfectly; with a 95 % interval."""
 
     value: float
     low: float

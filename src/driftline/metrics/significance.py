@@ -48,7 +48,7 @@ def paired_t_test(differences: ArrayLike) -> Difference:
 
     t = mean / (s / sqrt(n)) with n - 1 degrees of freedom, two-sided.
 
-    >>> found = paired([0.01, 0.02, 0.03])
+    >>> found = paired_t_test([0.01, 0.02, 0.03])
     >>> round(found.value, 4), round(float(found.low), 4), round(float(found.high), 4), found.n, round(found.p, 4)
     (0.02, -0.0048, 0.0448, 3, 0.0742)
     """

@@ -65,7 +65,7 @@ def batch_accuracy(correct: ArrayLike, batch: ArrayLike) -> Any:
 def final_tenth_accuracy(correct: ArrayLike) -> Any:
     """How often it is right at the end of the stream. Higher is better.
 
-    >>> float(last_tenth([0] * 18 + [1, 0]))
+    >>> float(final_tenth_accuracy([0] * 18 + [1, 0]))
     0.5
     """
     right = np.asarray(correct, float)
@@ -75,7 +75,7 @@ def final_tenth_accuracy(correct: ArrayLike) -> Any:
 def split_windows(correct: ArrayLike) -> list[np.ndarray]:
     """The stream cut into up to 100 stretches of equal length, or one apart, of 250 images or more; 10 if it is short.
 
-    >>> [len(windows(np.ones(n))) for n in (5, 100, 10_000, 1_000_000)]
+    >>> [len(split_windows(np.ones(n))) for n in (5, 100, 10_000, 1_000_000)]
     [5, 10, 40, 100]
     """
     values = np.asarray(correct, float)

@@ -20,7 +20,7 @@ def exact_match(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.n
     >>> exact_match(["the Nile", "Nil"], ["Nile", "Nile"]).tolist()
     [1.0, 0.0]
     """
-    return np.array([float(matches(said, truth)) for said, truth in zip(predictions, y, strict=True)], float)
+    return np.array([float(matches(answer, truth)) for answer, truth in zip(predictions, y, strict=True)], float)
 
 
 def token_f1(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> np.ndarray:
@@ -30,18 +30,18 @@ def token_f1(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndar
     [0.8, 1.0]
     """
     best = [
-        max((_f1(said, answer) for answer in split_answers(truth)), default=0.0)
-        for said, truth in _pairs(predictions, y)
+        max((_f1(prediction, answer) for answer in split_answers(truth)), default=0.0)
+        for prediction, truth in _pairs(predictions, y)
     ]
     return np.array(best, float)
 
 
 def _pairs(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> list[tuple[str, str]]:
-    return [(str(said), str(truth)) for said, truth in zip(predictions, y, strict=True)]
+    return [(str(answer), str(truth)) for answer, truth in zip(predictions, y, strict=True)]
 
 
 def _f1(prediction: str, answer: str) -> float:
     """Return the F1 of two answers: 0 without a common word, also if neither has a word, as in SQuAD's script."""
-    said, truth = normalize_answer(prediction).split(), normalize_answer(answer).split()
-    common = (Counter(said) & Counter(truth)).total()
-    return 2 * common / (len(said) + len(truth)) if common else 0.0
+    words, truth = normalize_answer(prediction).split(), normalize_answer(answer).split()
+    common = (Counter(words) & Counter(truth)).total()
+    return 2 * common / (len(words) + len(truth)) if common else 0.0

@@ -1,10 +1,10 @@
-"""Networks, and adapters that let scikit-learn estimators stand in their place.
+"""Networks, and adapters for scikit-learn estimators.
 
 A model is registered under its name: a function or class whose parameters `shape` (that of one input as the dataset
 stores it), `outputs` (the number of raw outputs that the task needs) and `seed` are filled in, as far as it has them.
-Its other parameters are its options: on the command line `--set model.<option>=<value>`. One with a parameter `said`
-is handed a published model's own answers, where the data hold them. `build` makes a model of any name, for the loop
-and for an audit alike: a network, or an `Estimator` around anything with `fit` and `predict`.
+Its other parameters are its options: on the command line `--set model.<option>=<value>`. One with a parameter
+`published_answers` gets a published model's own answers, where the data hold them. `build` makes a model of any name:
+a network, or a `SklearnModel` around anything with `fit` and `predict`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PICKLE_SUFFIXES = (".pkl", ".pickle", ".joblib")
 def build(
     name: str, shape: tuple[int, ...] = (32, 32, 3), outputs: int = 10, seed: Seed = Seed(0), **options: Any
 ) -> Any:
-    """A freshly initialised model: `build("mlp", shape=(8, 8, 1), outputs=10)`."""
+    """Return a freshly initialised model: `build("mlp", shape=(8, 8, 1), outputs=10)`."""
     return factory(name)(shape, outputs, seed, **options)
 
 
 def factory(name: str) -> Callable[..., Any]:
-    """The function behind a name; `sklearn.ensemble.RandomForestClassifier` and `timm:resnet18` are names too."""
+    """Return the function behind a name, also one such as `sklearn.linear_model.Perceptron` or `timm:resnet18`."""
     if name.startswith("sklearn.") and ":" not in name:
         from driftline.models.sklearn_models import sklearn_factory
 
@@ -68,6 +68,6 @@ def is_estimator(name: str) -> bool:
 
 
 def needs_published_answers(name: str) -> bool:
-    """Whether a model is made of what a published one said."""
+    """Whether a model is built from published answers."""
     parameter = inspect.signature(factory(name)).parameters.get("published_answers")
     return parameter is not None and parameter.kind is not parameter.KEYWORD_ONLY

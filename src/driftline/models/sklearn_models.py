@@ -1,6 +1,6 @@
 """scikit-learn estimators as models.
 
-An estimator has no tensors to save. Its state is the lessons it was given: restoring repeats them, which gives the
+An estimator has no tensors to save. Its state is its training data: restoring fits it again, which gives the
 same estimator because its random state is a seed.
 """
 
@@ -83,7 +83,7 @@ class SklearnModel:
     def predict(self, x: Any) -> np.ndarray:
         """Return the predicted number, or log-probabilities per class: minus infinity for a class never met.
 
-        Before the first lesson all are zero.
+        Before the first fit all are zero.
         """
         n = x.shape[0] if hasattr(x, "shape") else len(x)
         if self._fitted is None:
@@ -94,7 +94,7 @@ class SklearnModel:
         if hasattr(self._fitted, "predict_proba"):
             with np.errstate(divide="ignore", invalid="ignore"):
                 logits[:, self._fitted.classes_] = np.log(self._fitted.predict_proba(_flatten_images(x)))
-            logits[np.isnan(logits).any(axis=1)] = 0.0  # it has seen too little to have an opinion
+            logits[np.isnan(logits).any(axis=1)] = 0.0  # too little training data for probabilities
         else:
             logits[np.arange(n), self._fitted.predict(_flatten_images(x))] = 0.0
         return logits

@@ -24,7 +24,7 @@ from driftline.models.sklearn_models import SklearnModel
 from driftline.seeds import Seed
 from driftline.tasks import Regression, Task
 
-MAX_CATEGORIES = 200  # of a column's categories, the most frequent so many; histogram boosting takes at most 255
+MAX_CATEGORIES = 200  # keep a column's most frequent categories; histogram boosting takes at most 255
 MAX_ONE_HOT = 50  # the same for models that need one column per category
 N_TOPICS = 16  # columns that a column of texts becomes
 
@@ -36,7 +36,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     `one_hot=True`: gaps become the median and each category a column, for every other model.
 
     >>> frame = pd.DataFrame({"size": [1.0, np.nan], "kind": pd.Categorical(["a", "b"])})
-    >>> Encode().fit(frame).transform(pd.DataFrame({"size": [2.0, 3.0], "kind": ["b", "new"]}))
+    >>> TableEncoder().fit(frame).transform(pd.DataFrame({"size": [2.0, 3.0], "kind": ["b", "new"]}))
     array([[ 2.,  1.],
            [ 3., nan]])
     """
@@ -116,10 +116,10 @@ class EncodedEstimator(BaseEstimator):
 
 
 class RowIndexModel:
-    """A model that is handed row numbers and looks the rows up in a table; it is taught and answers in its own units.
+    """A model that takes row numbers and looks the rows up in a table; it trains and answers in its own units.
 
-    `labels`: what the class indices stand for; for a number, `centre` and `scale` say how the loop's units are made. A
-    model's failure is its owner's to mend, so it is told in a sentence.
+    `labels`: what the class indices stand for; for a number, `center` and `scale` define the loop's units. An
+    exception in the user's model becomes a `UserError`.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ def row_index_model(
     """A model for the loop, from the name of a registered one or any object with `fit` and `predict`.
 
     Registered models and bare estimators of scikit-learn are put behind an encoding of the prepared table. What
-    prepares its inputs itself, a pipeline or an object of any other kind, is handed the rows as they were given. A
+    prepares its inputs itself, a pipeline or an object of any other kind, gets the rows as they were given. A
     random state that is not set is set from the seed.
     """
     ours = False

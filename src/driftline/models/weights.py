@@ -44,11 +44,11 @@ class NormalizedNetwork(nn.Module):
 
 
 def check_images(shape: tuple[int, ...], min_side: int, name: str) -> None:
-    """Refuse what is no grey or colour image of at least so many pixels a side."""
+    """Refuse inputs that are not gray or color images of at least `min_side` pixels a side."""
     if len(shape) != 3 or min(shape[:2]) < min_side or shape[2] not in (1, 3):
         raise UserError(
-            f"{name} takes grey or colour images (height, width, 1 or 3) of at least {min_side} x {min_side} pixels; these "
-            f"inputs have shape {shape}"
+            f"{name} takes grey or colour images (height, width, 1 or 3) of at least {min_side} x {min_side} pixels; "
+            f"these inputs have shape {shape}"
         )
 
 

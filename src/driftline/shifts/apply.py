@@ -1,4 +1,4 @@
-"""Shifts at work. They are applied in a fixed order, whatever the order in which they are written."""
+"""Apply shifts in a fixed order, whatever their order in the notation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def apply(
     *,
     classes: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Images and labels at the end of a sequence of shifts: corrupted, then turned, then tinted, then relabelled.
+    """Return images and labels after a sequence of shifts: noise, then rotation, then tint, then labels.
 
-    Images have the shape (n, height, width, channels): bytes, or floats up to 255, or up to 1 if none is larger. What
-    comes back has the same type. `classes` is how many there are, by default the largest label plus one. Shifts of what
-    is drawn (s, l) change nothing here: `streams.sequence` draws by them.
+    Images have the shape (n, height, width, channels): bytes, or floats up to 255, or up to 1 if none is larger. The
+    result has the same type. `classes` is the number of classes, by default the largest label plus one. Shifts of the
+    sampling (s, l) change nothing here: `streams.sequence` samples by them.
 
     >>> x, y = apply(np.full((1, 2, 2, 3), 240, np.uint8), np.array([7]), "TL", 0, classes=10)
     >>> x[0, 0, 0].tolist(), y.tolist()
@@ -55,14 +55,14 @@ def check_shifts(shifts: Sequence[Shift], shape: tuple[int, ...], classes: int) 
 
 
 def white_level(images: np.ndarray) -> float:
-    """The number that stands for white: 255, or 1 in floats of which none is larger."""
+    """Return the value of white: 255, or 1 for floats that are all at most 1."""
     return 1.0 if images.dtype.kind == "f" and images.max(initial=0) <= 1 else 255.0
 
 
 def apply_to_images(
     shifts: Sequence[Shift], images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float
 ) -> np.ndarray:
-    """The images after all shifts that change images; `labels` are the original ones."""
+    """Return the images after all shifts that change images; `labels` are the original ones."""
     changing = sorted((shift for shift in shifts if shift.target == "images"), key=lambda shift: shift.priority)
     for _, family in groupby(changing, key=lambda shift: (shift.priority, type(shift).apply_all.__func__)):  # type: ignore[attr-defined]
         members = list(family)
@@ -76,7 +76,7 @@ def apply_to_images(
 
 
 def apply_to_labels(shifts: Sequence[Shift], labels: np.ndarray, classes: int) -> np.ndarray:
-    """The labels after all shifts that change labels, in sequence."""
+    """Return the labels after all shifts that change labels, in sequence."""
     earlier: Counter[type[Shift]] = Counter()
     for shift in shifts:
         if shift.target == "labels":

@@ -1,7 +1,7 @@
-"""How a sequence of shifts is written.
+"""The notation for sequences of shifts.
 
 `CLR` is three steps of one shift each, and a number behind a letter is its amount: `R45L` is two steps. With commas a
-step may hold several shifts: `CR,L` is two steps. A block of one's own is joined with a plus and takes its amount after
+step may hold several shifts: `CR,L` is two steps. A user's own block is joined with a plus and takes its amount after
 an equals sign: `C+blur.py:Blur=2,R`. In Python a sequence may also be a list with an item per step, each a text as
 between two commas or a list of texts and shifts.
 """
@@ -22,7 +22,7 @@ SHIFT_PATTERN = re.compile(r"\s*([^\W\d_])(-?(?:\d+\.?\d*|\.\d+))?\s*")
 
 
 def parse(sequence: ShiftNotation) -> ShiftSteps:
-    """The shifts of each step.
+    """Return the shifts of each step.
 
     >>> [[str(shift) for shift in step] for step in parse("CR45,L")]
     [['uniform noise', 'rotation 45'], ['label flip']]
@@ -47,7 +47,7 @@ def _step(step: str | Shift | Sequence[str | Shift]) -> tuple[Shift, ...]:
 
 
 def _shifts(text: str) -> list[Shift]:
-    """The shifts of a run of letters, or the one shift of a longer name."""
+    """Return the shifts of a run of letters, or the one shift of a longer name."""
     name, _, number = text.strip().partition("=")
     if ":" in name or "=" in text or (len(name) > 1 and name in registry.names("shift")):
         return [_build_shift(name, number)]
@@ -69,7 +69,7 @@ def _build_shift(name: str, number: str) -> Shift:
     if not number:
         return kind()
     if kind.amount_range is None:
-        raise UserError(f"shift '{name}' takes no number, and {number} is written behind it")
+        raise UserError(f"shift '{name}' takes no number, but {number} follows it")
     low, high = kind.amount_range
     try:
         amount = float(number)

@@ -10,7 +10,7 @@ from driftline.errors import UserError
 from driftline.registry import register
 from driftline.shifts.base import SAMPLING, Shift, Target
 
-MAX_SUBCLASSES = 3  # so many sub-classes of a class are there after the first shift
+MAX_SUBCLASSES = 3  # sub-classes of a class present after the first shift
 
 
 @register("shift", "l")

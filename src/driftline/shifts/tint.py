@@ -1,7 +1,7 @@
 """Tint: the block T (red) of Ji et al., "Seq-to-Final", and t of its code (a colour by class).
 
 Tints accumulate over the sequence; they are added once and then cut off at white. In images from 0 to 1 an amount
-counts as so many parts of 255.
+counts in parts of 255.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Corruption: faint noise in every pixel and channel, the block C of Ji et al., "Seq-to-Final"."""
+"""Uniform noise in every pixel and channel ("corruption"), the block C of Ji et al., "Seq-to-Final"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from driftline.registry import register
 from driftline.shifts.base import CORRUPTION, Shift
 
-NOISE_BATCH = 4096  # noise is drawn for so many images at a time
+NOISE_BATCH = 4096  # images per draw of noise
 
 
 @register("shift", "C")
@@ -36,4 +36,4 @@ class UniformNoise(Shift):
         return noisy
 
     def why_not(self, shape: tuple[int, ...], classes: int, earlier: int) -> str:
-        return "" if self.amount == int(self.amount) else f"its noise is in whole steps, and {self.amount:g} is none"
+        return "" if self.amount == int(self.amount) else f"its noise is in whole steps, not {self.amount:g}"

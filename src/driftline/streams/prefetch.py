@@ -1,7 +1,7 @@
 """A stream whose next steps are made while the present one is worked on.
 
 Workers are threads: nearly all of the time goes to compiled code that lets other threads run, and so nothing is
-copied between processes. As a step depends on its number alone, it is the same whoever makes it.
+copied between processes. As a step depends on its number alone, it is the same whichever thread makes it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Prefetched:
 
 
 def prefetch(stream: Stream, workers: int = 1, depth: int | None = None) -> Prefetched:
-    """The same stream, made ahead by so many threads; at most `depth` steps wait, by default two per worker."""
+    """The same stream, prefetched by `workers` threads; at most `depth` steps wait, by default two per worker."""
     if workers < 1:
         raise UserError(f"workers={workers}: give a whole number from 1")
     return Prefetched(stream, workers, 2 * workers if depth is None else depth)

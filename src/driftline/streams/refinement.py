@@ -124,7 +124,7 @@ def queries(
 def episode_counts(t: int, size: int, alpha: float, gamma: float, rounding: str = "floor") -> tuple[int, int, int]:
     """How many queries of episode t = 1, 2, ... are upstream, of the major cluster and of the others.
 
-    >>> shares(10, 64, 0.9, 0.8), shares(10, 64, 0.9, 0.8, rounding="round")
+    >>> episode_counts(10, 64, 0.9, 0.8), episode_counts(10, 64, 0.9, 0.8, rounding="round")
     ((24, 32, 8), (25, 31, 8))
     """
     whole = round if rounding == "round" else (lambda x: math.floor(x + 1e-9))  # 100 * .29 is a little below 29
@@ -136,7 +136,7 @@ def episode_counts(t: int, size: int, alpha: float, gamma: float, rounding: str 
 def major_clusters(clusters: int, episodes: int, beta: float, rng: np.random.Generator) -> np.ndarray:
     """The major cluster of each episode, from 1: it stays with probability beta, else moves to any other.
 
-    >>> chain(1, 3, 1.0, np.random.default_rng(0)).tolist()
+    >>> major_clusters(1, 3, 1.0, np.random.default_rng(0)).tolist()
     [1, 1, 1]
     """
     at = int(rng.integers(clusters))

@@ -14,7 +14,7 @@ from driftline.seeds import Seed
 from driftline.types import Probe, Samples, Step
 
 CALENDAR = {"year": "Y", "quarter": "Q", "month": "M", "week": "W", "day": "D"}
-AUTO_MAX_PERIODS = 100  # "auto" takes the finest cut with at most so many periods
+AUTO_MAX_PERIODS = 100  # "auto" takes the finest cut with at most this many periods
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +104,8 @@ def periods(
         kept.append(name)
     if len(kept) < 2:
         raise UserError(
-            f"cutting {len(samples)} samples by period '{period}' leaves {len(kept)} period(s) of at least {min_samples} "
-            "samples, and change over time needs two. Choose a period that suits the data"
+            f"cutting {len(samples)} samples by period '{period}' leaves {len(kept)} period(s) of at least "
+            f"{min_samples} samples, and change over time needs two. Choose a period that suits the data"
         )
     return Periods(tuple(kept), tuple(shown), tuple(held_out), left_out)
 

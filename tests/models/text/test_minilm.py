@@ -100,7 +100,7 @@ def test_what_is_kept_is_bounded(folder, monkeypatch):
 
 
 def test_both_ways_of_training_start_from_the_same_answers(folder):
-    head, everything = build(folder), build(folder, train="all")
+    head, everything = build(folder), build(folder, trainable="all")
     np.testing.assert_allclose(answers(head, X), answers(everything, X), atol=1e-5)
     assert answers(everything, []).shape == (0, 2)
     assert [name for name, _ in head.named_parameters()] == ["head.weight", "head.bias"]
@@ -109,35 +109,35 @@ def test_both_ways_of_training_start_from_the_same_answers(folder):
     assert len(build(folder, width=4).head) == 3
 
 
-@pytest.mark.parametrize("train", ["head", "all"])
-def test_it_learns_and_the_same_each_time(folder, train):
+@pytest.mark.parametrize("trainable", ["head", "all"])
+def test_it_learns_and_the_same_each_time(folder, trainable):
     states = []
     for _ in range(2):
-        learner = FineTune(updates=80, batch=8, lr=1e-2 if train == "head" else 1e-3)
-        learner.prepare(build(folder, train=train), TASK)
+        learner = FineTune(updates=80, batch=8, lr=1e-2 if trainable == "head" else 1e-3)
+        learner.prepare(build(folder, trainable=trainable), TASK)
         learner.learn(X, Y)
         states.append({name: value.clone() for name, value in learner.model.state_dict().items()})
     assert (answers(learner.model, X).argmax(1).numpy() == Y).mean() == 1
     assert all(torch.equal(states[0][name], value) for name, value in states[1].items())
-    before, frozen = build(folder, train="all"), build(folder)._encoder.network
-    if train == "head":  # the encoder that all models share was left alone
+    before, frozen = build(folder, trainable="all"), build(folder)._encoder.network
+    if trainable == "head":  # the encoder that all models share was left alone
         mine = before.network.state_dict()
         assert all(torch.equal(value, mine[name]) for name, value in frozen.state_dict().items())
 
 
 def test_all_weights_get_a_gradient(folder):
-    model = build(folder, train="all")
+    model = build(folder, trainable="all")
     model(to_float_batch(model.encode(X))).square().sum().backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
 
 
 def test_long_texts_are_cut_and_counted(folder):
     long = " ".join("abcdefghi" * 3)
-    for train in ("head", "all"):
-        model = build(folder, train=train)  # its encoder has 12 places
+    for trainable in ("head", "all"):
+        model = build(folder, trainable=trainable)  # its encoder has 12 places
         assert model.count_truncated([long, "a b"]) == 1
         assert torch.equal(answers(model, [long]), answers(model, [" ".join("abcdefghia")]))
-    tokens = build(folder, train="all", max_tokens=4).encode([long, "a"])
+    tokens = build(folder, trainable="all", max_tokens=4).encode([long, "a"])
     assert tokens.tolist() == [[2, WORDS.index("a"), WORDS.index("b"), 3], [2, WORDS.index("a"), 3, 0]]
 
 
@@ -145,11 +145,11 @@ def test_bad_options_and_inputs_are_sentences(folder):
     with pytest.raises(UserError, match="minilm takes texts"):
         models.build("minilm", (8, 8, 1), 2)
     with pytest.raises(UserError, match="Known: all, head"):
-        build(folder, train="body")
+        build(folder, trainable="body")
     with pytest.raises(UserError, match="width=0: minilm needs 1 or more"):
         build(folder, width=0)
     with pytest.raises(UserError, match="mixed"):
-        build(folder, train="all")(torch.full((1, 3), 0.5))
+        build(folder, trainable="all")(torch.full((1, 3), 0.5))
 
 
 def test_missing_files_are_named(folder, tmp_path, monkeypatch):

@@ -15,11 +15,11 @@ from driftline.data import load
 from driftline.errors import UserError
 from driftline.metrics.text import exact_match
 
-SAID = (["one ?", "two ?"], ["1", "two"])
+ANSWERS = (["one ?", "two ?"], ["1", "two"])
 
 
 def test_it_says_what_was_said_whatever_it_is_taught() -> None:
-    model = models.build("published-answers", (), 0, published_answers=SAID)
+    model = models.build("published-answers", (), 0, published_answers=ANSWERS)
     assert model.predict(["two ?", "one ?", "two ?"]).tolist() == ["two", "1", "two"]
     model.fit(["one ?"], np.array(["one"], dtype=object))
     model.restore(model.state())
@@ -27,15 +27,17 @@ def test_it_says_what_was_said_whatever_it_is_taught() -> None:
 
 
 def test_what_it_was_never_asked_it_does_not_know() -> None:
-    with pytest.raises(UserError, match=r"says of 'three \?' is not known: the model 'released' has answers to"):
-        models.build("published-answers", (), 0, published_answers=SAID).predict(["one ?", "three ?"])
+    with pytest.raises(
+        UserError, match=r"no published answer to 'three \?': the model 'published-answers' has answers"
+    ):
+        models.build("published-answers", (), 0, published_answers=ANSWERS).predict(["one ?", "three ?"])
 
 
 def test_what_it_cannot_be_made_of() -> None:
-    with pytest.raises(UserError, match="these data do not hold it: use qa, nli or text-to-text"):
+    with pytest.raises(UserError, match="these data hold none: use qa, nli or text-to-text"):
         models.build("published-answers", (), 0)
-    with pytest.raises(UserError, match="one of some classes is asked for: use answers=text"):
-        models.build("published-answers", (), 3, published_answers=SAID)
+    with pytest.raises(UserError, match="this task has classes: use answers=text"):
+        models.build("published-answers", (), 3, published_answers=ANSWERS)
 
 
 def test_only_models_that_ask_for_it_are_handed_what_was_said() -> None:
@@ -79,9 +81,9 @@ def test_a_run_of_it_is_the_published_model_unrefined(tmp_path: Path) -> None:
 
 
 def test_it_cannot_be_refined_and_needs_answers_to_repeat(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="works on a network's weights, and the model 'released' has none"):
+    with pytest.raises(UserError, match="works on a network's weights, and the model 'published-answers' has none"):
         driftline.run(spec(written(tmp_path), "cft"), runs=tmp_path / "runs")
-    with pytest.raises(UserError, match="these data do not hold it"):
+    with pytest.raises(UserError, match="these data hold none"):
         driftline.run(spec(written(tmp_path, mistake=None)), runs=tmp_path / "runs")
 
 

@@ -38,7 +38,7 @@ Y = np.array([join_answers(["Ann", "she"]), "in Rome", "the sea"], dtype=object)
 
 
 def small(seed=0, **options):
-    return models.build("small-bart", (), 0, Seed(seed), **{"width": 32, "pieces": 300, "dropout": 0.0, **options})
+    return models.build("small-bart", (), 0, Seed(seed), **{"width": 32, "vocab_size": 300, "dropout": 0.0, **options})
 
 
 def ready(seed=0, **options):
@@ -155,7 +155,7 @@ def test_any_text_goes_through_the_words_and_back():
 
 
 def test_words_are_the_same_in_every_process():
-    code = f"from driftline.models.text.tokenizer import learnt; print(hash(0), learnt({X!r}, 280).content)"
+    code = f"from driftline.models.text.tokenizer import train_bpe; print(hash(0), train_bpe({X!r}, 280).content)"
     said = {
         subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": s}, capture_output=True
@@ -279,6 +279,6 @@ def test_batches_of_many_lengths_meet_few_shapes():
     with torch.no_grad():
         for rows in torch.arange(64).split(4):
             model.teacher_forced(inputs[rows].float(), targets[rows])
-    assert len(meter._known) <= 6
-    widths = {given[0][0][1] for _, _, given, _ in meter._known}
+    assert len(meter._cache) <= 6
+    widths = {given[0][0][1] for _, _, given, _ in meter._cache}
     assert all(width % 16 == 0 or width == inputs.shape[1] for width in widths)

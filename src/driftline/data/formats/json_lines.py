@@ -67,7 +67,7 @@ def day_field(record: dict[str, Any], field: str, line: int) -> date:
 def to_days(dates: Sequence[date]) -> np.ndarray:
     """Days as numpy counts them.
 
-    >>> days([date(2018, 5, 1)])
+    >>> to_days([date(2018, 5, 1)])
     array(['2018-05-01'], dtype='datetime64[D]')
     """
     return np.array([one.toordinal() for one in dates], np.int64).astype("datetime64[D]") - EPOCH

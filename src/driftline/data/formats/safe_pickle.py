@@ -2,7 +2,7 @@
 
 Only the names in `ALLOWED` resolve, and what they resolve to is written here: stand-ins that take the numbers
 out of the file and build arrays from them. Nothing of numpy's own unpickling is reachable, because that
-trusts the flags and buffers it is handed. The interpreter is Python's own in Python: the one in C allocates memory for
+trusts the flags and buffers it is given. The interpreter is Python's own in Python: the one in C allocates memory for
 any number that a file of nine bytes may name.
 """
 

@@ -1,4 +1,4 @@
-"""The two forms in which Wild-Time's datasets are handed around, read alike: its pickles, and HDF5.
+"""Readers for the two formats of Wild-Time's datasets: its pickles, and HDF5.
 
 Yao et al., "Wild-Time", NeurIPS 2022; the HDF5 files are those of the package wild-time-data. Both hold, per
 time step, a training part and a test part. A benchmark makes its own split, so the two are put together, the

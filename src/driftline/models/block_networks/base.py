@@ -121,7 +121,7 @@ class LayeredNetwork(nn.Module):
         return self
 
     def forward_layers(self, x: Tensor, *extra: Any) -> Tensor:
-        """The images through all layers; `about` is handed to each of them."""
+        """Pass images through all layers; each layer also gets `extra`."""
         x = self.standardize(x).expand(-1, 3, -1, -1)  # grey is three equal channels
         *trunk, head = self.layers.values()
         for layer in trunk:

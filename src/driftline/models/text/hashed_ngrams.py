@@ -6,7 +6,7 @@ text are summed, over the root of their number, and go through a small perceptro
 Efficient Text Classification", EACL 2017, take the mean and have no hidden layer.
 
 A network says with `encode` how texts become its tensor. Here that is the numbers of the rows, which stay exact as
-the single-precision floats that every network is handed; they are names, not quantities, so inputs that a method
+the single-precision floats that every network takes; they are names, not quantities, so inputs that a method
 has mixed are refused.
 """
 

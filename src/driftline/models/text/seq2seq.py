@@ -4,9 +4,10 @@ Lewis et al., "BART: Denoising Sequence-to-Sequence Pre-training", ACL 2020; Raf
 Transfer Learning with a Unified Text-to-Text Transformer", JMLR 2020. Weights are read from safetensors alone: a
 pickle can run code.
 
-The adapter is a `driftline.tasks.TextGenerator`. Rows of tokens travel as the floats that every network is handed, in which
-they are exact. Before each pass they are cut to the longest row in the batch, rounded up, so that little work is spent
-on padding and the meter, which counts once per shape, meets few shapes. To write, texts are sorted by length first.
+The adapter is a `driftline.tasks.TextGenerator`. Rows of tokens travel as floats, as all inputs of networks do; floats
+hold them exactly. Before each pass they are cut to the longest row in the batch, rounded up, so that little work is
+spent on padding and the MAC counter, which counts once per shape, meets few shapes. To write, texts are sorted by
+length first.
 Attention is computed in plain products because torch's counter does not see its fused form on a CPU.
 """
 
@@ -189,8 +190,8 @@ def seq2seq(
 ) -> nn.Module:
     """A BART or T5 with its own weights and words, from a folder or by its name on the Hugging Face hub.
 
-    Of a text, `longest` tokens are read, of an answer `answer` written or learnt. `at_once`: so many samples of a
-    mini-batch are in memory at a time, and their gradients are added up.
+    Texts are cut to `max_input_tokens`, answers to `max_answer_tokens`. `micro_batch`: the number of samples of a
+    mini-batch in memory at a time; their gradients are added up.
     """
     _check_text_task("seq2seq", shape, outputs)
     network, words = load_pretrained(weights)
@@ -224,7 +225,7 @@ def small_bart(
     dropout: float = 0.1,
     micro_batch: int | None = None,
 ) -> nn.Module:
-    """A BART of `layers` + `layers` layers from random weights; its `pieces` of words come from its first lesson."""
+    """A small BART from random weights; its `vocab_size` word pieces come from its first training batch."""
     _check_text_task("small-bart", shape, outputs)
     if width % heads:
         raise UserError(f"width={width} and heads={heads}: small-bart's width is a multiple of its heads")
@@ -265,6 +266,6 @@ def _pad_rows(rows: list[list[int]], pad: int) -> Tensor:
 
 
 def _trim_padding(rows: Tensor, pad: int, step: int) -> Tensor:
-    """Without the columns that only fill up, but for so many that the length is a multiple of `step` if it can be."""
+    """Remove padding columns; the length is rounded up to a multiple of `step` where the rows are long enough."""
     used = int((rows != pad).sum(1).max()) if len(rows) else 0
     return rows[:, : max(math.ceil(used / step), 1) * step]

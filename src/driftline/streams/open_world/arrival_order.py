@@ -63,7 +63,7 @@ ARRIVALS: dict[str, tuple[ArrivalFunction, float | None]] = {
 def arrange(labels: np.ndarray, order: str, random: np.random.Generator) -> np.ndarray:
     """The places of these samples in the order in which they arrive.
 
-    >>> places = arranged(np.array([0, 0, 0, 1, 1, 1]), "bursts 3", np.random.default_rng(0))
+    >>> places = arrange(np.array([0, 0, 0, 1, 1, 1]), "bursts 3", np.random.default_rng(0))
     >>> sorted(places.tolist()), len(set(places[:3] // 3))
     ([0, 1, 2, 3, 4, 5], 1)
     """

@@ -23,7 +23,7 @@ TOLERANCE = 1e-9  # to a computer, 3.3 / (0.1 + 1) is a little below 3
 class ClassSizeLaw:
     """The class of rank r = 1, 2, ... has floor(scale / (offset + r) ^ exponent) samples; offset 0 is Zipf's law.
 
-    >>> Law(25_000, 25).counts(1000)[[0, 1, 2, 464, 465, 999]].tolist()
+    >>> ClassSizeLaw(25_000, 25).counts(1000)[[0, 1, 2, 464, 465, 999]].tolist()
     [961, 925, 892, 51, 50, 24]
     """
 
@@ -43,9 +43,9 @@ class ClassSizeLaw:
     def parse(text: str) -> ClassSizeLaw:
         """A law as it is written on a card.
 
-        >>> Law.parse("25000 / (25 + r)")
-        Law(scale=25000.0, offset=25.0, exponent=1.0)
-        >>> print(Law.parse("1000/r^1.5"))
+        >>> ClassSizeLaw.parse("25000 / (25 + r)")
+        ClassSizeLaw(scale=25000.0, offset=25.0, exponent=1.0)
+        >>> print(ClassSizeLaw.parse("1000/r^1.5"))
         1000/r^1.5
         """
         found = LAW_PATTERN.fullmatch("".join(str(text).split()))

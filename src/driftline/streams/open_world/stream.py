@@ -7,7 +7,7 @@ of five sequences are to choose hyper-parameters by, the others to test on.
 
 What is upstream depends on `split` alone, so that all sequences share one upstream model. So does the division of the
 other classes: those that are novel in a sequence to choose by are never novel in one to test on. Sequences of one role
-take theirs in turn, so that they share none as long as there are enough. Pretrain classes are taken in turn too, and
+take theirs round-robin, so that they share none while there are enough. Pretrain classes are taken likewise, and
 may come back with the same samples. The dataset's own test set plays no part.
 """
 
@@ -32,7 +32,7 @@ Role = Literal["validation", "test"]
 
 @dataclass(frozen=True, eq=False)
 class OpenWorld:
-    """A stream of samples that come one by one, handed out in blocks.
+    """A stream of samples that come one by one, delivered in blocks.
 
     A sample's `time` is how many came before it, and its `group` is 1 if its class is novel, else 0.
     """
@@ -139,7 +139,7 @@ def open_world(
     """Sequence `number`, from 1 to `sequences`, of which the first `validation` are to choose by.
 
     It has `classes` classes. The upstream model has seen `pretrain` of them, with other samples: it is trained on
-    `upstream_classes` classes, as many as `pretrain` if nothing is said, and on the share `upstream_share` of each, or
+    `upstream_classes` classes, by default as many as `pretrain`, and on the share `upstream_share` of each, or
     on `upstream_each` samples of each. A class with too few samples for that is not upstream. The law says how many
     samples a class has, for example 25000/(25+r); see `Law.parse`. Orders: uniform, or those of `arrivals`. With
     `disjoint` no class is novel in two sequences to test on, or it is refused. `split` decides what is upstream and
@@ -235,7 +235,7 @@ def _n_validation_classes(
 def _round_robin(pool: np.ndarray, n: int, turn: int) -> np.ndarray:
     """The next n of a pool that begins anew at its end.
 
-    >>> _in_turn(np.array([5, 6, 7, 8, 9]), 2, 2).tolist()
+    >>> _round_robin(np.array([5, 6, 7, 8, 9]), 2, 2).tolist()
     [9, 5]
     """
     return pool[(turn * n + np.arange(n)) % max(len(pool), 1)]
@@ -250,8 +250,8 @@ def _check_settings(dataset: Dataset, classes: int, pretrain: int, upstream_size
         )
     if upstream_size.classes < max(pretrain, 1):
         raise UserError(
-            f"upstream_classes={upstream_size.classes}: the upstream model needs a class, and the {pretrain} pretrain classes "
-            "are among those it is trained on"
+            f"upstream_classes={upstream_size.classes}: the upstream model needs a class, and the {pretrain} pretrain "
+            "classes are among those it is trained on"
         )
     if not 0 < upstream_size.fraction < 1:
         raise UserError(f"upstream_share={upstream_size.fraction}: give a share between 0 and 1")

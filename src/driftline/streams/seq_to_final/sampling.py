@@ -64,7 +64,7 @@ class ClassProportions:
     def counts(self, n: int) -> Counts:
         """How many of n samples each cell gives: rounded down, and the last one takes the remainder.
 
-        >>> Shares([Fraction(1, 2)] * 2, [[Fraction(1, 3)] * 3 + [Fraction(0)]] * 2).counts(401)
+        >>> ClassProportions([Fraction(1, 2)] * 2, [[Fraction(1, 3)] * 3 + [Fraction(0)]] * 2).counts(401)
         [[66, 66, 68, 0], [67, 67, 67, 0]]
         """
         each = _round_counts(n, self.classes)
@@ -169,7 +169,7 @@ def shuffle_together(parts: Iterable[np.ndarray], seed: Seed) -> np.ndarray:
 def apportion(n: int, sizes: list[int]) -> list[int]:
     """n things dealt to parts in proportion to their sizes, as evenly as whole numbers can.
 
-    >>> dealt(160, [66, 66, 68])
+    >>> apportion(160, [66, 66, 68])
     [53, 53, 54]
     """
     total = max(sum(sizes), 1)

@@ -80,7 +80,7 @@ def _interpolate(matrix: np.ndarray, levels: int) -> np.ndarray:
 def severity_of_level(level: int, levels: int = N_LEVELS) -> float:
     """The severity of a level.
 
-    >>> severity(1), severity(20), severity(1, levels=11)
+    >>> severity_of_level(1), severity_of_level(20), severity_of_level(1, levels=11)
     (0.25, 5.0, 0.5)
     """
     return MAX_SEVERITY * level / (levels - 1)

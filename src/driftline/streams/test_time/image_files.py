@@ -35,7 +35,7 @@ LabelledFiles = tuple[tuple[Path, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """Steps of `batch` images, `images` in all, `speed` of each corruption in turn.
+    """Steps of `batch` images, `images` in all, `speed` of each corruption, one corruption after another.
 
     Within a corruption no file comes twice before all have come once. A sample's id is its position in the stream, its
     group the number of its point: `schedule.point(group)`.

@@ -54,7 +54,7 @@ class CorruptionPair(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Points in turn, or, if `mixed`, one of them drawn for each image on its own."""
+    """Corruption points one after another, or, if `mixed`, one drawn for each image."""
 
     points: tuple[CorruptionPair, ...]
     mixed: bool = False
@@ -122,7 +122,7 @@ def reference_order(names: Sequence[str], seed: int) -> Iterator[str]:
 
     Its runs have the seeds 43, 44 and 45. A draw that repeats the corruption before it is made again.
 
-    >>> order = noise_order(SUBSETS["easy"], 43)
+    >>> order = reference_order(SUBSETS["easy"], 43)
     >>> next(order), next(order), next(order)
     ('gaussian_noise', 'glass_blur', 'elastic')
     """
@@ -190,7 +190,7 @@ def random_permutation(names: Sequence[str], number: int, seed: Seed = Seed(0)) 
 def all_orders(names: Sequence[str]) -> list[tuple[str, ...]]:
     """All orders of a few corruptions, such as the 24 of the four that are held out.
 
-    >>> len(every_order(SUBSETS["holdout"]))
+    >>> len(all_orders(SUBSETS["holdout"]))
     24
     """
     return list(permutations(names))

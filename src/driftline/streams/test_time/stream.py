@@ -217,7 +217,7 @@ def image_keys(seed: Seed, positions: np.ndarray) -> np.ndarray:
 
     Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 
-    >>> keys(Seed(0), np.array([0])).tolist() == [0xE220A8397B1DCDAF]
+    >>> image_keys(Seed(0), np.array([0])).tolist() == [0xE220A8397B1DCDAF]
     True
     """
     z = np.uint64(seed.value) + (np.asarray(positions, np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)

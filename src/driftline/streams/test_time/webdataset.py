@@ -60,8 +60,8 @@ def _finished_shards(index: Path, key: str) -> dict[str, int]:
 
 def _key(stream: CorruptionStream, size: int, format: str) -> str:
     """A hash of what decides the shards' content, the pixels of the source left out: there may be many."""
-    said = json.dumps([stream.protocol, stream.seed.value, size, format, list(stream.source.x.shape)])
-    content = said.encode() + np.asarray(stream.source.y).tobytes() + "\0".join(map(str, stream.source.id)).encode()
+    settings = json.dumps([stream.protocol, stream.seed.value, size, format, list(stream.source.x.shape)])
+    content = settings.encode() + np.asarray(stream.source.y).tobytes() + "\0".join(map(str, stream.source.id)).encode()
     return hashlib.sha256(content).hexdigest()[:16]
 
 
@@ -80,7 +80,7 @@ def _iter_images(stream: CorruptionStream, begin: int, end: int) -> Iterator[tup
 def format_info(point: CorruptionPair, name: str) -> str:
     """Where an image came from and how it was corrupted, as CCC writes it.
 
-    >>> info(Point("fog", 0.25, "snow", 5.0), "n01440764/x.jpg")
+    >>> format_info(CorruptionPair("fog", 0.25, "snow", 5.0), "n01440764/x.jpg")
     '++dir++n01440764++name++x.jpg++n1++fog++s1++0.25++n2++snow++s2++5.0'
     """
     folder, _, file = name.rpartition("/")
@@ -91,7 +91,7 @@ def format_info(point: CorruptionPair, name: str) -> str:
 def parse_info(text: str) -> CorruptionPair:
     """How an image was corrupted, from its info.
 
-    >>> print(point_of("++dir++a++name++x.jpg++n1++fog++s1++0.25++n2++snow++s2++5.0"))
+    >>> print(parse_info("++dir++a++name++x.jpg++n1++fog++s1++0.25++n2++snow++s2++5.0"))
     fog 0.25 + snow 5
     """
     found = dict(INFO_PATTERN.findall(text))
