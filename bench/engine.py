@@ -34,7 +34,7 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Pretrain, Stage, StageContext, StreamRun
 from driftline.io import serialization
-from driftline.record.recorder import write_card
+from driftline.record.run import write_card
 from driftline.spec import Spec, parse
 from driftline.spec.keys import pretrain_key
 from driftline.store.store import Store

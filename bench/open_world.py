@@ -38,7 +38,8 @@ from driftline import loop, models
 from driftline.learners.base import Learner
 from driftline.learners.prototypes.exemplar_tuning import ExemplarTuning
 from driftline.learners.prototypes.ncm import NearestClassMean
-from driftline.record.recorder import Recorder, Run
+from driftline.record.recorder import Recorder
+from driftline.record.run import Run
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task

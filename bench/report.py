@@ -20,7 +20,7 @@ import pandas as pd
 
 from driftline import registry
 from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
-from driftline.record.recorder import Record, write_card
+from driftline.record.run import Record, write_card
 from driftline.store.store import Store
 
 METHODS = ("frozen", "erm", "erm-all", "ft", "er", "ewc", "l2-reg", "mir", "swa", "oracle")

@@ -13,7 +13,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from driftline.cli.commands.run_quickstart import run_quickstart
-from driftline.record.recorder import load
+from driftline.record.run import load
 from driftline.report.page.page import write_report
 
 PICTURE = Path(__file__).parent / "report.png"

@@ -11,7 +11,7 @@ import pytest
 
 import driftline
 from driftline import registry
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.figures.base import draw
 from driftline.report.page.page import page
 from driftline.report.tables.render import render

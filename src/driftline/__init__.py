@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from driftline.engine.costs.forecast import forecast as plan
     from driftline.engine.run import run
     from driftline.learners.base import Learner
-    from driftline.record.recorder import load
+    from driftline.record.run import load
     from driftline.registry import register
     from driftline.testing import check_learner
     from driftline.types import Answers, Reveal, Samples
@@ -45,7 +45,7 @@ __getattr__, __dir__ = lazy.exports(
         "Samples": "driftline.types:Samples",
         "audit": "driftline.auditing:audit",
         "check_learner": "driftline.testing:check_learner",
-        "load": "driftline.record.recorder:load",
+        "load": "driftline.record.run:load",
         "plan": "driftline.engine.costs.forecast:forecast",
         "register": "driftline.registry:register",
         "run": "driftline.engine.run:run",

@@ -33,7 +33,7 @@ def run(
     indices: Iterable[int] | None = None,
     on_step: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Take a prepared learner through a stream. `after_step` is called with the number of steps done.
+    """Run a prepared learner on a stream. Call `on_step` with the number of steps done after each.
 
     `initial_probes` come before the first step, and are recorded at step -1. `indices`: the steps to run, by default
     all from `start` on.

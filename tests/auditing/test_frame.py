@@ -10,7 +10,7 @@ import pytest
 
 from driftline.errors import MissingExtra, UserError
 from driftline.record.parquet import write_rows
-from driftline.record.recorder import Record, Run, write_card
+from driftline.record.run import Record, Run, write_card
 
 polars = pytest.importorskip("polars", reason="frames of polars need polars: pip install 'driftline[polars]'")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from driftline.io.checksums import write_checked
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.page.page import write_report
 
 from ..report.conftest import adapted, at, cell_rows, final, summary_rows, write_run

@@ -16,7 +16,7 @@ import driftline
 from driftline.cli.main import app
 from driftline.errors import UserError
 from driftline.io.checksums import read_checked, write_checked
-from driftline.record.recorder import RUNTIME
+from driftline.record.run import RUNTIME
 from driftline.report.analysis.groups import groups
 from driftline.store.store import Store
 

@@ -19,7 +19,7 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.errors import DamagedFile
 from driftline.io import serialization
-from driftline.record.recorder import Run, load
+from driftline.record.run import Run, load
 from driftline.store import check
 from driftline.store.store import Store
 

@@ -18,7 +18,7 @@ from driftline.errors import UserError
 from driftline.models.block_networks.base import weight_parameters
 from driftline.models.block_networks.joint import JointNetwork
 from driftline.models.preprocessing import to_float_batch, to_tensor
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.training.interpolation import (
     activations,
     interpolate,

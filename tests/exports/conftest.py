@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from driftline.benchmarks.base import scores_frame
-from driftline.record.recorder import Run, write_card
+from driftline.record.run import Run, write_card
 
 Make = Callable[..., Run]
 SCORES = [

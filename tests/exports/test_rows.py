@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import driftline
 from driftline.exports import rows
 from driftline.exports.rows import COLUMNS, _averaged, flat_settings, is_final, run_rows
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 
 
 def told(frame: pd.DataFrame) -> list[tuple[str, int, float]]:
@@ -27,10 +27,10 @@ def test_every_number_of_a_run_has_a_row(make_run: Callable[..., Run]) -> None:
         ("answers/correct", 0, 0.5),
         ("answers/correct", 1, pytest.approx(2 / 3)),
         ("compute/forward_macs", 0, 3e9),
-        ("final/acc mean", 0, 0.625),
         ("diagnostics/drift (a=1)", 0, 0.5),
         ("diagnostics/norm", 0, 2.0),
         ("diagnostics/norm", 1, 4.0),
+        ("final/acc mean", 0, 0.625),
         ("scores/acc", 1930, 0.5),
         ("scores/acc", 1940, 0.75),
     ], "what is undefined is left out, and times that are numbers are steps"

@@ -17,7 +17,7 @@ from driftline import registry
 from driftline.errors import UserError
 from driftline.exports import create, export
 from driftline.exports.rows import run_rows
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 
 Make = Callable[..., Run]
 CURVES = {"answers/correct": [(0, 0.5), (1, 2 / 3)], "scores/acc": [(1930, 0.5), (1940, 0.75)]}

@@ -16,7 +16,8 @@ from driftline.io.checksums import write_checked
 from driftline.record import parquet
 from driftline.record import recorder as record
 from driftline.record.parquet import read_rows, write_rows
-from driftline.record.recorder import RUNTIME, FileRecorder, load, write_card
+from driftline.record.recorder import FileRecorder
+from driftline.record.run import RUNTIME, load, write_card
 from driftline.tasks import Classification
 from driftline.types import Answers, Probe, Samples, Step
 

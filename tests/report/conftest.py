@@ -11,7 +11,7 @@ import pytest
 from driftline.benchmarks.refinement.benchmark import Options
 from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
 from driftline.record.parquet import write_rows
-from driftline.record.recorder import Record, Run, write_card
+from driftline.record.run import Record, Run, write_card
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, tabulate
 from driftline.report.figures.base import create

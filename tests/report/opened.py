@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 
 from .conftest import add_table, final, write_run
 

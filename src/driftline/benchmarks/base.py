@@ -1,4 +1,4 @@
-"""What a benchmark is: a choice of stream, of what is revealed, of what is probed, and of how that is scored."""
+"""Base classes of benchmarks: options, scenario, metadata and scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from driftline.benchmarks import summary
 from driftline.data import Dataset
 from driftline.learners.fit_plan import SearchSpace
 from driftline.loop import Probes
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.seeds import Seed
 from driftline.types import Probe, Reveal, Samples, Step, Stream
 
@@ -34,7 +34,7 @@ SCORES = {
 
 
 def scores_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """A table of scores from its rows; what a row does not say is missing."""
+    """Return a table of scores; columns that a row lacks are missing values."""
     frame = pd.DataFrame(list(rows), columns=list(SCORES)).astype(SCORES)
     return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
 
@@ -47,7 +47,7 @@ class Options(BaseModel):
     fit_independent: ClassVar[tuple[str, ...]] = ()
     """Options that a fit does not depend on except through its own settings, so that fits are shared across them."""
     oracle_options: ClassVar[tuple[str, ...]] = ()
-    """Options that only privileged learners notice."""
+    """Options that only the oracle depends on."""
 
     cost_free: ClassVar[tuple[str, ...]] = ()
     """Options that do not change the amount of work of a run."""
@@ -61,7 +61,7 @@ class Options(BaseModel):
     """Options that are lists of values to try, for methods that choose between fits of their own by validation-split."""
 
     def validation_options(self) -> Options | None:
-        """The same with streams that are kept for choosing settings; None if there are none."""
+        """Return the options of the validation streams; None if there are none."""
         return None
 
 
@@ -77,21 +77,21 @@ class Scenario:
     delayed_probes: Callable[[int], Probes] | None = None
     """The probes if labels arrive this many steps late; None if they are the same."""
     initial_probes: tuple[Probe, ...] = ()
-    """Examinations of the upstream model, before the first step."""
+    """Probes of the upstream model, before the first step."""
     evaluated_at_end: bool = False
-    """Whether learners are examined only after they have finished."""
+    """Whether learners are evaluated only after they have finished."""
     oracle_stream: Stream | None = None
-    """The same stream with more samples, for learners that are privileged to see it."""
+    """The same stream with more samples, for the oracle."""
     selection: SearchSpace | None = None
-    """How learners that choose their hyper-parameters do so."""
+    """The hyper-parameter search of learners that choose among their own fits."""
     embedding_samples: dict[str, Samples] = field(default_factory=dict)
-    """Samples by time whose features, as the finished learner's network sees them, are kept for a picture."""
+    """Samples by time whose features in the final network are recorded for a figure."""
     protocol: dict[str, Any] = field(default_factory=dict)
-    """What a reader must know about the layout; printed on the card."""
+    """The description of the scenario on the card."""
 
 
 class NoProbes:
-    """The answers are the score: nothing is asked besides."""
+    """No probes, for benchmarks that score only the answers."""
 
     def due(self, step: Step | None) -> Iterator[Probe]:
         return iter(())

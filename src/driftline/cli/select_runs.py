@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from driftline.errors import UserError
 
 if TYPE_CHECKING:
-    from driftline.record.recorder import Record
+    from driftline.record.run import Record
 
 
 def select_runs(given: list[str] | None, runs: str | None, tables: tuple[str, ...] | None = None) -> Record:
@@ -17,7 +17,7 @@ def select_runs(given: list[str] | None, runs: str | None, tables: tuple[str, ..
 
     `tables`: those that will be read, so that only they are verified.
     """
-    from driftline.record.recorder import Record
+    from driftline.record.run import Record
     from driftline.store.remote import is_url
     from driftline.store.store import Store
 

@@ -21,7 +21,7 @@ from driftline.learners.base import Outcome, Recall
 from driftline.learners.fit_plan import SearchSpace, Winner
 from driftline.learners.sequence.base import PlannedLearner
 from driftline.models.block_networks.joint import JointNetwork
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.spec.job import Job
 from driftline.spec.keys import fit_key
 from driftline.spec.settings import Choice, learner_class, with_defaults

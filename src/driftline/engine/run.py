@@ -17,7 +17,7 @@ from driftline.engine.executors.sync import synchronized
 from driftline.engine.planning.plan import Plan, plan
 from driftline.engine.pool import executors
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.spec import Spec, parse, read
 from driftline.store.store import Store
 

@@ -11,7 +11,7 @@ import pandas as pd
 from driftline import registry
 from driftline.errors import UserError
 from driftline.exports.rows import run_rows
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 
 
 class Exporter(Protocol):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from driftline.io.atomic import write_then_rename
 from driftline.io.sanitize import frame_to_csv
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.registry import register
 
 

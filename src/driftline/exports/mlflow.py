@@ -15,7 +15,7 @@ import pandas as pd
 
 from driftline.errors import MissingExtra, UserError
 from driftline.exports.rows import flat_settings, run_title
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.registry import register
 
 KEY = "driftline.key"

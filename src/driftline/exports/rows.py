@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 
 DTYPES: dict[str, Any] = {
     "name": "str",

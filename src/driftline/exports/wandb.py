@@ -14,7 +14,7 @@ import pandas as pd
 from driftline.errors import MissingExtra
 from driftline.exports.rows import flat_settings, is_final, run_title
 from driftline.io.atomic import disk_errors
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.registry import register
 
 

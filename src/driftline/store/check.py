@@ -10,7 +10,7 @@ from pathlib import Path
 from driftline.errors import DamagedFile
 from driftline.io import serialization
 from driftline.io.checksums import read_checked
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.store.store import Store
 
 JSON_FOLDERS = ("failed", "matrices", "texts", "used")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from driftline.errors import DamagedFile, DiskError
 from driftline.io.checksums import read_checked, write_checked
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.store.store import Store
 
 

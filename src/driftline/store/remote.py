@@ -19,7 +19,7 @@ from typing import Any
 
 from driftline.errors import DiskError, MissingExtra, UserError, shorten
 from driftline.io import serialization
-from driftline.record.recorder import CARD, is_intact
+from driftline.record.run import CARD, is_intact
 
 MUTABLE = ("failed", "matrices", "used")
 """Folders of files that are each a thing of their own, and may change."""

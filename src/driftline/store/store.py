@@ -30,7 +30,7 @@ from filelock import FileLock
 from driftline.errors import DamagedFile, UserError, shorten
 from driftline.io.atomic import disk_errors, sync_folder, write_json
 from driftline.io.checksums import read_checked, write_checked
-from driftline.record.recorder import CARD, FRAMES, Record, Run, drop_damaged, is_intact
+from driftline.record.run import CARD, FRAMES, Record, Run, drop_damaged, is_intact
 from driftline.store.remote import RemoteStore, is_url, local_folder
 from driftline.store.run_names import ambiguity_message, matches
 

@@ -20,7 +20,7 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Pretrain, checkpoint
 from driftline.errors import UserError
-from driftline.record.recorder import Record, Run, write_card
+from driftline.record.run import Record, Run, write_card
 from driftline.report.analysis.composition import of_group
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import tabulate
@@ -254,7 +254,7 @@ def test_streams_of_all_kinds_share_one_upstream_model() -> None:
     assert upstream() != upstream(split=1)
 
 
-def test_the_last_examination_is_sat_after_the_learner_has_finished() -> None:
+def test_the_last_evaluation_follows_after_the_learner_has_finished() -> None:
     exams = layout().probes
     last = exams.stream[5]
     assert [probe.name for probe in exams.due(last)] == ["now"]
@@ -271,7 +271,7 @@ from driftline.types import Reveal
 
 @dataclass
 class Memory(Learner):
-    sees = Reveal.ERRORS
+    min_reveal = Reveal.ERRORS
 
     def prepare(self, model, task, upstream=None):
         super().prepare(model, task, upstream)

@@ -26,7 +26,7 @@ from driftline.errors import UserError
 from driftline.learners.frozen import Frozen
 from driftline.learners.test_time.tent import Tent
 from driftline.metrics.test_time import split_windows
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.seeds import Seed
 from driftline.shifts import corrupt
 from driftline.store.store import Store
@@ -201,8 +201,8 @@ def test_a_calibrated_stream_is_as_hard_as_asked(small: Record, file: Path, tmp_
     learner.prepare(upstream(small, file), dataset.task)
     test = dataset.samples[dataset.test]
     matrices = calibrate(lambda x: learner.predict(x).prediction, test.x, test.y, NAMES[:2], levels=5)
-    clean = next(iter(matrices.of.values()))[0, 0]
-    hardest = max(matrix[-1, 0] for matrix in matrices.of.values())
+    clean = next(iter(matrices.by_pair.values()))[0, 0]
+    hardest = max(matrix[-1, 0] for matrix in matrices.by_pair.values())
     target = (clean + hardest) / 2
     write_matrices(matrices, tmp_path / "own.safetensors")
     given = {"order": "ccc", "calibration": str(tmp_path / "own.safetensors"), "target": target, "images": 600}
@@ -277,7 +277,7 @@ def test_refusals_of_data(tmp_path: Path, file: Path) -> None:
     with pytest.raises(UserError, match="corruptions are made for colour images in bytes"):
         layout(tmp_path / "grey.npz")
     np.savez(tmp_path / "all.npz", x=x, y=y)
-    with pytest.raises(UserError, match=r"'array' has no images to train on.*--upstream-updates 0"):
+    with pytest.raises(UserError, match=r"'npz' has no images to train on.*--upstream-updates 0"):
         layout(tmp_path / "all.npz")
     assert layout(tmp_path / "all.npz", upstream_updates=0).upstream is None  # test images are for the stream alone
 

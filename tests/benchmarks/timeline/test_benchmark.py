@@ -32,7 +32,7 @@ SPEC = {
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory: pytest.TempPathFactory) -> driftline.record.recorder.Record:
+def record(tmp_path_factory: pytest.TempPathFactory) -> driftline.record.run.Record:
     return driftline.run(SPEC, runs=tmp_path_factory.mktemp("runs"))
 
 
@@ -55,7 +55,7 @@ def direct_matrix(all_history: bool) -> np.ndarray:
     return A
 
 
-def test_matrix_equals_a_direct_computation(record: driftline.record.recorder.Record) -> None:
+def test_matrix_equals_a_direct_computation(record: driftline.record.run.Record) -> None:
     assert record.runs
     for run in record.runs:
         A, n = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
@@ -64,7 +64,7 @@ def test_matrix_equals_a_direct_computation(record: driftline.record.recorder.Re
         assert n[0, 1] == 300, "a later period is examined whole"
 
 
-def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.recorder.Record) -> None:
+def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.run.Record) -> None:
     assert record.runs
     for run in record.runs:
         A = direct_matrix(all_history=run.method == "erm-all")
@@ -89,7 +89,7 @@ def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.recorder
 
 
 def test_intervals_of_single_shares_are_wilsons_and_horizons_say_their_false_alarms(
-    record: driftline.record.recorder.Record,
+    record: driftline.record.run.Record,
 ) -> None:
     scores = record.runs[0].table("scores").set_index(["metric", "stat"])
     for cells in (scores.loc[("accuracy", "each")], scores.loc[("id", "each")]):
@@ -114,7 +114,7 @@ def test_an_allowance_of_none_is_the_papers_definition(tmp_path: Path) -> None:
             assert scores[name, stat] == scores[f"{name}-paper", stat]
 
 
-def test_no_model_is_examined_on_what_it_was_shown(record: driftline.record.recorder.Record) -> None:
+def test_no_model_is_examined_on_what_it_was_shown(record: driftline.record.run.Record) -> None:
     dataset = load("digits", {"periods": 6})
     layout = Timeline().build_scenario(dataset, Options(), Seed(0))
     assert record.runs
@@ -126,7 +126,7 @@ def test_no_model_is_examined_on_what_it_was_shown(record: driftline.record.reco
             assert not shown & set(probes.loc[probes["step"] == t, "id"])
 
 
-def test_every_method_meets_the_same_stream(record: driftline.record.recorder.Record) -> None:
+def test_every_method_meets_the_same_stream(record: driftline.record.run.Record) -> None:
     first, second = (run.table("answers")[["step", "id", "truth"]] for run in record.runs)
     assert first.equals(second)
 

@@ -11,7 +11,7 @@ import pytest
 
 import driftline
 from driftline.cli.main import main
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -13,7 +13,7 @@ import pytest
 import driftline as library
 from driftline import registry
 from driftline.cli.main import main
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.figures.base import create, draw
 from driftline.report.figures.export import save, style
 

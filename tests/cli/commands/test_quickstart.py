@@ -11,7 +11,7 @@ from driftline import registry
 from driftline.cli.commands import run_quickstart as module
 from driftline.cli.commands.run_quickstart import SEEDS, examples, plan_all, run_quickstart
 from driftline.engine.build import DatasetCache
-from driftline.record.recorder import load
+from driftline.record.run import load
 
 TIMELINE = {
     "data": {"name": "digits", "periods": 4},

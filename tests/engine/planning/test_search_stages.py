@@ -8,7 +8,7 @@ from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import run_plan
 from driftline.engine.stages import SearchRun
-from driftline.record.recorder import Run, load
+from driftline.record.run import Run, load
 from driftline.spec import parse
 from driftline.store.store import Store
 

@@ -18,7 +18,7 @@ from driftline.engine.planning.search_stages import merge, search_stages
 from driftline.engine.stages import Pretrain, SearchRound, SearchRun, Stage, StageContext, StreamRun, search_round
 from driftline.engine.stages.search_round import DOMINATED, SearchState, eliminate_dominated, seeds_by_round
 from driftline.errors import InputsChanged, UserError
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.spec import parse
 from driftline.spec.job import Job, LabelPolicy, SearchSpace
 from driftline.spec.settings import Choice

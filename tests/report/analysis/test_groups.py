@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import tabulate
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from driftline.published import numbers as published
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis import published as beside
 from driftline.report.analysis.summary import answer
 

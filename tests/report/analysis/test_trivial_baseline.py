@@ -15,7 +15,7 @@ import pytest
 
 import driftline
 from driftline.record.parquet import write_rows
-from driftline.record.recorder import Record, write_card
+from driftline.record.run import Record, write_card
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, tabulate
 from driftline.report.analysis.summary import answer

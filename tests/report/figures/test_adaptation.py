@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.frozen_baseline import compare_with_frozen
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.repeats import average_repeats

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.figures.base import draw
 from driftline.report.figures.export import COLUMN, MIN_FONT, PAGE, save, svg_size
 

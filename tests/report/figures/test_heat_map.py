@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.figures.base import draw
 from driftline.report.figures.export import save
 from driftline.report.page import charts

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.analysis.novelty import SCORES
 from driftline.report.analysis.pareto import is_dominated
 from driftline.report.figures.base import draw

@@ -11,7 +11,7 @@ import pytest
 
 from driftline.data import locate
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.composition import of_file, of_group
 from driftline.report.analysis.groups import groups
 from driftline.report.figures.base import draw
@@ -163,10 +163,11 @@ def test_what_gains_are_over(record: Record, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nothing to draw. left out \(no final overall \(OEC\) of mir"):
         table_of("gains", record, baseline="mir")
     kinds = [
-        refined(tmp_path, f"mir(every={k})", 0, [final("oec", 0.5)], SAID["er"], settings={"every": k}) for k in "23"
+        refined(tmp_path, f"mir(replay_every={k})", 0, [final("oec", 0.5)], SAID["er"], settings={"replay_every": k})
+        for k in "23"
     ]
     assert len(table_of("gains", Record([*record.runs, kinds[0]]), baseline="mir")) == 3
-    with pytest.raises(UserError, match=r"'mir' may be any of mir\(every=2\), mir\(every=3\)"):
+    with pytest.raises(UserError, match=r"'mir' may be any of mir\(replay_every=2\), mir\(replay_every=3\)"):
         table_of("gains", Record([*record.runs, *kinds]), baseline="mir")
 
 

@@ -15,7 +15,7 @@ import driftline
 from driftline.engine.reload import ReloadedRun, reload_run
 from driftline.errors import UserError
 from driftline.metrics.model_similarity import svcca
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.figures.examples import png
 from driftline.shifts import apply
 from driftline.training.interpolation import layer_weights

@@ -21,7 +21,7 @@ from driftline.engine.executors.status import RunningStage, SweepStatus
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import checkpoint
-from driftline.record.recorder import write_card
+from driftline.record.run import write_card
 from driftline.report.live.sparkline import DIGITS, sparkline
 from driftline.report.live.view import accuracy_per_step, render, seconds_left
 from driftline.store.store import Store

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis import pareto
 from driftline.report.analysis.cards import beyond, cards, shared
 from driftline.report.analysis.curves import Series, json_value

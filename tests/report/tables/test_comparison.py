@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.comparisons import Comparison, compare_pairs
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.ranking import rank

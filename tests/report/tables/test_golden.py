@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from scipy import stats
 
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.estimates import Estimate
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.result_table import ResultTable

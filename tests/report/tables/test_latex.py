@@ -13,7 +13,7 @@ import pytest
 from driftline import registry
 from driftline.benchmarks.seq_to_final.benchmark import Options
 from driftline.io.checksums import write_checked
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.tables.comparison import comparison_tables
 from driftline.report.tables.latex import environment, named
 from driftline.report.tables.matrix import matrix_tables
@@ -83,17 +83,17 @@ def streams(folder: Path) -> list[Run]:
         (f"rdumb(reset_every={k})", {"settings": {"reset_every": k}, "options": {"order": "holdout"}})
         for k in (60, 125)
     )
-    shares = ((f"eata(entropy={k})", {"settings": {"entropy": k}, **easy}) for k in (0.3, 0.4))
+    shares = ((f"eata(entropy_fraction={k})", {"settings": {"entropy_fraction": k}, **easy}) for k in (0.3, 0.4))
     held = {"options": {"order": "holdout"}}
-    strengths = ((f"eata(strength={k})", {"settings": {"strength": k}, **held}) for k in (100, 500))
-    made = [(HOSTILE, easy), ("frozen", easy), *resets, *shares, *strengths]
+    weights = ((f"eata(penalty_weight={k})", {"settings": {"penalty_weight": k}, **held}) for k in (100, 500))
+    made = [(HOSTILE, easy), ("frozen", easy), *resets, *shares, *weights]
     return [adapted(folder, label, 0, [0.5], **json.loads(json.dumps(given))) for label, given in made]
 
 
 def open_worlds(folder: Path) -> list[Run]:
     columns = {"overall": 0.5, "mean-class": 0.4, "novel-head": 0.3, "unseen-auroc-mdt": 0.6, "k+1": 0.5}
     row = ("episodic", "each", "5-shot 5-way", None, 0.6, 0.5, 0.7, 600, "episodes")
-    labels = {HOSTILE: {}, "fine-tune(n_layers=2)": {"layers": 2}, "fine-tune": {"n_layers": 1}}
+    labels = {HOSTILE: {}, "fine-tune(n_layers=2)": {"n_layers": 2}, "fine-tune": {"n_layers": 1}}
     labels |= {"weight-imprinting": {"scale": 4.0}, "exemplar-tuning": {"similarity": "cosine"}}
     price = (160_000e9, 0, 5_730_000e9)
     made = [

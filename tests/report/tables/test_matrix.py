@@ -13,7 +13,7 @@ from tests.report.conftest import summary_rows, write_run
 
 from driftline.errors import UserError
 from driftline.io.checksums import read_checked, write_checked
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.analysis.matrix import MAX_SHADE, MatrixView, require_views, views
 from driftline.report.page.page import page
 from driftline.report.tables.matrix import matrix_table, notes

@@ -13,7 +13,7 @@ from scipy import stats
 
 from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
 from driftline.errors import UserError
-from driftline.record.recorder import Record, Run, write_card
+from driftline.record.run import Record, Run, write_card
 from driftline.report.analysis.aggregate import best_or_tied, clip_interval
 from driftline.report.analysis.estimates import Estimate, estimates, mean_of
 from driftline.report.analysis.groups import groups

@@ -1,13 +1,13 @@
-"""open-world: one sample at a time, most classes never met before, and every multiply-accumulate on the bill.
+"""open-world: one sample at a time, mostly new classes, and every multiply-accumulate counted.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED, later FLUID). A model that was
 trained on some classes answers a stream in which a few of them, and many new ones, come one sample at a time; few
-classes have many samples, many have few. After each answer its label is told, and the method may do with it what it
-likes, at its own cost. The answers along the way are the score: overall, per class, for new and old classes with many
-and few samples, and how well a sample of a class never met is told from the others.
+classes have many samples, many have few. After each answer its label is revealed, and the method may train on it; its
+compute is counted. The scores are the accuracy of these answers (overall, per class, and for new and old classes with
+many and few samples) and the AUROC of detecting samples of unseen classes.
 
-That last score is easily won by a clock, because new classes come early: every AUROC has the clock's and one against
-samples of the same time beside it.
+New classes come early, so the time alone is a good detector: each AUROC is reported together with that of the clock and
+one against samples of the same time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from driftline.benchmarks.open_world import few_shot
 from driftline.benchmarks.open_world import scores as open_world_scores
 from driftline.data import Dataset
 from driftline.errors import UserError
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import OpenWorld, open_world
@@ -39,18 +39,18 @@ class Options(base.Options):
     )
 
     classes: int | None = Field(default=None, ge=2)
-    """How many classes the stream has; if not given, four tenths of all."""
+    """Number of classes in the stream; if not given, four tenths of all."""
     pretrain: int | None = Field(default=None, ge=0)
-    """How many of them the upstream model knows; if not given, a tenth of all classes."""
+    """How many of them the upstream model was trained on; if not given, a tenth of all classes."""
     law: str = "3000/(19+r)"
-    """Samples of the class of rank r, as far as there are so many; NED: 25000/(25+r). Zipf's law: 1000/r."""
+    """Maximum number of samples of the class of rank r; NED: 25000/(25+r). Zipf's law: 1000/r."""
     order: str = "uniform"
-    """uniform, drifting, bursts or recurring, with a number after a colon where one wants (see streams.arrivals)."""
+    """uniform, drifting, bursts or recurring, optionally with a number after a colon (see streams.arrivals)."""
     role: Literal["test", "validation"] = "test"
     """Sequences to test on, or to choose settings by."""
     sequences: int = Field(default=5, ge=1)
     validation: int = Field(default=2, ge=0)
-    """How many of the sequences, the first ones, are to choose settings by. Seeds take the others in turn."""
+    """Number of sequences, from the first, for choosing settings. Seeds cycle through the others."""
     disjoint: bool = False
     """Whether no class may be novel in two sequences to test on."""
     split: int = Field(default=0, ge=0)
@@ -60,21 +60,21 @@ class Options(base.Options):
     upstream_share: float = Field(default=0.3, gt=0, lt=1)
     """The share of an upstream class's samples that it is trained on; the others are for the stream."""
     upstream_each: int | None = Field(default=None, ge=1)
-    """So many samples of each upstream class, instead of a share."""
+    """Number of samples of each upstream class, instead of a share."""
     upstream_updates: int = Field(default=1500, ge=0)
-    """How long a network is trained on them; 0 for one that comes trained."""
+    """Number of updates of a network on them; 0 for a pretrained network."""
     upstream_lr: float = Field(default=1e-3, gt=0)
     upstream_batch: int = Field(default=32, ge=1)
     block: int = Field(default=100, ge=1)
-    """How many samples are handed out together; a learner still hears each label before it answers the next."""
+    """Number of samples per step; each label is still revealed before the next answer."""
     head: int = Field(default=50, ge=0)
     """Classes with more samples than this are head, the others tail."""
     window: int | None = Field(default=None, ge=1)
     """Samples in a window of rolling accuracy; if not given, an eighteenth of what the law allows, as NED's 5,000."""
     threshold: float | None = None
-    """Of the distance beyond which an answer counts as "unseen"; if not given, k+1 accuracy is at the best one."""
+    """Distance above which an answer counts as "unseen"; if not given, k+1 accuracy uses the best one."""
     episodes: int = Field(default=0, ge=0)
-    """Few-shot episodes on the features that a run ends with, of classes that it has never met; 0 for none."""
+    """Number of few-shot episodes of unseen classes, on the final features of a run; 0 for none."""
     way: int = Field(default=5, ge=2)
     shot: int = Field(default=5, ge=1)
     """Classes in an episode, and samples of each to learn from."""
@@ -82,11 +82,11 @@ class Options(base.Options):
     """Bootstrap resamples behind each interval."""
 
     def validation_options(self) -> Options:
-        """The sequences that are kept for it."""
+        """Return the options of the validation sequences."""
         return self.model_copy(update={"role": "validation"})
 
     def number(self, seed: int) -> tuple[int, int]:
-        """Which sequence a run with this seed meets, from 1, and in which of its shuffles.
+        """Return the number of the sequence of a seed, from 1, and that of its shuffle.
 
         >>> [Options().number(seed) for seed in range(4)], Options(role="validation").number(2)
         ([(3, 0), (4, 0), (5, 0), (3, 1)], (1, 1))
@@ -107,7 +107,7 @@ class Options(base.Options):
 
 @register("benchmark", "open-world")
 class OpenWorldBenchmark(base.Benchmark):
-    """One by one, with classes that nobody announced."""
+    """Open-world learning: one sample at a time, with new classes and compute counted."""
 
     question: ClassVar[str] = "How well does a model learn new classes one sample at a time, and at what cost?"
     reveals: ClassVar[Reveal] = Reveal.LABELS
@@ -153,7 +153,7 @@ class OpenWorldBenchmark(base.Benchmark):
     interval_over: ClassVar[str] = "test examples, or classes where n counts classes"
 
     def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
-        """The sequence of this seed."""
+        """Build the sequence of this seed."""
         number, shuffle = options.number(seed.value)
         root = Seed(options.split).child("open-world")
         stream = open_world(
@@ -183,7 +183,7 @@ class OpenWorldBenchmark(base.Benchmark):
         return {name: {} for name in (*open_world_scores.NAMES, *(["episodic"] if options.episodes else []))}
 
     def score(self, run: Run) -> pd.DataFrame:
-        """Every metric over the whole stream, and accuracy in each window of time."""
+        """Return every metric over the whole stream, and accuracy in each window of time."""
         options = Options(**run.card["run"]["options"])
         how: dict[str, Any] = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
         protocol, compute = run.card["protocol"], run.card["compute"]
@@ -202,7 +202,7 @@ STREAM_OPTIONS = (
 
 
 def class_counts(options: Options, width: int) -> dict[str, Any]:
-    """How many classes are in the stream, known to the upstream model, and trained on by it.
+    """Return the numbers of classes in the stream, known to the upstream model, and trained on by it.
 
     >>> class_counts(Options(), 150)
     {'classes': 60, 'pretrain': 15, 'upstream_classes': 45}
@@ -214,7 +214,7 @@ def class_counts(options: Options, width: int) -> dict[str, Any]:
 
 
 def protocol(options: Options, stream: OpenWorld, shuffle: int) -> dict[str, Any]:
-    """What a reader must know about a sequence."""
+    """Return the description of a sequence for the card."""
     n, most = len(stream.rows), int(stream.law.counts(len(stream.pretrain_classes) + len(stream.novel_classes)).sum())
     window = options.window or max(most // 18, 1)
     named = {"pretrain": len(stream.pretrain_classes), "novel": len(stream.novel_classes)}

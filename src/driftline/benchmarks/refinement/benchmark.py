@@ -1,14 +1,14 @@
-"""refinement: queries drift away from what a model was trained on, and its errors are shown to it, episode by episode.
+"""refinement: queries drift away from the training data, and a model learns from its errors, episode by episode.
 
 Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams", ACL 2022. An upstream model f_0 answers
 episodes of queries, more and more of them from clusters it does not know. After each episode it is shown the right
-answers to its errors and becomes f_t. Asked are: are errors fixed at once (EFR), what is still known of the upstream
-data (UKR) and of past queries (OKR), how often was a user served right (CSR), and what is gained on unseen queries of
-the same clusters (KG). OEC is the mean of the last four.
+answers to its errors and becomes f_t. The metrics: the share of errors fixed at once (EFR), accuracy on upstream data
+(UKR) and on past queries (OKR), the share of queries answered right so far (CSR), and accuracy on unseen queries of the
+same clusters (KG). OEC is the mean of the last four.
 
 Paper and code of that work disagree in many places; `streams.queries` and `metrics.refinement` name the variants. Here:
-f_t is examined after step t (indexing="before" examines the model that enters it, f_0 among them, as the code does);
-the last examination is sat after the learner has finished; past queries are a sample that is the same for all methods.
+f_t is evaluated after step t (indexing="before" evaluates the model before the step, including f_0, as the code does);
+the last evaluation follows after the learner has finished; past queries are a sample that is the same for all methods.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from driftline.benchmarks.refinement import scores as refinement_scores
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.metrics.refinement import evaluation_steps
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import QueryPools, QueryStream, pools, queries
@@ -36,7 +36,7 @@ Fraction = Field(ge=0, le=1)
 
 
 class Options(base.Options):
-    """The settings of a stream of queries, and of how models are examined along it."""
+    """The settings of a stream of queries and of its evaluations."""
 
     pretrain_options: ClassVar[tuple[str, ...] | None] = (
         *("split", "train", "upstream_updates", "upstream_lr", "upstream_batch"),
@@ -45,7 +45,7 @@ class Options(base.Options):
     alpha: float = Field(default=0.9, ge=0, le=1)
     """Episode t = 1, 2, ... has a share alpha^(t-1) of upstream queries."""
     beta: float = Field(default=0.5, ge=0, le=1)
-    """How likely it is that the next episode has the same major cluster."""
+    """Probability that the next episode has the same major cluster."""
     gamma: float = Field(default=0.8, ge=0, le=1)
     """The share of the major cluster among the queries that are not upstream."""
     episodes: int = Field(default=100, ge=1)
@@ -74,26 +74,26 @@ class Options(base.Options):
     held_out: int = Field(default=256, ge=1)
     """Samples of each cluster held out for KG."""
     upstream_updates: int = Field(default=3000, ge=0)
-    """How long a network is trained on upstream samples; 0 for one that comes trained."""
+    """Number of updates of a network on upstream samples; 0 for a pretrained network."""
     upstream_lr: float = Field(default=1e-3, gt=0)
     upstream_batch: int = Field(default=32, ge=1)
     period: int = Field(default=10, ge=1)
-    """UKR, OKR and KG are measured every so many steps, and at the last."""
+    """UKR, OKR and KG are measured every `period` steps and at the last one."""
     past: int = Field(default=512, ge=1)
-    """How many past queries OKR is measured on; all, while there are fewer."""
+    """Maximum number of past queries that OKR is measured on."""
     indexing: Literal["after", "before"] = "after"
-    """Which model stands for step t: the one after it (paper), or the one that enters it (its code)."""
+    """Which model is evaluated for step t: the one after it (paper), or the one before it (its code)."""
     csr: Literal["inclusive", "strict"] = "inclusive"
     """Whether CSR(t) counts the queries of step t."""
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of the examples behind each interval."""
 
     def validation_options(self) -> Options:
-        """Validation streams, with the large examination at their end alone."""
+        """Return the options of validation streams, with the full evaluation only at the end."""
         return self.model_copy(update={"role": "validation", "period": self.episodes})
 
     def number(self, seed: int) -> int:
-        """Which stream a run with this seed meets.
+        """Return the number of the stream of a seed.
 
         >>> [Options(streams=4).number(seed) for seed in range(6)], Options(stream=10).number(3)
         ([0, 1, 2, 3, 0, 1], 13)
@@ -103,22 +103,22 @@ class Options(base.Options):
 
 @dataclass(frozen=True)
 class RefinementProbes:
-    """After each step its own episode again; now and then upstream samples, held-out ones and past queries."""
+    """Probes: each episode again after its step; at some steps upstream, held-out and past samples."""
 
     stream: QueryStream
     pools: QueryPools
     evaluated_models: tuple[int, ...]
-    """Which of f_0 .. f_T are examined."""
+    """Which of f_0 .. f_T are evaluated."""
     n_past: int
     lag: int
-    """Past queries of f_k are those of the first k - ahead episodes."""
+    """Past queries of f_k are those of the first k - lag episodes."""
     seed: Seed
     delay: int = 0
-    """How many steps later the labels of an episode arrive; only then is it evaluated again."""
+    """Label delay in steps; an episode is evaluated again once its labels have arrived."""
 
     def due(self, step: Step | None) -> Iterator[Probe]:
         last = len(self.stream)
-        if step is None:  # a learner that trains when all is over is examined as it then is
+        if step is None:  # learners that train at the end are evaluated after it
             yield from self.large_evaluation(last) if last in self.evaluated_models else ()
             return
         if step.index >= self.delay:
@@ -127,7 +127,7 @@ class RefinementProbes:
             yield from self.large_evaluation(step.index + 1)
 
     def large_evaluation(self, k: int) -> Iterator[Probe]:
-        """The large examination of f_k, the same for all methods."""
+        """Yield the full evaluation of f_k, the same for all methods."""
         yield Probe("upstream", self.pools.upstream_set)
         yield Probe("held out", self.pools.held_out)
         if k > self.lag:
@@ -142,13 +142,13 @@ class RefinementProbes:
 
 @register("benchmark", "refinement")
 class Refinement(base.Benchmark):
-    """Errors are fixed one episode after another; what does that cost, and what does it bring?"""
+    """Continual model refinement: fix errors episode by episode in a drifting stream of queries."""
 
     question: ClassVar[str] = "Can a model fix its errors in a drifting stream without forgetting what it knew?"
     reveals: ClassVar[Reveal] = Reveal.ERRORS
     paper: ClassVar[str] = "Continual Model Refinement (Lin et al. 2022)"
     departures: ClassVar[tuple[str, ...]] = (
-        "Models are examined after each step, as the paper defines it; its code examines the model that enters a step, "
+        "Models are evaluated after each step, as the paper defines it; its code evaluates the model before the step, "
         "so its last values leave the last refinement out and its means include the upstream model (indexing=before).",
         "UKR is measured on held-out upstream data, as in the paper's code; the paper's text names the training data.",
         "OKR is measured on as many past queries as there are, up to 512; the paper's code waits until there are 512.",
@@ -198,29 +198,29 @@ class Refinement(base.Benchmark):
         drawn = {name: getattr(options, name) for name in STREAM_OPTIONS}
         stream = queries(*getattr(divided, options.role), **drawn, number=number, seed=where)
         models = tuple(evaluation_steps(options.episodes, options.period, options.indexing))
-        ahead = 1 if options.indexing == "after" else 0
-        exams = RefinementProbes(stream, divided, models, options.past, ahead, where.child("exams", number))
+        lag = 1 if options.indexing == "after" else 0
+        probes = RefinementProbes(stream, divided, models, options.past, lag, where.child("exams", number))
         return base.Scenario(
             stream,
-            exams,
+            probes,
             train,
-            delayed_probes=lambda delay: replace(exams, delay=delay),
+            delayed_probes=lambda delay: replace(probes, delay=delay),
             pretrain_settings={
                 "updates": options.upstream_updates,
                 "lr": options.upstream_lr,
                 "batch": options.upstream_batch,
             },
-            initial_probes=tuple(exams.large_evaluation(0)) if 0 in models else (),
-            protocol=protocol(options, number, stream, exams, len(train), how),
+            initial_probes=tuple(probes.large_evaluation(0)) if 0 in models else (),
+            protocol=protocol(options, number, stream, probes, len(train), how),
         )
 
     def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """The six metrics under the names of the variants that were asked for; EFR waits for labels that are late."""
+        """Return the six metrics under the names of the chosen variants; EFR accounts for the label delay."""
         names = refinement_scores.variant_names(options.indexing, options.csr)
         return {name: {} for name in names.values()} | {"efr": {"delay": protocol["label_delay_steps"]}}
 
     def score(self, run: Run) -> pd.DataFrame:
-        """Each metric at every step at which it is defined, its mean and its final value."""
+        """Return each metric at every step at which it is defined, its mean and its final value."""
         options = Options(**run.card["run"]["options"])
         random = Seed(run.seed).child("bootstrap").numpy()
         steps = len(run.card["protocol"]["periods"])
@@ -234,7 +234,7 @@ STREAM_OPTIONS = ("episodes", "size", "alpha", "beta", "gamma", "rounding", "oth
 
 
 def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples, Samples, dict[str, Samples], str]:
-    """Upstream samples to train on, the other upstream samples, the clusters, and who decided what to train on."""
+    """Return upstream samples to train on, the other ones, the clusters, and how the split was made."""
     group, names = dataset.samples.group, dataset.clusters
     if names is None or group is None:
         raise UserError(
@@ -249,15 +249,17 @@ def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples,
         train = seed.numpy().permutation(len(inside)) < round(share * len(inside))
         how = f"{share:g} of the upstream samples, drawn at random"
     if not train.any() or train.all():
-        raise UserError(f"dataset '{dataset.name}' has {len(inside)} upstream samples, too few to train and examine on")
+        raise UserError(
+            f"dataset '{dataset.name}' has {len(inside)} upstream samples, too few to train and evaluate on"
+        )
     clusters = {name: dataset.samples[np.flatnonzero(group == k)] for k, name in enumerate(names) if k}
     return dataset.samples[inside[train]], dataset.samples[inside[~train]], clusters, how
 
 
 def protocol(
-    options: Options, number: int, stream: QueryStream, exams: RefinementProbes, trained: int, how: str
+    options: Options, number: int, stream: QueryStream, probes: RefinementProbes, trained: int, how: str
 ) -> dict[str, Any]:
-    """What a reader must know about a stream and its examinations."""
+    """Return the description of a stream and its evaluations for the card."""
     return {
         "protocol": f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}",
         "periods": [str(t + 1) for t in range(len(stream))],
@@ -269,8 +271,8 @@ def protocol(
         "pools": dict(zip(stream.names, map(len, stream.sources), strict=True)),
         "composition": stream.composition.tolist(),
         "majors": [stream.names[k] for k in stream.majors],
-        "upstream_set": len(exams.pools.upstream_set),
-        "held_out": len(exams.pools.held_out),
-        "examined_models": list(exams.evaluated_models),
+        "upstream_set": len(probes.pools.upstream_set),
+        "held_out": len(probes.pools.held_out),
+        "evaluated_models": list(probes.evaluated_models),
         "past_queries": f"at most {options.past}, drawn for each model, the same for all methods",
     }

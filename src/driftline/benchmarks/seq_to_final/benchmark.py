@@ -1,8 +1,8 @@
-"""seq-to-final: a sequence of shifts, labels at every step, and one question: how good at the last step?
+"""seq-to-final: a sequence of shifts with labels at every step, evaluated at the last step.
 
 "Seq-to-Final" (Ji, Alaa, Sontag). Steps 0 to T each have a distribution of their own, made from one set of images by
-shifts that accumulate, or real periods. Learners are shown all labels step by step and examined once, after the last,
-on a test set of the final distribution that all methods share.
+shifts that accumulate, or real periods. Learners see all labels step by step and are evaluated once, after the last
+step, on a test set of the final distribution that all methods share.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from driftline.data import Dataset
 from driftline.errors import UserError, unknown_name
 from driftline.learners.fit_plan import SearchSpace
 from driftline.metrics.confidence import bootstrap_means, percentile_interval
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import ShiftSequence, period_sequence, sequence
@@ -85,8 +85,8 @@ class Options(base.Options):
     """Samples per step, four fifths of them for training; the paper's if not given."""
     test: int = Field(default=5000, ge=1)
     oracle: int | None = Field(default=None, ge=0)
-    """How many samples of the final step the oracle is shown: five times as many as the others if not given and if
-    there are so many; 0 for no oracle."""
+    """Number of samples of the final step for the oracle. If not given, five times as many as for the others, or no
+    oracle if the data have fewer; 0 for no oracle."""
     row_order: Literal["named", "reference"] = "named"
     """reference: the samples that the paper's code draws; not for sub-population shifts, which it draws wrongly."""
     period: str = "decade"
@@ -99,19 +99,19 @@ class Options(base.Options):
     weight_decay: Values = SearchSpace.weight_decay
     dropout: Fractions = SearchSpace.dropout
     adjacent: Values = SearchSpace.adjacent
-    """How strongly weights of neighbouring steps are tied."""
+    """Strength of the penalty between weights of neighboring steps."""
     fisher: Values = SearchSpace.fisher
-    """How strongly Fisher information holds weights."""
+    """Strength of the Fisher penalty."""
     budget: Literal["same", "method", "paper"] = SearchSpace.budget
-    """same: a phase has at most as many trials as lr x weight_decay x dropout; method: all phases of a method together
-    have at most as many; paper: as many as there."""
+    """same: a phase has at most as many candidates as lr x weight_decay x dropout; method: all phases of a method
+    together have at most as many; paper: the paper's number."""
     epochs: int = Field(default=SearchSpace.epochs, ge=1)
     batch: int = Field(default=SearchSpace.batch, ge=2)
     patience: int = Field(default=SearchSpace.patience, ge=0)
     stopping: Literal["previous", "best"] = SearchSpace.stopping
     """What an epoch must exceed to go on: the one before it, as in the paper's code, or the best so far."""
     augment: bool = SearchSpace.augment
-    """Whether training images are flipped, turned by up to 10 degrees and pushed by up to 2 pixels."""
+    """Whether training images are flipped, rotated by up to 10 degrees and shifted by up to 2 pixels."""
     fisher_examples: int | None = Field(default=SearchSpace.fisher_examples, ge=1)
     resamples: int = Field(default=1000, ge=1)
     """Bootstrap resamples of the test examples behind the interval."""
@@ -122,7 +122,7 @@ class Options(base.Options):
 
 @dataclass(frozen=True)
 class FinalProbe:
-    """The final test set, once the learner has finished."""
+    """One probe: the final test set, after the learner has finished."""
 
     sequence: ShiftSequence
 
@@ -138,13 +138,11 @@ class SeqToFinal(base.Benchmark):
     reveals: ClassVar[Reveal] = Reveal.LABELS
     paper: ClassVar[str] = "Seq-to-Final (Ji, Alaa, Sontag)"
     departures: ClassVar[tuple[str, ...]] = (
-        "Images are standardised per channel from the first data a network is trained on, and not augmented unless "
-        "asked for; the "
+        "Images are standardized per channel by the first training data of a network, and not augmented by default; the "
         "paper's code feeds raw pixels (and, on Portraits, pixels that are almost constant).",
         "Sub-populations are drawn in the proportions that the paper describes; its code shows all of them early.",
-        "No phase has more trials than lr x weight_decay x dropout, except where layers, schedules or the models of a "
-        "beam compete; "
-        "budget=paper has the paper's.",
+        "No phase has more candidates than lr x weight_decay x dropout, except where layers, schedules or the models of "
+        "a beam compete; budget=paper has the paper's.",
         "I-FT and D-FT do not see the final step in their history. SFT chooses its learning rate at each step; with "
         "decay=chosen the paper's schedules compete on validation data, where its code lets them on test data.",
         "Batch norm of frozen layers stands still; IRM's scale is one number; Fisher information is per example.",
@@ -187,8 +185,8 @@ class SeqToFinal(base.Benchmark):
             "test": len(steps.test_rows),
             "oracle": len(steps.oracle_rows.all) if steps.oracle_rows else None,
             "row_order": options.row_order,
-            "selection": "validation-split: the best of each phase's trials on held-out fifths of the lessons it names; "
-            "ties go to the earlier trial",
+            "selection": "validation-split: the best candidate of each phase on held-out fifths of its training samples; "
+            "ties go to the earlier candidate",
         }
         return base.Scenario(
             stream=steps,
@@ -201,16 +199,16 @@ class SeqToFinal(base.Benchmark):
         )
 
     def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """Accuracy at the final step."""
+        """Return the accuracy at the final step."""
         return {"final-accuracy": {}}
 
     def score(self, run: Run) -> pd.DataFrame:
-        """Accuracy on the final test set, with a bootstrap interval over its examples."""
+        """Return the accuracy on the final test set, with a bootstrap interval over its examples."""
         options = Options(**run.card["run"]["options"])
         probes = run.table("probes")
         right = probes.loc[probes["probe"] == "final", "correct"].to_numpy(float)
-        row_order = bootstrap_means(right, options.resamples, Seed(run.seed).child("bootstrap").numpy())
-        low, high = percentile_interval(row_order)
+        resampled = bootstrap_means(right, options.resamples, Seed(run.seed).child("bootstrap").numpy())
+        low, high = percentile_interval(resampled)
         value = registry.get("metric", "final-accuracy").compute(right)
         row = {"metric": "final-accuracy", "stat": "mean", "value": value, "low": low, "high": high}
         return base.scores_frame([{**row, "n": len(right), "unit": "examples"}])
@@ -265,14 +263,14 @@ def _sequence(dataset: Dataset, options: Options, seed: Seed) -> ShiftSequence:
 
 
 def _check_period_options(options: Options) -> None:
-    """Options that mean nothing where the data's own time makes the steps."""
+    """Refuse options that have no effect with shifts=time."""
     for name in ("sizes", "test", "oracle", "row_order"):
         if getattr(options, name) not in (Options.model_fields[name].default, 0):
-            raise UserError(f"{name} means nothing with shifts=time: the periods have the samples that they have")
+            raise UserError(f"{name} has no effect with shifts=time: each period has its own samples")
 
 
 def _check_shift_options(options: Options) -> None:
-    """Options that mean nothing where shifts make the steps."""
+    """Refuse options that have no effect without shifts=time."""
     for name in ("period", "first", "final"):
         if getattr(options, name) != Options.model_fields[name].default:
-            raise UserError(f"{name} cuts the data's own time, and this sequence is made by shifts: use shifts=time")
+            raise UserError(f"{name} has no effect on a sequence of shifts: use shifts=time")

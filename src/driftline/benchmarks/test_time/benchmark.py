@@ -1,9 +1,9 @@
-"""test-time: images under corruptions that never stop changing, and never a label.
+"""test-time: a stream of images under changing corruptions, without labels.
 
 Press, Schneider, Kummerer, Bethge, "RDumb: A simple approach that questions our progress in continual test-time
 adaptation", NeurIPS 2023. A trained model answers a long stream; a method may adapt it to the inputs alone. The answers
-given along the way are the score. Asked is: does adapting help, does it go on helping, or does the model collapse, that
-is, fall below the one that never adapts?
+given along the way are the score. The question is whether adaptation helps, keeps helping, or collapses: falls below
+the model that never adapts.
 
 order="ccc" leads from one corruption to the next along paths on which a fixed model's accuracy hardly changes
 (`driftline calibrate` measures what is needed), so that a fall is the method's doing. The other orders are those of
@@ -26,7 +26,7 @@ from driftline.io.user_files import resolve
 from driftline.metrics import test_time
 from driftline.metrics.block_bootstrap import resample_blocks
 from driftline.metrics.confidence import Interval, percentile_interval, wilson
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import ImageFiles, Shards, corruption_stream, image_files, prefetch, read_matrices, shards
@@ -48,20 +48,20 @@ class Options(base.Options):
 
     order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards"] = "ccc"
     """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; cin-3dcc: the same with
-    ImageNet-3DCC's, from their files; holdout: the four that are kept for choosing settings; gradual: severity 1 up to
-    5 and down; mixed: each image its own corruption; shards: images as they are kept in tar files."""
+    ImageNet-3DCC's, from their files; holdout: the four reserved for choosing settings; gradual: severity 1 up to
+    5 and down; mixed: each image its own corruption; shards: images from tar files."""
     calibration: str | None = None
     """ccc: the file that `driftline calibrate` wrote, or the released pickle."""
     difficulty: Literal["easy", "medium", "hard"] = "medium"
-    """ccc: which corruptions are drawn and which accuracy the paths keep to: 40, 20 or 0 percent."""
+    """ccc: the set of corruptions and the target accuracy of the paths: 40, 20 or 0 percent."""
     target: float | None = Field(default=None, ge=0, le=100)
-    """ccc: an accuracy in percent in place of the difficulty's."""
+    """ccc: target accuracy in percent, instead of the difficulty's."""
     path: Literal["mean-cost", "least-squares"] = "mean-cost"
     """ccc: how paths are searched: as in the paper's code, or the best of all."""
     corruptions: str | None = None
-    """A subset's name or names with commas between; if not given, the difficulty's, all 15, or the four held out."""
+    """A subset's name or names separated by commas; if not given, the difficulty's, all 15, or the four held out."""
     severity: float = Field(default=5.0, gt=0, le=5)
-    """cin-c, holdout and mixed: of every corruption."""
+    """cin-c, holdout and mixed: the severity of every corruption."""
     shards: str | None = None
     """shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
     files: str | None = None
@@ -75,20 +75,20 @@ class Options(base.Options):
     """true: a random part of each image, flipped at random, as in CCC; false: the image, or of one larger than 224
     pixels the centre, as in ImageNet-C. If not given: true with order=ccc for images of 64 pixels or more."""
     jpeg: int | None = Field(default=None, ge=1, le=100)
-    """The quality with which images are compressed in the end; ImageNet-C's and CCC's files have 85."""
+    """The JPEG quality of the images; ImageNet-C's and CCC's files have 85."""
     frost: str | None = None
-    """A folder with ImageNet-C's photographs of frost; without it frost is made up."""
+    """A folder with ImageNet-C's photographs of frost; without it frost is synthetic."""
     first_order: int = 43
     """ccc: the seed of the order of corruptions for seed 0; seed 1 has the next, and so on."""
     upstream_updates: int = Field(default=3000, ge=0)
-    """How long a network is trained on clean images; 0 for one that comes trained."""
+    """Number of updates of a network on clean images; 0 for a pretrained network."""
     upstream_lr: float = Field(default=1e-3, gt=0)
     upstream_batch: int = Field(default=32, ge=1)
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of windows of time behind each interval."""
 
     def validation_options(self) -> Options | None:
-        """Streams of the four corruptions that are kept for it, which no other order has."""
+        """Return the options of streams of the four corruptions that no other order has."""
         if self.order in ("holdout", "shards"):
             return None
         unset = dict.fromkeys(("corruptions", "calibration", "target", "files"))
@@ -96,13 +96,13 @@ class Options(base.Options):
 
     @property
     def random_parts(self) -> bool | None:
-        """What `crop` means with this order."""
+        """The value of `crop` with this order."""
         return False if self.crop is None and self.order != "ccc" else self.crop
 
 
 @register("benchmark", "test-time")
 class TestTime(base.Benchmark):
-    """Adaptation without labels along a stream that keeps changing."""
+    """Test-time adaptation without labels on a long, changing stream."""
 
     __test__: ClassVar[bool] = False  # for pytest: no test, whatever its name
     question: ClassVar[str] = "Does adaptation without labels survive a long, changing stream?"
@@ -113,8 +113,8 @@ class TestTime(base.Benchmark):
         "released files cannot be made again bit by bit.",
         "Images are not compressed as JPEG before they are shown unless jpeg=85 says so; the published files are.",
         "Normalisation is inside the model, so that CoTTA's augmentations see images and not normalised numbers.",
-        "Frost is made up unless a folder with the photographs is given.",
-        "CIN-C's ten orders are drawn anew.",
+        "Frost is synthetic unless a folder with the photographs is given.",
+        "CIN-C's ten orders are other random ones.",
         "EATA's Fisher information comes from clean training images if there are any, else from the first images of "
         "the stream, which are answered without adapting; the paper's code then starts the stream again.",
     )
@@ -150,13 +150,13 @@ class TestTime(base.Benchmark):
     quick: ClassVar[Mapping[str, float]] = {"adaptation_lr": 1e-3, "reset_every": 9}
 
     def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
-        """The stream of this seed; its order of corruptions and its images both depend on it."""
+        """Build the stream of this seed, which decides the order of corruptions and the images."""
         stream, about = build_stream(dataset, options, seed)
         last = stream.n_images % options.batch
         if last == 1 and options.batch > 1:
             raise UserError(
-                f"images={stream.n_images} leaves one image for the last batch of {options.batch}, and one has no batch "
-                "statistics: take one image more or less"
+                f"images={stream.n_images} leaves one image for the last batch of {options.batch}, and one image has "
+                "no batch statistics: take one image more or less"
             )
         return base.Scenario(
             prefetch(stream),
@@ -174,7 +174,7 @@ class TestTime(base.Benchmark):
         return {name: {} for name in ("stream-accuracy", "batch-accuracy", "last-tenth")}
 
     def score(self, run: Run) -> pd.DataFrame:
-        """Accuracy in each of up to 100 windows of time, and over all of it."""
+        """Return accuracy in each of up to 100 windows of time, and overall."""
         answers = run.table("answers")
         options = Options(**run.card["run"]["options"])
         return base.scores_frame(rows(answers, options.resamples, Seed(run.seed).child("bootstrap").numpy()))
@@ -204,12 +204,10 @@ Stream = CorruptionStream | ImageFiles | Shards
 
 
 def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream, dict[str, Any]]:
-    """The stream that the options ask for, and what the card says of it besides."""
+    """Return the stream, and further entries for the card."""
     if options.order == "shards":
         if options.shards is None:
-            raise UserError(
-                "order=shards shows images that are kept in tar files: give their folder with --shards FOLDER"
-            )
+            raise UserError("order=shards reads images from tar files: give their folder with --shards FOLDER")
         return shards(options.shards, options.batch, options.images), {}
     schedule, about = build_schedule(options, seed.value)
     given: dict[str, Any] = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
@@ -222,7 +220,7 @@ def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream
 
 
 def _folder(options: Options) -> str:
-    """The folder of published images, if the other options go with it."""
+    """Return the folder of published images; refuse options that do not apply to it."""
     if options.files is None:
         raise UserError(
             "order=cin-3dcc shows ImageNet-3DCC, whose corruptions are not made here: unpack its published files and "
@@ -239,7 +237,7 @@ def _folder(options: Options) -> str:
 
 
 def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
-    """The schedule that the options ask for, and what the card says of it."""
+    """Return the schedule, and its entries for the card."""
     if options.order == "ccc":
         return _ccc_schedule(options, seed)
     if options.order == "cin-3dcc":
@@ -266,25 +264,25 @@ def _ccc_schedule(options: Options, seed: int) -> tuple[orders.Schedule, dict[st
     names = orders.corruption_names(options.corruptions or options.difficulty)
     points = -(-options.images // options.speed)
     schedule = orders.constant_difficulty(matrices, target, names, options.first_order + seed, points, options.path)
-    told = {"difficulty": f"{target:g} percent for the calibrated model", "calibration": dict(matrices.metadata)}
-    return schedule, told
+    about = {"difficulty": f"{target:g} percent for the calibrated model", "calibration": dict(matrices.metadata)}
+    return schedule, about
 
 
 def upstream_images(dataset: Dataset, updates: int) -> Samples | None:
-    """Images to train on, none of which the stream shows; None for a model that comes trained, if there are none."""
+    """Return images to train on that are not in the stream; None if there are none and the model is pretrained."""
     test = dataset.test
     if test is not None and not test.all():
         return dataset.samples[~test]
     if updates:
         raise UserError(
-            f"dataset '{dataset.name}' has no images to train on: give a model that comes trained "
+            f"dataset '{dataset.name}' has no images to train on: give a pretrained model "
             "(--set model.weights=FILE) and --upstream-updates 0"
         )
     return None
 
 
 def protocol(options: Options, stream: Stream) -> dict[str, Any]:
-    """What a reader must know about a stream."""
+    """Return the description of a stream for the card."""
     return {
         "protocol": f"{options.order}, {stream.n_images:,} images in batches of {options.batch}",
         **stream.protocol,
@@ -293,7 +291,7 @@ def protocol(options: Options, stream: Stream) -> dict[str, Any]:
 
 
 def rows(answers: pd.DataFrame, resamples: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """The scores of one run: windows of time with Wilson intervals, means with blocks of batches drawn anew."""
+    """Yield the scores of one run: windows with Wilson intervals, means with block-bootstrap intervals."""
     correct, batch = answers["correct"].to_numpy(float), answers["step"].to_numpy()
     parts = test_time.split_windows(correct)
     ends = np.cumsum([len(part) for part in parts])
@@ -310,7 +308,7 @@ def rows(answers: pd.DataFrame, resamples: int, rng: np.random.Generator) -> Ite
 
 
 def _block_interval(correct: np.ndarray, batch: np.ndarray, resamples: int, rng: np.random.Generator) -> Interval:
-    """Of a mean over time: neighbouring batches are alike. Too few batches count as if images were independent."""
+    """Return the block-bootstrap interval of a mean over time; with few batches, Wilson's."""
     inverse = np.unique(batch, return_inverse=True)[1]
     by_batch = np.bincount(inverse, correct) / np.bincount(inverse)
     if len(by_batch) < MIN_BATCHES:

@@ -1,8 +1,8 @@
-"""timeline: train at t, test at every later period, and ask how long a model stays good.
+"""timeline: train at t, test at every later period, and measure how long a model stays good.
 
 The protocol of Wild-Time's Eval-Stream and the metrics of "Tracking Adaptation Time" (Iovine, Ziffer, Della Valle,
-2026). After each period t the learner is examined on a held-out part of t itself, which gives the diagonal A(t, t), and
-on every later period in full, which gives A(t, tau). No model is ever examined on a sample it was shown.
+2026). After each period t the learner is evaluated on a held-out part of t itself, which gives the diagonal A(t, t), and
+on every later period in full, which gives A(t, tau). No model is evaluated on a training sample.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from driftline.benchmarks.timeline import scores as timeline_scores
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.metrics.temporal import period_answers, with_r2
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import LaterPeriodProbes, PeriodRange, Periods, periods
 from driftline.types import Reveal, Samples
 
-MAX_EMBEDDED = 500  # samples whose features are kept for the picture of how classes move
+MAX_EMBEDDED = 500  # samples whose features are recorded for the figure of how classes move
 
 
 class Options(base.Options):
@@ -48,9 +48,9 @@ class Options(base.Options):
     """How many later periods each model is tested on; all if not given, and then the drift horizon looks at most
     half of all periods ahead."""
     upstream: int = Field(default=0, ge=0)
-    """How many first periods train the model that every method starts from."""
+    """Number of first periods that pretrain the model of every method."""
     upstream_updates: int = Field(default=3000, ge=0)
-    """How many updates that takes."""
+    """Number of updates of this pretraining."""
     delta: float = Field(default=0.9, ge=0, le=1)
     """Stability horizon: the share of the oracle's accuracy that still counts as valid."""
     epsilon: float = Field(default=0.0, ge=0, le=1)
@@ -116,7 +116,7 @@ class Timeline(base.Benchmark):
     }
 
     def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
-        """Cut the dataset into periods; the first ones may train a common starting model."""
+        """Cut the dataset into periods; the first ones may pretrain a common model."""
         timeline = periods(
             dataset.samples,
             options.period,
@@ -140,17 +140,17 @@ class Timeline(base.Benchmark):
             "diagonal": "held-out share of the period",
             "off_diagonal": "all samples of the later period",
         }
-        pictured = embedding_samples(timeline, options.upstream, seed.child("picture"))
-        schooling = {"updates": options.upstream_updates}
+        embedded = embedding_samples(timeline, options.upstream, seed.child("picture"))
+        pretrain_settings = {"updates": options.upstream_updates}
         if options.protocol == "fix":
-            fixed = eval_fix.lay_out(timeline, options.split, upstream, options.upstream, protocol, pictured)
-            return replace(fixed, pretrain_settings=schooling)
+            fixed = eval_fix.lay_out(timeline, options.split, upstream, options.upstream, protocol, embedded)
+            return replace(fixed, pretrain_settings=pretrain_settings)
         stream = PeriodRange(timeline, options.upstream, len(timeline))
         probes = LaterPeriodProbes(timeline, options.upstream, options.horizon)
-        return base.Scenario(stream, probes, upstream, schooling, protocol=protocol, embedding_samples=pictured)
+        return base.Scenario(stream, probes, upstream, pretrain_settings, protocol=protocol, embedding_samples=embedded)
 
     def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """The metrics of a timeline, with their settings; every variant by name."""
+        """Return the metrics of a timeline and their settings; every variant by name."""
         if options.protocol == "fix":
             return {name: {} for name in eval_fix.METRICS}
         ahead: dict[str, Any] = {"horizon": options.horizon}
@@ -170,7 +170,7 @@ class Timeline(base.Benchmark):
         }
 
     def score(self, run: Run) -> pd.DataFrame:
-        """A(t, tau) and TTR per cell, every metric per t, and its mean and minimum over t."""
+        """Return A(t, tau) and TTR per cell, every metric per t, and its mean and minimum over t."""
         options = Options(**run.card["run"]["options"])
         names = run.card["protocol"]["periods"]
         random = Seed(run.seed).child("bootstrap").numpy()
@@ -188,7 +188,7 @@ class Timeline(base.Benchmark):
 
 
 def embedding_samples(timeline: Periods, first: int, seed: Seed) -> dict[str, Samples]:
-    """Held-out samples of every period, few enough to draw."""
+    """Return held-out samples of every period, at most MAX_EMBEDDED in total."""
     chosen = {}
     for t in range(first, len(timeline)):
         rows, most = len(timeline.held_out[t]), max(1, MAX_EMBEDDED // (len(timeline) - first))

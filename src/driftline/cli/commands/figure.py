@@ -44,7 +44,7 @@ def figure(
     data_dir: DataFolder = None,
 ) -> None:
     """Draw a figure of finished runs and write its numbers as CSV. Nothing is trained."""
-    from driftline.record.recorder import Record
+    from driftline.record.run import Record
     from driftline.report.figures.base import create, draw
     from driftline.report.figures.export import check_format, save
 

@@ -14,7 +14,7 @@ from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
 
 if TYPE_CHECKING:
-    from driftline.record.recorder import Run
+    from driftline.record.run import Run
     from driftline.store.store import Store
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -62,7 +62,7 @@ def forget(
 
 def _select(store: Store, names: list[str], older_than: str | None) -> list[Run]:
     """The runs that are named, too old, or else superseded; trials that chose settings are among the last two."""
-    from driftline.record.recorder import drop_damaged
+    from driftline.record.run import drop_damaged
     from driftline.report.analysis.groups import older_versions
 
     if names:

@@ -17,7 +17,7 @@ from driftline.engine.costs.sharing import Sharing
 from driftline.engine.executors.base import RunSummary
 from driftline.engine.stages import Stage
 from driftline.io.sanitize import escape_control
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.tables.cache import cached_results
 from driftline.store.run_names import format_time, matches, short_hash
 from driftline.store.store import Store

@@ -18,7 +18,7 @@ from driftline import registry
 from driftline.engine.stages.base import Stage, StageContext, Workload
 from driftline.errors import UserError
 from driftline.io import serialization
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.spec.job import Job, SearchSpace
 from driftline.spec.settings import format_settings
 from driftline.store.store import Store

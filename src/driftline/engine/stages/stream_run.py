@@ -28,7 +28,8 @@ from driftline.io import serialization
 from driftline.io.checksums import read_checked, write_checked
 from driftline.learners.base import Learner
 from driftline.record.parquet import write_rows
-from driftline.record.recorder import CARD, RUNTIME, FileRecorder, Run, write_card
+from driftline.record.recorder import FileRecorder
+from driftline.record.run import CARD, RUNTIME, Run, write_card
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.spec.job import Job

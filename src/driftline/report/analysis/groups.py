@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
 from driftline.report.analysis.versions import superseded
 from driftline.spec.keys import stable_hash

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.report.analysis.aggregate import mean_over_seeds
 from driftline.report.analysis.groups import Group
 

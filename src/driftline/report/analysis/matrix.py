@@ -18,7 +18,7 @@ from driftline.engine.planning.matrix import FOLDER
 from driftline.errors import DamagedFile, UserError
 from driftline.io.checksums import read_checked
 from driftline.metrics.significance import Difference, average_ranks, paired_t_test
-from driftline.record.recorder import Record, Run, log
+from driftline.record.run import Record, Run, log
 from driftline.report.analysis.aggregate import paired_differences
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.pareto import primary_column

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from driftline.metrics import novelty
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 
 SCORES = {"hg": "HG: 1 - max softmax", "mdt": "MDT: distance to the nearest class"}
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from driftline import registry
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.tasks import Classification, Regression, Task, TextToText
 from driftline.texts import split_answers
 

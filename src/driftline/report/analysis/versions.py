@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.store.last_used import last_used
 from driftline.store.run_names import format_time, short_hash
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import Chart, inline_data
 from driftline.report.figures.base import Figure, Row, figure

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, Chart, method_color, panels
 from driftline.report.figures.base import Figure, Row, figure, records

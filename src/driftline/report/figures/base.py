@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from driftline import registry
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.groups import Group, groups
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.figures.axes import Chart

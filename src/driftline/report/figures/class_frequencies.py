@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.metrics.openworld import n_classes_seen
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, Chart, inline_data, method_scale, one_below_another
 from driftline.report.figures.base import Figure, Row, figure

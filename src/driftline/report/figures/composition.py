@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.composition import Composition, of_file, of_group
 from driftline.report.figures.axes import HEIGHT, WIDTH, Chart, inline_data, names, time_axis
 from driftline.report.figures.base import Figure, Row, figure, left_out_note, option, to_table

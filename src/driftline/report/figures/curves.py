@@ -11,7 +11,7 @@ import pandas as pd
 
 from driftline import registry
 from driftline.metrics import title
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.curves import Series, headline_curves, time_names, time_unit
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import (

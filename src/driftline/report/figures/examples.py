@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.figures.axes import TEXT, Chart, independent_scales, names, panels
 from driftline.report.figures.base import Figure, Row, figure, to_table
 

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from driftline.metrics import title
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.gains import gains
 from driftline.report.analysis.groups import Group, group_ignoring
 from driftline.report.figures.axes import POINTS, SIZE, Chart, method_color, names, panels

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from driftline.metrics.model_similarity import disagreement_map
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.figures.axes import SIZE, Chart, method_color, panels
 from driftline.report.figures.base import Row, figure
 from driftline.report.figures.reloaded import NetworkFigure, path_of_steps

@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from driftline.errors import MissingExtra
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, TEXT, Chart, independent_scales, method_color, method_shape, panels
 from driftline.report.figures.base import Figure, Row, left_out_note, to_table

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.figures.axes import SIZE, Chart, inline_data, method_scale
 from driftline.report.figures.base import Figure, Row, figure, option, to_table
 from driftline.streams import corruption_path, read_matrices

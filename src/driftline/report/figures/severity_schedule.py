@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 from pydantic import Field
 
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import SIZE, TEXT, Chart, inline_data, method_scale, names
 from driftline.report.figures.base import Figure, Row, figure, option

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from driftline.engine.executors.status import RunningStage, SweepStatus, read_statuses
 from driftline.errors import DamagedFile
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.report.live.sparkline import format_duration, progress_bar, sparkline
 from driftline.store.store import Store
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.io.atomic import write_bytes
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.matrix import views
 from driftline.report.analysis.repeats import average_repeats

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from driftline.errors import DamagedFile
 from driftline.io.checksums import read_checked, write_checked
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.tables.render import render
 from driftline.report.tables.result import result_tables
 from driftline.spec.keys import sources_hash

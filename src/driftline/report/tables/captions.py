@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from driftline.engine.stages.search_round import describe_rule
-from driftline.record.recorder import Run
+from driftline.record.run import Run
 from driftline.report.analysis.published import full_scale
 from driftline.report.analysis.result_table import Column, ResultTable
 from driftline.report.analysis.trivial_baseline import trivial_notes

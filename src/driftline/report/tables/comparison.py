@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.comparisons import Comparison, compare_pairs
 from driftline.report.analysis.groups import Group, groups
 from driftline.report.analysis.result_table import Column, headline_columns

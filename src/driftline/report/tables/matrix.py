@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.matrix import MatrixCell, MatrixColumn, MatrixView, require_views
 from driftline.report.format import NONE, format_decimal, format_interval, format_percent

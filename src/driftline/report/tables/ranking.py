@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from driftline.errors import UserError
 from driftline.metrics.significance import Ranks, friedman
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.groups import Group, newest
 from driftline.report.analysis.ranking import Ranking, rank, ranked_scores
 from driftline.report.analysis.result_table import Column, headline_columns

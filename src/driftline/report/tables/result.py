@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.highlights import Highlight
 from driftline.report.analysis.result_table import Column, ResultTable, Row, Score, tabulate

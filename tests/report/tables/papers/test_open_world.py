@@ -8,7 +8,7 @@ import pytest
 
 from driftline.errors import UserError
 from driftline.published import numbers as published
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.tables.model import Table
 from driftline.report.tables.papers import paper_tables
 from driftline.report.tables.render import render

@@ -16,7 +16,7 @@ from driftline.benchmarks.seq_to_final import benchmark as seq_to_final
 from driftline.benchmarks.test_time import benchmark as test_time
 from driftline.published import numbers as published
 from driftline.published.numbers import Published
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.analysis.groups import Group, groups
 
 from ...conftest import COLUMNS, card

@@ -13,7 +13,7 @@ import pytest
 from driftline import registry
 from driftline.benchmarks.seq_to_final.benchmark import Options
 from driftline.errors import UserError
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.analysis import curves
 from driftline.report.analysis.highlights import Highlight, highlights, highlights_of_means
 from driftline.report.analysis.summary import answer

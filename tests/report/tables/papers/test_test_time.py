@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.analysis.published import full_scale
 from driftline.report.tables.model import Table
 from driftline.report.tables.papers import paper_tables

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from driftline.errors import UserError
-from driftline.record.recorder import Record, Run
+from driftline.record.run import Record, Run
 from driftline.report.tables.model import Table
 from driftline.report.tables.papers import paper_tables
 from driftline.report.tables.render import render

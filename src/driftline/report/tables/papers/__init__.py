@@ -7,7 +7,7 @@ and its number. Runs that differ in more than a table shows make several tables.
 from __future__ import annotations
 
 from driftline import registry
-from driftline.record.recorder import Record
+from driftline.record.run import Record
 from driftline.report.analysis.groups import newest
 from driftline.report.tables.model import Table
 

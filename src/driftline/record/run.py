@@ -1,0 +1,203 @@
+"""Finished runs on disk, and the record of several.
+
+A run is a folder: `answers.parquet` and `probes.parquet` hold one row per answer, `diagnostics.parquet` the learner's
+diagnostics if it has any, `scores.parquet` the benchmark's metrics, `card.json` the protocol, and `runtime.json` what
+must not affect results (wall-clock time, machine).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+from driftline.errors import DamagedFile, MissingExtra, UserError, unknown_name
+from driftline.io.checksums import file_hash, read_checked, write_checked
+from driftline.record.parquet import read_rows
+from driftline.record.recorder import TABLES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FRAMES = (*TABLES, "scores")
+CARD, RUNTIME = "card.json", "runtime.json"
+MAX_LISTED = 5  # damaged runs that a note names
+log = logging.getLogger("driftline")
+
+
+def write_card(folder: Path, card: dict[str, Any]) -> None:
+    """Write the card of a run, with the hash and row count of each table, and a checksum."""
+    tables = sorted(folder.glob("*.parquet"))
+    files = {path.name: {"sha256": file_hash(path), "rows": pq.read_metadata(path).num_rows} for path in tables}
+    write_checked(folder / CARD, {**card, "files": files})
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished run on disk: one method, one seed."""
+
+    folder: Path
+
+    @cached_property
+    def card(self) -> dict[str, Any]:
+        """The protocol card. Raise DamagedFile if its checksum differs."""
+        return read_checked(self.folder / CARD)
+
+    @property
+    def key(self) -> str:
+        return str(self.card["key"])
+
+    @property
+    def method(self) -> str:
+        """The method's name, with the settings that differ from its defaults."""
+        return str(self.card["label"])
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it is a result, not a run of a hyper-parameter search."""
+        return bool(self.card["run"].get("purpose") != "search")
+
+    @property
+    def seed(self) -> int:
+        return int(self.card["run"]["seed"])
+
+    @cached_property
+    def finished_at(self) -> datetime:
+        """When it was finished. Raise DamagedFile if `runtime.json` is missing or damaged."""
+        return datetime.fromisoformat(read_checked(self.folder / RUNTIME)["finished"])
+
+    def rows(self, name: str) -> int:
+        """Return the number of rows of a table according to the card; 0 if the run does not have it."""
+        return int(self.card["files"].get(f"{name}.parquet", {"rows": 0})["rows"])
+
+    def file(self, name: str) -> Path | None:
+        """Return the verified file of a table; None if the run does not have it. Raise DamagedFile if it is damaged."""
+        path = self.folder / f"{name}.parquet"
+        if path.name not in self.card["files"]:
+            return None
+        if path.name not in self._verified and file_hash(path) != self.card["files"][path.name]["sha256"]:
+            raise DamagedFile(path, "its checksum differs")
+        self._verified.add(path.name)
+        return path
+
+    @cached_property
+    def _verified(self) -> set[str]:
+        return set()
+
+    def verify(self, tables: Iterable[str] | None = None) -> None:
+        """Raise DamagedFile if the card or one of these tables is damaged; by default, check all files."""
+        written = [Path(name).stem for name in self.card["files"]]
+        for name in written if tables is None else tables:
+            self.file(name)
+        _ = self.finished_at
+
+    def table(self, name: str) -> pd.DataFrame:
+        """Return a table, such as `answers` or `scores`, as a frame; an empty one if the run does not have it."""
+        path = self.file(name)
+        return read_rows(path).to_pandas() if path else pd.DataFrame()
+
+
+class Record:
+    """The tables of one or more runs as frames, with columns for run, method and seed."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self.runs = tuple(runs)
+
+    def __repr__(self) -> str:
+        methods = ", ".join(dict.fromkeys(run.method for run in self.runs))
+        return f"<Record of {len(self.runs)} run(s): {methods}>"
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    @property
+    def cards(self) -> list[dict[str, Any]]:
+        return [run.card for run in self.runs]
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """One row per answer given before labels were revealed."""
+        return self._frame("answers")
+
+    @cached_property
+    def probes(self) -> pd.DataFrame:
+        """One row per answer to a probe."""
+        return self._frame("probes")
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """One row per (run, metric, time): value, interval, n."""
+        return self._frame("scores")
+
+    def polars(self, name: str) -> pl.DataFrame:
+        """Return `answers`, `probes`, `diagnostics` or `scores` of all runs as a polars frame.
+
+        A column that a run lacks is null there. A column that is numeric in one run and text in another becomes text.
+        """
+        if name not in FRAMES:
+            raise unknown_name("frame", name, FRAMES)
+        try:
+            import polars as pl
+        except ModuleNotFoundError as error:
+            if error.name != "polars":
+                raise
+            raise MissingExtra("a polars frame", "polars") from None
+        frames = []
+        for run in self.runs:
+            if path := run.file(name):
+                front = [pl.lit(run.key).alias("run"), pl.lit(run.method).alias("method")]
+                seed = pl.lit(run.seed, pl.Int64).alias("seed")
+                frames.append(pl.read_parquet(path).select(*front, seed, pl.all()))
+        return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        frames = []
+        for run in self.runs:
+            frame = run.table(name)
+            for column, value in (("seed", run.seed), ("method", run.method), ("run", run.key)):
+                frame.insert(0, column, value)
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def is_intact(folder: Path) -> bool:
+    """Return whether a folder is a finished run without damaged files."""
+    try:
+        Run(folder).verify()
+    except DamagedFile:
+        return False
+    return True
+
+
+def drop_damaged(runs: Iterable[Run], tables: Iterable[str] | None = None) -> list[Run]:
+    """Return the runs that are not damaged, and log a note that names the others."""
+    kept, reasons, tables = [], {}, None if tables is None else tuple(tables)
+    for run in runs:
+        try:
+            run.verify(tables)
+            kept.append(run)
+        except DamagedFile as damage:
+            reasons[run.folder.name] = f"{damage.path.name}: {damage.reason}"
+    if reasons:
+        listed = "; ".join(f"{key} ({reason})" for key, reason in list(reasons.items())[:MAX_LISTED])
+        more = f" and {len(reasons) - MAX_LISTED} more" if len(reasons) > MAX_LISTED else ""
+        log.warning(f"note: {len(reasons)} damaged run(s) left out: {listed}{more}. See `driftline check`")
+    return kept
+
+
+def load(path: str | Path) -> Record:
+    """Return the record of a run's folder, or of all finished runs of a store except those of searches."""
+    folder = Path(path)
+    if (folder / CARD).exists():
+        return Record([Run(folder)])
+    cards = sorted((folder / "runs").glob(f"*/{CARD}"))
+    if not cards:
+        raise UserError(f"no finished run in {folder}: expected a run's folder or a store made by `driftline run`")
+    return Record(run for run in drop_damaged(Run(card.parent) for card in cards) if run.is_final)
