@@ -58,7 +58,7 @@ class Options(BaseModel):
     """The options that the upstream model depends on; runs that differ in others share it. None: all of them."""
 
     phase_options: ClassVar[tuple[str, ...]] = ()
-    """Options that are lists of values to try, for methods that choose between fits of their own by validation-split."""
+    """Options that are lists of values to try, for methods that choose between their own fits by validation-split."""
 
     def validation_options(self) -> Options | None:
         """Return the options of the validation streams; None if there are none."""

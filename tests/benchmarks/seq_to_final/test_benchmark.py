@@ -55,7 +55,7 @@ def test_without_sizes_a_sequence_has_the_papers() -> None:
 def test_what_is_laid_out() -> None:
     layout = lay_out(pictures(), shifts="RC", sizes="40,32,24", test=48, oracle=60)
     assert layout.protocol["samples_per_step"] == [40, 32, 24]
-    assert layout.protocol["steps"] == ["0 source", "1 rotation", "2 corruption"]
+    assert layout.protocol["steps"] == ["0 source", "1 rotation", "2 uniform noise"]
     assert (layout.protocol["test"], layout.protocol["oracle"]) == (48, 60)
     assert layout.evaluated_at_end
     assert len(layout.stream[2].samples) == 24

@@ -1,9 +1,8 @@
 """n-shot k-way episodes at the end of an open-world run, as few-shot papers measure (NED's Table 6).
 
-A network that does well in episodes need not do well in a stream; this puts both numbers of one run side by side. The
-classes are neither upstream nor in the stream, and the answer to a query is the class of the nearest mean of the
-features that the run ended with. `driftline few-shot` examines networks that met no stream, MAML's gradient steps
-included.
+A network that does well in episodes need not do well in a stream; this measures both in one run. The classes are
+neither upstream nor in the stream, and the answer to a query is the class of the nearest mean of the final features of
+the run. `driftline few-shot` evaluates networks without a stream, including MAML's gradient steps.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from driftline.streams import OpenWorld
 from driftline.types import Samples
 
 N_QUERY = 15
-MAX_CLASSES, MAX_PER_CLASS = 50, 40  # at most so many are drawn, because their features are kept
+MAX_CLASSES, MAX_PER_CLASS = 50, 40  # limits, because the features are recorded
 
 
 def unseen_class_samples(stream: OpenWorld, way: int, shot: int, seed: Seed) -> dict[str, Samples]:
-    """Samples of classes that the model never meets, to make episodes of; the same for all seeds of a sequence."""
+    """Return samples of unseen classes for episodes; the same for all seeds of a sequence."""
     y = np.asarray(stream.dataset.samples.y)
     met = np.isin(np.arange(stream.dataset.task.width), [*stream.upstream_classes, *stream.novel_classes])
     large = np.flatnonzero(~met & (np.bincount(y, minlength=len(met)) >= shot + N_QUERY))
@@ -37,7 +36,7 @@ def unseen_class_samples(stream: OpenWorld, way: int, shot: int, seed: Seed) -> 
 
 
 def episode_correctness(seen: pd.DataFrame, way: int, shot: int, n: int, seed: Seed) -> np.ndarray:
-    """Right and wrong (episodes x queries) of the nearest class mean, from features and their classes."""
+    """Return the correctness (episodes x queries) of the nearest class mean, from features and their classes."""
     import torch
 
     from driftline.training import few_shot as few
@@ -47,6 +46,6 @@ def episode_correctness(seen: pd.DataFrame, way: int, shot: int, n: int, seed: S
     right = []
     for episode in few.episodes(samples, way, shot, N_QUERY, n, seed.child("episodes")):
         support, query = (features[rows.ravel()] for rows in (episode.support, episode.query))
-        said = few.squared_distance_logits(support, query, way).argmax(1)
-        right.append((said == episode.query_labels).numpy())
+        predicted = few.squared_distance_logits(support, query, way).argmax(1)
+        right.append((predicted == episode.query_labels).numpy())
     return np.array(right)

@@ -7,7 +7,7 @@
   are left as they are. A sample without a score is left out. With "-any" the first sample of every class is unseen.
 - Multiply-accumulates are counted, so that both ends are the number itself.
 
-What counts as unseen goes by what came, not by which labels were told.
+A class is unseen until its first sample, whether or not its label was revealed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _windows(correct: np.ndarray, window: int) -> Iterator[Row]:
 
 
 def _novelty_scores(answers: pd.DataFrame) -> dict[str, np.ndarray]:
-    """Scores that are higher the stranger a sample is, as far as the record has them."""
+    """Return the novelty scores of the record: higher for samples of unseen classes."""
     hg = {"hg": 1 - answers["confidence"].to_numpy(float)}
     return {**hg, "mdt": answers["distance"].to_numpy(float)} if "distance" in answers else hg
 
@@ -141,8 +141,8 @@ def _cost(compute: dict[str, Any], n: int) -> Iterator[Row]:
     forward, backward = compute["forward_macs"], compute["backward_macs"]
     if forward is None:
         return
-    for name, spared in zip(COSTS, (0, compute["cached_macs"]), strict=True):
-        value = openworld.total_macs(forward, backward or 0, spared)
+    for name, cached in zip(COSTS, (0, compute["cached_macs"]), strict=True):
+        value = openworld.total_macs(forward, backward or 0, cached)
         yield _row(name, value, (value, value), n, "examples", "final")
 
 

@@ -249,9 +249,7 @@ def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples,
         train = seed.numpy().permutation(len(inside)) < round(share * len(inside))
         how = f"{share:g} of the upstream samples, drawn at random"
     if not train.any() or train.all():
-        raise UserError(
-            f"dataset '{dataset.name}' has {len(inside)} upstream samples, too few to train and evaluate on"
-        )
+        raise UserError(f"dataset '{dataset.name}' has {len(inside)} upstream samples, too few to train and evaluate")
     clusters = {name: dataset.samples[np.flatnonzero(group == k)] for k, name in enumerate(names) if k}
     return dataset.samples[inside[train]], dataset.samples[inside[~train]], clusters, how
 

@@ -1,4 +1,4 @@
-"""From the record of a refinement run to its scores: who got what right, and the rows of a table of scores."""
+"""Scores of a refinement run, computed from its record."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Correctness = dict[str, Any]
 
 
 def variant_names(indexing: str, csr: str) -> dict[str, str]:
-    """The six metrics and the registered names of their variants.
+    """Return the registered names of the chosen variants of the six metrics.
 
     >>> variant_names("before", "inclusive")["ukr"], variant_names("after", "strict")["csr"]
     ('ukr-before', 'csr-strict')
     """
-    examined = {name: f"{name}-before" if indexing == "before" else name for name in ("ukr", "okr")}
+    retained = {name: f"{name}-before" if indexing == "before" else name for name in ("ukr", "okr")}
     counted = "csr-strict" if csr == "strict" else "csr"
     kg = "kg-before" if indexing == "before" else "kg"
-    return {"efr": "efr", **examined, "csr": counted, "kg": kg, "oec": "oec"}
+    return {"efr": "efr", **retained, "csr": counted, "kg": kg, "oec": "oec"}
 
 
 def correctness_by_step(answers: pd.DataFrame, probes: pd.DataFrame, steps: int, delay: int = 0) -> Correctness:
-    """Right and wrong by step 1..T or model 0..T; what was not evaluated is None.
+    """Return correctness by step 1..T or model 0..T; None where nothing was evaluated.
 
     Errors are evaluated again once their labels have been learned, `delay` steps later.
     """
@@ -46,7 +46,7 @@ def correctness_by_step(answers: pd.DataFrame, probes: pd.DataFrame, steps: int,
 
 
 def stream_positions(ids: pd.Series, stream: pd.Series) -> np.ndarray:
-    """Where in the stream these queries are; one that came several times is taken each time in its turn.
+    """Return the positions of these queries in the stream; repeated queries are matched in order.
 
     >>> stream_positions(pd.Series(["b", "a", "a"]), pd.Series(["a", "b", "a"])).tolist()
     [1, 0, 2]
@@ -58,21 +58,21 @@ def stream_positions(ids: pd.Series, stream: pd.Series) -> np.ndarray:
 def rows(
     given: Correctness, *, indexing: str, csr: str, resamples: int, rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Every metric where it is defined, its mean over these steps and its final value."""
+    """Yield every metric where it is defined, its mean over these steps and its final value."""
     values = scores(**given, indexing=indexing, csr=csr)
     drawn = scores(**given, indexing=indexing, csr=csr, resamples=resamples, rng=rng)
     counts, called = examples(given, indexing, csr), variant_names(indexing, csr)
     for (name, curve), (_, resampled) in zip(values, drawn, strict=True):
         yield from _rows(called[name], curve, resampled, counts[name])
         times = np.isfinite(curve.values).sum()
-        if name == "oec":  # its mean is made of four means
+        if name == "oec":  # its mean is the mean of four means
             times = min(np.isfinite(getattr(values, part).values).sum() for part in ("ukr", "okr", "csr", "kg"))
         yield _summary(called[name], "mean", curve.mean, resampled.mean, int(times), "times")
         yield _summary(called[name], "final", curve.final, resampled.final, int(counts[name][-1]), "examples")
 
 
 def examples(given: Correctness, indexing: str, csr: str) -> dict[str, np.ndarray]:
-    """How many examples each value rests on; OEC on the least of its four."""
+    """Return the number of examples behind each value; for OEC the minimum over its four parts."""
     size = {
         name: np.array([0 if row is None else len(np.asarray(row)) for row in rows]) for name, rows in given.items()
     }
@@ -89,7 +89,7 @@ def examples(given: Correctness, indexing: str, csr: str) -> dict[str, np.ndarra
 
 
 def _by_model(probes: pd.DataFrame, name: str, steps: int) -> list[pd.DataFrame | None]:
-    """The answers of f_0 .. f_T in one examination; after step index t the model is f_{t+1}."""
+    """Return the answers of f_0 .. f_T to one probe; after step index t the model is f_{t+1}."""
     found = dict(iter(probes[probes["probe"] == name].groupby("step"))) if len(probes) else {}
     return [found.get(k - 1) for k in range(steps + 1)]
 

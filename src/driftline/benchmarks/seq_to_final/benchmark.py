@@ -138,11 +138,11 @@ class SeqToFinal(base.Benchmark):
     reveals: ClassVar[Reveal] = Reveal.LABELS
     paper: ClassVar[str] = "Seq-to-Final (Ji, Alaa, Sontag)"
     departures: ClassVar[tuple[str, ...]] = (
-        "Images are standardized per channel by the first training data of a network, and not augmented by default; the "
-        "paper's code feeds raw pixels (and, on Portraits, pixels that are almost constant).",
+        "Images are standardized per channel by the first training data of a network, and not augmented by default; "
+        "the paper's code feeds raw pixels (and, on Portraits, pixels that are almost constant).",
         "Sub-populations are drawn in the proportions that the paper describes; its code shows all of them early.",
-        "No phase has more candidates than lr x weight_decay x dropout, except where layers, schedules or the models of "
-        "a beam compete; budget=paper has the paper's.",
+        "No phase has more candidates than lr x weight_decay x dropout, except where layers, schedules or the models "
+        "of a beam compete; budget=paper has the paper's.",
         "I-FT and D-FT do not see the final step in their history. SFT chooses its learning rate at each step; with "
         "decay=chosen the paper's schedules compete on validation data, where its code lets them on test data.",
         "Batch norm of frozen layers stands still; IRM's scale is one number; Fisher information is per example.",
@@ -185,8 +185,8 @@ class SeqToFinal(base.Benchmark):
             "test": len(steps.test_rows),
             "oracle": len(steps.oracle_rows.all) if steps.oracle_rows else None,
             "row_order": options.row_order,
-            "selection": "validation-split: the best candidate of each phase on held-out fifths of its training samples; "
-            "ties go to the earlier candidate",
+            "selection": "validation-split: the best candidate of each phase on held-out fifths of its training "
+            "samples; ties go to the earlier candidate",
         }
         return base.Scenario(
             stream=steps,

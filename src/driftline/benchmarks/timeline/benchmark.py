@@ -1,8 +1,8 @@
 """timeline: train at t, test at every later period, and measure how long a model stays good.
 
 The protocol of Wild-Time's Eval-Stream and the metrics of "Tracking Adaptation Time" (Iovine, Ziffer, Della Valle,
-2026). After each period t the learner is evaluated on a held-out part of t itself, which gives the diagonal A(t, t), and
-on every later period in full, which gives A(t, tau). No model is evaluated on a training sample.
+2026). After each period t the learner is evaluated on a held-out part of t itself, which gives the diagonal A(t, t),
+and on every later period in full, which gives A(t, tau). No model is evaluated on a training sample.
 """
 
 from __future__ import annotations

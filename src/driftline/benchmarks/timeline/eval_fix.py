@@ -26,7 +26,7 @@ METRICS = ("fix-id", "fix-ood", "fix-worst")
 
 @dataclass(frozen=True)
 class SplitProbes:
-    """Once training is over: the held-out part of each period up to the split, and each later period whole."""
+    """Probes after training: the held-out part of each period up to the split, and all of each later period."""
 
     timeline: Periods
     first: int
@@ -46,9 +46,9 @@ def lay_out(
     upstream: Samples | None,
     first: int,
     protocol: dict[str, Any],
-    pictured: dict[str, Samples],
+    embedded: dict[str, Samples],
 ) -> Scenario:
-    """The periods up to the split as the stream; all examinations at the end."""
+    """Return the scenario: the stream ends at the split, and all probes follow at the end."""
     split = timeline.names[-1] if split == "last" else split
     if split not in timeline.names[first:]:
         raise unknown_name("period", split, timeline.names[first:], " (in timeline.split)")
@@ -61,14 +61,14 @@ def lay_out(
         upstream,
         evaluated_at_end=True,
         protocol=protocol,
-        embedding_samples=pictured,
+        embedding_samples=embedded,
     )
 
 
 def score(
     probes: pd.DataFrame, names: list[str], split: str, resamples: int, random: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Accuracy per period, then ID, OOD and worst; a period whose target is constant has no R^2 and is left out."""
+    """Yield accuracy per period, then ID, OOD and worst; periods with a constant target have no R^2 and are left out."""
     values = {name: probes.loc[probes["probe"] == name, "correct"].to_numpy(float) for name in names}
     values = {name: value for name, value in values.items() if np.isfinite(value).all()}
     end = sum(name in values for name in names[: names.index(split) + 1])
