@@ -219,16 +219,17 @@ def table_5(groups: list[Group]) -> list[Table]:
     """Entropy thresholds, mean over the difficulties that were run."""
     ours = [group for group in groups if group.options["order"] == "ccc"]
     require_runs(ours, BENCHMARK, "with order=ccc")
-    tables = []
+    tables, setting = [], "entropy_fraction"
     for settings, members in group_ignoring(ours, IGNORED):
         streams = _streams(members)
         methods = [(group, name) for name in ("eata", "eta", "rdumb") for group in streams.values()]
-        found = _by_method(point for group, name in methods for point in sweep_points(group, f"{name}.entropy_fraction"))
+        points = (sweep_points(group, f"{name}.{setting}") for group, name in methods)
+        found = _by_method(point for some in points for point in some)
         theirs = {k: v for n in (8, 5) for k, v in _published(members[0], "ccc", f"RDumb Table {n}").items()}
         title = f"Table 5: entropy threshold for learning, mean over {', '.join(streams)}"
         source = _source(members[0], "RDumb Tables 5 and 8")
-        tables += _sweep(titled(title, settings), "entropy_fraction", found, theirs, source)
-    return _require_tables(tables, "eata, eta or rdumb with several settings of `entropy_fraction`, with order=ccc")
+        tables += _sweep(titled(title, settings), setting, found, theirs, source)
+    return _require_tables(tables, f"eata, eta or rdumb with several settings of `{setting}`, with order=ccc")
 
 
 def _by_method(points: Iterable[SweepPoint]) -> dict[str, dict[float, list[Estimate]]]:
