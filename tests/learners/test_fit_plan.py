@@ -67,7 +67,7 @@ def test_everything_that_a_trial_says_moves_its_key() -> None:
         "weight_decay": 1.0,
         "dropout": 0.5,
         "start": Winner(phase, 1),
-        "afresh": True,
+        "from_initial": True,
         "objective": IRM(2.0),
         "penalty": L2ToStart(0.1),
         "measurement": Fisher(5),

@@ -94,7 +94,7 @@ def test_scores_rewritten_after_the_labels_are_not_recorded() -> None:
     np.testing.assert_allclose(rewritten.distance, honest.distance, rtol=1e-5)
 
 
-LESSONS = {"every": 7, "epochs": 1, "batch": 4, "lr": 0.01}
+LESSONS = {"train_every": 7, "epochs": 1, "batch": 4, "lr": 0.01}
 
 
 @pytest.mark.parametrize("name", ["fine-tune", "standard-training", "lwf", "exemplar-tuning", "weight-imprinting"])

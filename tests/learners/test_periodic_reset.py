@@ -121,9 +121,9 @@ def test_it_needs_to_see_what_the_method_inside_does() -> None:
 
 
 def test_what_makes_no_sense_is_refused() -> None:
-    with pytest.raises(UserError, match="RDumb: every=0"):
+    with pytest.raises(UserError, match="RDumb: reset_every=0"):
         ready(RDumb(reset_every=0))
-    with pytest.raises(UserError, match="Resetting: every=0"):
+    with pytest.raises(UserError, match="PeriodicReset: reset_every=0"):
         ready(PeriodicReset(reset_every=0))
     with pytest.raises(UserError, match=r"not settings of tent: .*speed"):
         ready(PeriodicReset(options={"speed": 3}))

@@ -224,6 +224,6 @@ def test_too_small_classes_and_texts_are_refused_in_words() -> None:
 
 
 def test_views_and_queues_that_cannot_be_are_refused() -> None:
-    for given in ({"temperature": 0.0}, {"queue_size": 0}, {"area": 7.0}):
+    for given in ({"temperature": 0.0}, {"queue_size": 0}, {"min_crop_area": 7.0}):
         with pytest.raises(UserError, match=r"should be (greater|less) than"):
             MoCoTraining(**given).prepare(models.build("conv-1", (8, 8, 1), 6, Seed(0)), SIX)

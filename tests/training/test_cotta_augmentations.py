@@ -32,8 +32,8 @@ def inner(x: Tensor) -> Tensor:
 
 def test_nothing_done_is_the_image_itself() -> None:
     x = images()
-    torch.testing.assert_close(inner(affine_warp(x, turn=0, right=0, down=0, zoom=1)), x)
-    torch.testing.assert_close(gaussian_blur_5x5(affine_warp(x, turn=0, right=0, down=0, zoom=1), 0.001), x)
+    torch.testing.assert_close(inner(affine_warp(x, rotation=0, right=0, down=0, zoom=1)), x)
+    torch.testing.assert_close(gaussian_blur_5x5(affine_warp(x, rotation=0, right=0, down=0, zoom=1), 0.001), x)
     for what in ("brightness", "contrast", "saturation", "gamma"):
         torch.testing.assert_close(adjust_color(x, what, 1.0), x)
     torch.testing.assert_close(adjust_color(x, "hue", 0.0), x)
@@ -41,19 +41,19 @@ def test_nothing_done_is_the_image_itself() -> None:
 
 def test_a_push_by_whole_pixels_moves_them_and_stretches_the_edge() -> None:
     x = images()
-    pushed = inner(affine_warp(x, turn=0, right=2 / 10, down=3 / 12, zoom=1))
+    pushed = inner(affine_warp(x, rotation=0, right=2 / 10, down=3 / 12, zoom=1))
     torch.testing.assert_close(pushed[:, :, 3:, 2:], x[:, :, :-3, :-2])
     torch.testing.assert_close(pushed[:, :, :3, 2:], x[:, :, :1, :-2].expand(-1, -1, 3, -1))
 
 
 def test_a_quarter_turn_moves_every_pixel_of_a_square() -> None:
     x = images(height=10, width=10)
-    torch.testing.assert_close(inner(affine_warp(x, turn=90, right=0, down=0, zoom=1)), x.rot90(-1, dims=(2, 3)))
+    torch.testing.assert_close(inner(affine_warp(x, rotation=90, right=0, down=0, zoom=1)), x.rot90(-1, dims=(2, 3)))
 
 
 def test_zooming_in_by_two_shows_the_middle() -> None:
     x = torch.arange(8.0).expand(1, 1, 8, 8)
-    row = inner(affine_warp(x, turn=0, right=0, down=0, zoom=2))[0, 0, 0]
+    row = inner(affine_warp(x, rotation=0, right=0, down=0, zoom=2))[0, 0, 0]
     torch.testing.assert_close(row, 3.5 + (torch.arange(8) - 3.5) / 2)
 
 
@@ -123,7 +123,7 @@ def test_what_is_drawn_fills_the_ranges_of_the_recipe(monkeypatch: pytest.Monkey
         cotta_augment(torch.zeros(1, 3, 4, 4), random)
     ranges = {
         **{"brightness": (0.6, 1.4), "contrast": (0.7, 1.3), "saturation": (0.5, 1.5), "hue": (-0.06, 0.06)},
-        **{"gamma": (0.7, 1.3), "turn": (-15, 15), "right": (-0.125, 0.125), "down": (-0.125, 0.125)},
+        **{"gamma": (0.7, 1.3), "rotation": (-15, 15), "right": (-0.125, 0.125), "down": (-0.125, 0.125)},
         **{"zoom": (0.9, 1.1), "sigma": (0.001, 0.5)},
     }
     assert drawn.keys() == ranges.keys()

@@ -68,7 +68,7 @@ def test_copies_of_a_network_share_its_counter_unless_it_is_taken_away() -> None
 
 def test_what_kind_of_model_it_is() -> None:
     class Writes(nn.Module):
-        def write(self, x: list[str]) -> np.ndarray:
+        def generate(self, x: list[str]) -> np.ndarray:
             return np.array(x, dtype=object)
 
     assert type(torch_model(network())) is TorchModel

@@ -1,7 +1,7 @@
 """Periodic reset of any method to its state before the first step.
 
 `{name: periodic-reset, method: tent, reset_every: 1000}`. Before the answers of steps 0, N, 2N, ... the method returns
-to its state after `prepare`: weights, optimizer state, running means, counters, and the random numbers drawn by counter.
+to its state after `prepare`: weights, optimizer state, running means, counters, and the random numbers it draws.
 Steps count whether or not the method updated in them. RDumb is a periodic reset of ETA.
 """
 

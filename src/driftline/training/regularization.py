@@ -155,7 +155,7 @@ class AdjacentSteps(L2ToStart):
 
     def bind(self, network: nn.Module, before: Mapping[str, Any]) -> Callable[[], Tensor]:
         steps: Any = network
-        pairs = [pair for step in range(1, steps.steps) for pair in steps.adjacent(step)]
+        pairs = [pair for step in range(1, steps.steps) for pair in steps.adjacent_pairs(step)]
         moving = [(new, old) for new, old in pairs if new.requires_grad or old.requires_grad]
         if not moving:
             return lambda: torch.zeros(())

@@ -51,14 +51,14 @@ def first_step(classes: list[int], temperature: float, distillation_weight: floa
     """The network after one step on some(8), distilled about these classes, written with autograd alone."""
     samples, model = some(8, (0, 2, 3)), small()
     with torch.no_grad():
-        model[3].distillation_weight[3:], model[3].bias[3:] = 0, 0
+        model[3].weight[3:], model[3].bias[3:] = 0, 0
     teacher = copy.deepcopy(model).eval()(torch.from_numpy(samples.x)).detach()[:, classes]
     logits = model.train()(torch.from_numpy(samples.x))
     loss = -logits.log_softmax(1)[range(8), samples.y].mean()
     soft = (teacher / temperature).softmax(1)
     loss = loss - distillation_weight * (soft * (logits[:, classes] / temperature).log_softmax(1)).sum(1).mean()
-    (slope,) = torch.autograd.grad(loss, [model[0].distillation_weight])
-    return (model[0].distillation_weight - 0.01 * (slope + 1e-4 * model[0].distillation_weight)).detach()
+    (slope,) = torch.autograd.grad(loss, [model[0].weight])
+    return (model[0].weight - 0.01 * (slope + 1e-4 * model[0].weight)).detach()
 
 
 @pytest.mark.parametrize("distillation_weight", [1.0, 0.25])
@@ -66,7 +66,7 @@ def test_the_first_step_by_hand(distillation_weight: float) -> None:
     """Classes 0, 2 and 3 are told; the old network knows 0, 1 and 2: it teaches about 0 and 2."""
     samples = some(8, (0, 2, 3))
     assert set(samples.y.tolist()) == {0, 2, 3}
-    found = taught(samples, distillation_weight=distillation_weight).model[0].distillation_weight
+    found = taught(samples, distillation_weight=distillation_weight).model[0].weight
     torch.testing.assert_close(found, first_step([0, 2], 2.0, distillation_weight), rtol=1e-5, atol=1e-7)
     for wrong in ([0, 1, 2], [0, 2, 3], [0, 1, 2, 3]):
         assert not torch.allclose(found, first_step(wrong, 2.0, distillation_weight), rtol=1e-5, atol=1e-7)

@@ -25,10 +25,10 @@ UPSTREAM = some(20, (0, 1), seed=9)
 
 def recall_by_hand(centroid_memory: CentroidMemory, v: np.ndarray) -> np.ndarray:
     w = {name: value.detach().numpy().astype(float) for name, value in centroid_memory.state_dict().items()}
-    held = np.flatnonzero(w["held"])
-    a = (w["how_much.weight"] @ v + w["how_much.bias"])[held]
+    held = np.flatnonzero(w["has_centroid"])
+    a = (w["hallucinator.weight"] @ v + w["hallucinator.bias"])[held]
     o = np.exp(a) / np.exp(a).sum()
-    e = np.tanh(w["which.weight"] @ v + w["which.bias"])
+    e = np.tanh(w["selector.weight"] @ v + w["selector.bias"])
     g = min(np.linalg.norm(v - w["centroids"][i]) for i in held)
     m = (v + e * (o @ w["centroids"][held])) / g
     length = np.linalg.norm(m)
@@ -148,7 +148,7 @@ def test_after_pretraining_without_labels_rows_start_at_random() -> None:
     assert learner.centroid_memory.rows.norm(dim=1).max() < 100
 
 
-@pytest.mark.parametrize(("given", "said"), [({"warmup_every": 0}, "early_every=0"), ({"scale": 0}, "scale=0")])
+@pytest.mark.parametrize(("given", "said"), [({"warmup_every": 0}, "warmup_every=0"), ({"scale": 0}, "scale=0")])
 def test_what_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
         ready(OLTR(**given))

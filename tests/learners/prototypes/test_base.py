@@ -29,7 +29,7 @@ from driftline.training.mac_counter import MacCounter
 
 from ..one_by_one import WIDTH, labels, must_equal, prepared, stream, walk
 
-LESSONS: dict[str, Any] = {"every": 9, "epochs": 2, "batch": 4, "lr": 0.05}
+LESSONS: dict[str, Any] = {"train_every": 9, "epochs": 2, "batch": 4, "lr": 0.05}
 METHODS = {
     "ncm": NearestClassMean,
     "linear": partial(ExemplarTuning, **LESSONS),
@@ -90,7 +90,7 @@ def test_how_a_stream_is_cut_does_not_matter(name: str) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_blocks_are_exact_across_their_ends_and_with_many_classes(name: str) -> None:
     """Wrong if a row were compared with a class as it became after its answer, or as it was at the block's start."""
-    lessons = {} if name == "ncm" else {"every": 2 * CHUNK - 7}
+    lessons = {} if name == "ncm" else {"train_every": 2 * CHUNK - 7}
     steps = stream(3 * CHUNK + 5, 150, 3 * CHUNK, width=40)
     fast, plain = (prepared(METHODS[name](**lessons), 150, width=40) for _ in range(2))
     must_equal(walk(fast, steps, labels(150)), walk(plain, steps, labels(150), plainly=True))
@@ -201,7 +201,7 @@ def test_examinations_are_not_the_methods_own_cost() -> None:
 
 
 def test_refusals_are_sentences() -> None:
-    with pytest.raises(UserError, match="every=5: should be 0"):
+    with pytest.raises(UserError, match="train_every=5: should be 0"):
         prepared(NearestClassMean(train_every=5), 3)
     with pytest.raises(UserError, match="needs a classification task"):
         NearestClassMean().prepare(models.build("linear", (WIDTH,), 1, Seed(0)), Regression())

@@ -199,11 +199,11 @@ def test_what_no_preset_tries_keeps_the_contract(how: dict[str, Any]) -> None:
     [
         ({"ranking": "mri"}, "ranking=mri: should be 'mir', 'maxloss'"),
         ({"penalty": "l3"}, "penalty=l3: should be 'none', 'l2' or 'ewc'"),
-        ({"replay_every": 0}, "every=0: should be greater than or equal to 1"),
+        ({"replay_every": 0}, "replay_every=0: should be greater than or equal to 1"),
         ({"epochs": 0}, "epochs=0: should be greater than or equal to 1"),
-        ({"upstream_fraction": 1.5}, "upstream_share=1.5: should be less than or equal to 1"),
-        ({"penalty_weight": -1.0}, "strength=-1.0: should be greater than or equal to 0"),
-        ({"max_grad_norm": 0.0}, "clip=0.0"),
+        ({"upstream_fraction": 1.5}, "upstream_fraction=1.5: should be less than or equal to 1"),
+        ({"penalty_weight": -1.0}, "penalty_weight=-1.0: should be greater than or equal to 0"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm=0.0"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(how: dict[str, Any], sentence: str) -> None:

@@ -76,7 +76,7 @@ def test_the_schedule_and_the_quotas() -> None:
 @pytest.mark.parametrize("ranking", ["mir", "maxloss", "reverse", "before-loss"])
 def test_rankings_choose_among_candidates(ranking: str) -> None:
     assert replayed(5, ranking=ranking)[-2:] == [(5, 16, 15), (5, 16, 16)]
-    assert replayed(5, ranking=ranking, candidates=7)[-1] == (5, 7, 7)
+    assert replayed(5, ranking=ranking, n_candidates=7)[-1] == (5, 7, 7)
 
 
 def test_every_replay_draws_anew() -> None:
@@ -172,7 +172,7 @@ def test_the_present_loss_needs_no_virtual_model(monkeypatch: pytest.MonkeyPatch
 
 def test_all_compute_is_counted() -> None:
     upstream = Samples(np.ones((20, 4), np.float32), np.zeros(20, int))
-    learner = MIR(epochs=2, virtual_epochs=1, replay_size=16, candidates=10)
+    learner = MIR(epochs=2, virtual_epochs=1, replay_size=16, n_candidates=10)
     network, meter = nn.Linear(4, 3, bias=False), MacCounter()
     meter.attach(network)
     prepared(learner, network, upstream)
@@ -202,7 +202,7 @@ PLACES = np.array([join_answers([text.split()[-2], f"in {text.split()[-2]}"]) fo
 def writer(make: Any = Refinement, **how: Any) -> Any:
     model = models.build("small-bart", (), 0, Seed(0), width=32, layers=1, vocab_size=300)
     upstream = Samples(TEXTS[:2], PLACES[:2])
-    model.read(upstream.x, TextToText().targets(upstream.y))
+    model.build_vocabulary(upstream.x, TextToText().targets(upstream.y))
     return prepared(make(**{"lr": 3e-3, "epochs": 2, **how}), model, upstream, TextToText())
 
 

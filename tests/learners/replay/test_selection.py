@@ -123,7 +123,10 @@ def test_losses_of_numbers() -> None:
 def batches(n: int, **how: Any) -> list[list[int]]:
     """The rows of each update over n samples."""
     seen: list[list[int]] = []
-    x, settings = np.arange(n, dtype=np.float32)[:, None], {"epochs": 2, "batch": 4, "seed": Seed(0), "most": 0, **how}
+    x, settings = (
+        np.arange(n, dtype=np.float32)[:, None],
+        {"epochs": 2, "batch": 4, "seed": Seed(0), "max_updates": 0, **how},
+    )
     task = Classification(tuple(map(str, range(n))))
     train_epochs(nn.Linear(1, 1), task, x, np.arange(n), lambda x, y: seen.append(y.tolist()), **settings)
     return seen
@@ -138,7 +141,7 @@ def test_an_epoch_takes_every_sample_once_and_keeps_the_smaller_batch() -> None:
     assert seen == batches(10)
     assert seen != batches(10, seed=Seed(1))
     assert [len(rows) for rows in batches(9)] == [4, 5, 4, 5]  # one alone has no batch statistics
-    assert batches(10, most=4) == seen[:4]
+    assert batches(10, max_updates=4) == seen[:4]
 
 
 class SeveralAnswers(Regression):
@@ -149,7 +152,7 @@ class SeveralAnswers(Regression):
 def test_each_epoch_takes_another_accepted_answer() -> None:
     taught: list[float] = []
     x, y = np.zeros((1, 1), np.float32), np.zeros(1)
-    how: dict[str, Any] = {"epochs": 20, "batch": 4, "seed": Seed(0), "most": 0}
+    how: dict[str, Any] = {"epochs": 20, "batch": 4, "seed": Seed(0), "max_updates": 0}
     train_epochs(nn.Linear(1, 1), SeveralAnswers(), x, y, lambda x, y: taught.append(y[0].item()), **how)
     assert set(taught) == {-1.0, 1.0}
 

@@ -83,7 +83,7 @@ def test_how_many_lessons_train_the_features(training_rounds: int, moved: list[i
 
 @pytest.mark.parametrize("classifier_kind", ["hat", "nb"])
 def test_the_classifier_is_river_on_features_of_length_one(classifier_kind: Any) -> None:
-    learner = taught(PERIODS, classifier_kind=classifier_kind, width=64)
+    learner = taught(PERIODS, classifier_kind=classifier_kind, max_features=64)
     seed = Seed(1).child("classifier").value % 2**32
     theirs: Any = GaussianNB() if classifier_kind == "nb" else HoeffdingAdaptiveTreeClassifier(seed=seed)
     for x, y in PERIODS:  # the features have not changed since the first lesson
@@ -103,7 +103,7 @@ def test_many_features_become_few_in_the_same_way_each_time() -> None:
     assert rows.shape == (9, 32)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
     assert digest(rows) == digest(learner.rows(PROBE))
-    assert taught(PERIODS[:1], width=64).rows(PROBE).shape == (9, 64)
+    assert taught(PERIODS[:1], max_features=64).rows(PROBE).shape == (9, 64)
 
 
 @pytest.mark.parametrize("classifier_kind", ["hat", "arf", "nb"])

@@ -34,8 +34,8 @@ def network() -> nn.Module:
     return small_network((8, 8, 1), 3, Seed(5))
 
 
-def taught(learner: Any, periods: list[Any], *, waits: bool = False, model: Any = None) -> Any:
-    learner.seed, learner.evaluated_at_end = Seed(1), waits
+def taught(learner: Any, periods: list[Any], *, evaluated_at_end: bool = False, model: Any = None) -> Any:
+    learner.seed, learner.evaluated_at_end = Seed(1), evaluated_at_end
     learner.prepare(network() if model is None else model, TASK)
     for x, y in periods:
         learner.learn(x, y)

@@ -38,7 +38,7 @@ def by_hand(updates: int, *, unit: bool = True) -> tuple[str, Tensor]:
     def update(x: Tensor, y: Tensor) -> None:
         if unit:
             prototypes.data = normalize(prototypes.data, dim=1)
-        a, b = SimCLRAugmentation().pair(x, draws)
+        a, b = SimCLRAugmentation().two_views(x, draws)
         loss = swav_loss(head(model[:-1](a)), head(model[:-1](b)), prototypes, temperature=0.1)
         optimizer.zero_grad()
         loss.backward()

@@ -377,7 +377,7 @@ def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: 
     shown = {t: StepData.of(x, y) for t, (x, y) in enumerate(lessons())}
     FitRun(trial, network, {}, shown, TASK, selection, Seed(1)).run()
     with torch.no_grad():
-        pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent(step)]
+        pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent_pairs(step)]
         apart = sum((a - b).square().sum() for a, b in pairs) / sum(a.square().sum() for a, _ in pairs)
     assert closest <= apart <= farthest
 
@@ -401,7 +401,7 @@ def test_settings_that_mean_nothing_together_are_refused() -> None:
         HistoryThenTune(structure="side-1", layers="fc")
     with pytest.raises(UserError, match="beam"):
         prepared(StepByStep(beam=0))
-    with pytest.raises(UserError, match="afresh"):
+    with pytest.raises(UserError, match="from_initial"):
         HistoryThenTune(from_initial=True)
     with pytest.raises(UserError, match=r"penalty=-1\.0: should be greater than or equal to 0"):
         prepared(HistoryThenTune(penalty=-1.0))

@@ -181,7 +181,7 @@ def test_neighbours_in_time_are_tied_without_batch_norm() -> None:
     with torch.no_grad():
         for parameter in net.parameters_of(1):
             parameter += 1.0
-    counted = sum(now.numel() for now, _ in net.adjacent(1))
+    counted = sum(now.numel() for now, _ in net.adjacent_pairs(1))
     assert held(AdjacentSteps(2.0), net, {}) == pytest.approx(2.0 * counted, rel=1e-4)
 
 

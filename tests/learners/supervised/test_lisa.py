@@ -90,7 +90,7 @@ def test_partners_come_from_all_periods() -> None:
 
     class Spy(LISA):
         def update(self, x: Any, y: Any) -> None:
-            met.append(len(self._pool))
+            met.append(len(self._inputs))
             super().update(x, y)
 
     taught(Spy(updates=1))

@@ -82,7 +82,7 @@ def test_loss_by_hand() -> None:
             return np.arange(n)[::-1].copy()
 
     learner = Mixup(alpha=3.0)
-    learner.model, learner._task, learner._random = torch.nn.Identity(), Regression(), Given()
+    learner.model, learner._task, learner._rng = torch.nn.Identity(), Regression(), Given()
     x, y = torch.tensor([[4.0], [8.0]]), torch.tensor([0.0, 1.0])
     # inputs 7 and 5; losses 49 and 16 to their own targets, 36 and 25 to the other's
     assert learner.batch_loss(x, y).item() == pytest.approx((0.25 * (49 + 16) + 0.75 * (36 + 25)) / 2)

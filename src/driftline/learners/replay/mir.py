@@ -61,18 +61,18 @@ class MIR(ER):
             self._nearest_inputs = NearestInputs(None if upstream is None else upstream.x)
 
     def sampler(self, x: Any, y: Any, seed: Seed) -> Draw:
-        virtual = self.virtual(x, y, seed.child("virtual")) if self.ranking in NEEDS_VIRTUAL else None
+        virtual = self.virtual_update(x, y, seed.child("virtual")) if self.ranking in NEEDS_VIRTUAL else None
 
         def draw(name: str, buffer: Any, n: int) -> tuple[Any, Any]:
             near = self._nearest_inputs.nearest(x, name, buffer, self.n_neighbors) if self.n_neighbors else None
             rows = seed.child(name).numpy().permutation(np.arange(len(buffer)) if near is None else near)
             inputs, labels = take_rows(buffer.x, rows[: self.n_candidates]), buffer.y[rows[: self.n_candidates]]
-            first = self.first(virtual, inputs, labels, n)
+            first = self.top_ranked(virtual, inputs, labels, n)
             return take_rows(inputs, first), labels[first]
 
         return draw
 
-    def virtual(self, x: Any, y: Any, seed: Seed) -> nn.Module:
+    def virtual_update(self, x: Any, y: Any, seed: Seed) -> nn.Module:
         """Return what the model would become if it were fine-tuned on these errors alone."""
         lr = self.lr if self.virtual_lr is None else self.virtual_lr
         same: dict[str, Any] = {
@@ -85,7 +85,7 @@ class MIR(ER):
         model: nn.Module = twin.model
         return model
 
-    def first(self, virtual: nn.Module | None, x: Any, y: Any, n: int) -> np.ndarray:
+    def top_ranked(self, virtual: nn.Module | None, x: Any, y: Any, n: int) -> np.ndarray:
         """Return the rows of n candidates to replay; only losses that the ranking needs are computed."""
         zeros = np.zeros(len(y))
         before = per_sample_losses(self.model, self._task, x, y) if self.ranking in NEEDS_CURRENT else zeros

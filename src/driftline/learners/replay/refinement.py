@@ -56,13 +56,13 @@ class Refinement(EpochLearner):
     def learn(self, x: Any, y: Any) -> None:
         seed = self.seed.child("lesson", self.training_rounds)
         if self.penalty == "l2":
-            self.anchor = self.weights()
+            self.anchor = self.flat_weights()
         self.fine_tune(x, y, seed)
         if self.penalty == "ewc":
             new = fisher(self.model, self._task, x, y, labels="empirical", seed=seed.child("fisher"))
             total = new if self.importance is None else new + self.fisher_decay * self.importance
             self.importance = total.where(total > SMALLEST, 0.0)
-            self.anchor = self.weights()
+            self.anchor = self.flat_weights()
         else:
             self.anchor = None  # the next step sets it
         self.training_rounds += 1
@@ -82,7 +82,7 @@ class Refinement(EpochLearner):
             return L2ToStart(self.penalty_weight).term(weights, anchor)
         return FisherToStart(self.penalty_weight).term(weights, anchor, self.importance)
 
-    def weights(self) -> Tensor:
+    def flat_weights(self) -> Tensor:
         """Return a copy of the present weights, in one vector."""
         with torch.no_grad():
             return flatten(trainable_parameters(self.model))
