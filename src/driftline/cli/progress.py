@@ -1,4 +1,4 @@
-"""Progress while stages are computed: bars with an estimate on a terminal, plain lines in a log, or nothing."""
+"""Progress of stages and tasks: bars on a terminal, plain lines in a log, or nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftline.io.sanitize import escape_control
 
 
 class Progress:
-    """Shows how the stages of a plan end."""
+    """Progress of the stages of a plan."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -85,7 +85,7 @@ class Progress:
 
 
 class TaskProgress:
-    """Hears of pieces of work as they are done: a bar on a terminal, a line for each in a log, or nothing."""
+    """Progress of tasks: a bar on a terminal, a line for each in a log, or nothing."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -100,15 +100,15 @@ class TaskProgress:
         if self._bars:
             self._bars.stop()
 
-    def told(self, what: str, done: int, total: int) -> None:
-        """So many of so many are done, the last of them `what`; with none done, `what` is about to begin."""
+    def show(self, task: str, done: int, total: int) -> None:
+        """Show that `done` of `total` tasks are done, the last of them `task`; with 0 done, that `task` begins."""
         if self._quiet:
             return
         if not done or not self._bars:
             before = f"[{done}/{total}] " if done else ""
-            self._console.print(f"{before}{what}", highlight=False, markup=False, soft_wrap=True)
+            self._console.print(f"{before}{task}", highlight=False, markup=False, soft_wrap=True)
         if self._bars and not done:
             self._task = self._bars.add_task("", total=total)
             self._bars.start()
         elif self._bars:
-            self._bars.update(self._task, completed=done, description=escape(escape_control(what)))
+            self._bars.update(self._task, completed=done, description=escape(escape_control(task)))

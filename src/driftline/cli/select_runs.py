@@ -1,4 +1,4 @@
-"""Which finished runs a command is about: keys, folders of runs, or all of the store."""
+"""Selection of finished runs: by key, by folder, or all of the store."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def select_runs(given: list[str] | None, runs: str | None, tables: tuple[str, ...] | None = None) -> Record:
-    """The runs with these keys in the store; a folder that is a store itself stands for all runs in it.
+    """Return the runs with these keys, and all runs of these folders; without any, all runs of the store.
 
-    `tables`: those that will be read, so that only they are verified.
+    Only the given `tables` are verified.
     """
     from driftline.record.run import Record
     from driftline.store.remote import is_url

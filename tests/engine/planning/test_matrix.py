@@ -248,7 +248,7 @@ def test_flags_win_over_the_recipe(tmp_path: Path) -> None:
     ("flags", "methods", "assignments", "sentence"),
     [
         (["--benchmark", "x"], "tent", [], "no flag '--benchmark'. Did you mean '--benchmarks'"),
-        (["--benchmarks"], "tent", [], "takes names with commas"),
+        (["--benchmarks"], "tent", [], "takes names separated by commas"),
         ([], None, [], "needs --methods"),
         ([], "tent", ["data.name=digits"], "a matrix has data in each of its columns"),
         ([], "tent", ["tnet.lr=1"], "no part 'tnet'"),

@@ -68,7 +68,7 @@ def lay_out(
 def score(
     probes: pd.DataFrame, names: list[str], split: str, resamples: int, random: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Yield accuracy per period, then ID, OOD and worst; periods with a constant target have no R^2 and are left out."""
+    """Yield accuracy per period, then ID, OOD and worst. Periods with a constant target have no R^2: left out."""
     values = {name: probes.loc[probes["probe"] == name, "correct"].to_numpy(float) for name in names}
     values = {name: value for name, value in values.items() if np.isfinite(value).all()}
     end = sum(name in values for name in names[: names.index(split) + 1])

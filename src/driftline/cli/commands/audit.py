@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.options import check_output
+from driftline.cli.options import HtmlFile, check_output
 from driftline.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def audit(
     delay: Annotated[int, typer.Option(help="Number of periods by which labels are late.", min=0)] = 0,
     rows: Annotated[int, typer.Option(help="Maximum number of rows per period.", min=50)] = 10_000,
     fail_if: Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')] = None,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", callback=check_output, help="The HTML file to write.")
-    ] = Path("audit.html"),
+    output: HtmlFile = Path("audit.html"),
     json: Annotated[
         Path | None,
         typer.Option(callback=check_output, help="The JSON file for all numbers. [default: beside the HTML file]"),
@@ -62,7 +60,7 @@ def audit(
         raise UserError("give a model to train with --model, or logged predictions with --predictions, not both")
     for condition in fail_if or []:
         gate.check(condition)
-    with TaskProgress(quiet) as pieces:
+    with TaskProgress(quiet) as progress:
         result = run(
             file,
             time=time,
@@ -76,7 +74,7 @@ def audit(
             delay=delay,
             limits=Limits(rows=rows),
             jobs=jobs,
-            on_progress=pieces.told,
+            on_progress=progress.show,
         )
     command = shlex.join(["driftline", *sys.argv[1:]])
     result = replace(result, provenance=replace(result.provenance, command=command))

@@ -1,4 +1,4 @@
-"""`driftline calibrate`: how often a model is right under each pair of corruptions."""
+"""`driftline calibrate`: measure the accuracy of a model under each pair of corruptions."""
 
 from __future__ import annotations
 
@@ -8,46 +8,44 @@ from typing import Annotated, Any
 
 import typer
 
-from driftline.cli.options import check_output
+from driftline.cli.options import DataFolder, check_output
 from driftline.cli.printing.terminal import echo
 
 BENCHMARK = "test-time"
-ORDER = "cin-c"  # any that needs no calibration: the starting model does not depend on it
+ORDER = "cin-c"  # any that needs no calibration: the initial model does not depend on it
 
 
 def calibrate(
     output: Annotated[Path, typer.Option("-o", "--output", callback=check_output, help="The file to write.")],
-    data: Annotated[str, typer.Option(help="A dataset's name.")],
-    model: Annotated[str | None, typer.Option(help="A model's name. [default: the one that suits the data]")] = None,
-    images: Annotated[int, typer.Option(help="How many images each entry is measured on.", min=1)] = 5000,
+    data: Annotated[str, typer.Option(help="Name of a dataset.")],
+    model: Annotated[str | None, typer.Option(help="Name of a model. [default: the one that suits the data]")] = None,
+    images: Annotated[int, typer.Option(help="Number of images per entry.", min=1)] = 5000,
     levels: Annotated[
-        int, typer.Option(help="Severities, 0 included; 11 takes a quarter of the time of 21.", min=2)
+        int, typer.Option(help="Number of severities including 0; 11 takes a quarter of the time of 21.", min=2)
     ] = 21,
     corruptions: Annotated[
-        str, typer.Option(help="easy, medium, hard or uniform, or names with commas between.")
+        str, typer.Option(help="easy, medium, hard or uniform, or names separated by commas.")
     ] = "uniform",
-    seed: Annotated[int, typer.Option(help="The seed of the model, the images and the noise.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the model, the images and the noise.", min=0)] = 0,
     upstream_updates: Annotated[
-        int | None, typer.Option(help="As for `driftline run test-time`: 0 for a model that comes trained.", min=0)
+        int | None, typer.Option(help="As for `driftline run test-time`: 0 for a pretrained model.", min=0)
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="part.key=value, e.g. model.weights=x.pth or data.size=256")
     ] = None,
     frost: Annotated[
-        Path | None, typer.Option(help="A folder with ImageNet-C's photographs of frost. [default: made-up frost]")
+        Path | None, typer.Option(help="A folder with ImageNet-C's photographs of frost. [default: synthetic frost]")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Threads. The matrices do not depend on it.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of threads. Results are identical for any value.", min=1)] = 1,
     runs: Annotated[
-        Path | None, typer.Option("--runs", help="Where trained models are kept. [default: as for `driftline run`]")
+        Path | None, typer.Option("--runs", help="Folder of trained models. [default: as for `driftline run`]")
     ] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Where data are. [default: as for `driftline run`]")
-    ] = None,
+    data_dir: DataFolder = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Measure a model under every pair of corruptions, so that streams of constant difficulty can be laid out.
+    """Measure the accuracy of a model under every pair of corruptions, for streams of constant difficulty.
 
-    A calibration that was stopped goes on where it was if the same command is given again.
+    The same command resumes an interrupted calibration.
     """
     from driftline.calibration.run import calibrate_model
     from driftline.engine.executors.process import keep_freed_memory
@@ -55,10 +53,10 @@ def calibrate(
     from driftline.streams.test_time.schedule import corruption_names
 
     keep_freed_memory()
-    said: dict[str, Any] = {"data": data, **({"model": model} if model else {})}
+    choices: dict[str, Any] = {"data": data, **({"model": model} if model else {})}
     trained = [] if upstream_updates is None else [f"{BENCHMARK}.upstream_updates={upstream_updates}"]
     matrices = calibrate_model(
-        _job(said, [*trained, *(set_ or [])], seed, data_dir),
+        _job(choices, [*trained, *(set_ or [])], seed, data_dir),
         corruption_names(corruptions),
         output,
         images=images,
@@ -73,19 +71,19 @@ def calibrate(
         echo(f"{output}: {len(matrices.by_pair)} matrices of {matrices.levels} x {matrices.levels} accuracies")
 
 
-def _job(said: dict[str, Any], assignments: list[str], seed: int, data_dir: Path | None) -> Any:
-    """The run whose starting model is calibrated: that of a method that never changes it."""
+def _job(choices: dict[str, Any], assignments: list[str], seed: int, data_dir: Path | None) -> Any:
+    """Return the run whose initial model is calibrated: that of a method that never changes it."""
     from driftline import data, spec
 
-    content = {"benchmark": BENCHMARK, BENCHMARK: {"order": ORDER}, "methods": "frozen", "seeds": [seed], **said}
+    content = {"benchmark": BENCHMARK, BENCHMARK: {"order": ORDER}, "methods": "frozen", "seeds": [seed], **choices}
     parsed = spec.parse(spec.apply_overrides(content, assignments))
     suits = "" if parsed.model else data.load(parsed.data.name, parsed.data.settings, data.data_folders(data_dir)).model
     return parsed.jobs(default_model=suits)[0]
 
 
-def _print_progress(done: int, of: int) -> None:
-    """How far it is, on one line of a terminal, or as ten lines of a log."""
+def _print_progress(done: int, total: int) -> None:
+    """Print progress on one line of a terminal, or as ten lines of a log."""
     if sys.stderr.isatty():
-        print(f"\rrow {done} of {of}", end="\n" if done == of else "", file=sys.stderr, flush=True)
-    elif done * 10 // of > (done - 1) * 10 // of:
-        print(f"row {done} of {of}", file=sys.stderr, flush=True)
+        print(f"\rrow {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+    elif done * 10 // total > (done - 1) * 10 // total:
+        print(f"row {done} of {total}", file=sys.stderr, flush=True)

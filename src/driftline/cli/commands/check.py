@@ -1,4 +1,4 @@
-"""`driftline check`: whether a store is as it was written."""
+"""`driftline check`: verify the files of a store."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ REPAIR_HINT = "The `driftline run` that made them makes runs again, and a stage 
 def check(
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Remove what is damaged; the next `driftline run` makes it again if needed."),
+        typer.Option("--repair", help="Remove what is damaged; the next `driftline run` computes it again if needed."),
     ] = False,
     runs: RunsFolder = None,
 ) -> None:
-    """Verify the checksums of all runs and stages, and list what is damaged.
+    """Verify the checksums of all runs and stages, and list the damaged ones.
 
     Exit code 1 if something is damaged and was not repaired.
     """

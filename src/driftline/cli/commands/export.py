@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.options import RunsFolder
+from driftline.cli.options import Runs, RunsFolder
 from driftline.cli.printing.terminal import echo
 
 
 def export(
-    runs_given: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUNS]", help="Keys of runs, or a folder of runs. [default: all]")
-    ] = None,
+    runs_given: Runs = None,
     to: Annotated[str, typer.Option(help="csv, parquet, tensorboard, mlflow or wandb.")] = "csv",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The folder to write to. [default: driftline-NAME]")

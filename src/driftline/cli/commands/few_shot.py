@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from driftline.cli.options import DataFolder
 from driftline.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
@@ -17,79 +18,79 @@ if TYPE_CHECKING:
 
 
 def few_shot(
-    data: Annotated[str, typer.Option(help="A dataset's name.")],
-    model: Annotated[str | None, typer.Option(help="A network's name. [default: the one that suits the data]")] = None,
+    data: Annotated[str, typer.Option(help="Name of a dataset.")],
+    model: Annotated[str | None, typer.Option(help="Name of a network. [default: the one that suits the data]")] = None,
     pretraining: Annotated[
-        str, typer.Option(help="How it is trained: supervised, prototypes, meta-baseline, maml or moco.")
+        str, typer.Option(help="Kind of pretraining: supervised, prototypes, meta-baseline, maml or moco.")
     ] = "prototypes",
     way: Annotated[int, typer.Option(help="Classes in an episode.", min=2)] = 5,
-    shot: Annotated[int, typer.Option(help="Samples of each to learn from.", min=1)] = 5,
-    query: Annotated[int, typer.Option(help="Samples of each to be asked about.", min=1)] = 15,
-    number: Annotated[int, typer.Option("-n", "--number", help="Episodes.", min=2)] = 600,
-    novel: Annotated[int | None, typer.Option(help="Classes kept for the episodes. [default: half]", min=2)] = None,
-    steps: Annotated[int, typer.Option(help="Steps of gradient descent on each episode; 0: none.", min=0)] = 0,
-    step_size: Annotated[float, typer.Option("--lr", help="The learning rate of these steps.")] = 0.1,
+    shot: Annotated[int, typer.Option(help="Labeled samples of each class.", min=1)] = 5,
+    query: Annotated[int, typer.Option(help="Query samples of each class.", min=1)] = 15,
+    number: Annotated[int, typer.Option("-n", "--number", help="Number of episodes.", min=2)] = 600,
+    novel: Annotated[int | None, typer.Option(help="Number of novel classes. [default: half]", min=2)] = None,
+    steps: Annotated[int, typer.Option(help="Gradient steps on each episode; 0: none.", min=0)] = 0,
+    step_size: Annotated[float, typer.Option("--lr", help="Learning rate of these steps.")] = 0.1,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="part.key=value, e.g. pretraining.updates=500 or model.width=32")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The seed of the network, the classes and the episodes.", min=0)] = 0,
-    data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Where data are. [default: as for `driftline run`]")
-    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the network, the classes and the episodes.", min=0)] = 0,
+    data_dir: DataFolder = None,
 ) -> None:
-    """Train a network on some classes, then measure it in n-shot k-way episodes of all the others.
+    """Train a network on some classes, then evaluate it in n-shot k-way episodes of the others.
 
-    `--set pretraining.updates=0` measures a network as it comes, for example with weights from a file.
+    `--set pretraining.updates=0` evaluates a network without training, for example with weights from a file.
     """
     from driftline.seeds import Seed
     from driftline.training import few_shot as few
 
     parts = _parts(data, model, pretraining, set_ or [])
-    dataset, training, kept = _split_classes(parts["data"], novel, Seed(seed), data_dir)
+    dataset, training, held_out = _split_classes(parts["data"], novel, Seed(seed), data_dir)
     network = _train_network(parts, dataset, training, Seed(seed))
-    drawn = list(few.episodes(kept, way, shot, query, number, Seed(seed).child("episodes")))
-    echo(f"{way}-way {shot}-shot on {len(set(kept.y.tolist()))} novel classes, {number} episodes, 95 % interval")
-    echo(f"nearest class mean        {few.nearest_mean_accuracy(network, kept, drawn)}")
-    echo(f"nearest by cosine         {few.nearest_mean_accuracy(network, kept, drawn, cosine=True)}")
+    drawn = list(few.episodes(held_out, way, shot, query, number, Seed(seed).child("episodes")))
+    echo(f"{way}-way {shot}-shot on {len(set(held_out.y.tolist()))} novel classes, {number} episodes, 95 % interval")
+    echo(f"nearest class mean        {few.nearest_mean_accuracy(network, held_out, drawn)}")
+    echo(f"nearest by cosine         {few.nearest_mean_accuracy(network, held_out, drawn, cosine=True)}")
     if steps:
-        reached = few.fine_tuned_accuracy(network, kept, drawn, steps=steps, lr=step_size)
+        reached = few.fine_tuned_accuracy(network, held_out, drawn, steps=steps, lr=step_size)
         echo(f"after {steps:3d} gradient steps  {reached}")
 
 
 def _parts(data: str, model: str | None, pretraining: str, assignments: list[str]) -> dict[str, dict[str, Any]]:
-    """What was said of the data, the model and its training, as mappings with a name each."""
+    """Return the settings of the data, the model and its pretraining, as mappings with a name each."""
     from driftline import spec
 
-    said = {"data": {"name": data}, "model": {"name": model}, "pretraining": {"name": pretraining}}
+    settings = {"data": {"name": data}, "model": {"name": model}, "pretraining": {"name": pretraining}}
     # A spec's own part is its benchmark; here that is the training.
-    content = spec.apply_overrides({"benchmark": "pretraining", **said}, assignments)
-    return {name: content[name] for name in said}
+    content = spec.apply_overrides({"benchmark": "pretraining", **settings}, assignments)
+    return {name: content[name] for name in settings}
 
 
 def _split_classes(
-    said: dict[str, Any], novel: int | None, seed: Any, data_dir: Path | None
+    settings: dict[str, Any], novel: int | None, seed: Any, data_dir: Path | None
 ) -> tuple[Dataset, Samples, Samples]:
-    """The data, the samples to train on, and all samples of the classes that are kept for the episodes."""
+    """Return the data, the samples to train on, and all samples of the novel classes."""
     import numpy as np
 
     from driftline import data
     from driftline.errors import UserError
     from driftline.tasks import Classification
 
-    options = {key: value for key, value in said.items() if key != "name"}
-    dataset = data.load(said["name"], options, data.data_folders(data_dir))
+    options = {key: value for key, value in settings.items() if key != "name"}
+    dataset = data.load(settings["name"], options, data.data_folders(data_dir))
     if not isinstance(dataset.task, Classification):
-        raise UserError(f"episodes are made of classes, and {said['name']} has none")
+        raise UserError(f"episodes are made of classes, and {settings['name']} has none")
     classes = seed.child("classes").numpy().permutation(np.unique(dataset.samples.y))
-    kept = len(classes) // 2 if novel is None else novel
-    if not 2 <= kept <= len(classes) - 2:
-        raise UserError(f"novel={kept}: {said['name']} has {len(classes)} classes; two or more must be left for each")
-    episodic = np.flatnonzero(np.isin(dataset.samples.y, classes[:kept]))
-    return dataset, dataset.samples[_training_rows(dataset, classes[kept:])], dataset.samples[episodic]
+    n_novel = len(classes) // 2 if novel is None else novel
+    if not 2 <= n_novel <= len(classes) - 2:
+        raise UserError(
+            f"novel={n_novel}: {settings['name']} has {len(classes)} classes; two or more must be left for each"
+        )
+    episodic = np.flatnonzero(np.isin(dataset.samples.y, classes[:n_novel]))
+    return dataset, dataset.samples[_training_rows(dataset, classes[n_novel:])], dataset.samples[episodic]
 
 
 def _training_rows(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
-    """The rows of these classes that are not in an official test set."""
+    """Return the rows of these classes that are not in an official test set."""
     import numpy as np
 
     tests = np.zeros(len(dataset.samples), bool) if dataset.test is None else dataset.test
@@ -97,14 +98,14 @@ def _training_rows(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
 
 
 def _train_network(parts: dict[str, dict[str, Any]], dataset: Dataset, samples: Samples, seed: Any) -> Any:
-    """A network trained on these samples."""
+    """Return a network trained on these samples."""
     from driftline.engine.build import initial_model, new_pretrainer
     from driftline.errors import UserError
     from driftline.spec.settings import Choice, with_defaults
     from driftline.training.model import as_model
 
-    said = {**parts["model"], "name": parts["model"]["name"] or dataset.model}
-    choice = with_defaults("model", Choice.model_validate(said))
+    settings = {**parts["model"], "name": parts["model"]["name"] or dataset.model}
+    choice = with_defaults("model", Choice.model_validate(settings))
     network = initial_model(choice, dataset, seed)
     if not as_model(network).is_network:
         raise UserError(f"episodes need the features of a network, and {choice.name} is none: try --model mlp")

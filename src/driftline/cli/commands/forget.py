@@ -22,7 +22,7 @@ UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 def forget(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs: keys, their first letters, or METHOD:SEED.")
+        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs: keys, the beginnings of keys, or METHOD:SEED.")
     ] = None,
     older_than: Annotated[
         str | None, typer.Option(help="All runs made longer ago than this: 12h, 30d or 8w.", metavar="AGE")
@@ -34,7 +34,7 @@ def forget(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")] = False,
     runs: RunsFolder = None,
 ) -> None:
-    """Remove runs, after listing them. What runs share, such as upstream models, stays."""
+    """Remove runs, after listing them. Stages that runs share, such as upstream models, stay."""
     from driftline.store import check
     from driftline.store.store import Store
 
@@ -61,7 +61,7 @@ def forget(
 
 
 def _select(store: Store, names: list[str], older_than: str | None) -> list[Run]:
-    """The runs that are named, too old, or else superseded; trials that chose settings are among the last two."""
+    """Return the runs that are named, too old, or superseded; the last two include search runs."""
     from driftline.record.run import drop_damaged
     from driftline.report.analysis.groups import older_versions
 
@@ -76,7 +76,7 @@ def _select(store: Store, names: list[str], older_than: str | None) -> list[Run]
 
 
 def parse_age(text: str) -> timedelta:
-    """A span of time.
+    """Return the duration that a text such as 12h, 30d or 8w means.
 
     >>> parse_age("36h"), parse_age("8w")
     (datetime.timedelta(days=1, seconds=43200), datetime.timedelta(days=56))

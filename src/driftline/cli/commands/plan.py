@@ -1,4 +1,4 @@
-"""`driftline plan`: what a spec will cost, before anything is spent."""
+"""`driftline plan`: forecast the cost of a spec."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def plan(
     context: typer.Context,
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="As for `driftline run`; of several recipes, too.", metavar="BENCHMARK|matrix|RECIPES"),
+        typer.Argument(help="As for `driftline run`; or several recipes.", metavar="BENCHMARK|matrix|RECIPES"),
     ] = None,
     data: options.Data = None,
     model: options.Model = None,
@@ -33,11 +33,11 @@ def plan(
     data_dir: options.DataFolder = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
-    """What a benchmark or recipe will cost: stages, fits, multiply-accumulates, disk, and time by workers.
+    """Forecast the cost of a benchmark or recipe: stages, fits, multiply-accumulates, disk, and time by workers.
 
-    What is in the store already is not counted. Nothing is written there.
+    Finished stages in the store are not counted. Nothing is written there.
     """
-    from driftline.cli.printing import forecast as foretold
+    from driftline.cli.printing.forecast import Progress, forecast_text
     from driftline.engine.costs.forecast import PROFILING_SECONDS, forecast
     from driftline.engine.executors.process import keep_freed_memory
 
@@ -47,7 +47,7 @@ def plan(
     if not named:
         raise UserError("driftline plan needs a benchmark's name, matrix, or recipes")
     keep_freed_memory()
-    with foretold.Progress(quiet) as progress:
+    with Progress(quiet) as progress:
         specs = [_spec_content(one, given, data, model, methods, seeds, set_ or []) for one in named]
         found = forecast(
             *specs,
@@ -56,11 +56,11 @@ def plan(
             seconds=profile_seconds or PROFILING_SECONDS,
             on_profile=progress.watch,
         )
-    echo(found.to_json() if format == "json" else foretold.forecast_text(found))
+    echo(found.to_json() if format == "json" else forecast_text(found))
 
 
 def _split_flags(words: list[str]) -> tuple[list[str], list[str]]:
-    """What is to be planned, and, from the first flag on, options of the benchmark.
+    """Split arguments into what to plan and, from the first flag on, options of the benchmark.
 
     >>> _split_flags(["a.yaml", "b.yaml", "--shifts", "CLR"])
     (['a.yaml', 'b.yaml'], ['--shifts', 'CLR'])
@@ -78,14 +78,14 @@ def _spec_content(
     seeds: int | None,
     assignments: list[str],
 ) -> dict[str, Any]:
-    """What `driftline run` would be told by the same words."""
+    """Return the content of the spec, as `driftline run` reads it from the same arguments."""
     from driftline import spec as spec_
     from driftline.cli.commands import run, run_matrix
 
     if run_matrix.is_matrix(what):
         if data or model:
-            raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
+            raise UserError("a matrix has data and a model in each of its columns: set them in a recipe")
         return run_matrix.content(what, given, methods, seeds, assignments)
-    said = run.content(what, data, model, methods, seeds)
-    own = run.benchmark_options(given, str(said.get("benchmark")))
-    return spec_.apply_overrides(said, [*own, *assignments])
+    content = run.content(what, data, model, methods, seeds)
+    own = run.benchmark_options(given, str(content.get("benchmark")))
+    return spec_.apply_overrides(content, [*own, *assignments])

@@ -1,4 +1,4 @@
-"""`driftline run`: a benchmark, a matrix or a recipe, on any engine."""
+"""`driftline run`: run a benchmark, a matrix or a recipe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def run(
     context: typer.Context,
     what: Annotated[
         str,
-        typer.Argument(help="A benchmark's name, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
+        typer.Argument(
+            help="Name of a benchmark, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"
+        ),
     ],
     data: options.Data = None,
     model: options.Model = None,
@@ -48,10 +50,10 @@ def run(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Run a benchmark or a recipe, and record what happened.
+    """Run a benchmark or a recipe and record the results.
 
     Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
-    `--methods` in all of `--benchmarks` that show them enough.
+    `--methods` in all `--benchmarks` that reveal enough labels.
     """
     with progress_message(f"preparing {what}", quiet):  # the imports may take longest
         from driftline.cli.commands import run_matrix
@@ -64,17 +66,17 @@ def run(
         spec = None
         if not run_matrix.is_matrix(what):
             with user_code.forbid_code() if print_spec else nullcontext():
-                said = content(what, data, model, methods, seeds)
-                spec = _spec(said, context.args, set_ or [], print_spec)
+                recipe = content(what, data, model, methods, seeds)
+                spec = _spec(recipe, context.args, set_ or [], print_spec)
     if spec is None:
         if data or model:
-            raise UserError("a matrix has data and a model in each of its columns: say them in a recipe")
-        said = run_matrix.content(what, context.args, methods, seeds, set_ or [])
+            raise UserError("a matrix has data and a model in each of its columns: set them in a recipe")
+        recipe = run_matrix.content(what, context.args, methods, seeds, set_ or [])
         if print_spec:
             with user_code.forbid_code():
-                echo(run_matrix.to_yaml(said), nl=False)
+                echo(run_matrix.to_yaml(recipe), nl=False)
             return
-        raise typer.Exit(run_matrix.run(said, Store.create(runs), data_dir, config, quiet))
+        raise typer.Exit(run_matrix.run(recipe, Store.create(runs), data_dir, config, quiet))
     if print_spec:
         echo(spec.to_yaml(), nl=False)
         return
@@ -107,13 +109,13 @@ def run_and_print(spec: Spec, store: Store, data_dir: Path | None, config: Execu
     return 1 if finished.summary.failed else 0
 
 
-def _spec(said: dict[str, Any], flags: list[str], settings: list[str], to_print: bool) -> Spec:
+def _spec(recipe: dict[str, Any], flags: list[str], settings: list[str], to_print: bool) -> Spec:
     """Return the spec; one that is only printed is checked as far as possible without running a user's code."""
     from driftline import spec as spec_
     from driftline.io import user_code
 
-    own = benchmark_options(flags, str(said.get("benchmark")))
-    spec = spec_.parse(spec_.apply_overrides(said, [*own, *settings]))
+    own = benchmark_options(flags, str(recipe.get("benchmark")))
+    spec = spec_.parse(spec_.apply_overrides(recipe, [*own, *settings]))
     if to_print:
         with suppress(user_code.CodeNotAllowed):  # names and settings are checked, except what only a user's code knows
             spec.jobs(default_model="logistic-regression")
@@ -121,7 +123,7 @@ def _spec(said: dict[str, Any], flags: list[str], settings: list[str], to_print:
 
 
 def content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> dict[str, Any]:
-    """What the flags and, if there is one, the recipe say; flags win."""
+    """Return the content of the spec from the recipe, if there is one, and the flags; flags win."""
     from driftline import spec as spec_
 
     options.check_names(data, methods)
@@ -143,7 +145,7 @@ def content(what: str, data: str | None, model: str | None, methods: str | None,
 
 
 def benchmark_options(given: list[str], benchmark: str) -> list[str]:
-    """`--shifts CLR` or `--shifts=CLR` as an assignment to an option of the benchmark."""
+    """Return flags such as `--shifts CLR` or `--shifts=CLR` as assignments to options of the benchmark."""
     from driftline import registry
 
     if not given:

@@ -1,4 +1,4 @@
-"""`driftline run matrix`: methods by benchmarks, each wherever enough is revealed."""
+"""`driftline run matrix`: run methods in every benchmark that reveals enough labels for them."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ FLAGS = (*OWN_FLAGS, *ENGINE_FLAGS)
 
 
 def is_matrix(what: str) -> bool:
-    """Whether `driftline run` was given the matrix, or a recipe of one."""
+    """Return whether this names the matrix, or a recipe of one."""
     return what == NAME or (what.endswith((".yaml", ".yml")) and NAME in spec_.read_yaml(Path(what)))
 
 
 def content(
     what: str, given: list[str], methods: str | None, seeds: int | None, assignments: list[str]
 ) -> dict[str, Any]:
-    """What flags and, if there is one, the recipe say; flags win."""
-    said = {} if what == NAME else dict(spec_.read_yaml(Path(what))[NAME] or {})
+    """Return the content of the matrix from the recipe, if there is one, and the flags; flags win."""
+    recipe = {} if what == NAME else dict(spec_.read_yaml(Path(what))[NAME] or {})
     if methods is not None:
-        said["methods"] = methods
+        recipe["methods"] = methods
     if seeds is not None:
-        said["seeds"] = seeds
-    if not said.get("methods"):
-        raise UserError("driftline run matrix needs --methods, names with commas between; see `driftline list methods`")
-    columns = _columns(said.get("benchmarks"))
-    if (wanted := _benchmarks(given)) is not None:
-        columns = {name: columns.get(name) for name in wanted}
-    return {NAME: {**said, **_apply_overrides(listed(said["methods"]), columns, assignments)}}
+        recipe["seeds"] = seeds
+    if not recipe.get("methods"):
+        raise UserError("driftline run matrix needs --methods, names separated by commas; see `driftline list methods`")
+    columns = _columns(recipe.get("benchmarks"))
+    if (names := _benchmarks(given)) is not None:
+        columns = {name: columns.get(name) for name in names}
+    return {NAME: {**recipe, **_apply_overrides(listed(recipe["methods"]), columns, assignments)}}
 
 
 def _columns(given: Any) -> dict[str, Any]:
@@ -60,19 +60,19 @@ def _columns(given: Any) -> dict[str, Any]:
 
 
 def _benchmarks(given: list[str]) -> list[str] | None:
-    """The names behind `--benchmarks`, if it was given."""
+    """Return the names given with `--benchmarks`, if any."""
     words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
     if not words:
         return None
     if words[0] != "--benchmarks":
         raise unknown_name("flag", words[0], FLAGS, " (for matrix)")
     if len(words) != 2:
-        raise UserError("--benchmarks takes names with commas between, for example timeline,test-time")
+        raise UserError("--benchmarks takes names separated by commas, for example timeline,test-time")
     return listed(words[1])
 
 
 def _apply_overrides(methods: list[Any], columns: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
-    """Methods and columns with `method.key=value` and `benchmark.key=value` applied."""
+    """Return methods and columns with `method.key=value` and `benchmark.key=value` applied."""
     made: dict[str, Any] = {}
     for name, column in columns.items():
         own = [one for one in assignments if one.startswith(f"{name}.")]
@@ -83,20 +83,20 @@ def _apply_overrides(methods: list[Any], columns: dict[str, Any], assignments: l
     rest = [one for one in assignments if not any(one.startswith(f"{name}.") for name in columns)]
     changed = spec_.apply_overrides({"methods": methods}, rest)
     if extra := sorted(set(changed) - {"methods"}):
-        raise UserError(f"--set {extra[0]}.…: a matrix has {extra[0]} in each of its columns; say it in a recipe")
+        raise UserError(f"--set {extra[0]}.…: a matrix has {extra[0]} in each of its columns; set it in a recipe")
     return {"methods": changed["methods"], "benchmarks": made}
 
 
-def run(said: Mapping[str, Any], store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
-    """Run a matrix and print its table; the exit code."""
+def run(recipe: Mapping[str, Any], store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
+    """Run a matrix and print its table; return the exit code."""
     from driftline.report.tables.matrix import matrix_tables  # imports charts, which no other run needs
     from driftline.report.tables.render import render
 
     keep_freed_memory()
     datasets = DatasetCache(data_dir)
     with using_data_folder(data_dir):
-        outlined = matrix.plan_matrix(matrix.read(said), datasets)
-        outlined.keep(store)  # an interrupted matrix can be looked at as well
+        outlined = matrix.plan_matrix(matrix.read(recipe), datasets)
+        outlined.keep(store)  # so that an interrupted matrix can be shown as well
         failed = run_plans(outlined.plans, store, datasets, config, quiet)
     after = outlined.after(failed)
     path = after.keep(store)
@@ -129,8 +129,8 @@ def run_plans(
     return failed
 
 
-def to_yaml(said: Mapping[str, Any]) -> str:
-    """The matrix as a recipe, every column written out."""
-    made = matrix.read(said)
+def to_yaml(recipe: Mapping[str, Any]) -> str:
+    """Return the matrix as a recipe with every column written out."""
+    made = matrix.read(recipe)
     columns = {NAME: {"methods": [method.short() for method in made.methods], "seeds": list(made.seeds)}}
     return str(yaml.safe_dump({NAME: {**columns[NAME], "benchmarks": made.benchmarks}}, sort_keys=False))

@@ -31,7 +31,7 @@ AUDIT_TABLE = {"drift": "concept", "rows": 2000}
 
 
 def run_quickstart(output: Path, runs: str | None, jobs: int) -> int:
-    """Run everything that this install allows, draw the report and the audit's page; the exit code."""
+    """Run all benchmarks that this installation can run and an audit, and write both pages; return the exit code."""
     store = Store.create(runs or os.environ.get("DRIFTLINE_RUNS") or "quickstart-runs")
     keep_freed_memory()
     datasets = DatasetCache()
@@ -61,7 +61,7 @@ def examples(torch: bool) -> dict[str, Mapping[str, Any]]:
 
 
 def plan_all(specs: Mapping[str, Mapping[str, Any]], datasets: DatasetCache) -> tuple[dict[str, Plan], dict[str, str]]:
-    """A plan for each benchmark, and why some have none: one that cannot be run does not stop the others."""
+    """Return a plan for each benchmark, and the reasons why some have none."""
     plans, failures = {}, {}
     for benchmark, content in specs.items():
         try:
@@ -72,15 +72,16 @@ def plan_all(specs: Mapping[str, Mapping[str, Any]], datasets: DatasetCache) -> 
 
 
 def run_audit(output: Path, jobs: int, failures: dict[str, str]) -> Path | None:
-    """Audit a table whose rule turns around half-way; where its page is."""
+    """Audit a table with concept drift half-way; return the path of the page."""
     echo("\naudit: When did a model of this table stop being good, and when should it be retrained?", err=True)
     page = output.with_name(f"{output.stem}-audit.html")
     made = table(**AUDIT_TABLE)  # type: ignore[arg-type]
     try:
-        with TaskProgress() as pieces:
-            audit(made, time="when", target="y", model="logistic-regression", jobs=jobs, on_progress=pieces.told).write(
-                page
+        with TaskProgress() as progress:
+            result = audit(
+                made, time="when", target="y", model="logistic-regression", jobs=jobs, on_progress=progress.show
             )
+        result.write(page)
     except UserError as error:
         failures["audit"] = str(error)
         return None
@@ -88,7 +89,7 @@ def run_audit(output: Path, jobs: int, failures: dict[str, str]) -> Path | None:
 
 
 def print_next_steps(report: Path | None, page: Path | None, store: Store) -> None:
-    """Where to look, and what to try next."""
+    """Print where the results are, and what to try next."""
     echo("")
     if report:
         echo(f"report: {report.resolve()}")

@@ -1,4 +1,4 @@
-"""`driftline watch`: how far a sweep is, from another terminal."""
+"""`driftline watch`: show the progress of a sweep from another terminal."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ if TYPE_CHECKING:
 
     from driftline.store.store import Store
 
-POLL_INTERVAL = 1.0  # seconds between two looks
-REPEAT_AFTER = 30.0  # seconds after which a log is told the same again
+POLL_INTERVAL = 1.0  # seconds between two updates
+REPEAT_AFTER = 30.0  # seconds after which a log repeats an unchanged line
 
 
 def watch(
     folder: Annotated[
         str | None,
-        typer.Argument(metavar="[RUNS]", help="Where runs are kept. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
+        typer.Argument(metavar="[RUNS]", help="Folder of the runs. [default: $DRIFTLINE_RUNS, else ./driftline-runs]"),
     ] = None,
     runs: Annotated[str | None, typer.Option("--runs", help="The same, as for other commands.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the current state and exit.")] = False,
 ) -> None:
-    """Progress and curves of a sweep that runs in another process; ends when nothing runs any more."""
-
+    """Show progress and curves of a sweep that runs in another process, until it ends."""
     from driftline.cli.printing.console import SafeConsole
     from driftline.errors import UserError
     from driftline.store.store import Store
@@ -45,7 +44,7 @@ def watch(
 
 
 def _supports_unicode(console: Console) -> bool:
-    """Whether blocks can be written: not to a terminal that knows no more than ASCII."""
+    """Return whether the terminal can show block characters."""
     return console.encoding.startswith("utf") and not console.is_dumb_terminal
 
 
@@ -66,14 +65,14 @@ def _live(store: Store, console: Console, plain: bool) -> None:
 
 
 def _print_lines(store: Store, plain: bool, once: bool) -> None:
-    """For a log, or a terminal that cannot go back: a line when something changed, the whole picture at the end."""
+    """Print a line when something changed, and everything at the end: for logs and dumb terminals."""
     from driftline.report.live.view import render
 
-    said, when = "", 0.0
+    printed, when = "", 0.0
     while (seen := render(store, time.time(), ascii=plain)).running and not once:
         counts, _, left = seen.lines[0].partition(";")
-        if counts != said or time.monotonic() - when >= REPEAT_AFTER:
+        if counts != printed or time.monotonic() - when >= REPEAT_AFTER:
             echo(f"{counts};{left}")
-            said, when = counts, time.monotonic()
+            printed, when = counts, time.monotonic()
         time.sleep(POLL_INTERVAL)
     echo("\n".join(seen.lines))

@@ -19,7 +19,7 @@ TIMES = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60
 
 
 class Progress:
-    """Shows which stage is being tried out: at once on a terminal, now and then in a log."""
+    """Progress of profiling: live on a terminal, occasional lines in a log."""
 
     def __init__(self, quiet: bool) -> None:
         terminal = sys.stderr.isatty()
@@ -35,26 +35,26 @@ class Progress:
         if self._status:
             self._status.stop()
 
-    def watch(self, done: int, of: int, name: str) -> None:
-        """Show what is next."""
-        self.say(f"profiling {min(done + 1, of)} of {of} kinds of stages: {name}")
+    def watch(self, done: int, total: int, name: str) -> None:
+        """Show the next kind of stage."""
+        self.show(f"profiling {min(done + 1, total)} of {total} kinds of stages: {name}")
 
-    def say(self, what: str) -> None:
-        """Show what is being done."""
+    def show(self, text: str) -> None:
+        """Show a message."""
         if self._status:
-            self._status.update(what.replace("[", r"\["))
+            self._status.update(text.replace("[", r"\["))
         elif self._logs and time.monotonic() - self._latest > LOG_INTERVAL:
             self._latest = time.monotonic()
-            echo(what, err=True)
+            echo(text, err=True)
 
 
 def forecast_text(found: Forecast) -> str:
-    """A forecast as a page of plain text."""
+    """Return a forecast as plain text."""
     return "\n".join([*_stages(found), "", *_totals(found), "", *_times(found), *_assumptions(found)])
 
 
 def _stages(found: Forecast) -> Iterable[str]:
-    """The graph: each kind of stage with its number, in the order in which they are computed."""
+    """Return a table of the kinds of stages, in the order of computation."""
     head = ("stage", "number", "in the store", "to do: time of one worker", "MACs", "disk")
     rows: list[Sequence[str]] = [("data", str(found.datasets), "", format_duration(found.reading), "", "")]
     for word, tally in found.kinds.items():
@@ -89,7 +89,7 @@ def _assumptions(found: Forecast) -> Iterable[str]:
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns of text, the first to the left and the others to the right.
+    """Return aligned columns, the first to the left and the others to the right.
 
     >>> text_table(("a", "b"), [("x", "10")])
     ['a   b', 'x  10']
@@ -102,7 +102,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def format_amount(number: float) -> str:
-    """A number with three digits and a letter for its thousands.
+    """Return a number with three digits and a unit prefix.
 
     >>> format_amount(1_234_567), format_amount(999), format_amount(0), format_amount(2.5e21)
     ('1.23 M', '999 ', '0 ', '2500 E')
@@ -112,7 +112,7 @@ def format_amount(number: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Seconds in words.
+    """Return seconds in a suitable unit.
 
     >>> format_duration(0.25), format_duration(75), format_duration(7200), format_duration(1e9)
     ('0.25 s', '1.25 min', '2.00 h', '31.7 years')

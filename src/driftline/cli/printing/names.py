@@ -1,4 +1,4 @@
-"""The names of registered things; apart from the other printing, which loads pandas."""
+"""Printing of registered names; separate from other printing, which imports pandas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line prints about runs and results."""
+"""Printing of runs and results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ console = SafeConsole(highlight=False)
 
 
 def print_store_runs(store: Store) -> None:
-    """The finished runs of a store, and the failed ones with their reasons."""
+    """Print the finished runs of a store, and the failed ones with their reasons."""
     found = store.record(tables=()).runs
     if found:
         print_runs(found)
@@ -41,7 +41,7 @@ def print_store_runs(store: Store) -> None:
 
 
 def print_runs(found: Iterable[Run]) -> None:
-    """One line per run: what it is and when it was made, nothing cut short."""
+    """Print one line per run, without truncation."""
     rows = [("run", "made", "benchmark", "data", "model", "seed", "method")]
     for one in sorted(found, key=lambda one: (one.card["run"]["benchmark"], one.method, one.seed, one.finished_at)):
         job = one.card["run"]
@@ -54,7 +54,7 @@ def print_runs(found: Iterable[Run]) -> None:
 
 
 def print_run(store: Store, name: str) -> None:
-    """A run's summary scores, then its card; for a failed run, why."""
+    """Print a run's summary scores and its card; for a failed run, the reason."""
     failed = [one for one in store.failures() if matches(name, one["key"], one["run"], one["run"]["label"])]
     runs = store.record(tables=()).runs if failed else ()
     if failed and not any(matches(name, one.key, one.card["run"], one.card["label"]) for one in runs):
@@ -68,7 +68,7 @@ def print_run(store: Store, name: str) -> None:
 
 
 def print_difference(first: Run, second: Run) -> None:
-    """What is not the same on two cards, then the summary scores side by side."""
+    """Print the entries that differ between two cards, then the summary scores side by side."""
     one, other = _comparable(first.card), _comparable(second.card)
     table = Table("what", first.key, second.key, box=None, pad_edge=False)
     for key in sorted(one.keys() | other.keys()):
@@ -83,21 +83,21 @@ def print_difference(first: Run, second: Run) -> None:
 
 
 def _comparable(card: Mapping[str, Any]) -> dict[str, Any]:
-    """What a card says, flat; the hashes of a user's files are short, and those of the run's own tables left out."""
-    said = {key: value for key, value in card.items() if key not in ("key", "label", "files")}
+    """Return a card as flat entries, with short hashes of user files and without those of the run's tables."""
+    entries = {key: value for key, value in card.items() if key not in ("key", "label", "files")}
     files = {name: short_hash(content) for name, content in card["user_files"].items()}
-    return _flat({**said, "user_files": files})
+    return _flat({**entries, "user_files": files})
 
 
 def print_summary(record: Record, store: Store, how: RunSummary) -> None:
-    """The result table after a run, and what to do next."""
+    """Print the result table after a run, and what to do next."""
     if len(record):
         _results(record, store)
     _print_store(count_text(how), store)
 
 
 def count_text(how: RunSummary) -> str:
-    """How many stages came to which end."""
+    """Return the numbers of computed, reused, failed, skipped and retried stages."""
     counts = f"{len(how.computed)} stage(s) computed, {len(how.reused)} reused, {len(how.failed)} failed"
     if how.skipped:
         counts += f", {len(how.skipped)} {SKIPPED}"
@@ -119,16 +119,18 @@ def _print_store(counts: str, store: Store) -> None:
 
 
 def print_logs(store: Store, how: RunSummary) -> None:
-    """Where to find what stages printed."""
-    said = [stage for stage in how.computed if store.log_path(stage.key).exists()]
-    if said:
+    """Print where the output of stages is."""
+    logged = [stage for stage in how.computed if store.log_path(stage.key).exists()]
+    if logged:
         console.print(
-            f"{len(said)} stage(s) printed something, as {store.log_path(said[0].key)}", markup=False, soft_wrap=True
+            f"{len(logged)} stage(s) printed output, e.g. {store.log_path(logged[0].key)}",
+            markup=False,
+            soft_wrap=True,
         )
 
 
 def print_failures(how: RunSummary, stages: Iterable[Stage], store: Store) -> None:
-    """What failed, by name, and why; the last line says how to see a traceback."""
+    """Print failed stages by name and reason, and how to see a traceback."""
     names = {stage.key: stage.title for stage in stages}
     _print_failures("failed", how.failed, names)
     _print_failures("failed search run", how.failed_candidates, names)
@@ -139,7 +141,7 @@ def print_failures(how: RunSummary, stages: Iterable[Stage], store: Store) -> No
 
 
 def _print_failures(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> None:
-    """What failed for the same reason stands in one line."""
+    """Print one line per reason."""
     for reason in dict.fromkeys(failed.values()):
         who = [names[key] for key, why in failed.items() if why == reason]
         more = f" and {len(who) - MAX_NAMED} more" if len(who) > MAX_NAMED else ""
@@ -147,7 +149,7 @@ def _print_failures(what: str, failed: Mapping[str, str], names: Mapping[str, st
 
 
 def print_sharing(saved: Sharing | None) -> None:
-    """What it saved that runs and trials share their fits."""
+    """Print the savings from fits that runs and search runs share."""
     if saved is not None and saved.fits < saved.fits_without_reuse:
         console.print(saved.describe("saved"), markup=False, soft_wrap=True)
 

@@ -1,4 +1,4 @@
-"""Say what a command is doing while nothing else can be shown. It imports nothing heavy, so that it can start first."""
+"""A message for slow steps. It imports nothing heavy, so that it can start first."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 from driftline.cli.printing.terminal import echo
 
-FIRST_AFTER = 0.3  # seconds after which it is said what is being done
-REPEAT_AFTER = 10.0  # seconds between two lines about the same
+FIRST_AFTER = 0.3  # seconds until the first message
+REPEAT_AFTER = 10.0  # seconds between two messages
 
 
 @contextmanager
 def progress_message(what: str, quiet: bool = False) -> Iterator[None]:
-    """Say what is being done if it takes longer than a moment, and from time to time that it goes on."""
+    """Print what is being done if it takes longer than a moment, and repeat it from time to time."""
     stopped, began = threading.Event(), time.monotonic()
 
     def print_messages() -> None:

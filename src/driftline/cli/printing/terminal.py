@@ -1,4 +1,4 @@
-"""Where the command line prints: everything passes here, so that no name from a record can steer a terminal."""
+"""Printing with control characters escaped, so that no name from a record can control a terminal."""
 
 from __future__ import annotations
 
