@@ -201,7 +201,7 @@ def test_only_the_step_asked_for_last_is_kept():
     first = steps[1].samples
     steps[2]
     assert steps[1].samples is not first
-    assert len(steps._last) == 1
+    assert len(steps._cached_step) == 1
 
 
 def shares_of(data, rows):

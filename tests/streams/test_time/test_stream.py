@@ -34,11 +34,11 @@ def source(n=ROWS, side=4):
     return Samples(x, np.arange(n) % 10, id=np.arange(n) + 700)
 
 
-def writing(n_images, name, severity, keys):
+def writing(images, name, severity, keys):
     """A stand-in that notes what was done: green counts in base 10 in order of application, blue is noise."""
-    done = n_images.copy()
-    done[..., 1] = n_images[..., 1] * 10 + LETTERS[name]
-    done[..., 2] = (n_images[..., 2] + keys[:, None, None] + np.uint64(4 * severity)).astype(np.uint8)
+    done = images.copy()
+    done[..., 1] = images[..., 1] * 10 + LETTERS[name]
+    done[..., 2] = (images[..., 2] + keys[:, None, None] + np.uint64(4 * severity)).astype(np.uint8)
     return done
 
 
@@ -47,7 +47,7 @@ def points(*severities):
 
 
 def made(schedule=None, **options):
-    settings = {"images": 130, "batch": 16, "speed": 20, "seed": Seed(5), "corrupt": writing, "crop": False, **options}
+    settings = {"n_images": 130, "batch": 16, "speed": 20, "seed": Seed(5), "corrupt": writing, "crop": False, **options}
     return corruption_stream(source(), schedule or points((1, 0), (1, 1), (0, 1)), **settings)
 
 
@@ -130,9 +130,9 @@ def test_noise_differs_between_images_seeds_and_crops():
 def test_crops_have_keys_of_their_own():
     seen = []
 
-    def crop(n_images, keys):
+    def crop(images, keys):
         seen.append(keys)
-        return n_images[:, :2, :2]
+        return images[:, :2, :2]
 
     stream = CorruptionStream(source(), points((1, 0)), 32, 16, 20, Seed(0), writing, crop, "a corner")
     assert stream[1].samples.x.shape == (16, 2, 2, 3)
@@ -221,7 +221,7 @@ def test_ahead_makes_the_next_steps_and_no_more():
 
 
 def test_a_failing_step_fails_where_it_is_asked_for():
-    def failing(n_images, name, severity, keys):
+    def failing(images, name, severity, keys):
         raise UserError("no such corruption")
 
     stream = prefetch(made(corrupt=failing), 2)
@@ -234,7 +234,7 @@ def test_a_failing_step_fails_where_it_is_asked_for():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"images": 0}, "images=0: give a whole number from 1"),
+        ({"n_images": 0}, "images=0: give a whole number from 1"),
         ({"batch": 0}, "batch=0"),
         ({"speed": True}, "speed=True"),
         ({"jpeg": 101}, "a quality from 1 to 100"),

@@ -136,13 +136,13 @@ def corruption_stream(
     frost: Path | str | None = None,
     corrupt: Corrupt | None = None,
 ) -> CorruptionStream:
-    """A stream of `images` images, drawn from `source` and corrupted by `schedule`, `speed` images per point.
+    """Return a stream of `n_images` images, drawn from `source` and corrupted by `schedule`, `speed` images per point.
 
     `crop`: whether each image is flipped at random, a random part of it resized to its full size (to 224 pixels if it
     is larger), as in CCC; if not given, only images of 64 pixels or more are. Without it, images larger than 224
     pixels are resized to 256 and their centre of 224 is shown, as in ImageNet-C. `jpeg`: the quality with which each
     image is compressed in the end; ImageNet-C's and CCC's images have 85. `frost`: a folder with ImageNet-C's
-    photographs of frost. `corrupt` stands in for `shifts.corrupt`.
+    photographs of frost. `corrupt` replaces `shifts.corrupt`.
     """
     shape = tuple(getattr(source.x, "shape", ()))
     _check_images(source, shape)
@@ -179,12 +179,12 @@ def _check_numbers(n_images: int, batch: int, speed: int, jpeg: int | None) -> N
 
 
 def source_images(dataset: Dataset) -> Samples:
-    """The images that a stream shows: those of the official test set or, if there is none, all."""
+    """Return the images of the official test set or, if there is none, all."""
     return dataset.samples if dataset.test is None else dataset.samples[dataset.test]
 
 
 def builtin_corruptions(frost: Path | str | None = None) -> Corrupt:
-    """The corruptions of this package, with the photographs of frost in a folder or, without it, made-up frost."""
+    """The corruptions of this package, with the photographs of frost in a folder or, without it, synthetic frost."""
     return partial(shifts.corrupt, frost=frost)
 
 
