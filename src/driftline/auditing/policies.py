@@ -14,15 +14,9 @@ from driftline.auditing.estimate import DRAWS, Estimate
 from driftline.auditing.table import AuditTable
 from driftline.benchmarks.base import NoProbes
 from driftline.errors import UserError
-from driftline.learners.retraining.base import (
-    PolicyLog,
-    RetrainEveryK,
-    RetrainingPolicy,
-    RetrainOnAll,
-    RetrainOnTAS,
-    RetrainOnWindow,
-    TrainOnce,
-)
+from driftline.learners.retraining.base import PolicyLog, RetrainingPolicy
+from driftline.learners.retraining.online_tas import RetrainOnTAS
+from driftline.learners.retraining.schedules import RetrainEveryK, RetrainOnAll, RetrainOnWindow, TrainOnce
 from driftline.metrics.block_bootstrap import block_indices
 from driftline.metrics.confidence import bootstrap_means, percentile_interval
 from driftline.record.recorder import MemoryRecorder

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from driftline.learners.buffers import ReservoirBuffer
     from driftline.learners.prototypes.base import PrototypeLearner
     from driftline.learners.sequence.base import PlannedLearner
-    from driftline.learners.supervised.base import SupervisedLearner
-    from driftline.learners.supervised.cumulative import CumulativeLearner
+    from driftline.learners.supervised.base import CumulativeLearner, SupervisedLearner
     from driftline.learners.test_time.base import NormAdapter, NormGradientAdapter, entropy
 
 __all__ = [
@@ -39,7 +38,7 @@ __getattr__, __dir__ = lazy.exports(
         "Learner": "driftline.learners.base:Learner",
         "NormAdapter": "driftline.learners.test_time.base:NormAdapter",
         "PrototypeLearner": "driftline.learners.prototypes.base:PrototypeLearner",
-        "CumulativeLearner": "driftline.learners.supervised.cumulative:CumulativeLearner",
+        "CumulativeLearner": "driftline.learners.supervised.base:CumulativeLearner",
         "ReservoirBuffer": "driftline.learners.buffers:ReservoirBuffer",
         "NormGradientAdapter": "driftline.learners.test_time.base:NormGradientAdapter",
         "PlannedLearner": "driftline.learners.sequence.base:PlannedLearner",

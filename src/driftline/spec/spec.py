@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from driftline import models, registry
 from driftline.errors import UserError
 from driftline.io import safe_yaml
-from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.learners.supervised.base import CumulativeLearner
 from driftline.seeds import first_seeds
 from driftline.spec.job import Job, LabelPolicy, SearchSpace
 from driftline.spec.search import Search

@@ -9,14 +9,9 @@ import numpy as np
 import pytest
 
 from driftline.errors import UserError
-from driftline.learners.retraining.base import (
-    RetrainEveryK,
-    RetrainingPolicy,
-    RetrainOnAll,
-    RetrainOnTAS,
-    RetrainOnWindow,
-    TrainOnce,
-)
+from driftline.learners.retraining.base import RetrainingPolicy
+from driftline.learners.retraining.online_tas import RetrainOnTAS
+from driftline.learners.retraining.schedules import RetrainEveryK, RetrainOnAll, RetrainOnWindow, TrainOnce
 from driftline.models.sklearn_models import naive_bayes
 from driftline.seeds import Seed
 from driftline.tasks import Classification

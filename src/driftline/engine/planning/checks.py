@@ -18,7 +18,7 @@ from driftline.engine.build import (
 from driftline.engine.stages.fit import plannable_trials
 from driftline.errors import UserError
 from driftline.learners.fit_plan import FitSpec
-from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.learners.supervised.base import CumulativeLearner
 from driftline.spec import Spec
 from driftline.spec.job import Job
 from driftline.spec.settings import learner_class

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from driftline.learners.domain_generalization.windows import GroupedBatch, fit_grouped, sliding_windows
 from driftline.learners.settings import Count
-from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.learners.supervised.base import CumulativeLearner
 from driftline.training.fit import optimizer_step
 
 

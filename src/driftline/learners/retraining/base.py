@@ -1,30 +1,27 @@
-"""Retraining policies: when to train a new model, and on which labels.
+"""Base class for retraining policies: when to train a new model, and on which labels.
 
-Each decides at every delivery of labels whether to train from scratch; the first labels always train the first model.
-`rows` counts all training samples, challengers included; `retrained` lists the deliveries (from 0) with a training.
+A policy decides at every delivery of labels whether to train from scratch; the first labels always train the first
+model. `n_train_rows` counts all training samples, challengers included; `retrained_at` lists the deliveries (from 0)
+with a training.
 """
 
 from __future__ import annotations
 
-import copy
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from driftline.learners.settings import Count, Inside
+from driftline.learners.settings import Count
 from driftline.learners.supervised.base import SupervisedLearner
-from driftline.metrics.online_tas import online_tas, online_ttr
-from driftline.registry import register
 from driftline.tasks import Task
-from driftline.training.model import as_model
 from driftline.types import Samples, concat_rows, take_rows
 
 
 @dataclass(frozen=True)
 class PolicyLog:
-    """What a policy did, and the signals by which it decided."""
+    """The trainings of a policy, and the signals behind its decisions."""
 
     retrained_at: tuple[int, ...]
     """The deliveries of labels, from 0, after which it trained a new model."""
@@ -40,7 +37,7 @@ class PolicyLog:
 class RetrainingPolicy(SupervisedLearner):
     """Base class for retraining policies. `window`: the number of latest label deliveries to train on; None for all.
 
-    `most`: the largest number of training samples, drawn uniformly from more.
+    `max_samples`: the largest number of training samples, drawn uniformly from more.
     """
 
     window: Count | None = None
@@ -82,7 +79,7 @@ class RetrainingPolicy(SupervisedLearner):
         self.deployed = True
 
     def fit_and_count(self, learner: SupervisedLearner, x: Any, y: np.ndarray) -> None:
-        """Train a learner from scratch on at most `most` samples, and count them."""
+        """Train a learner from scratch on at most `max_samples` samples, and count them."""
         if self.max_samples is not None and len(y) > self.max_samples:
             random = self.seed.child("rows", self.n_batches).numpy()
             chosen = np.sort(random.choice(len(y), self.max_samples, replace=False))
@@ -95,91 +92,3 @@ class RetrainingPolicy(SupervisedLearner):
     def quality(self, learner: SupervisedLearner, x: Any, y: np.ndarray) -> float:
         """Return the accuracy, or for numbers the mean of max(0, 1 - (error / scale)^2)."""
         return float(np.mean(self._task.correct(learner.predict(x).prediction, y)))
-
-
-@register("method", "train-once")
-@dataclass
-class TrainOnce(RetrainingPolicy):
-    """No retraining after the first labels."""
-
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
-        return False
-
-
-@register("method", "retrain-every-k")
-@dataclass
-class RetrainEveryK(RetrainingPolicy):
-    """Retraining at every k-th delivery of labels, on all of them unless `window` is set."""
-
-    k: Count = 4
-
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
-        return self.n_batches % self.k == 0
-
-
-@register("method", "retrain-window")
-@dataclass
-class RetrainOnWindow(RetrainingPolicy):
-    """Retraining at every delivery of labels, on the latest ones."""
-
-    window: Count | None = 3
-
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
-        return True
-
-
-@register("method", "retrain-all")
-@dataclass
-class RetrainOnAll(RetrainingPolicy):
-    """Retraining at every delivery of labels, on all so far."""
-
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
-        return True
-
-
-@register("method", "retrain-on-tas")
-@dataclass
-class RetrainOnTAS(RetrainingPolicy):
-    """Retraining when the online TAS of the deployed model (`metrics.online`) falls below a threshold.
-
-    Each time labels come, a share is held out, a challenger is trained on the rest of them, and both are evaluated on
-    the held-out share. The challengers are counted as training.
-    """
-
-    window: Count | None = 3
-    threshold: float = 0.95
-    holdout: Inside = 0.2
-
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
-        super().prepare(model, task, upstream)
-        self.deployed_quality: list[float] = []
-        self.challenger_quality: list[float] = []
-        self.estimates: list[float] = []
-        self.ratios: list[float] = []  # the online TTR behind each estimate
-
-    def log(self) -> PolicyLog:
-        return replace(super().log(), online_tas=tuple(self.estimates), online_ttr=tuple(self.ratios))
-
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
-        if len(y) < 2:  # too few to train on some and evaluate on others
-            return False
-        order = self.seed.child("holdout", self.n_batches).numpy().permutation(len(y))
-        cut = min(max(round(self.holdout * len(y)), 1), len(y) - 1)
-        aside, rest = np.sort(order[:cut]), np.sort(order[cut:])
-        challenger = self._challenger()
-        self.fit_and_count(challenger, take_rows(x, rest), y[rest])
-        self.deployed_quality.append(self.quality(self, take_rows(x, aside), y[aside]))
-        self.challenger_quality.append(self.quality(challenger, take_rows(x, aside), y[aside]))
-        self.estimates.append(float(online_tas(self.deployed_quality, self.challenger_quality)[-1]))
-        self.ratios.append(float(online_ttr(self.deployed_quality, self.challenger_quality)[-1]))
-        return self.estimates[-1] < self.threshold
-
-    def retrain(self) -> None:
-        super().retrain()
-        self.deployed_quality, self.challenger_quality = [], []
-
-    def _challenger(self) -> SupervisedLearner:
-        """Return a challenger: a learner of the same kind with its own copy of the model."""
-        twin = copy.copy(self)
-        twin.model = as_model(self.model).clone()
-        return twin

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from torch import Generator, Tensor, nn
 
-from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.learners.supervised.base import CumulativeLearner
 from driftline.tasks import Task
 from driftline.training.cached_features import classifier_layer, features_with_frozen_head
 from driftline.training.contrastive import projection_head

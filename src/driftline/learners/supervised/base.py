@@ -1,4 +1,4 @@
-"""Base class for supervised learners: they train on revealed labels with an optimizer."""
+"""Base classes for supervised learners: on the labels of each delivery, or on all labels so far."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from driftline.learners.base import Learner
 from driftline.learners.settings import Count, CountOrZero, NonNegative
 from driftline.registry import register
 from driftline.tasks import Task, mean_loss
 from driftline.training.model import as_model
-from driftline.types import Samples
+from driftline.types import Samples, concat_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,3 +88,35 @@ class SupervisedLearner(Learner):
         self.new_optimizer()
         self.training_rounds = 0
         self.train(x, y)
+
+
+@dataclass
+class CumulativeLearner(SupervisedLearner):
+    """A learner that trains on all labels so far at each delivery; once, at the end, if it is evaluated only then.
+
+    `start`: from the initial weights each time ("fresh"), or from the previous ones ("warm", as Wild-Time's
+    Eval-Stream does).
+    """
+
+    start: Literal["fresh", "warm"] = "fresh"
+
+    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+        super().prepare(model, task, upstream)
+        self.history: list[tuple[Any, np.ndarray]] = []
+
+    def learn(self, x: Any, y: Any) -> None:
+        self.history.append((x, y))
+        if not self.evaluated_at_end:
+            self.train_on_history()
+
+    def finish(self) -> None:
+        if self.evaluated_at_end and self.history:
+            self.train_on_history()
+
+    def train_on_history(self) -> None:
+        """Train on all labels so far."""
+        x, y = concat_rows([x for x, _ in self.history]), np.concatenate([y for _, y in self.history])
+        if self.start == "warm" and len(self.history) > 1:
+            self.train(x, y)
+        else:
+            self.train_from_scratch(x, y)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from driftline.learners.supervised.base import SupervisedLearner
-from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.learners.supervised.base import CumulativeLearner, SupervisedLearner
 from driftline.registry import register
 
 

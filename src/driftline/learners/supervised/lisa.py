@@ -18,7 +18,7 @@ from torch import Tensor
 
 from driftline.errors import UserError
 from driftline.learners.settings import Positive
-from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.learners.supervised.base import CumulativeLearner
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.tasks import Classification, Task

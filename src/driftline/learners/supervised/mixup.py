@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from driftline.learners.settings import Positive
-from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.learners.supervised.base import CumulativeLearner
 from driftline.registry import register
 from driftline.training.objectives import mix
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
 from driftline.learners.settings import BelowOne, Count
-from driftline.learners.supervised.cumulative import CumulativeLearner
+from driftline.learners.supervised.base import CumulativeLearner
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
