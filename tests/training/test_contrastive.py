@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from driftline.models.small_networks import mlp
+from driftline.models.mlp import mlp
 from driftline.seeds import Seed
 from driftline.testing.fixtures import small_network
 from driftline.training.cached_features import classifier_layer, extract_features, features_with_frozen_head

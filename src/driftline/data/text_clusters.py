@@ -150,12 +150,12 @@ def news_clusters(
 ) -> Dataset:
     """Headlines and which of five kinds of news they are; other sections, or later years, are the clusters.
 
-    At most `most` headlines of a section are taken, drawn by `seed`; with years, of a section in a year.
+    At most `max_per_section` headlines of a section are taken, drawn by `seed`; with years, of a section in a year.
     """
     if by not in ("sections", "years"):
         raise unknown_name("way to make clusters of news", by, ("sections", "years"))
     if max_per_section is not None and max_per_section < 1:
-        raise UserError(f"news-clusters: most={max_per_section}, but it must be 1 or more, or null for all")
+        raise UserError(f"news-clusters: max_per_section={max_per_section}, but it must be 1 or more, or null for all")
     data = huffpost(folders, categories="all", first=first, last=last)
     samples, found = data.samples, data.task.classes  # type: ignore[attr-defined]
     place = {s: (k, g) for k, sets in enumerate(SECTIONS.values()) for g, names in enumerate(sets) for s in names}
@@ -183,7 +183,7 @@ def _years(time: Any) -> tuple[np.ndarray, tuple[str, ...]]:
 def _draw_rows(
     usable: np.ndarray, section: np.ndarray, group: np.ndarray, max_per_section: int | None, seed: Seed
 ) -> np.ndarray:
-    """Rows of at most `most` usable samples of each section in each set, in their order."""
+    """Return rows of at most `max_per_section` usable samples of each section in each set, in their order."""
     rows = []
     for s, g in sorted(set(zip(section[usable].tolist(), group[usable].tolist(), strict=True))):
         these = np.flatnonzero(usable & (section == s) & (group == g))

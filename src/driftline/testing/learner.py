@@ -221,7 +221,7 @@ def _reveal(schedule: str) -> RevealPolicy:
 
 def _models(learner: Learner) -> Iterator[MakeModel]:
     if importlib.util.find_spec("torch"):
-        from driftline.models.small_networks import linear
+        from driftline.models.mlp import linear
 
         networks = [make for make in (small_network, linear) if _accepts(learner, make)]
         yield from networks or [small_blocks]

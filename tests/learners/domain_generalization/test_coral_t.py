@@ -13,7 +13,7 @@ from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.domain_generalization.coral_t import CoralT
 from driftline.learners.domain_generalization.windows import GroupedBatch, draw_grouped, sliding_windows
-from driftline.models.small_networks import linear
+from driftline.models.mlp import linear
 from driftline.seeds import Seed
 from driftline.testing import check_learner, digest
 from driftline.testing.fixtures import SHAPE, TASK, samples, small_network

@@ -15,7 +15,7 @@ from driftline.learners.domain_generalization.windows import (
     fit_grouped,
     sliding_windows,
 )
-from driftline.models.small_networks import linear
+from driftline.models.mlp import linear
 from driftline.seeds import Seed
 from driftline.training.features import forward_with_features, linear_layers
 from driftline.training.mac_counter import MacCounter

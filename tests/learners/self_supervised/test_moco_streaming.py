@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from driftline import registry
 from driftline.errors import UserError
 from driftline.io import serialization
-from driftline.models.small_networks import mlp
+from driftline.models.mlp import mlp
 from driftline.seeds import Seed
 from driftline.spec.settings import settings_model
 from driftline.tasks import Classification, Regression

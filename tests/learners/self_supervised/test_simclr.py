@@ -15,7 +15,7 @@ from driftline.learners.self_supervised.base import ContrastiveLearner
 from driftline.learners.self_supervised.simclr import SimCLR
 from driftline.learners.self_supervised.swav import SwaV
 from driftline.learners.supervised.ft import FineTune
-from driftline.models.small_networks import mlp
+from driftline.models.mlp import mlp
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import check_learner, digest
