@@ -1,7 +1,6 @@
-"""What a learner is shown once it has answered: nothing, its errors or all labels; now or late; all or some.
+"""Which labels are revealed to a learner after it has answered: none, its errors or all; how late, and how many.
 
-The contract is physical. The labels that are shown are copies, so no array in a learner's hands has a base or a
-neighbour from which an unrevealed label could be read.
+Revealed labels are copies, so no array that a learner holds gives access to an unrevealed label.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from driftline.tasks import Task
 from driftline.types import Answers, Reveal, Step, concat_rows, take_rows
 
 Waiting = tuple[int, Any, np.ndarray, np.ndarray | None]
-"""Labels on their way: since which step, inputs, labels, and the split if there is one."""
+"""Delayed labels: their step, inputs, labels, and the split if there is one."""
 
 
 @dataclass
 class RevealedLabels:
-    """Inputs with the labels that have become known."""
+    """Inputs with their revealed labels."""
 
     x: Any
     y: np.ndarray
     positions: Sequence[int] = ()
-    """Of samples that come one by one: which they were, counted from the start of the stream."""
+    """Positions in the stream, for samples that come one by one."""
     split: np.ndarray | None = None
     """Which samples are for training and which for validation (`Samples.split`), where the benchmark decides it."""
 
@@ -42,13 +41,13 @@ class LabelFeed:
 
     x: Any
     first: int
-    """How many there were before."""
+    """Number of samples before these."""
     reveal_next: Callable[[Any], RevealedLabels | None]
-    """What becomes known once the next of them has been answered, with a prediction or `Answers` of one row.
+    """Takes the answer to the next sample, a prediction or `Answers` of one row; returns the labels then revealed.
 
-    It is copied and recorded, with the scores and the distance if they are in it."""
+    The answer is copied and recorded, with its scores and distance if it has them."""
     reveal_many: Callable[[np.ndarray, Any, tuple[Any, ...]], None] | None = None
-    """The labels of the next samples, one row of outputs each, to compiled code (`compiled.in_order`).
+    """Reveals the labels of the next samples, one row of outputs each, to compiled code (`jit.answer_in_order`).
 
     The prediction for a sample is the arg max of its row just before its label is revealed. None if a label may come
     late."""
@@ -59,12 +58,12 @@ class LabelFeed:
 
 @dataclass
 class RevealPolicy:
-    """The rule by which labels become known.
+    """Which labels are revealed, and when.
 
-    `delay`: how many steps later they arrive; labels that would arrive after the stream's end never do.
-    `budget`: at most so many labels per step, drawn at random from those that would be shown.
-    `missing`: the share of labels that never arrive, drawn at random before any other rule.
-    Where samples come one by one, each of them is a step to these rules.
+    `delay`: number of steps by which labels are late; those due after the end of the stream are never revealed.
+    `budget`: maximum number of labels per step, drawn at random from those that would be revealed.
+    `missing`: fraction of labels that are never revealed, drawn at random before any other rule.
+    If samples come one by one, each of them counts as a step.
     """
 
     task: Task
@@ -75,14 +74,14 @@ class RevealPolicy:
     missing: float = 0.0
     waiting: list[Waiting] = field(default_factory=list)
     n_seen: int = 0
-    """How many samples have come so far."""
+    """Number of samples so far."""
     _given: list[Any] = field(default_factory=list, init=False, repr=False)
-    """The predictions that were given before the labels of the present one-by-one step."""
+    """Predictions of the current one-by-one step, each given before its label."""
     _rows_given: list[Answers] = field(default_factory=list, init=False, repr=False)
-    """Copies of those among them that came as answers of one row."""
+    """Copies of those given as `Answers` of one row."""
 
     def __call__(self, step: Step, answers: Answers) -> RevealedLabels | None:
-        """What becomes known at the end of this step, or None."""
+        """Return the labels revealed at the end of this step, or None."""
         rows = self._revealed_rows(step, answers)
         self.n_seen += len(step.samples)
         if len(rows):
@@ -98,7 +97,7 @@ class RevealPolicy:
         )
 
     def feed(self, step: Step) -> LabelFeed:
-        """The samples of a step one by one; a label is told only after its sample has been answered."""
+        """Return the samples of a step one by one; each label is revealed only after its sample is answered."""
         x, y, first = step.samples.x, step.samples.y, self.n_seen
         given, rows_given = self._given, self._rows_given = [], []
         arrives, always = self._arrival_mask(step).tolist(), self.level is Reveal.LABELS
@@ -113,7 +112,7 @@ class RevealPolicy:
             given.append(prediction)
             if row is not None:
                 rows_given.append(row)
-            if immediate:  # the usual case, by the shortest way
+            if immediate:  # the usual case, on a fast path
                 return (
                     RevealedLabels(take_rows(x, slice(k, k + 1)), y[k : k + 1].copy(), (turn,)) if arrives[k] else None
                 )
@@ -126,7 +125,7 @@ class RevealPolicy:
             return RevealedLabels(concat_rows(inputs), concat_rows(labels), list(turns))
 
         def reveal_many(outputs: np.ndarray, callback: Any, arguments: tuple[Any, ...]) -> None:
-            from driftline.jit import answer_in_order  # only now: a compiler takes long to import
+            from driftline.jit import answer_in_order  # imported here, because a compiler takes long to import
 
             k, self.n_seen = self.n_seen - first, self.n_seen + len(outputs)
             predictions = np.empty(len(outputs), np.int64)
@@ -151,31 +150,31 @@ class RevealPolicy:
         given, returned = np.array(self._given), np.asarray(answers.prediction)
         if given.shape != returned.shape:
             raise UserError(
-                f"answer_one_by_one returned {len(returned)} answers but gave {len(given)} predictions before labels: call "
-                "feed.reveal_next(prediction) once for each sample, in order, and return those predictions"
+                f"answer_one_by_one returned {len(returned)} answers but gave {len(given)} predictions before labels: "
+                "call feed.reveal_next(prediction) once for each sample, in order, and return those predictions"
             )
         both_nan = (given != given) & (returned != returned)
         if len(differ := np.flatnonzero((given != returned) & ~both_nan)):
             k = differ[0]
             raise UserError(
-                f"answer_one_by_one returned {returned[k]} for sample {k} of its block, but gave {given[k]} before it saw the "
-                "label: return the predictions passed to feed.reveal_next"
+                f"answer_one_by_one returned {returned[k]} for sample {k} of its block, but gave {given[k]} before it "
+                "saw the label: return the predictions passed to feed.reveal_next"
             )
 
     def _is_revealed(self, prediction: Any, y: np.ndarray) -> bool:
-        """Whether the label of one sample is shown at all, given its answer."""
+        """Return whether the label of one sample is revealed, given its answer."""
         if self.level is Reveal.ERRORS:
             return bool(self.task.correct(np.array([prediction]), y)[0] < 1)
         return self.level is Reveal.LABELS
 
     def _due(self, now: int) -> list[Waiting]:
-        """What has waited long enough; it waits no more."""
+        """Remove and return the labels whose delay is over."""
         due = [entry for entry in self.waiting if entry[0] <= now - self.delay]
         self.waiting = self.waiting[len(due) :]
         return due
 
     def _arrival_mask(self, step: Step) -> np.ndarray:
-        """Of each sample whether its label ever arrives: drawn by its place in the stream, however that is cut."""
+        """Return for each sample whether its label is ever revealed; it depends only on the position in the stream."""
         n = len(step.samples)
         if not self.missing:
             return np.ones(n, bool)
@@ -196,7 +195,7 @@ class RevealPolicy:
         return rows
 
     def state(self) -> dict[str, Any]:
-        """The labels on their way."""
+        """Return the delayed labels and the position in the stream."""
         return {"waiting": self.waiting, "taken": self.n_seen}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -204,7 +203,7 @@ class RevealPolicy:
 
 
 def _to_scalar(prediction: Any) -> int | float | str:
-    """Return a copy of one prediction that cannot change or compare as it likes; refuse what is no number or text."""
+    """Return one prediction as a plain number or text; refuse anything else."""
     try:
         value = prediction.item() if hasattr(prediction, "item") else prediction
     except (ValueError, RuntimeError):  # several in one array or tensor

@@ -1,4 +1,4 @@
-"""What moves through the loop: samples, the steps they arrive in, and the answers given."""
+"""The data of the loop: samples, the steps they arrive in, and the learner's answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRAIN, VALIDATION = 0, 1
 
 
 class Reveal(enum.IntEnum):
-    """How much of a step a learner is shown after it has answered, from least to most."""
+    """How much of a step is revealed to a learner after it has answered, from least to most."""
 
     INPUTS = 0
     ERRORS = 1
@@ -22,7 +22,7 @@ class Reveal(enum.IntEnum):
 
 
 def take_rows(x: Any, index: Any) -> Any:
-    """Rows of an array, tensor, sparse matrix, table or list."""
+    """Return rows of an array, tensor, sparse matrix, table or list."""
     if hasattr(x, "iloc"):
         return x.iloc[index]
     if isinstance(x, list):
@@ -31,7 +31,7 @@ def take_rows(x: Any, index: Any) -> Any:
 
 
 def concat_rows(parts: Sequence[Any]) -> Any:
-    """The rows of several arrays, tensors, sparse matrices, tables or lists, one after another."""
+    """Concatenate the rows of arrays, tensors, sparse matrices, tables or lists."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -54,7 +54,7 @@ def concat_rows(parts: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs with their answers and, per sample, an id, a time, a group and a split where these are known.
+    """Inputs with labels and, per sample, an id and optionally a time, a group and a split.
 
     `x` is an array, a tensor, a list of strings or a table; `y` holds class indices, numbers or texts. `split` is TRAIN
     or VALIDATION for samples that a benchmark divides itself; it is revealed with the labels.
@@ -93,7 +93,7 @@ class Samples:
 
     @staticmethod
     def concat(parts: Sequence[Samples]) -> Samples:
-        """One after another; a column is kept only if every part has it."""
+        """Concatenate; a column is kept only if every part has it."""
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Samples)}
         columns: dict[str, Any] = {
             k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()
@@ -103,13 +103,13 @@ class Samples:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One tick of the clock: what arrives, and what the moment is called."""
+    """One time step: the samples that arrive, and the name of the time."""
 
     index: int
     time: str
     samples: Samples
     one_by_one: bool = False
-    """Whether its samples come one by one: each is answered, and its label told, before the next is asked about."""
+    """Whether samples come one by one: each is answered, and its label revealed, before the next one arrives."""
 
 
 class Stream(Protocol):
@@ -122,19 +122,19 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a learner said about some inputs: one prediction each and, if it has them, a score per class."""
+    """A learner's answers: one prediction per input and, optionally, a score per class."""
 
     prediction: np.ndarray
     scores: np.ndarray | None = None
     distance: np.ndarray | None = None
-    """How far each input is from every class it knows: the smallest distance, or minus the largest similarity."""
+    """Distance of each input to the nearest known class, or minus the largest similarity."""
 
     def __len__(self) -> int:
         return len(self.prediction)
 
     @staticmethod
     def concat(parts: Sequence[Answers]) -> Answers:
-        """One after another; a column is kept only if every part has it."""
+        """Concatenate; a column is kept only if every part has it."""
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Answers)}
         columns: dict[str, Any] = {
             k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()
@@ -154,7 +154,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """An examination: a named set of samples that a learner is asked about but never taught from."""
+    """A named set of samples that a learner is evaluated on and never learns from."""
 
     name: str
     samples: Samples

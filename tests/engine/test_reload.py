@@ -175,7 +175,7 @@ def test_half_of_a_side_module(record: Record) -> None:
 def test_statistics_are_those_of_the_samples_given(record: Record) -> None:
     visit = reload_run(run_of(record, "seq-ft"))
     network, moved = interpolate(*ends(visit), 0.5)
-    x = visit.lesson.train_x
+    x = visit.last_round.train_x
     reestimate_batch_norm(network, moved, x, batch=len(x))
     stem = network.layers["conv1"]
     with torch.no_grad():
@@ -190,7 +190,7 @@ def test_frozen_batch_norm_keeps_its_statistics(record: Record) -> None:
     before, after = ends(visit)
     network, moved = interpolate(before, after, 0.5)
     assert len(moved) == 2  # that of the new stem and that of the side module, not the block's
-    reestimate_batch_norm(network, moved, visit.lesson.train_x, batch=12)
+    reestimate_batch_norm(network, moved, visit.last_round.train_x, batch=12)
     block, side = network.layers["layer1"].steps
     assert torch.equal(block[1].running_var, before.layers["layer1"][1].running_var)
     assert not torch.equal(side[1].running_var, after.layers["layer1"].steps[1][1].running_var)

@@ -119,9 +119,9 @@ def test_no_code_is_run_inside_not_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("def lamps(): ...", r"cannot be called \(too many positional arguments\): write def NAME\(where"),
-        ("def lamps(where, more): ...", "missing a required argument: 'more'"),
-        ("def lamps(where): return {}", "returned a dict, not a driftline.data.Dataset"),
+        ("def lamps(): ...", r"cannot be called \(too many positional arguments\): write def NAME\(folders"),
+        ("def lamps(folders, more): ...", "missing a required argument: 'more'"),
+        ("def lamps(folders): return {}", "returned a dict, not a driftline.data.Dataset"),
         ("lamps = 5", "is not a driftline.data.Dataset"),
     ],
 )

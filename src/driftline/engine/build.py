@@ -29,7 +29,7 @@ CACHED = 2
 
 
 Round = tuple[Any, ...]
-"""Inputs, labels and the split that a learner is given at once."""
+"""Inputs, labels and the split of one training round."""
 
 
 class DatasetCache:
@@ -50,7 +50,7 @@ class DatasetCache:
         return self._datasets[key]
 
     def add(self, choice: Choice, dataset: Dataset) -> None:
-        """Keep a dataset; the one used longest ago makes room for it."""
+        """Cache a dataset, and drop the least recently used one if there are too many."""
         self._datasets[dataset_key(choice)] = dataset
         while len(self._datasets) > self._size:
             self._datasets.popitem(last=False)

@@ -51,7 +51,7 @@ class ReloadedRun:
     store: Store
     data_dir: Path | None
     dataset: Dataset
-    layout: Scenario
+    scenario: Scenario
     learner: PlannedLearner
 
     @cached_property
@@ -70,10 +70,10 @@ class ReloadedRun:
                 found[step] = Snapshot(step, key, uncounted(self.learner.network_of(pick)).eval())
             pick = trial.start
         models = [found[step] for step in sorted(found)]
-        whole = models[-1]
-        if len(models) > 1 or not isinstance(whole.network, JointNetwork):
+        final = models[-1]
+        if len(models) > 1 or not isinstance(final.network, JointNetwork):
             return models
-        return [Snapshot(t, f"{whole.key}/{t}", truncate_to_step(whole.network, t)) for t in range(whole.network.steps)]
+        return [Snapshot(t, f"{final.key}/{t}", truncate_to_step(final.network, t)) for t in range(final.network.steps)]
 
     @property
     def final(self) -> Any:
@@ -82,36 +82,36 @@ class ReloadedRun:
 
     @cached_property
     def test(self) -> Samples:
-        """What the run was examined on at its end."""
-        for probe in self.layout.probes.due(None):
+        """The samples of the probe at the end of the run."""
+        for probe in self.scenario.probes.due(None):
             return probe.samples
-        raise UserError(f"{self.job.benchmark} does not examine at the end")
+        raise UserError(f"{self.job.benchmark} has no probe at the end")
 
     @property
-    def lesson(self) -> StepData:
-        """What the last step showed."""
-        return StepData.of(*self.learner.lessons[-1])
+    def last_round(self) -> StepData:
+        """The samples that the last step revealed."""
+        return StepData.of(*self.learner.step_samples[-1])
 
     @property
     def selection(self) -> SearchSpace:
-        return self.layout.selection or SearchSpace()
+        return self.scenario.selection or SearchSpace()
 
     def answers(self, network: Any) -> np.ndarray:
-        """What a network answers on the test set."""
+        """Return the answers of a network on the test set."""
         return np.asarray(self.dataset.task.decode(torch_model(network).predict(self.test.x)).prediction)
 
     def accuracy(self, network: Any) -> float:
-        """The share of the test set that a network answers correctly."""
+        """Return the accuracy of a network on the test set."""
         return float(self.dataset.task.correct(self.answers(network), self.test.y).mean())
 
     def with_method(self, name: str) -> ReloadedRun:
-        """Another method under the same settings and seed; its fits must be in the store."""
+        """Return another method with the same settings and seed; its fits must be in the store."""
         job = self.job.model_copy(update={"method": with_defaults("method", Choice(name=name)), "label": name})
         return _reload(job, self.store, self.data_dir)
 
 
 def reload_run(run: Run, data_dir: Path | None = None) -> ReloadedRun:
-    """Reload a finished run; `where` is the data folder."""
+    """Reload a finished run."""
     reloaded = _reload(
         Job.model_validate({**run.card["run"], "label": run.method}), Store(run.folder.parents[1]), data_dir
     )
@@ -121,19 +121,19 @@ def reload_run(run: Run, data_dir: Path | None = None) -> ReloadedRun:
 
 
 def has_saved_networks(run: Run) -> bool:
-    """Whether a run's networks are in the store: its method plans fits, and its benchmark computes them before."""
+    """Return whether the networks of a run are in the store: its method plans fits, computed as stages."""
     return learner_class(run.card["run"]["method"]["name"]).plans_fits and run.card["protocol"]["trials"] > 0
 
 
 def _reload(job: Job, store: Store, data_dir: Path | None) -> ReloadedRun:
     datasets = DatasetCache(data_dir)
-    dataset, layout = build_scenario(job, datasets)
-    learner = build_learner(job, build_model(job, dataset), dataset, layout)
+    dataset, scenario = build_scenario(job, datasets)
+    learner = build_learner(job, build_model(job, dataset), dataset, scenario)
     assert isinstance(learner, PlannedLearner)
     learner.set_fit_lookup(_known(job, recall(job, dataset.fingerprint, store, None), store))
-    learner.lessons = training_rounds(job, dataset, layout, datasets)
-    learner.n_steps_fitted = len(learner.lessons)
-    return ReloadedRun(job, store, data_dir, dataset, layout, learner)
+    learner.step_samples = training_rounds(job, dataset, scenario, datasets)
+    learner.n_steps_fitted = len(learner.step_samples)
+    return ReloadedRun(job, store, data_dir, dataset, scenario, learner)
 
 
 def _known(job: Job, look_up: Recall, store: Store) -> Recall:

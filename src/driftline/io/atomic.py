@@ -88,7 +88,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """A file with this content, whole or not at all."""
+    """Write a file atomically."""
     with write_then_rename(path) as temporary:
         temporary.write_bytes(content)
 

@@ -51,7 +51,7 @@ def load_metadata(path: Path) -> Any:
 
 
 def is_complete(path: Path) -> bool:
-    """Whether a whole and undamaged tree is there."""
+    """Return whether there is a complete, undamaged tree."""
     try:
         verify(path)
     except DamagedFile:

@@ -1,6 +1,7 @@
 """Code that a user names: `path/to/file.py:Name`, or `module:Name` for a module that Python can import.
 
-Running a file is announced on the logger `driftline`, which the command line prints. Inside `not_run()` none is run.
+Running a file is announced on the logger `driftline`, which the command line prints. Inside `forbid_code()` no code is
+run.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ def load(kind: str, name: str) -> tuple[Any, bool]:
     """Return what `name` stands for, and whether it comes from a file of the user's own, not an installed package."""
     source, _, attribute = name.rpartition(":")
     if _forbidden.get():
-        raise CodeNotAllowed(f"{kind} '{name}': {source} would have to be run for this, and here no code is")
+        raise CodeNotAllowed(f"{kind} '{name}': {source} would have to be run, and no code is run here")
     if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # as Python itself does for scripts: a module beside the user is found
+        sys.path.append(str(Path.cwd()))  # as Python does for scripts: finds modules in the current folder
     try:
         module = _import_file(resolve(source)) if source.endswith(".py") else _import_module(source)
     except (ImportError, OSError) as error:

@@ -33,7 +33,7 @@ def read_rows(path: Path) -> pa.Table:
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str]:
-    """The columns whose values repeat: a dictionary of scores costs more time and room than the scores."""
+    """The columns whose values repeat: a dictionary of scores takes more time and space than the scores."""
     return [field.name for field in schema if not (pa.types.is_floating(field.type) or pa.types.is_list(field.type))]
 
 

@@ -22,7 +22,7 @@ from driftline.spec.job import SearchSpace
 from driftline.spec.settings import Choice, FrozenModel, learner_class, settings_model, validate, with_defaults
 
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
-MAX_DRAWS = 100  # draws per setting wanted, after which a range is taken to have no further values
+MAX_DRAWS = 100  # draws per candidate, after which a range is considered exhausted
 
 
 class Range(FrozenModel):
@@ -54,16 +54,16 @@ class Search(FrozenModel):
     """Settings to try, and how the best is found."""
 
     grid: dict[str, Values] = Field(min_length=1)
-    """Values by setting: `lr` for every method that has one and was not given one, `er.replay_size` for er alone. A list, or
-    a range {from: 1e-4, to: 1e-1, scale: log} to draw from."""
+    """Values by setting: `lr` for every method that has one and was not given one, `er.replay_size` for er alone. A
+    list, or a range {from: 1e-4, to: 1e-1, scale: log} to draw from."""
     rule: Literal["validation-streams", "validation-split", "oracle"] = "validation-streams"
-    """validation-streams: the best on streams kept for this; validation-split: methods that train in phases take the best of
-    each phase's fits on validation data of the run itself; oracle: the best on the test streams themselves, which no
-    user could do."""
+    """validation-streams: the best on separate validation streams; validation-split: methods that train in phases take
+    the best fit of each phase on validation data of the run itself; oracle: the best on the test streams, which no user
+    could do."""
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
     """Each setting is tried with each of these."""
     trials: int | Literal["all"] | None = Field(default=None)
-    """How many settings a method may try; all: its whole grid; if not given, as many as the smallest grid has."""
+    """Number of candidates per method; all: its full grid; by default the size of the smallest grid."""
 
     @model_validator(mode="before")
     @classmethod
@@ -76,7 +76,7 @@ class Search(FrozenModel):
         elif isinstance(given.get("seeds"), list | tuple) and all(isinstance(seed, int) for seed in given["seeds"]):
             given["seeds"] = tuple(sorted(set(given["seeds"])))  # a trial counts once
         if isinstance(given.get("grid"), Mapping):
-            given["grid"] = {setting: _parse_values(setting, said) for setting, said in given["grid"].items()}
+            given["grid"] = {setting: _parse_values(setting, values) for setting, values in given["grid"].items()}
         if isinstance(given.get("trials"), int) and given["trials"] < 1:
             raise UserError(f"selection: trials={given['trials']}: at least 1 setting must be tried")
         return given
@@ -129,7 +129,7 @@ class Search(FrozenModel):
         return tuple(found)
 
     def axes(self, method: Choice) -> dict[str, Values]:
-        """The settings that this method searches: those said for it, and the common ones that it has and was not given.
+        """Return the settings that a method searches: its own, and the common ones that it has and was not given.
 
         >>> search = Search(grid={"lr": (1e-3, 1e-2), "er.lr": (1e-4,), "penalty_weight": (1.0,)})
         >>> search.axes(Choice(name="er")), search.axes(Choice(name="cft", settings={"lr": 1.0}))
@@ -138,7 +138,7 @@ class Search(FrozenModel):
         return {setting: self.grid[key] for setting, key in self._names(method).items()}
 
     def _names(self, method: Choice) -> dict[str, str]:
-        """The settings that this method searches, and what the grid calls each."""
+        """Return the settings that a method searches, and the key of each in the grid."""
         schema = settings_model("method", method.name)
         own = {key.removeprefix(f"{method.name}."): key for key in self.grid if key.startswith(f"{method.name}.")}
         common = {key: key for key in self.grid if "." not in key and key not in method.settings}
@@ -147,7 +147,7 @@ class Search(FrozenModel):
         return {**common, **own}
 
     def _check_used(self, methods: Iterable[Choice], axes: Iterable[Iterable[str]], unused: Mapping[str, str]) -> None:
-        """Refuse a setting that no method has: it is misspelt."""
+        """Refuse a setting that no method has: it is misspelled."""
         used = {name for method, found in zip(methods, axes, strict=True) for name in _grid_names(method, found)}
         for key in self.grid:
             setting = key.rpartition(".")[2]
@@ -160,7 +160,7 @@ class Search(FrozenModel):
                 raise unknown_name("setting", key, known, " (in selection.grid: no method has it free)")
 
     def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> dict[str, Any]:
-        """The benchmark's options that validation-split sets: the values that methods which train in phases try."""
+        """Return the benchmark's options that validation-split sets: the values to try in each training phase."""
         if not known or not any(learner_class(method.name).plans_fits for method in methods):
             who = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
             raise UserError(f"validation-split chooses between the fits of a phase, and {who}: use another rule")
@@ -177,14 +177,14 @@ class Search(FrozenModel):
         return dict(self.grid)
 
 
-def _parse_values(setting: str, said: Any) -> Any:
-    """A list of values, or a range; `1e-3`, which YAML reads as a text, is a number there."""
-    if isinstance(said, Range) or (isinstance(said, list | tuple) and said):
-        return said
+def _parse_values(setting: str, values: Any) -> Any:
+    """Return a list of values, or a range; `1e-3`, which YAML reads as a text, is a number there."""
+    if isinstance(values, Range) or (isinstance(values, list | tuple) and values):
+        return values
     where = f"selection.grid.{setting}"
-    if not isinstance(said, Mapping):
-        raise UserError(f"{where} is a list of values to try, or a range {{from: 1e-4, to: 1e-1}}; got {said!r}")
-    ends = {key: _number(value) for key, value in said.items()}
+    if not isinstance(values, Mapping):
+        raise UserError(f"{where} is a list of values to try, or a range {{from: 1e-4, to: 1e-1}}; got {values!r}")
+    ends = {key: _number(value) for key, value in values.items()}
     found: Range = validate(Range, ends, where, ["from", "to", "scale"])
     if not (math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high):
         raise UserError(f"{where}: from must be less than to; got {found.low} and {found.high}")
@@ -201,7 +201,7 @@ def _number(text: Any) -> Any:
 
 
 def _grid_names(method: Choice, settings: Iterable[str]) -> set[str]:
-    """What a grid may call these settings of a method."""
+    """Return the keys that a grid may use for these settings of a method."""
     return {name for setting in settings for name in (setting, f"{method.name}.{setting}")}
 
 

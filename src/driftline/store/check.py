@@ -1,4 +1,4 @@
-"""Check a whole store: every run, stage and note is read, and its checksum verified."""
+"""Check a store: read every run, stage and failure, and verify its checksum."""
 
 from __future__ import annotations
 

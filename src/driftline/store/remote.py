@@ -1,8 +1,8 @@
-"""A folder of runs that lies elsewhere: in a bucket, on a server, wherever fsspec reaches, named by a URL.
+"""Remote stores: a folder of runs at a URL, such as a bucket or a server, reached through fsspec.
 
-Work is done in a copy on this machine. What a command needs is fetched into it first, and what it finishes is brought
-back. Over there a file is written under another name and then moved, and a run's card goes last: whatever has its name
-is whole, and a run without a card is none.
+Commands work on a local copy: they download what they need first and upload what they finish. A file is uploaded
+under a temporary name and then moved, and a run's card comes last. So every file without a temporary name is complete,
+and a folder without a card is not a run.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from driftline.io import serialization
 from driftline.record.run import CARD, is_intact
 
 MUTABLE = ("failed", "matrices", "used")
-"""Folders of files that are each a thing of their own, and may change."""
+"""Folders of single files that may change."""
 
 
 def is_url(name: object) -> bool:
-    """Whether a store is named by a URL.
+    """Return whether the name of a store is a URL.
 
     >>> is_url("s3://bucket/runs"), is_url("runs")
     (True, False)
@@ -35,7 +35,7 @@ def is_url(name: object) -> bool:
 
 
 def local_folder(name: str | Path) -> Path:
-    """The folder of a store on this machine; `~` is the user's home, and what no folder can be called is refused."""
+    """Return the folder of a local store, with `~` expanded; refuse an impossible name."""
     if re.match(r"[A-Za-z][\w+.-]+:/", str(name)):
         raise UserError(f"--runs {name} looks like a URL; write it as s3://bucket/folder, and in Python as a text")
     try:
@@ -49,7 +49,7 @@ def local_folder(name: str | Path) -> Path:
 
 
 class RemoteStore:
-    """A folder elsewhere, and the copy of it here."""
+    """A remote folder and its local copy."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -68,13 +68,13 @@ class RemoteStore:
         self._root = str(root).rstrip("/")
 
     def finished(self) -> set[str]:
-        """What is whole over there: `runs/KEY` and `stages/KEY.safetensors`."""
+        """Return what is complete in the remote folder: `runs/KEY` and `stages/KEY.safetensors`."""
         found = [name for folder in ("runs", "stages") for name in self._names(folder)]
         runs = {name.removesuffix(f"/{CARD}") for name in found if name.startswith("runs/") and name.endswith(CARD)}
         return runs | {name for name in found if name.startswith("stages/") and not _is_partial(name)}
 
     def download(self, names: Iterable[str], force: bool = False) -> None:
-        """Copy these runs and stages to this machine, as far as they are not here, undamaged; `anew`: all of them."""
+        """Download these runs and stages unless the local copy has them intact; with `force`, all of them."""
         missing = [name for name in names if force or not self._is_local(name)]
         runs = self._files_of_runs() if any(name.startswith("runs/") for name in missing) else {}
         for name in missing:
@@ -85,22 +85,22 @@ class RemoteStore:
             shutil.rmtree(temporary, ignore_errors=True)
 
     def download_all(self) -> None:
-        """Copy all that there is to read about."""
+        """Download all runs, failures and other files that commands read."""
         self.download_files(MUTABLE)
         remote_names = self.finished()
-        for key in {Path(name).stem for name in remote_names}:  # it failed once, and succeeded since
+        for key in {Path(name).stem for name in remote_names}:  # failed once, and succeeded since
             (self.folder / "failed" / f"{key}.json").unlink(missing_ok=True)
         self.download(sorted(name for name in remote_names if name.startswith("runs/")))
 
     def download_files(self, places: Iterable[str]) -> None:
-        """Copy single files that are over there to this machine; they may have changed."""
+        """Download single files, which may have changed."""
         for name in [name for place in places for name in self._names(place) if not _is_partial(name)]:
             temporary = self.folder / "work" / f"fetched-{uuid.uuid4().hex[:8]}"
             self._get(name, temporary)
             self._move_into_place(temporary, self.folder / name)
 
     def upload(self, name: str) -> None:
-        """Copy a run, a stage or a single file over there; a run's card goes last."""
+        """Upload a run, a stage or a single file; a run's card goes last."""
         source = self.folder / name
         files = [source]
         if source.is_dir():
@@ -116,7 +116,7 @@ class RemoteStore:
                 self._filesystem.mv(temporary, target)
 
     def remove(self, name: str) -> None:
-        """Remove a run, a stage or a single file over there; a run's card goes first."""
+        """Remove a run, a stage or a single file from the remote folder; a run's card goes first."""
         with self._remote_errors("write to"):
             self._remove_card(name)
             if self._filesystem.exists(f"{self._root}/{name}"):
@@ -140,7 +140,7 @@ class RemoteStore:
         return files
 
     def _names(self, place: str) -> list[str]:
-        """All files in a folder over there, or the file itself, by their paths in the store."""
+        """Return the paths in the store of all files in a remote folder, or of the file itself."""
         with self._remote_errors("read"):
             self._filesystem.invalidate_cache()
             with suppress(FileNotFoundError):
@@ -156,12 +156,12 @@ class RemoteStore:
     def _move_into_place(self, source: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir() and target.is_dir():
-            shutil.rmtree(target)  # without a card, or damaged, or to be fetched anew
+            shutil.rmtree(target)  # without a card, damaged, or to be downloaded again
         os.replace(source, target)
 
     @contextmanager
     def _remote_errors(self, action: str) -> Iterator[None]:
-        """A bucket or a server that does not answer is no bug: say which, and that nothing is lost."""
+        """Turn errors of the remote file system into a DiskError that names the URL and says that nothing is lost."""
         try:
             yield
         except (ImportError, ValueError, UserError):

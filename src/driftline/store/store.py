@@ -1,17 +1,17 @@
-"""Where records live: a folder of runs that many processes may write to at once.
+"""The store: a folder of runs that several processes may write to at the same time.
 
 runs/KEY/          a finished run, moved into place in one step and never changed
 failed/KEY.json    why a run failed; removed when it later succeeds
 stages/KEY         results that several runs share
-work/KEY/          a run on its way: checkpoint and parts, from which it resumes
+work/KEY/          an unfinished run: checkpoint and parts, from which it resumes
 matrices/NAME.json the cells of a matrix and why some are empty
 status/NAME.json   progress of a sweep, for `driftline watch`; not needed to resume
-used/NAME.json     when a version of a user's file was last used; lost without harm
-tables/NAME        cached tables of results of many runs; lost without harm
-logs/KEY.txt       what was printed while a run or stage was being made elsewhere; no file if it was nothing
-locks/KEY          held while a run or stage is being made; the system frees it if the process dies
+used/NAME.json     when a version of a user's file was last used; safe to delete
+tables/NAME        cached tables of results of many runs; safe to delete
+logs/KEY.txt       what a run or stage printed in a worker; no file if it printed nothing
+locks/KEY          held while a run or stage is computed; the system frees it if the process dies
 
-A name that begins with a dot is a file on its way to its place, or what is left of one whose maker was killed.
+A name that begins with a dot is a file that is being written, or was when its process was killed.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class Store:
     """A folder of runs."""
 
     def __init__(self, folder: Path, remote: RemoteStore | None = None) -> None:
-        """`mirror`: the place elsewhere that this folder is a copy of."""
+        """`remote`: the remote store that this folder is a copy of."""
         self.folder = folder
         self.remote = remote
 
     @classmethod
     def open(cls, folder: Path | str | None = None) -> Store:
-        """The store in this folder or at this URL, else in `$DRIFTLINE_RUNS`, else in `./driftline-runs`.
+        """Return the store in this folder or at this URL, else in `$DRIFTLINE_RUNS`, else in `./driftline-runs`.
 
-        Of one that lies elsewhere, all runs are fetched.
+        All runs of a remote store are downloaded.
         """
         store = cls._resolve(folder)
         if store.remote is not None:
@@ -58,7 +58,7 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path | str | None = None) -> Store:
-        """The same, made if it is missing; of one that lies elsewhere, a sweep fetches what it needs."""
+        """Return the store as `open` does, and create it if it is missing; a sweep downloads only what it needs."""
         store = cls._resolve(folder)
         if not store._format_file.exists():
             write_json(store._format_file, {"format": FORMAT})
@@ -75,7 +75,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """As a user names it: the folder, or the URL of what it is a copy of."""
+        """The folder, or the URL of a remote store."""
         return str(self.folder) if self.remote is None else self.remote.url
 
     @property
@@ -113,22 +113,22 @@ class Store:
         return self.folder / "logs" / f"{key}.txt"
 
     def finished(self, key: str) -> bool:
-        """Whether there is such a run; it may be damaged."""
+        """Return whether there is such a run; it may be damaged."""
         return (self.run_folder(key) / CARD).exists()
 
     def intact(self, key: str) -> bool:
-        """Whether there is such a run, with every file as it was written."""
+        """Return whether there is such a run without damaged files."""
         return is_intact(self.run_folder(key))
 
     def has(self, key: str) -> bool:
-        """Whether there is a run or stage with this key; it may be damaged."""
+        """Return whether there is a run or stage with this key; it may be damaged."""
         return self.finished(key) or self.stage_path(key).exists()
 
     @contextmanager
     def lock(self, key: str, timeout: float = -1) -> Iterator[None]:
-        """Only one process at a time makes what this key names; others wait, then find it done.
+        """Let only one process at a time compute what this key names; others wait, then find it done.
 
-        With `patience`, no longer than so many seconds: then TimeoutError.
+        After `timeout` seconds, raise TimeoutError; a negative number waits without limit.
         """
         path = self.folder / "locks" / key
         with disk_errors(path):
@@ -139,23 +139,23 @@ class Store:
             yield
         finally:
             with suppress(OSError):  # Windows does not remove what is open
-                path.unlink()  # while it is held: who waits for it sees that the name is gone, and makes another
+                path.unlink()  # while held: a process that waits for it sees that the file is gone, and makes another
             lock.release()
 
     def commit(self, key: str, folder: Path) -> None:
-        """Move a finished run into place and forget its workings."""
+        """Move a finished run into place and remove its work folder."""
         target = self.run_folder(key)
         with disk_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.exists():
-                shutil.rmtree(target)  # it is damaged, else it would not have been made again
+                shutil.rmtree(target)  # it is damaged, else it would not have been computed again
             sync_folder(folder)
             os.rename(folder, target)
-            sync_folder(target.parent)  # before its checkpoint goes: after a power cut one of the two must be there
+            sync_folder(target.parent)  # before its checkpoint is removed, so that a power cut leaves one of the two
         self.remove_work_folder(key)
 
     def remove_work_folder(self, key: str) -> None:
-        """Remove what a finished run was made from."""
+        """Remove the checkpoint and parts of a finished run."""
         shutil.rmtree(self.work_folder(key), ignore_errors=True)
 
     def fail(self, key: str, job: dict[str, Any], reason: str, traceback: str = "") -> None:
@@ -166,7 +166,7 @@ class Store:
         )
 
     def failure(self, key: str) -> dict[str, Any] | None:
-        """What is known of the latest attempt at this key, if it failed."""
+        """Return the failure of the latest attempt at this key, if it failed."""
         return _read_or_none(self.folder / "failed" / f"{key}.json")
 
     def clear_failure(self, key: str) -> None:
@@ -174,14 +174,14 @@ class Store:
         (self.folder / "failed" / f"{key}.json").unlink(missing_ok=True)
 
     def failures(self) -> list[dict[str, Any]]:
-        """What failed and has not succeeded since."""
+        """Return the failures of all keys that have not succeeded since."""
         found = map(_read_or_none, sorted((self.folder / "failed").glob("[!.]*.json")))
         return [failure for failure in found if failure and not self.has(failure["key"])]
 
     def clean_up(self) -> None:
-        """Remove what processes that were killed left half-made: files on their way, and workings of what is done.
+        """Remove what killed processes left: partial files, and work folders of finished runs.
 
-        What another process is at work on, it leaves alone. Workings of unfinished runs stay: they will be resumed.
+        What another process is computing stays, and so do work folders of unfinished runs, which will be resumed.
         """
         for partial in (self.folder / "stages").glob(".*"):
             with suppress(TimeoutError), self.lock(partial.name.split(".")[1], timeout=0):
@@ -192,23 +192,23 @@ class Store:
                     self.remove_work_folder(work.name)
         for lock in (self.folder / "locks").glob("*"):
             with suppress(TimeoutError), self.lock(lock.name, timeout=0):
-                pass  # whoever held it was killed; to let go of it removes it
+                pass  # its process was killed; releasing the lock removes it
 
     def record(self, keys: list[str] | None = None, tables: Iterable[str] | None = None) -> Record:
-        """The finished runs with these keys, or all but those that were made to choose settings.
+        """Return the finished runs with these keys; by default all but those of searches and damaged ones.
 
-        Of all, damaged ones are left out with a note. `tables`: those that will be read; only these are verified.
+        A note names the damaged ones. `tables`: those that will be read; only these are verified.
         """
         if keys is not None:
             return Record(Run(self.run_folder(key)) for key in keys)
         return Record(run for run in drop_damaged(self.runs(), tables) if run.is_final)
 
     def runs(self) -> list[Run]:
-        """All finished runs, damaged ones and those that were made to choose settings among them."""
+        """Return all finished runs, including damaged ones and those of searches."""
         return [Run(path.parent) for path in sorted((self.folder / "runs").glob(f"*/{CARD}"))]
 
     def find(self, name: str) -> Run:
-        """The run in that folder, or the one that `name` fits: its key's first letters, METHOD, or METHOD:SEED."""
+        """Return the run in this folder, or the one that `name` matches: start of its key, METHOD, or METHOD:SEED."""
         if os.path.exists(Path(name) / CARD):  # also if it is too long for a name
             return Run(Path(name))
         runs = self.record(tables=()).runs
@@ -218,10 +218,10 @@ class Store:
         return found[0]
 
     def query(self, sql: str) -> pd.DataFrame:
-        """SQL over all runs: the tables are runs, failures, answers, probes and scores."""
+        """Run SQL over all runs: the tables are runs, failures, answers, probes, diagnostics and scores."""
         from driftline.store.query import select
 
-        named = [table for table in FRAMES if table in sql.lower()]  # what is not asked for need not be verified
+        named = [table for table in FRAMES if table in sql.lower()]  # other tables need not be verified
         record = self.record(tables=named)
         frames = {"runs": _runs_frame(record), "failures": _failures_frame(self.failures())}
         found = {table: [run.file(table) for run in record.runs if table in named] for table in FRAMES}
@@ -229,7 +229,7 @@ class Store:
 
 
 def _read_or_none(path: Path) -> dict[str, Any] | None:
-    """The content of a JSON file; None if there is none, it is damaged, or another process has just removed it."""
+    """Return the content of a JSON file; None if it is missing or damaged."""
     try:
         return read_checked(path)
     except DamagedFile:

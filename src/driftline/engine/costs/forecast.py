@@ -66,7 +66,7 @@ class Forecast:
     groups: int
     """Kinds of stages that cost different amounts."""
     known: int
-    """Those of them of which there were finished stages to go by."""
+    """Those with finished stages to estimate from."""
     extrapolated: int
     """Those of them for which there was no time to profile."""
     profiling: float = 0.0

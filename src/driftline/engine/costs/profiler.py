@@ -105,20 +105,20 @@ class LoopProfiler:
         try:
             while at < n:
                 mark = self._now()
-                yield items[min(at + stride // 2, n - 1)]  # the middle of those it stands for
+                yield items[min(at + stride // 2, n - 1)]  # the middle of the items it represents
                 turn, stands_for = self._since(mark), min(stride, n - at)
                 self._add(turn, stands_for - 1)
                 at, turns = at + stands_for, turns + 1
                 spent = time.process_time() - began
                 if turns == 1:
                     first = spent
-                elif n > few and turns & (turns - 1) == 0:  # see anew after 2, 4, 8 turns and so on
+                elif n > few and turns & (turns - 1) == 0:  # estimate again after 2, 4, 8, ... iterations
                     affordable = (allowed - spent) / ((spent - first) / (turns - 1))
                     stride = max(1, ceil((n - at) / max(affordable, MIN_SAMPLES)))
                 if n > few and spent > OVERRUN_FACTOR * allowed:
                     self._add(turn, n - at)
                     at = n
-        except GeneratorExit:  # the loop was left; where it was not gone through as in earnest, that means nothing
+        except GeneratorExit:  # the loop ended early, which means nothing if iterations were left out
             if self.shortened:
                 self._add(self._since(mark), n - at - 1)
         finally:
@@ -149,7 +149,7 @@ class LoopProfiler:
 
 
 def profile_stage(stage: Stage, store: Store, datasets: DatasetCache, seconds: float) -> Cost:
-    """Return the cost of a stage after computing part of it in about so many seconds.
+    """Return the cost of a stage after computing part of it for about `seconds`.
 
     What it writes to the store is a stand-in for the result.
     """

@@ -43,7 +43,7 @@ class StageCosts:
     reading: dict[tuple[str, str], float] = field(default_factory=dict)
     """Seconds to read each dataset."""
     known: int = 0
-    """Groups of which the store has finished stages."""
+    """Groups with finished stages in the store."""
     extrapolated: int = 0
     """Groups for which there was no time."""
 
@@ -62,7 +62,7 @@ def stage_costs(
     on_profile: OnProfile = lambda done, total, title: None,
     bounded: bool = True,
 ) -> StageCosts:
-    """Return what each stage costs, after about so many seconds of profiling.
+    """Return what each stage costs, after about `seconds` of profiling.
 
     `bounded`: profile for no longer than a share of the estimated work.
     """

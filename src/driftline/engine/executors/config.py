@@ -20,7 +20,7 @@ class ExecutorConfig:
     name: Name | None = None
     """serial, local or ray. By default ray with an address, local for several jobs, else serial."""
     jobs: int | None = None
-    """Number of stages at once. By default 1, and on Ray as many as fit."""
+    """Number of parallel stages. By default 1, and on Ray as many as fit."""
     address: str | None = None
     """Address of a Ray cluster, for example auto; without it one is started on this machine, and stopped."""
     timeout: float | None = None

@@ -1,4 +1,4 @@
-"""Logs: what a stage prints in a worker, kept beside its result."""
+"""Logs: what a stage prints in a worker, kept in the store."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _redirect(out: int, err: int) -> tuple[int, int]:
 
 
 def tail(store: Store, key: str) -> str:
-    """Return the end of a stage's log under a heading that tells it from a traceback; empty if there is no log."""
+    """Return the end of a stage's log under its own heading, since it is not a traceback; empty if there is no log."""
     try:
         with store.log_path(key).open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))

@@ -45,7 +45,7 @@ class RunningStage:
     """All its steps; 0 if it has not counted any."""
     first: int = 0
     first_at: float = 0.0
-    """How many steps were done when it first told, and when that was: a resumed one does not begin with none."""
+    """Steps done at its first report, and its time; a resumed run does not start at 0."""
 
 
 @dataclass
@@ -146,9 +146,9 @@ class StatusFile:
                 os.utime(self._path)
                 return
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            beside.write_text(content, encoding="utf-8")
-            os.replace(beside, self._path)
+            temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+            temporary.write_text(content, encoding="utf-8")
+            os.replace(temporary, self._path)
 
 
 def _record_progress(running: RunningStage, done: int, total: int, now: float) -> None:

@@ -19,12 +19,12 @@ def synchronized(plan: Plan, store: Store, on_event: OnEvent) -> Iterator[OnEven
     if store.remote is None:
         yield on_event
         return
-    remote = store.remote.finished()
-    download_needed(plan, store, store.remote, remote)
+    available = store.remote.finished()
+    download_needed(plan, store, store.remote, available)
     uploader = _Uploader(store.remote)
     uploader.names.put("store.json")
     for stage in plan.stages:  # an earlier sweep may have been stopped before it had uploaded all
-        if stage.result_name not in remote and stage.is_done(store):
+        if stage.result_name not in available and stage.is_done(store):
             uploader.names.put(stage.result_name)
 
     def upload_and_show(event: Event) -> None:
@@ -38,20 +38,20 @@ def synchronized(plan: Plan, store: Store, on_event: OnEvent) -> Iterator[OnEven
         uploader.finish()
 
 
-def download_needed(plan: Plan, store: Store, mirror: RemoteStore, remote: set[str]) -> None:
+def download_needed(plan: Plan, store: Store, remote: RemoteStore, available: set[str]) -> None:
     """Download the results of a plan that are in the remote store, and the stages that missing ones need."""
     names = {stage.key: stage.result_name for stage in plan.stages}
-    missing = [stage for stage in plan.stages if stage.result_name not in remote and not stage.is_done(store)]
+    missing = [stage for stage in plan.stages if stage.result_name not in available and not stage.is_done(store)]
     needed = {names[key] for stage in missing for key in stage.needs}
     results = {stage.result_name for stage in plan.stages if stage.is_result}
-    mirror.download(name for name in dict.fromkeys(names.values()) if name in remote and name in results | needed)
+    remote.download(name for name in dict.fromkeys(names.values()) if name in available and name in results | needed)
 
 
-def download_all(plan: Plan, mirror: RemoteStore) -> None:
+def download_all(plan: Plan, remote: RemoteStore) -> None:
     """Download all stages of a plan that are in the remote store: they record their costs."""
-    remote = mirror.finished()
+    available = remote.finished()
     names = dict.fromkeys(stage.result_name for stage in plan.stages)
-    mirror.download(name for name in names if name in remote)
+    remote.download(name for name in names if name in available)
 
 
 def _written_by(event: Event, store: Store) -> list[str]:
@@ -66,9 +66,9 @@ def _written_by(event: Event, store: Store) -> list[str]:
 class _Uploader:
     """Uploads results while the next ones are computed."""
 
-    def __init__(self, mirror: RemoteStore) -> None:
+    def __init__(self, remote: RemoteStore) -> None:
         self.names: queue.Queue[str | None] = queue.Queue()
-        self._mirror = mirror
+        self._remote = remote
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._upload, daemon=True)
         self._thread.start()
@@ -77,7 +77,7 @@ class _Uploader:
         while (name := self.names.get()) is not None:
             if self._error is None:
                 try:
-                    self._mirror.upload(name)
+                    self._remote.upload(name)
                 except Exception as error:  # raised by `finish`, in the thread that can say so
                     self._error = error
 

@@ -1,8 +1,8 @@
 """A worker process: `python -m driftline.engine.executors.worker STORE [DATA]`.
 
 It reads stages from standard input, one JSON line each, and answers on standard output with lines about progress and
-the end of the stage. When its input closes, because the driver finished or died, it ends at once: what is not in the
-store yet is computed again when it is needed. What a stage prints goes to its log.
+the end of the stage. When its input closes, because the driver finished or died, it exits immediately: what is not in
+the store yet is computed again when it is needed. What a stage prints goes to its log.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _throttled(reply: Callable[..., None]) -> Callable[[int, int], None]:
 
 
 def _dump_on_crash() -> None:
-    """Print the lines of code that were being carried out if the process crashes, or is about to be killed."""
+    """Print the stack of all threads if the process crashes, or is about to be killed."""
     faulthandler.enable()
     if hasattr(signal, "SIGUSR1"):
         faulthandler.register(signal.SIGUSR1)

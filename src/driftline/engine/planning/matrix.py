@@ -68,15 +68,15 @@ class Matrix(FrozenModel):
             **given,
             "methods": listed(given.get("methods")),
             "seeds": first_seeds(seeds) if isinstance(seeds, int) else seeds,
-            "benchmarks": {str(name): column_with_defaults(str(name), said or {}) for name, said in columns.items()},
+            "benchmarks": {str(name): column_with_defaults(str(name), own or {}) for name, own in columns.items()},
         }
 
     def spec(self, benchmark: str, method: Choice) -> Spec:
         """What one cell runs."""
         column = self.benchmarks[benchmark]
         suited = with_column_settings(method, column.get("settings", {}), column.get("quick", {}))
-        said = {name: value for name, value in column.items() if name not in ("settings", "quick")}
-        return parse({**said, "benchmark": benchmark, "methods": [suited.short()], "seeds": list(self.seeds)})
+        content = {name: value for name, value in column.items() if name not in ("settings", "quick")}
+        return parse({**content, "benchmark": benchmark, "methods": [suited.short()], "seeds": list(self.seeds)})
 
     def must_make_sense(self) -> None:
         """Refuse names and settings that do not exist, before anything is planned."""
@@ -120,7 +120,7 @@ class PlannedMatrix:
     plans: dict[str, Plan]
 
     def after(self, failed: Mapping[str, str]) -> PlannedMatrix:
-        """The same once it has been run; a cell that lost a run says why."""
+        """Return the matrix after its runs; a cell with a failed run has the reason."""
         cells = tuple(
             replace(cell, reason=next((failed[key] for key in cell.keys if key in failed), cell.reason))
             for cell in self.cells
@@ -128,45 +128,45 @@ class PlannedMatrix:
         return replace(self, cells=cells)
 
     def keep(self, store: Store) -> Path:
-        """Write the cells beside the runs, for whoever lays them out."""
-        said = {"methods": [display_name(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
+        """Write the cells to the store, from which reports read them."""
+        header = {"methods": [display_name(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
         path = store.folder / FOLDER / f"{self.matrix.name}.json"
         columns = [{"name": name, "reveals": reveal_level(name)} for name in self.matrix.benchmarks]
-        write_checked(path, {**said, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
+        write_checked(path, {**header, "benchmarks": columns, "cells": [asdict(cell) for cell in self.cells]})
         if store.remote is not None:
             store.remote.upload(f"{FOLDER}/{path.name}")
         return path
 
 
 def read(content: Mapping[str, Any]) -> Matrix:
-    """A matrix from a mapping with the key `matrix`; what is wrong with it is said in a sentence."""
+    """Return the matrix in a mapping with the key `matrix`; refuse an invalid one."""
     extra = sorted(set(content) - {"matrix"})
     if extra:
-        raise unknown_name("key", extra[0], ["matrix"], " (a recipe of a matrix has nothing else beside it)")
+        raise unknown_name("key", extra[0], ["matrix"], " (a recipe of a matrix has no other key)")
     made: Matrix = validate(Matrix, content["matrix"], "the matrix", keys=list(Matrix.model_fields))
     with suppress(CodeNotAllowed):
         made.must_make_sense()
     return made
 
 
-def column_with_defaults(benchmark: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    """A column with its defaults; one that names its data stands alone, and other defaults are merged by key."""
+def column_with_defaults(benchmark: str, column: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a column merged with its defaults by key; one that names its data gets none."""
     usual: Mapping[str, Any] = {}
     with suppress(CodeNotAllowed):
         found = registry.get("benchmark", benchmark)
         usual = {**found.matrix_column, "quick": found.quick} if found.matrix_column else {}
-    for key in said:
+    for key in column:
         if key not in (*COLUMN_KEYS, benchmark):
             raise unknown_name("setting", key, [*COLUMN_KEYS, benchmark], f" (in the column {benchmark})")
-    if "data" in said:
-        return dict(said)
+    if "data" in column:
+        return dict(column)
     if not usual:
         raise UserError(f"the column {benchmark} has no data of its own: give some, as `{benchmark}: {{data: NAME}}`")
     merged = {
-        benchmark: {**usual["options"], **said.get(benchmark, {})},
-        "quick": {**usual["quick"], **said.get("quick", {})},
+        benchmark: {**usual["options"], **column.get(benchmark, {})},
+        "quick": {**usual["quick"], **column.get("quick", {})},
     }
-    return {"data": usual["data"], "model": usual["model"], **said, **merged}
+    return {"data": usual["data"], "model": usual["model"], **column, **merged}
 
 
 def with_column_settings(

@@ -123,11 +123,11 @@ def _requested(config: ExecutorConfig) -> dict[str, float]:
 
 
 def _max_tasks(ray: Any, config: ExecutorConfig) -> int:
-    """Return the number of stages at once: by default as many as fit."""
+    """Return the number of parallel stages: by default as many as fit."""
     if config.jobs:
         return config.jobs
-    whole = ray.cluster_resources()
-    return max(1, min(int(whole.get(name, 0) // amount) for name, amount in _requested(config).items() if amount))
+    resources = ray.cluster_resources()
+    return max(1, min(int(resources.get(name, 0) // amount) for name, amount in _requested(config).items() if amount))
 
 
 @dataclass

@@ -83,12 +83,12 @@ class ProgressMonitor:
 
     def _listen(self) -> None:
         host, _, port = self.ray.get_runtime_context().gcs_address.rpartition(":")
-        heard = time.monotonic()
+        last_reply = time.monotonic()
         while not self._over.wait(POLL_INTERVAL):
             with suppress(OSError):
                 socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
-                heard = time.monotonic()
-            if time.monotonic() - heard > HEAD_TIMEOUT:
+                last_reply = time.monotonic()
+            if time.monotonic() - last_reply > HEAD_TIMEOUT:
                 self.lost = ClusterLost()
                 return
             with suppress(self.ray.exceptions.RayError):

@@ -96,8 +96,8 @@ def compute(meter: Any, pretrain_macs: int | None, selected: SearchResult | None
         "upstream_macs": pretrain_macs,
         **({} if selected is None else {"search_macs": selected.state.macs}),
         "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
-        "spared are forward passes of frozen layers over inputs whose features were kept; "
-        "examinations, the shared upstream model and the choice of settings are not part of forward and backward",
+        "cached are forward passes of frozen layers that were skipped because their features were cached; "
+        "probes, the shared upstream model and the hyper-parameter search are not part of forward and backward",
     }
 
 

@@ -78,7 +78,7 @@ def shared_setting(visit: ReloadedRun) -> str:
 
 def reload_oracle(visit: ReloadedRun) -> ReloadedRun:
     """Return the reloaded oracle run of the same setting."""
-    if visit.layout.oracle_stream is None:
+    if visit.scenario.oracle_stream is None:
         raise LeftOut("this sequence has no oracle; model-map needs none")
     return visit.with_method("oracle")
 

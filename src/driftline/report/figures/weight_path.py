@@ -38,7 +38,7 @@ class WeightPath(NetworkFigure):
         if len(visit.snapshots) < 2:
             raise LeftOut("no model before the last step")
         before, after = (snapshot.network for snapshot in visit.snapshots[-2:])
-        train, n = visit.lesson.train_x, len(visit.test)
+        train, n = visit.last_round.train_x, len(visit.test)
         for s, network in ((0.0, before), (1.0, after)):
             yield {"s": s, "statistics": "own", "accuracy": visit.accuracy(network), "n": n}
         for s in np.linspace(0, 1, self.points).tolist():
