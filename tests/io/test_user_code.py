@@ -92,7 +92,8 @@ def test_a_file_is_announced_before_it_runs_and_print_spec_runs_none(driftline: 
     )
     code, _, err = driftline("run", "r.yaml", "--set", "mine.py:Mine.none=1")
     assert code == 2
-    assert err.splitlines()[0] == "runs code from ./mine.py"
+    lines = [line for line in err.splitlines() if not line.startswith("planning")]  # printed on a busy machine
+    assert lines[0] == "runs code from ./mine.py"
     assert (tmp_path / "mark").read_text() == "run "
 
 
