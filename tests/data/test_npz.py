@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from driftline.data import Dataset, _bytes_of, load, validate
+from driftline.data import Dataset, load, validate
+from driftline.data.base import _bytes_of
 from driftline.errors import UserError
 from driftline.tasks import Classification
 from driftline.types import Samples

@@ -1,0 +1,219 @@
+"""Datasets: the class, loading by name, and checks of the samples."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from driftline.errors import UserError, unknown_name
+from driftline.io.locate import data_folders
+from driftline.tasks import Classification, Task
+from driftline.types import Samples
+
+MAX_CLASSES = 100_000
+"""The most classes that only have numbers; a larger number is a mistake, and would take gigabytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples with a time each, what is asked about them, and what a reader of the results should know."""
+
+    name: str
+    samples: Samples
+    task: Task
+    notes: tuple[str, ...] = ()
+    model: str = "mlp"
+    """The model that suits these data when none is asked for."""
+    test: np.ndarray | None = None
+    """Which rows are an official test set, never to be trained on; nothing if there is none."""
+    subclasses: tuple[tuple[int, ...], ...] | None = None
+    """For each class, the values of `samples.group` that divide it, in the order in which they enter the world."""
+    clusters: tuple[str, ...] | None = None
+    """Names of the sets that the samples come from, by `samples.group`; the first is upstream, the others are not."""
+    published_answers: np.ndarray | None = None
+    """A published model's own answers, one per sample, as far as the files have them."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the content, the same whatever file format it was read from."""
+        digest = hashlib.sha256(repr(self.task).encode())
+        for column in (
+            self.samples.x,
+            self.samples.y,
+            self.samples.time,
+            self.samples.id,
+            self.samples.group,
+        ):
+            digest.update(_bytes_of(column))
+        if self.test is not None:
+            digest.update(b"test" + _bytes_of(self.test))
+        if self.subclasses is not None:
+            digest.update(f"subclasses{self.subclasses}".encode())
+        if self.clusters is not None:
+            digest.update(f"clusters{self.clusters}".encode())
+        if self.published_answers is not None:
+            digest.update(b"said" + _bytes_of(self.published_answers))
+        return digest.hexdigest()[:16]
+
+
+def load(name: str, options: Mapping[str, Any] | None = None, folders: Sequence[Path] | None = None) -> Dataset:
+    """Return the dataset of this name with these options, read from these folders (see `data_folders`) and checked.
+
+    >>> len(load("digits", {"periods": 3}).samples)
+    1797
+    """
+    from driftline import registry
+
+    make = registry.get("dataset", name)
+    dataset = make(data_folders() if folders is None else folders, **_checked_options(name, make, options or {}))
+    if not isinstance(dataset, Dataset):
+        raise UserError(f"dataset '{name}' returned a {type(dataset).__name__}, not a driftline.data.Dataset")
+    validate(dataset)
+    return dataset
+
+
+def validate(dataset: Dataset) -> None:
+    """Refuse samples that would make a measurement mean nothing, with a sentence that says what is wrong."""
+    s, name = dataset.samples, f"dataset '{dataset.name}'"
+    if not len(s):
+        raise UserError(f"{name} is empty")
+    _check_texts(dataset, name)
+    if not _is_finite(s.x):
+        raise UserError(f"{name} has missing or infinite numbers in x; fill them in or leave them out")
+    ids, counts = np.unique(s.id, return_counts=True)
+    if len(ids) < len(s):
+        raise UserError(f"{name} has {counts.max()} samples with the id {ids[counts.argmax()]}; an id must be unique")
+    if isinstance(dataset.task, Classification):
+        n = dataset.task.width
+        if s.y.dtype.kind not in "iu" or s.y.min() < 0 or s.y.max() >= n:
+            raise UserError(f"{name} has an answer outside 0..{n - 1}, the indices of its {n} classes")
+    elif not _is_finite(s.y):
+        raise UserError(f"{name} has missing or infinite answers")
+    if s.time is None or not _is_finite(s.time):
+        raise UserError(f"{name} has samples without a time; every sample needs one")
+    if (s.time[1:] < s.time[:-1]).any():
+        raise UserError(f"{name} is not in time order; sort its samples by time")
+    _check_parts(dataset, name)
+
+
+def _check_texts(dataset: Dataset, name: str) -> None:
+    """Refuse texts that cannot be written to a file: pickles and arrays may hold halves of surrogate pairs."""
+    s = dataset.samples
+    columns: tuple[Any, ...] = (s.x, s.y, s.id, s.group, getattr(dataset.task, "classes", None), dataset.clusters)
+    for column in columns:
+        listed = isinstance(column, list | tuple) or (isinstance(column, np.ndarray) and column.dtype.kind in "OU")
+        for text in column if listed else ():
+            if isinstance(text, str) and not _is_unicode(text):
+                raise UserError(f"{name} has a text that is not valid Unicode: {text[:40]!r}")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _check_parts(dataset: Dataset, name: str) -> None:
+    """Refuse a test mask or sub-classes that do not fit the samples."""
+    test, groups, n = dataset.test, dataset.samples.group, len(dataset.samples)
+    if test is not None and (test.dtype != bool or test.shape != (n,)):
+        raise UserError(f"{name} has a test mask of shape {test.shape} and type {test.dtype}, not {n} times yes or no")
+    if test is not None and (test.all() or not test.any()):
+        raise UserError(f"{name} has {'only' if test.all() else 'no'} test samples by its test mask")
+    if dataset.published_answers is not None and len(dataset.published_answers) != n:
+        raise UserError(f"{name} has {len(dataset.published_answers)} answers of a published model for {n} samples")
+    if dataset.clusters is not None:
+        known = groups is not None and groups.dtype.kind in "iu" and set(groups.tolist()) == set(range(_count(dataset)))
+        if not known:
+            raise UserError(
+                f"{name} names {_count(dataset)} clusters, and its samples' groups are not just their numbers"
+            )
+    if dataset.subclasses is None:
+        return
+    if groups is None:
+        raise UserError(f"{name} names sub-classes, but its samples have no group that says which one they are of")
+    listed_pairs = {(k, group) for k, listed in enumerate(dataset.subclasses) for group in listed}
+    strays = set(zip(dataset.samples.y.tolist(), groups.tolist(), strict=True)) - listed_pairs
+    if strays:
+        k, group = min(strays)
+        raise UserError(f"{name} has samples of class {k} in a sub-class that it does not list: {group}")
+
+
+def _count(dataset: Dataset) -> int:
+    return len(dataset.clusters or ())
+
+
+def numbered_names(labels: Sequence[int] | np.ndarray) -> tuple[str, ...]:
+    """Return the names 0, 1, ... of classes that only have numbers, as many as the largest label asks for.
+
+    >>> numbered_names([2, 0])
+    ('0', '1', '2')
+    """
+    for label in (min(labels, default=0), max(labels, default=0)):
+        if not 0 <= label < MAX_CLASSES:
+            raise ValueError(f"the class {str(label)[:20]}, not a number from 0 to {MAX_CLASSES - 1}")
+    return tuple(str(k) for k in range(int(max(labels, default=0)) + 1))
+
+
+def _checked_options(name: str, make: Callable[..., Dataset], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the types that the dataset's function declares; refuse others."""
+    signature = inspect.signature(make)
+    known = {p.name: p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
+    for option in options:
+        if option not in known:
+            raise unknown_name(f"option of dataset '{name}'", option, known)
+    lacking = [p.name for p in known.values() if p.default is p.empty and p.name not in options]
+    if lacking:
+        ways = " ".join(f"--set data.{option}=..." for option in lacking)
+        raise UserError(f"dataset '{name}' needs {', '.join(lacking)}: {ways}")
+    try:
+        signature.bind([], **options)
+    except TypeError as error:
+        way = "write def NAME(folders, *, option=1): it is given a list of folders, and its options by name"
+        raise UserError(f"dataset '{name}' cannot be called ({error}): {way}") from error
+    from driftline import registry
+
+    types = registry.types_of(name, make)
+    return {option: _typed(name, option, value, types.get(option, Any)) for option, value in options.items()}
+
+
+def _typed(name: str, option: str, value: Any, kind: Any) -> Any:
+    try:
+        return TypeAdapter(kind, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "literal_error":
+            raise unknown_name(f"{option} of dataset '{name}'", str(value), typing.get_args(kind)) from None
+        raise UserError(f"dataset '{name}': {option}={str(value)[:60]}: {first['msg']}") from None
+
+
+def _is_finite(x: Any) -> bool:
+    """Whether no number in this array, sparse matrix, table or list is missing or infinite."""
+    if hasattr(x, "select_dtypes"):
+        return bool(np.isfinite(x.select_dtypes("number").to_numpy(float)).all())
+    numbers = x.data if hasattr(x, "tocsr") else np.asarray(x) if hasattr(x, "dtype") else np.zeros(0)
+    return numbers.dtype.kind not in "fcmM" or bool(np.isfinite(numbers).all())
+
+
+def _bytes_of(column: Any) -> bytes:
+    if column is None:
+        return b"none"
+    if hasattr(column, "to_csv"):
+        return str(column.to_csv(index=False)).encode()
+    if hasattr(column, "tocsr"):
+        matrix = column.tocsr()
+        return b"".join(_bytes_of(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    if isinstance(column, list) or (isinstance(column, np.ndarray) and column.dtype == object):
+        return "\x00".join(map(str, column)).encode()
+    array = np.ascontiguousarray(column)
+    return f"{array.dtype.str}{array.shape}".encode() + array.tobytes()
