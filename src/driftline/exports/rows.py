@@ -4,7 +4,7 @@
     scores/METRIC             a metric at each time
     scores/METRIC/from TIME   a metric of the model of one time, at each later time
     final/METRIC STAT         a metric over all times
-    diagnostics/NAME               a diagnostic of the learner after each step
+    diagnostics/NAME          a diagnostic of the learner after each step
     compute/NAME              the cost of the run
 
 The step of a score is its time if all times are whole numbers, such as years, else the position of its time. Undefined

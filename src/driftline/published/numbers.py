@@ -1,34 +1,34 @@
-"""Numbers that papers printed, to stand beside ours. They are facts about other people's runs, not targets.
+"""Published numbers, for comparison with ours. They describe the runs of others and are not targets.
 
 Wild-Time's Tables 1 and 2 (Eval-Fix) and the temporal-metrics paper's Tables 1 and 2; shares as fractions. The
 latter are indicative only: the paper has no code, does not state epsilon, and its row counts do not agree.
 
-Seq-to-Final's Tables 8 to 15, cell by cell: one run each, without an interval. The printed means of the side-module
-columns are not kept: those of "-1" cover the 8 dense and residual networks only, and those of "-B" all 12, with the
-conv networks' values that stand under "-1". Means are computed from the cells. Not to be compared with ours:
+Seq-to-Final's Tables 8 to 15, cell by cell: one run each, without an interval. The published means of the
+side-module columns are left out: those of "-1" cover the 8 dense and residual networks only, and those of "-B" all 12,
+with the conv networks' values of "-1". Means are computed from the cells. Not comparable with ours:
 
 - sss (Table 12): the paper's code shows all five sub-classes at step 0, and 2.4 times the data.
-- time (Table 13, Portraits): its code normalises the pixels to almost a constant.
+- time (Table 13, Portraits): its code normalizes the pixels to almost a constant.
 - sft, in all tables: the best of three families of learning rates by *test* accuracy.
 - i-ft and d-ft: their history includes the final step.
 
-Its networks see raw pixels; ours see them standardised.
+Its networks see raw pixels; ours see them standardized.
 
-CMR's Tables 1 and 2, one run on one stream each; a method stands under the label that it has here, with the settings
-that differ from ours, so `er` replays with every lesson and `er(replay_every=3)` is its k = 3. Not to be compared with ours:
+CMR's Tables 1 and 2, one run on one stream each; a method has its name here, with the settings that differ
+from ours: `er` replays with every training batch, `er(replay_every=3)` is its k = 3. Not comparable with ours:
 
-- UKR, OKR and KG are of the model that enters a step, so that the last refinement is in none of them.
+- UKR, OKR and KG are measured before each step's refinement, so none of them includes the last one.
 - offline: its EFR counts errors twice, its CSR is the finished model's, and its checkpoint was chosen by KG.
 - maxloss(n_candidates=512): its means are those of k = 3, its final values are not.
 
 RDumb's Tables 1 and 4 to 8, for ResNet-50 on ImageNet: means over ten orders (cin-c, cin-3dcc), 24 orders (holdout) or
 nine runs, three speeds by three seeds (ccc). Of Table 5 only one column is legible; the usual threshold of 0.4 is
-filled in from Table 8, its mean over the three difficulties. Tables 2, 3 and 9 are not kept: not all of their networks
-can be told. Not to be compared with ours unless the images are ImageNet's and cropped, and the frost photographed.
+filled in from Table 8, its mean over the three difficulties. Tables 2, 3 and 9 are left out: not all of their
+networks can be identified. Comparable with ours only for cropped ImageNet images with photographed frost.
 
 NED's Tables 1 to 8: one run on one order of one sequence of ImageNet-22K images each, Table 5 means and standard
-deviations over three sequences; compute in multiply-accumulates, "macs" with features kept and "macs-uncached" without.
-A source that ends in "doubtful" marks cells that cannot be right and are not to be compared with anything:
+deviations over three sequences; compute in multiply-accumulates, "macs" with cached features, "macs-uncached" without.
+A source that ends in "doubtful" marks cells that cannot be right and are not compared with anything:
 
 - Table 1: maml's heads (swapped), lwf's sections and mean per class (impossible together), exemplar-tuning's novel tail
   (Table 8 has another for the same run), the overall of weight-imprinting on MoCo (equal to ncm's).
@@ -36,16 +36,16 @@ A source that ends in "doubtful" marks cells that cannot be right and are not to
 - Table 5: standard-training on ResNet-50 (copies of other rows), fine-tune on MoCo (one row twice, permuted), oltr,
   exemplar-tuning on ResNet-18, meta-baseline and maml (sections and means do not agree), prototypical on Conv-4 (half
   of Table 1).
-- Table 7: ncm with softmax, .07: a reversed sign or the clock's doing.
+- Table 7: ncm with softmax, .07: a reversed sign, or an effect of the clock.
 - Table 8: weight-imprinting with scale 1 and 2 (the same row), the sections with scale 8 (permuted) and of cosine
   exemplar-tuning (novel and pretrain swapped), the novel tail of the linear one.
 - Compute: ncm, prototypical and all cached ResNet-50 cells but lwf's (less than answering alone takes), oltr (not its
   schedule), lwf (2 and 4 times standard-training in Table 1, 1 and 2 times in Table 4), meta-baseline uncached (it does
   not train). Training counts as 2 forward passes in Table 1, as 3 in Table 4, as 1 if only the last layer is trained.
 
-Table 3 counts weights and biases as layers: its 1 and 2 are both our layers=1, its 3 is our layers=2. The text and
-captions of NED differ on classes with exactly 50 samples; the tables seem to have them in no section. Table 7 stands
-beside nothing that knows the time; oltr's own score is kept under HG.
+Table 3 counts weights and biases as layers: its 1 and 2 are both our n_layers=1, its 3 is our n_layers=2. The text and
+captions of NED differ on classes with exactly 50 samples; the tables seem to have them in no section. Table 7 has no
+baseline that knows the time; oltr's own score is stored under HG.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from importlib.resources import files
 from driftline import registry
 
 ANY_FILES = frozenset({"dated-images", "image-folders", "npz", "table", "text-to-text", "webdataset"})
-"""Datasets that hold whatever a user's files hold."""
+"""Datasets that read a user's own files."""
 _SETS = ("SQuAD", "NaturalQuestionsShort", "HotpotQA", "SearchQA", "TriviaQA-web", "NewsQA")
 FILES: dict[str, frozenset[str]] = {
     "qa": frozenset(
@@ -70,12 +70,12 @@ FILES: dict[str, frozenset[str]] = {
         }
     ),
 }
-"""The published files of datasets that may be given other files as well."""
+"""The published files of datasets that also accept other files."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """A published number; `model` is empty where the paper has one for all models."""
+    """A published number; `model` is empty if the number is for all models."""
 
     benchmark: str
     data: str
@@ -126,8 +126,8 @@ def published_name(benchmark: str, label: str) -> str:
     if label in _methods(benchmark) or not settings:
         return label
     inside, _, after = settings.partition(")")
-    told = [one for one in re.split(r", (?=\w+=)", inside) if one.partition("=")[0] not in equivalent]
-    return name + (f"({', '.join(told)})" if told else "") + after
+    shown = [one for one in re.split(r", (?=\w+=)", inside) if one.partition("=")[0] not in equivalent]
+    return name + (f"({', '.join(shown)})" if shown else "") + after
 
 
 @cache

@@ -59,8 +59,8 @@ def test_a_label_shared_by_two_settings_is_told_apart(make_record: Make) -> None
 
 
 def test_settings_as_given_and_settings_that_were_chosen_are_told_apart(make_record: Make) -> None:
-    contest = {"rule": "oracle", "candidates": [{"lr": 1}, {"lr": 2}], "seeds": [0], "metrics": [["oec", "final"]]}
-    searches = [None, contest, {**contest, "candidates": [{"lr": 1}, {"lr": 3}]}]
+    search = {"rule": "oracle", "candidates": [{"lr": 1}, {"lr": 2}], "seeds": [0], "metrics": [["oec", "final"]]}
+    searches = [None, search, {**search, "candidates": [{"lr": 1}, {"lr": 3}]}]
     made = [run for search in searches for run in make_record({"mine": [0.5, 0.6]}, run__search=search).runs]
     (group,) = groups(Record(made))
     assert len(group.methods) == 3

@@ -223,7 +223,7 @@ def test_one_table_per_group(make_record: Make) -> None:
     assert text.count("### timeline") == 2
 
 
-def test_mixed_code_is_confessed(make_record: Make) -> None:
+def test_mixed_versions_of_the_code_are_noted(make_record: Make) -> None:
     one, other = make_record({"erm": [0.5]}), make_record({"ft": [0.5]}, code__sources="s1")
     assert "different versions of the code" in render_results(results(Record([*one.runs, *other.runs])), "md")
 
@@ -233,7 +233,7 @@ def test_unknown_format_names_the_known_ones(make_record: Make) -> None:
         render_results(results(make_record({"erm": [0.5]})), "latx")
 
 
-CONTEST = {"candidates": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metrics": [["ood", "mean"]]}
+SEARCH = {"candidates": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metrics": [["ood", "mean"]]}
 CHOSEN = {
     "selection": "...",
     "trials": 5,
@@ -244,17 +244,17 @@ CHOSEN = {
 
 
 def searched(make_record: Make, rule: str) -> ResultTable:
-    """Method x, the best of three, has chosen its settings by this rule."""
+    """Method x, the best of three, selected its settings by this rule."""
     base = make_record({"y": [0.5, 0.6, 0.55], "z": [0.3, 0.31, 0.3]})
     protocol = {**base.runs[0].card["protocol"], **CHOSEN}
     compute = {**base.runs[0].card["compute"], "search_macs": 2_000_000_000}
-    said = {"run__search": {**CONTEST, "rule": rule}, "protocol": protocol, "compute": compute}
-    chose = make_record({"x": [0.9, 0.91, 0.92]}, **said)
-    (table,) = results(Record([*base.runs, *chose.runs]))
+    changes = {"run__search": {**SEARCH, "rule": rule}, "protocol": protocol, "compute": compute}
+    other = make_record({"x": [0.9, 0.91, 0.92]}, **changes)
+    (table,) = results(Record([*base.runs, *other.runs]))
     return table
 
 
-def test_what_was_chosen_and_what_it_took_stands_under_the_numbers(make_record: Make) -> None:
+def test_selected_settings_and_their_cost_follow_the_results(make_record: Make) -> None:
     table = searched(make_record, "validation-streams")
     assert "| x | validation-streams | lr=0.2 | 2 (1 failed) | 5 | 1 | 2 |" in render_results([table], "md")
     assert "{}x & validation-streams & lr=0.2 & 2 (1 failed) & 5 & 1 & 2 \\\\" in render_results([table], "latex")
@@ -264,33 +264,33 @@ def test_what_was_chosen_and_what_it_took_stands_under_the_numbers(make_record: 
         if row["metric"].startswith("selection")
     ]
     assert {row["stat"]: row["value"] for row in rows} == {
-        "chosen lr": "0.2",
-        "settings": "2",
+        "selected lr": "0.2",
+        "candidates": "2",
         "trials": "5",
-        "spared": "1",
+        "skipped": "1",
         "gmac": "2.0",
     }
     assert ood(table, "x").best
     plain = render_results(results(make_record({"y": [0.5, 0.6, 0.55]})), "md")
-    assert "GMAC to choose" not in plain
+    assert "GMAC to select" not in plain
 
 
-def test_what_methods_chose_in_their_runs_stands_there_too(make_record: Make) -> None:
+def test_selections_within_runs_are_listed_too(make_record: Make) -> None:
     base = make_record({"y": [0.5, 0.6, 0.55]})
     protocol = {**base.runs[0].card["protocol"], "selection": "validation-split: the best of each", "trials": 4}
     options = {**base.runs[0].card["run"]["options"], "lr": [0.1, 0.2], "weight_decay": [0.0], "dropout": [0.0]}
     runs = []
     for k, lr in enumerate((0.1, 0.2, 0.2)):
-        said = {**protocol, "chosen": [{"lr": 0.3, "score": 0.1}, {"lr": lr, "score": 0.9}]}
-        runs.append(make_record({"x": [0.9, 0.91, 0.92]}, protocol=said, run__options=options).runs[k])
+        selected = {**protocol, "chosen": [{"lr": 0.3, "score": 0.1}, {"lr": lr, "score": 0.9}]}
+        runs.append(make_record({"x": [0.9, 0.91, 0.92]}, protocol=selected, run__options=options).runs[k])
     (table,) = results(Record(runs))
     line = "x | validation-split | lr=0.2 (2 seeds) or 0.1 (1) | 4 | 12 | 0 | –"
     assert f"| {line} |" in render_results([table], "md")
-    assert "selection by validation-split,chosen lr,0.2 (2 seeds) or 0.1 (1)" in render_results([table], "csv")
+    assert "selection by validation-split,selected lr,0.2 (2 seeds) or 0.1 (1)" in render_results([table], "csv")
     assert "validation-split & lr=0.2 (2 seeds) or 0.1 (1)" in render_results([table], "latex")
 
 
-def test_settings_chosen_on_the_test_are_marked_and_do_not_compete(make_record: Make) -> None:
+def test_settings_selected_on_the_test_are_marked_and_not_ranked(make_record: Make) -> None:
     table = searched(make_record, "oracle")
     assert [row.method for row in table.rows] == ["x (settings by ORACLE)", "y", "z"]
     assert not ood(table, "x (settings by ORACLE)").best
@@ -301,7 +301,7 @@ def test_settings_chosen_on_the_test_are_marked_and_do_not_compete(make_record: 
     assert "selected on the test are not ranked" in render_results([table], "latex")
 
 
-def test_the_page_shows_what_was_chosen_with_names_escaped(make_record: Make) -> None:
+def test_the_page_shows_selected_settings_with_names_escaped(make_record: Make) -> None:
     table = searched(make_record, "oracle")
     runs = [replace_label(run, "<b>x") for run in table.group.runs if run.method == "x"]
     text = page(Record(runs))

@@ -10,7 +10,7 @@ from driftline.report.analysis.groups import Group
 from driftline.report.format import format_amount
 from driftline.spec.settings import format_settings
 
-HEADER = ("method", "rule", "chosen", "settings", "trials", "spared", "GMAC to choose")
+HEADER = ("method", "rule", "selected", "candidates", "trials", "skipped", "GMAC to select")
 
 PHASES = "validation-split"
 SETTINGS = ("lr", "weight_decay", "dropout", "strength", "top")
@@ -45,8 +45,8 @@ class SelectedSettings:
     @property
     def numbers(self) -> dict[str, Any]:
         """The same as numbers."""
-        selected = {f"chosen {name}": value for name, value in self.settings.items()}
-        counts = {"settings": self.candidates, "trials": self.runs, "spared": self.skipped, "gmac": self.gmac}
+        selected = {f"selected {name}": value for name, value in self.settings.items()}
+        counts = {"candidates": self.candidates, "trials": self.runs, "skipped": self.skipped, "gmac": self.gmac}
         return {**selected, **counts}
 
 

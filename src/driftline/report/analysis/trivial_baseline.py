@@ -89,7 +89,7 @@ def not_above(table: ResultTable) -> list[str]:
         return []
     return [
         f"Caution: not significantly better than the trivial baseline ({column.text(baseline)}) in {column.name}, so "
-        f"that other numbers say little: {', '.join(level)}."
+        f"that other numbers mean little: {', '.join(level)}."
     ]
 
 

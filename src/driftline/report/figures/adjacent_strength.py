@@ -51,7 +51,7 @@ class AdjacentStrength(Figure):
 
     def chart(self, frame: pd.DataFrame) -> Chart:
         base = alt.Chart(width=1.4 * SIZE, height=SIZE)
-        x = alt.X("strength:O", axis=alt.Axis(title="strength of adjacent regularisation", labelAngle=0))
+        x = alt.X("strength:O", axis=alt.Axis(title="strength of adjacent regularization", labelAngle=0))
         y = alt.Y("score:Q", scale=alt.Scale(zero=False), axis=alt.Axis(title="validation accuracy", format=".0%"))
         tooltip = ["method:N", "seed:O", "score:Q", "lr:Q", "weight_decay:Q", "dropout:Q", "strength:Q"]
         tied = base.transform_filter("isValid(datum.strength)").encode(x=x, color=method_color(frame))

@@ -38,10 +38,10 @@ class Projection(Figure):
 
 
 def scatter(data: Any, stretches: Sequence[str], classes: Sequence[str]) -> alt.Chart:
-    """Return a panel of points for each stretch of time, a color per class."""
+    """Return a panel of points for each range of time, a color per class."""
     legend = alt.Legend(title="class", orient="top")
     chart: alt.Chart = (
-        alt.Chart(data, width=120, height=120, description="Features by stretch of time and class")
+        alt.Chart(data, width=120, height=120, description="Features by range of time and class")
         .mark_point(filled=True, size=16, opacity=0.75)
         .encode(
             x=alt.X("x:Q", axis=None),

@@ -68,7 +68,7 @@ def pairs(data: str, methods: Sequence[str], values: Sequence[float]) -> Spec:
 
 
 def projection(data: str, stretches: Sequence[str], classes: Sequence[str]) -> Spec:
-    """Return features in two dimensions, a panel per stretch of time."""
+    """Return features in two dimensions, a panel per range of time."""
     return page_style(scatter(_named(data), stretches, classes))
 
 

@@ -1,4 +1,4 @@
-"""What a page contains besides text: charts and their data, the library that draws them, and the templates."""
+"""Charts of a page with their data, the chart library, and the templates."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Section:
 
     @property
     def sample_sizes(self) -> list[int | None]:
-        """The n of each column, or None where cells differ and each has to say its own."""
+        """The n of each column, or None where cells differ and each shows its own."""
         found = []
         for k in range(len(self.table.columns)):
             sizes = {cell.n for row in self.table.rows if (cell := row.cells[k])}

@@ -120,7 +120,7 @@ class Table:
 
     @property
     def _cells_differ(self) -> bool:
-        """Whether means are over different numbers of cells, so that each has to say its own."""
+        """Whether means are over different numbers of cells, so that each shows its own."""
         contents = (cell.content for row in self.rows for cell in row.cells if cell)
         return len({one.cells for one in contents if isinstance(one, Estimate) and one.cells > 1}) > 1
 

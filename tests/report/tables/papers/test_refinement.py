@@ -149,7 +149,7 @@ def test_what_cannot_be_laid_out(tmp_path: Path, full_record: Record) -> None:
     for name in ("refinement/table-1", "refinement/table-2"):
         with pytest.raises(UserError, match="no run of refinement: make one"):
             paper_tables(full_record, name)
-    with pytest.raises(UserError, match=r"no run of refinement has frozen beside another method.*--methods frozen"):
+    with pytest.raises(UserError, match=r"no run of refinement has frozen and another method.*--methods frozen"):
         paper_tables(Record(runs(tmp_path, {"cft": [0.5], "er": [0.6]})), "refinement/table-2")
     with pytest.raises(UserError, match=r"no paper-table 'refinement/table-3'\. Did you mean"):
         paper_tables(full_record, "refinement/table-3")

@@ -126,7 +126,7 @@
     namesOf(figures.charts[details.dataset.chart]).forEach(name => details.append(tableOf(name, title)));
   }));
 
-  // Sorting moves whole bodies of a table: a method stays with what papers printed for it. Gaps stay last.
+  // Sorting moves whole bodies of a table: a method stays with its published rows. Gaps stay last.
   const keyOf = (body, column) => {
     const cell = body.rows[0].cells[column], text = cell.dataset.value || cell.textContent.trim();
     const number = parseFloat(text.replaceAll(",", ""));

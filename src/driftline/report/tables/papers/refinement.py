@@ -87,7 +87,7 @@ def table_2(groups: list[Group]) -> list[Table]:
     usable = [group for group in groups if gains(group)]
     if not usable:
         raise UserError(
-            f"no run of {BENCHMARK} has {FROZEN} beside another method, on the same seed, data and stream: gains are "
+            f"no run of {BENCHMARK} has {FROZEN} and another method, on the same seed, data and stream: gains are "
             f"over it, so run it too with --methods {FROZEN},..."
         )
     ignored = [f"{BENCHMARK}.{name}" for name in ("alpha", "beta", "gamma")]
