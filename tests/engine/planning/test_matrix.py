@@ -86,8 +86,8 @@ def view(store: Store) -> MatrixView:
 
 
 def test_every_method_runs_where_enough_is_revealed(view: MatrixView) -> None:
-    filled = {place for place, cell in view.cells.items() if cell.cell}
-    empty = {place for place, cell in view.cells.items() if cell.cell is None}
+    filled = {place for place, cell in view.cells.items() if cell.score}
+    empty = {place for place, cell in view.cells.items() if cell.score is None}
     label = "periodic-reset(method=ewc, options={'fisher_decay': 0.5})"
     assert len(view.cells) == 30
     assert empty == {
@@ -99,7 +99,7 @@ def test_every_method_runs_where_enough_is_revealed(view: MatrixView) -> None:
     assert ("tent", "timeline") in filled
     assert all(view.cells[place].reason for place in empty)
     assert view.cells["tent", "open-world"].short_reason.startswith(
-        "tent adapts batch, layer or group norm, and this network"
+        "tent adapts batch, layer or group normalization, and this network"
     )
     assert view.cells["ewc", "refinement"].short_reason == (
         "ewc needs all labels, and refinement reveals the labels of its errors"
@@ -123,12 +123,12 @@ def test_a_cell_is_the_single_run(
     alone = run({**column, "benchmark": benchmark, "methods": [method]}, runs=tmp_path)
     scores = alone.scores[(alone.scores["metric"] == metric) & (alone.scores["stat"] == stat)]
     cell = view.cells[method if isinstance(method, str) else method["name"], benchmark]
-    assert cell.cell is not None
-    assert cell.cell.value == scores["value"].item()
-    assert cell.cell.n == scores["n"].item()
+    assert cell.score is not None
+    assert cell.score.value == scores["value"].item()
+    assert cell.score.n == scores["n"].item()
     (key,) = [one.key for one in alone.runs]
     assert cell.label == alone.runs[0].method
-    assert (view.seeds, cell.cell.seeds) == (1, 1)
+    assert (view.seeds, cell.score.seeds) == (1, 1)
     assert len(key) == 16
 
 
@@ -139,7 +139,7 @@ def test_settings_of_a_column_reach_the_method_inside_another(store: Store) -> N
     assert settings["reset_every"] == 20
     assert settings["options"] == {"updates": 1, "fisher_examples": 1, "fisher_decay": 0.5}
     own = matrix.with_column_settings(
-        Choice(name="ewc", settings={"updates": 7}), {"ewc": {"updates": 1, "fisher_decay": 0.1}}
+        Choice(name="ewc", settings={"updates": 7}), {"ewc": {"updates": 1, "fisher_decay": 0.1}}, quick={}
     )
     assert own.settings == {"updates": 7, "fisher_decay": 0.1}, "a method's own settings win"
 
@@ -166,7 +166,7 @@ def test_a_failing_cell_stops_no_other(tmp_path: Path, monkeypatch: pytest.Monke
     assert cli.run(said(methods=["tent", "frozen"], benchmarks=columns), store, None, ExecutorConfig(), quiet=True) == 1
     (found,) = views(store.record())
     assert {cell.reason for place, cell in found.cells.items() if place[0] == "tent"} == {"ValueError: on purpose"}
-    assert all(found.cells["frozen", name].cell for name in columns)
+    assert all(found.cells["frozen", name].score for name in columns)
 
 
 def test_a_method_that_breaks_while_it_is_planned_has_a_reason_too(
