@@ -121,7 +121,7 @@ class Learner:
                 self.learn(shown.x, shown.y)
         return Answers.concat(given)
 
-    def fit_plan(self, lessons: int) -> list[FitSpec]:
+    def fit_plan(self, n_steps: int) -> list[FitSpec]:
         """Return the fits it needs once this many steps are labelled, each after those it starts from."""
         return []
 
@@ -131,7 +131,7 @@ class Learner:
     def set_fit_lookup(self, recall: Recall) -> None:
         """Look results of planned fits up here before computing them."""
 
-    def compute_fit(self, key: str, lessons: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
+    def compute_fit(self, key: str, step_samples: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
         """Return the result of the planned fit with this key, from the labelled samples of each step."""
         raise NotImplementedError(f"{type(self).__name__} plans no fits")
 

@@ -66,7 +66,7 @@ class ReservoirBuffer:
 
 
 class FullBuffer:
-    """Everything that was told, in order.
+    """A buffer of all samples, in order.
 
     >>> buffer = FullBuffer()
     >>> buffer.add(np.array([[1.0]]), np.array([0])); buffer.add(np.array([[2.0]]), np.array([1]))

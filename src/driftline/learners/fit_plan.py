@@ -53,7 +53,7 @@ class SearchSpace:
         """Return the grid of a phase: every combination of lr, weight_decay and dropout, or of the axes given instead.
 
         `extra` values of `strength` are one axis more. If that makes more points than lr x weight_decay x dropout has,
-        under the same budget every other setting is still tried, and the values of `strength` take turns.
+        under the same budget every other setting is still tried, and the values of `strength` alternate.
 
         >>> [point["strength"] for point in SearchSpace().points(extra=(0.01, 0.1, 1.0))]
         [0.01, 0.1, 1.0, 0.01, 0.1, 1.0, 0.01, 0.1]
@@ -129,7 +129,7 @@ class FitSpec:
         content = {part.name: _plain(getattr(self, part.name)) for part in fields(self) if part.name != "start"}
         return _hash({**content, "start": self.start.key if self.start else None})
 
-    def said(self) -> dict[str, Any]:
+    def as_row(self) -> dict[str, Any]:
         """Return its settings in one flat row, for a table."""
         lists = {"train": self.train, "valid": self.valid, "layers": self.layers or ("all",)}
         weight = self.penalty.weight if self.penalty else self.objective.weight
@@ -225,5 +225,5 @@ def _plain(value: Any) -> Any:
     return {"name": getattr(value, "name", ""), **asdict(value)}
 
 
-def _hash(said: Any) -> str:
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

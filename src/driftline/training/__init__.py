@@ -1,1 +1,1 @@
-"""How models are trained, asked and measured; nothing here knows of streams or benchmarks."""
+"""Training, prediction and measurement of models, independent of streams and benchmarks."""

@@ -1,4 +1,4 @@
-"""Small random changes of training images that leave what is on them."""
+"""Random augmentations of training images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_TRANSLATION = 2  # pixels, either way
 def random_flip_rotate_translate(x: Tensor) -> Tensor:
     """Images (n, channels, height, width), each flipped by chance, turned and pushed a little; edges are stretched.
 
-    The augmentation that Seq-to-Final describes: flips, crops after padding by two pixels, turns by up to ten degrees.
+    Seq-to-Final's augmentation: flips, crops after padding by two pixels, rotations by up to ten degrees.
     """
     n, height, width = len(x), *x.shape[2:]
     return flip_rotate_translate(
@@ -28,7 +28,7 @@ def random_flip_rotate_translate(x: Tensor) -> Tensor:
 
 
 def flip_rotate_translate(x: Tensor, flip: Tensor, rotation: Tensor, right: Tensor, down: Tensor) -> Tensor:
-    """Each image flipped if so said, turned by degrees, and pushed by shares of half its size."""
+    """Flip the chosen images, rotate by degrees, and translate by fractions of half the size."""
     angle, sign = rotation * (math.pi / 180), torch.where(flip, -1.0, 1.0)
     rows = [
         torch.stack([sign * angle.cos(), -angle.sin(), -right], dim=1),

@@ -58,7 +58,7 @@ def extract_features(model: nn.Module, x: Any, batch: int = 128) -> Tensor:
 
 
 def extract_features_fixed_batch(model: nn.Module, inputs: Tensor) -> list[Tensor]:
-    """Features in blocks of `TOGETHER` rows, the last filled up: a sample's are the same whatever is asked beside it.
+    """Features in blocks of fixed-size, the last filled up: a sample's features do not depend on the other rows.
 
     A pass ends at the last linear layer, the input of which they are: with many classes that layer is a large part.
     """

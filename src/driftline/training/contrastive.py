@@ -57,7 +57,7 @@ def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float = 0.0
 def sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3) -> Tensor:
     """Soft assignments of n samples to k prototypes that use all prototypes alike.
 
-    exp(scores / epsilon), its columns and rows scaled in turn to sum to n / k and 1. Rows come last, so that each
+    exp(scores / epsilon), its columns and rows scaled alternately to sum to n / k and 1. Rows come last, so that each
     sample's assignments sum to one exactly; the columns approach n / k with more iterations.
 
     >>> sinkhorn(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), epsilon=1.0)  # both want the first; it has room for one

@@ -1,4 +1,4 @@
-"""Random views of a batch: what may change in a sample without changing what it is.
+"""Random views of a batch for contrastive learning.
 
 Images (n, channels, height, width) with values in [0, 1] are cropped and resized, flipped, jittered, and, if in
 colour, sometimes turned grey; this is SimCLR's recipe for small images (Chen et al. 2020, section B.9: no blur). Rows
@@ -7,7 +7,7 @@ so that a batch is the same as its samples one by one; `Views` draws them.
 
 Departs from torchvision in ways that do not matter for small images: a crop that would be wider or higher than the
 image is cut to it instead of drawn again, jitter comes in one order (brightness, contrast, saturation), and hue stays.
-Departs from Wild-Time's SimCLR, which also turns images upside down and by a quarter: `vertical` does the former.
+Departs from Wild-Time's SimCLR, which also flips images vertically (here: `vertical_flip`) and rotates by 90 degrees.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class SimCLRAugmentation:
     min_crop_area: float = 0.08  # the smallest share of an image that a crop keeps
     flip: float = 0.5  # probability of left for right
     vertical_flip: float = 0.0  # probability of upside down
-    jitter: float = 0.8  # probability that colours change
+    jitter: float = 0.8  # probability of color jitter
     strength: float = 0.4  # by how much at most: factors from 1 - strength to 1 + strength
-    grayscale: float = 0.2  # probability that colours are lost
+    grayscale: float = 0.2  # probability of grayscale
     blur: float = 0.0  # probability of Gaussian blur
     mask: float = 0.2  # rows: share of features hidden
     noise: float = 0.1  # rows: deviation of the noise, in deviations of the feature
@@ -119,7 +119,7 @@ def gaussian_blur(x: Tensor, sigma: Tensor) -> Tensor:
 
 
 def where_sample(which: Tensor, these: Tensor, those: Tensor) -> Tensor:
-    """These images where `which` says so, those elsewhere."""
+    """Return `these` images where `which` is true, `those` elsewhere."""
     return torch.where(which[:, None, None, None], these, those)
 
 

@@ -1,9 +1,9 @@
-"""Disturbed copies of images for a teacher to be asked about: other colours, another place, blur and noise.
+"""CoTTA's augmentations: color jitter, affine warp, blur and noise.
 
 CoTTA's recipe (Wang et al., CVPR 2022) for images (n, channels, height, width) with values in [0, 1]: brightness,
-contrast, saturation, hue and gamma in random order; a turn by up to 15 degrees, a push by up to an eighth of the image
-and a zoom by up to a tenth, with edges stretched; Gaussian blur; left for right by chance; noise. One draw serves the
-whole batch, but for the noise. Pushes are not rounded to whole pixels.
+contrast, saturation, hue and gamma in random order; rotation by up to 15 degrees, translation by up to an eighth of the
+image and zoom by up to a tenth, with edges stretched; Gaussian blur; a random horizontal flip; noise. One draw serves
+the whole batch, except for the noise. Translations are not rounded to whole pixels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLUR_RADIUS = 2  # of the blur, in pixels
 
 
 def cotta_augment(x: Tensor, random: Generator) -> Tensor:
-    """One disturbed copy of each image."""
+    """Return one augmented copy of each image."""
 
     def between(low: float, high: float) -> float:
         return low + (high - low) * float(torch.rand((), generator=random))
@@ -45,7 +45,7 @@ def cotta_augment(x: Tensor, random: Generator) -> Tensor:
 
 
 def adjust_color(x: Tensor, property_name: str, amount: float) -> Tensor:
-    """Images with brightness, contrast, saturation, hue or gamma changed; grey ones have no saturation and no hue."""
+    """Change brightness, contrast, saturation, hue or gamma; gray images have no saturation and no hue."""
     if property_name == "brightness":
         return (x * amount).clamp(0, 1)
     if property_name == "contrast":
@@ -63,7 +63,7 @@ def adjust_color(x: Tensor, property_name: str, amount: float) -> Tensor:
 
 
 def rotate_hue(x: Tensor, share: float) -> Tensor:
-    """Colours moved along the colour circle by a share of it; brightest channel and saturation stay.
+    """Rotate the hue by a fraction of the color circle; brightest channel and saturation stay.
 
     >>> rotate_hue(torch.tensor([1.0, 0.0, 0.0]).view(1, 3, 1, 1), 1 / 3).flatten().round().tolist()
     [0.0, 1.0, 0.0]
@@ -81,7 +81,7 @@ def rotate_hue(x: Tensor, share: float) -> Tensor:
 
 
 def affine_warp(x: Tensor, *, rotation: float, right: float, down: float, zoom: float) -> Tensor:
-    """Images turned by degrees, pushed by shares of their size and zoomed, with a margin of `REACH` pixels around."""
+    """Rotate by degrees, translate by fractions of the size and zoom; adds a margin of `BLUR_RADIUS` pixels."""
     height, width = x.shape[2:]
     angle = math.radians(rotation)
     down_, right_ = torch.meshgrid(_offsets_from_center(height), _offsets_from_center(width), indexing="ij")
@@ -100,7 +100,7 @@ def _offsets_from_center(size: int) -> Tensor:
 
 
 def gaussian_blur_5x5(x: Tensor, sigma: float) -> Tensor:
-    """Gaussian blur of 5 x 5 pixels; the margin of `REACH` pixels is used up."""
+    """Gaussian blur of 5 x 5 pixels; it removes the margin of `BLUR_RADIUS` pixels."""
     weights = torch.exp(-(torch.arange(-BLUR_RADIUS, BLUR_RADIUS + 1).double() ** 2) / (2 * sigma**2))
     kernel = (weights / weights.sum()).float().view(1, 1, 1, -1).expand(x.shape[1], -1, -1, -1)
     x = conv2d(x, kernel, groups=x.shape[1])

@@ -1,4 +1,4 @@
-"""Few-shot episodes: k classes never seen together before, n samples of each to learn from, some to be asked about.
+"""Few-shot episodes: k classes never seen together before, n samples of each to learn from, some to predict.
 
 Vinyals et al., "Matching Networks for One Shot Learning", NeurIPS 2016. Accuracy over many episodes, with the 95 %
 interval of their mean, is what few-shot papers print; Table 6 of Wallingford et al., 2020 (NED), is an example.
@@ -26,7 +26,7 @@ from driftline.types import Samples
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """Rows of samples: `support` (way, shot) to learn from, `query` (way, query) to be asked about."""
+    """Rows of samples: `support` (way, shot) to learn from, `query` (way, query) to predict."""
 
     classes: np.ndarray
     """The class that each line of rows is of; within the episode it is called by its place, 0 to way - 1."""
@@ -35,17 +35,17 @@ class Episode:
 
     @property
     def rows(self) -> np.ndarray:
-        """All rows, class by class: first those to learn from, then those to be asked about."""
+        """All rows, class by class: first those to learn from, then the queries."""
         return np.concatenate([self.support.ravel(), self.query.ravel()])
 
     @property
     def query_labels(self) -> Tensor:
-        """The places of the classes of the rows that are asked about."""
+        """The class indices of the queries."""
         return _class_indices(self.query)
 
     @property
     def support_labels(self) -> Tensor:
-        """The places of the classes of the rows to learn from."""
+        """The class indices of the support rows."""
         return _class_indices(self.support)
 
 
@@ -80,7 +80,7 @@ def episodes(samples: Samples, way: int, shot: int, query: int, n: int, seed: Se
 
 
 def classes_with_at_least(y: np.ndarray, min_samples: int) -> list[int]:
-    """The classes with so many samples, in order."""
+    """Return the classes with enough samples, in order."""
     labels, counts = np.unique(y, return_counts=True)
     return [int(label) for label in labels[counts >= min_samples]]
 
@@ -132,7 +132,7 @@ class EpisodeAccuracies:
 def nearest_mean_accuracy(
     model: nn.Module, samples: Samples, drawn: Iterable[Episode], *, cosine: bool = False
 ) -> EpisodeAccuracies:
-    """How often the nearest class mean of a network's features is right; nothing is trained."""
+    """Return the accuracy of the nearest class mean on a network's features; nothing is trained."""
     features = extract_features(model, samples.x)
     compare = cosine_logits if cosine else squared_distance_logits
     each = [
@@ -145,9 +145,9 @@ def nearest_mean_accuracy(
 def fine_tuned_accuracy(
     model: nn.Module, samples: Samples, drawn: Iterable[Episode], *, steps: int = 10, lr: float = 0.1
 ) -> EpisodeAccuracies:
-    """How often a network is right after a few steps of gradient descent on each episode, as MAML is examined.
+    """Return the accuracy after a few steps of gradient descent on each episode, as MAML is evaluated.
 
-    Batch norm goes by its running statistics, so that answers do not depend on the other queries.
+    Batch norm uses its running statistics, so that answers do not depend on the other queries.
     """
     inputs = torch_model(model).encode(samples.x)
     adapting = InnerLoop(model, steps=steps, lr=lr)

@@ -20,15 +20,15 @@ Update = Callable[[Tensor, Tensor], None]
 """One step of training on the inputs and targets of a mini-batch."""
 
 FOREACH_MAX_WEIGHTS = 1 << 20
-"""Networks of up to so many weights are moved by Adam as a whole, larger ones weight by weight."""
+"""The largest number of weights that Adam updates together; in larger networks it goes tensor by tensor."""
 PRECONVERT_MAX_VALUES = 1 << 24
-"""So many numbers, 64 MiB as floats, are held a second time to spare converting them batch by batch."""
+"""Inputs of up to this many numbers, 64 MiB as floats, are converted once instead of batch by batch."""
 
 
 def fit(model: nn.Module, x: Any, y: np.ndarray, update: Update, *, updates: int, batch: int, seed: Seed) -> None:
-    """Exactly `updates` updates on mini-batches drawn with replacement, as Wild-Time trains.
+    """Make exactly `updates` updates on mini-batches drawn with replacement, as Wild-Time trains.
 
-    (Wild-Time's code makes one more update than it says; this does not.)
+    (Wild-Time's code makes one more update than its setting; this does not.)
     """
     inputs, targets = training_tensors(model, x, y)
     if len(inputs) <= updates * batch and inputs.numel() <= PRECONVERT_MAX_VALUES:
@@ -49,7 +49,7 @@ def training_tensors(model: nn.Module, x: Any, y: Any) -> tuple[Tensor, Tensor]:
 
 
 def new_optimizer(name: str, model: nn.Module, *, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-    """Torch's own optimiser over all weights, in whichever of its ways of computing the same bits is faster."""
+    """Return torch's optimizer over all weights, in the faster of its implementations with the same results."""
     weights = list(model.parameters())
     if not weights:
         raise UserError(f"the network {type(model).__name__} has no parameters to train: give one that has")
@@ -62,7 +62,7 @@ def new_optimizer(name: str, model: nn.Module, *, lr: float, weight_decay: float
 
 
 def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """One step down the gradient of a loss."""
+    """Take one optimizer step on a loss."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -71,7 +71,7 @@ def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 def descend_on(
     optimizer: torch.optim.Optimizer, model: nn.Module, loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor
 ) -> None:
-    """Take one step on a mini-batch, in parts if the model passes only a few samples at once."""
+    """Take one step on a mini-batch, in parts if the model has a micro-batch."""
     if most := torch_model(model).micro_batch:
         accumulated_step(optimizer, loss, x, y, most)
     else:
@@ -81,7 +81,7 @@ def descend_on(
 def accumulated_step(
     optimizer: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor, micro_batch: int
 ) -> None:
-    """The step of `descend` on the mean loss of a mini-batch, of which at most `most` samples are in memory at once."""
+    """Take one step on the mean loss of a mini-batch, with at most `micro_batch` samples in memory at a time."""
     optimizer.zero_grad()
     for rows in torch.arange(len(y)).split(micro_batch):
         (loss(x[rows], y[rows]) * (len(rows) / len(y))).backward()
@@ -89,7 +89,7 @@ def accumulated_step(
 
 
 def fit_input_scaling(model: nn.Module, inputs: Tensor) -> None:
-    """Let the network's standardising layers see the first data it is trained on."""
+    """Fit the network's standardizing layers to the first data it is trained on."""
     for module in model.modules():
         if isinstance(module, Standardize) and not module.fitted:
             module.fit(to_float_batch(inputs))

@@ -36,7 +36,7 @@ def freeze_except(model: nn.Module, layers: list[nn.Module]) -> list[nn.Paramete
 
 
 def eval_frozen(model: nn.Module) -> None:
-    """Put what is frozen into evaluation mode: its features must be the same in lessons and in answers.
+    """Put frozen layers into evaluation mode: their features must be the same in training and prediction.
 
     That is every module with a frozen weight in it, and every one without weights in front of the first trained layer.
     """

@@ -1,12 +1,12 @@
-"""Compute, always counted: multiply-accumulates of every forward and backward pass of a network.
+"""Count the multiply-accumulates of every forward and backward pass of a network.
 
 A pass is counted once for each (input shapes, mode) by running it under torch's own operation counter on a copy of
-the network, and from then on looked up, so that counting costs a dictionary access per pass. Copies of a metered
-network report to the same meter. The backward pass counts when it really happens.
+the network, and from then on looked up, so that counting costs a dictionary access per pass. Copies of a counted
+network report to the same counter. The backward pass counts when it really happens.
 
-Element-wise operations and normalisation count as zero, as is usual. Estimators without tensors are not counted, nor
-are layers that a method calls by themselves, past the network that holds them, unless it says what they cost: `charge`.
-A method that keeps features instead of computing them again says what that spared, so that both bills can be shown.
+Element-wise operations and normalization count as zero, as is usual. Estimators without tensors are not counted, nor
+are layers that a method calls by themselves, past the network that holds them, unless it adds their cost (`add`).
+A method that caches features adds the cost it saved, so that both costs can be shown.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from driftline.training import progress
 
 
 class MacCounter:
-    """Multiply-accumulates so far."""
+    """A counter of multiply-accumulates."""
 
     def __init__(self) -> None:
         self.forward = 0
         self.backward = 0
         self.probe_macs = 0
-        """Forward passes that examiners asked for; they are not the method's own cost."""
+        """Forward passes for probes; they are not part of the method's cost."""
         self.probing = False
         self.saved = 0
-        """Forward passes that were not made because their features were kept."""
+        """Forward passes saved by cached features."""
         self._cache: dict[Hashable, tuple[int, int]] = {}
 
     def attach(self, model: nn.Module) -> None:
@@ -90,7 +90,7 @@ class MacCounter:
 
 
 def _count_pass(network: Any, args: Any, kwargs: Any, output: Any) -> None:
-    """Tell the counter of a network, which its copies share, of a pass."""
+    """Report a pass to the counter of a network, which its copies share."""
     if network.mac_counter is not None:
         network.mac_counter.passed(network, args, kwargs, output)
 
@@ -109,7 +109,7 @@ def mac_counter_of(model: nn.Module) -> MacCounter:
 
 
 def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], backward: bool) -> tuple[int, int]:
-    """Multiply-accumulates of one forward and, if asked for, one backward pass; the network is left alone."""
+    """Return the multiply-accumulates of one forward and optionally one backward pass; the network does not change."""
     twin = uncounted(copy.deepcopy(model))
     args, kwargs = (_detached(args), _detached(kwargs))
     with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(backward):
@@ -124,7 +124,7 @@ def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], 
 
 
 def _signature(value: Any) -> Hashable:
-    """What of an argument decides the work: the shape of a tensor, or a plain value itself."""
+    """Return the part of an argument that decides the work: the shape of a tensor, or a plain value itself."""
     if isinstance(value, Tensor):
         return tuple(value.shape), value.requires_grad
     return value if isinstance(value, Hashable) else None

@@ -42,8 +42,8 @@ class InnerLoop:
 
     def outputs(self, weights: Weights, x: Tensor) -> Tensor:
         """What the network would say with these weights; its own running statistics take note in training mode."""
-        said: Tensor = functional_call(self.unhooked, {**weights, **dict(self.model.named_buffers())}, (x,))
-        return said
+        outputs: Tensor = functional_call(self.unhooked, {**weights, **dict(self.model.named_buffers())}, (x,))
+        return outputs
 
     def adapt(self, x: Tensor, y: Tensor, way: int, *, second_order: bool) -> Weights:
         """The weights after `steps` steps down the mean cross-entropy.
@@ -56,9 +56,9 @@ class InnerLoop:
             weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
         for _ in range(self.steps):
             loss = cross_entropy(self.outputs(weights, x), y)
-            slopes = torch.autograd.grad(loss, list(weights.values()), create_graph=second_order)
+            grads = torch.autograd.grad(loss, list(weights.values()), create_graph=second_order)
             weights = {
-                name: weight - self.lr * slope for (name, weight), slope in zip(weights.items(), slopes, strict=True)
+                name: weight - self.lr * grad for (name, weight), grad in zip(weights.items(), grads, strict=True)
             }
             if not second_order:
                 weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}

@@ -40,9 +40,9 @@ class Fisher(Measurement):
     """The diagonal Fisher information and the weights it belongs to, for EWC's penalty."""
 
     examples: int | None = None
-    """How many examples it is estimated from; None for all."""
+    """The number of examples; None for all."""
     accumulate: bool = False
-    """Add it to what was measured at earlier steps."""
+    """Whether to add it to the measurements of earlier steps."""
     name: ClassVar[str] = "fisher"
 
     def measure(
@@ -95,7 +95,9 @@ class LayerOrderBySNR(LayerOrder):
 
 
 def merge_penalties(importance: Tensor, anchor: Tensor, new: Tensor, weights: Tensor) -> dict[str, Tensor]:
-    """One pull that equals, up to a constant, two: a (w - p)^2 + b (w - q)^2 = (a + b) (w - (a p + b q) / (a + b))^2.
+    """Return one penalty that equals two up to a constant.
+
+    a (w - p)^2 + b (w - q)^2 = (a + b) (w - (a p + b q) / (a + b))^2 + constant
 
     >>> merge_penalties(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([3.0]), torch.tensor([4.0]))
     {'importance': tensor([4.]), 'anchor': tensor([3.])}
@@ -105,29 +107,29 @@ def merge_penalties(importance: Tensor, anchor: Tensor, new: Tensor, weights: Te
     return {"importance": total, "anchor": mean}
 
 
-def reference_fisher(network: nn.Module, task: Task, lesson: StepData, batch: int) -> Tensor:
-    """What the reference code of Seq-to-Final calls Fisher information: squares of batch-summed gradients, over n."""
+def reference_fisher(network: nn.Module, task: Task, data: StepData, batch: int) -> Tensor:
+    """Return Fisher information as in the reference code of Seq-to-Final: squares of batch-summed gradients, over n."""
     total = torch.zeros(sum(weight.numel() for weight in trainable_parameters(network)))
-    for slope, n in _slopes(network, task, lesson, batch):
-        total += (n * slope) ** 2
-    return total / len(lesson.train_y)
+    for grad, n in _batch_gradients(network, task, data, batch):
+        total += (n * grad) ** 2
+    return total / len(data.train_y)
 
 
-def layer_scores(network: nn.Module, task: Task, lesson: StepData, batch: int, kind: str) -> dict[str, float]:
-    """How much each layer asks to be tuned: the mean over its weight tensors of a ratio over mini-batches.
+def layer_scores(network: nn.Module, task: Task, data: StepData, batch: int, kind: str) -> dict[str, float]:
+    """Return a score per layer: the mean over its weight tensors of a ratio over mini-batches.
 
     rgn: the mean norm of the gradient over the norm of the weights. snr: per entry, the square of the mean gradient
     over its variance. Lee et al., "Surgical fine-tuning", ICLR 2023, which measures per example; this measures per
     mini-batch, of which there are at least eight. (The Seq-to-Final code takes the variance along a tensor's first
     dimension instead.)
     """
-    batch = max(1, min(batch, len(lesson.train_y) // 8))
+    batch = max(1, min(batch, len(data.train_y) // 8))
     weights = trainable_parameters(network)
     norms, total, squares, batches = torch.zeros(len(weights)), torch.zeros(()), torch.zeros(()), 0
     sizes = [weight.numel() for weight in weights]
-    for slope, _ in _slopes(network, task, lesson, batch):
-        norms = norms + torch.stack([part.norm() for part in slope.split(sizes)])
-        total, squares, batches = total + slope, squares + slope**2, batches + 1
+    for grad, _ in _batch_gradients(network, task, data, batch):
+        norms = norms + torch.stack([part.norm() for part in grad.split(sizes)])
+        total, squares, batches = total + grad, squares + grad**2, batches + 1
     if kind == "rgn":
         ratios = norms / batches / torch.stack([weight.detach().norm().clamp_min(TINY) for weight in weights])
     else:
@@ -143,9 +145,9 @@ def layer_scores(network: nn.Module, task: Task, lesson: StepData, batch: int, k
     return means
 
 
-def _slopes(network: nn.Module, task: Task, lesson: StepData, batch: int) -> Iterator[tuple[Tensor, int]]:
-    """The gradient of the mean loss of each mini-batch in turn, in evaluation mode."""
-    inputs, targets = torch_model(network).encode(lesson.train_x), torch.as_tensor(task.targets(lesson.train_y))
+def _batch_gradients(network: nn.Module, task: Task, data: StepData, batch: int) -> Iterator[tuple[Tensor, int]]:
+    """Yield the gradient of the mean loss of each mini-batch, in evaluation mode."""
+    inputs, targets = torch_model(network).encode(data.train_x), torch.as_tensor(task.targets(data.train_y))
     with evaluating(network), torch.enable_grad():
         for x, y in progress.each(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
             yield gradient(task.loss(network(to_float_batch(x)), y).mean(), trainable_parameters(network)), len(y)

@@ -1,4 +1,4 @@
-"""Normalisation layers: where they are, and batch norm that goes by the batch at hand instead of by its memory."""
+"""Normalization layers: find them, and let batch norm use the statistics of the present batch."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NORM_LAYERS = (_BatchNorm, nn.LayerNorm, nn.GroupNorm)
 
 
 def norm_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """All batch, layer and group norm in a network, by name, in order."""
+    """Return all batch, layer and group norm layers of a network, by name, in order."""
     return {name: layer for name, layer in model.named_modules() if isinstance(layer, NORM_LAYERS)}
 
 
 def use_batch_statistics(model: nn.Module) -> int:
-    """Let batch norm normalise by the mean and variance of the batch it is given, always; how many layers do so now.
+    """Let batch norm normalize by the mean and variance of the batch it is given, always; how many layers do so now.
 
     The running statistics are removed, so they neither move nor count, in training and evaluation mode alike.
     """
@@ -44,12 +44,12 @@ def _make_contiguous(layer: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tenso
 
 
 def affine_parameters(layers: Iterable[nn.Module]) -> list[nn.Parameter]:
-    """The weights of normalisation layers; those without any have none."""
+    """The weights of normalization layers; those without any have none."""
     return [weight for layer in layers for weight in layer.parameters(recurse=False)]
 
 
 def mean_scale_per_block(model: nn.Module) -> dict[str, float]:
-    """The mean size of the scales in each block with normalisation layers, by the block's name."""
+    """The mean size of the scales in each block with normalization layers, by the block's name."""
     blocks: dict[str, list[Tensor]] = {}
     for name, layer in norm_layers(model).items():
         if isinstance(layer.weight, Tensor):

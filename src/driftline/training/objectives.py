@@ -208,23 +208,23 @@ def scale_gradients(outputs: Tensor, targets: Tensor, loss: Callable[[Tensor, Te
     return by_scale.flatten()
 
 
-def invariance_penalty(slopes: Tensor) -> Tensor:
-    """IRMv1's penalty for one group: an unbiased estimate of its squared mean slope, from `slopes` of its examples.
+def invariance_penalty(gradients: Tensor) -> Tensor:
+    """Return IRMv1's penalty of a group: an unbiased estimate of its squared mean gradient.
 
     The product of the means of two halves (every second example). Squaring the mean of one sample instead would add
-    that sample's variance to the penalty. One example alone allows no estimate: 0, as if the slope vanished.
+    that sample's variance to the penalty. One example alone allows no estimate: 0, as if the gradient vanished.
     Arjovsky et al., "Invariant Risk Minimization", 2019, appendix D.
 
     >>> invariance_penalty(torch.tensor([1.0, 3.0, 2.0])).item()  # (1 + 2) / 2 times 3
     4.5
     """
-    if len(slopes) < 2:
-        return 0 * slopes.sum()
-    return slopes[0::2].mean() * slopes[1::2].mean()
+    if len(gradients) < 2:
+        return 0 * gradients.sum()
+    return gradients[0::2].mean() * gradients[1::2].mean()
 
 
 def mix(a: Tensor, b: Tensor, share: Tensor | float) -> Tensor:
-    """`share` of the one and the rest of the other; one share for all, or one for each row.
+    """Return `share` of the one and the rest of the other; one share for all, or one for each row.
 
     >>> mix(torch.tensor([[1.0], [1.0]]), torch.tensor([[5.0], [5.0]]), torch.tensor([1.0, 0.25])).tolist()
     [[1.0], [4.0]]

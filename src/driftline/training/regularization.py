@@ -46,10 +46,10 @@ def gradient(loss: Tensor, weights: Sequence[Tensor]) -> Tensor:
     return flatten(torch.autograd.grad(loss, weights, materialize_grads=True))
 
 
-def step_with_gradient(optimizer: torch.optim.Optimizer, weights: Sequence[Tensor], slope: Tensor) -> None:
-    """One step of the optimiser as if `slope`, one vector, were the gradient; earlier gradients are forgotten."""
+def step_with_gradient(optimizer: torch.optim.Optimizer, weights: Sequence[Tensor], grad: Tensor) -> None:
+    """Take one optimizer step with `grad`, one vector, as the gradient; earlier gradients are discarded."""
     optimizer.zero_grad()
-    parts = slope.split([weight.numel() for weight in weights])
+    parts = grad.split([weight.numel() for weight in weights])
     for weight, part in zip(weights, parts, strict=True):
         weight.grad = part.view(weight.shape)
     optimizer.step()
@@ -170,7 +170,7 @@ def fisher(
     F_i = mean over examples of (d log p(label | x) / d weight_i)^2, in evaluation mode. The square is taken example
     by example: the square of a batch's mean gradient is another quantity, close to zero where a model has converged.
     The task's loss counts as -log p, so a squared error stands for a normal distribution of variance 1/2.
-    `examples` so many are drawn without replacement; None takes them all. `labels`: see `Labels`.
+    `examples`: the number drawn without replacement; None takes them all. `labels`: see `Labels`.
 
     Examples pass one at a time. That works for every network and its compute is counted, and `vmap` measured no
     faster (convolutions 590 to 540 examples/s, a perceptron 1,000 to 1,900): per-example gradients are bound by memory.
@@ -190,8 +190,8 @@ def fisher(
         for row in progress.each(rows.split(1)):
             outputs = adapter.training_outputs(to_float_batch(inputs[row]), targets[row])
             label = _label(outputs.detach(), targets[row], labels, random)
-            slope = gradient(task.loss(outputs, label).sum(), weights)
-            total.addcmul_(slope, slope)
+            grad = gradient(task.loss(outputs, label).sum(), weights)
+            total.addcmul_(grad, grad)
     return total / len(rows)
 
 

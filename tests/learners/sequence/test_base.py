@@ -266,7 +266,7 @@ def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
         sums = []
         for trial in trials:
             network = learner.network_of(trial.start)
-            shown = StepData.of(*learner.lessons[trial.train[0]])
+            shown = StepData.of(*learner.step_samples[trial.train[0]])
             alone = fisher(network, TASK, shown.train_x, shown.train_y, labels="empirical", seed=learner.seed)
             sums.append(alone)
         found = learner.outcomes[trials[-1].key]["importance"]

@@ -56,8 +56,8 @@ class LwF(StandardTraining):
         logits = self.model(x)
         with torch.no_grad():
             old = self.teacher(x)
-        told = distillation(logits[:, self._distilled_classes], old[:, self._distilled_classes], self.temperature)
-        return self.loss(logits, y) + self.distillation_weight * told
+        distilled = distillation(logits[:, self._distilled_classes], old[:, self._distilled_classes], self.temperature)
+        return self.loss(logits, y) + self.distillation_weight * distilled
 
 
 def distillation(student: Tensor, old: Tensor, temperature: float) -> Tensor:

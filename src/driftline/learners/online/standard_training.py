@@ -1,7 +1,7 @@
 """Standard training: the whole network at intervals, on all labels so far.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). Departs from the authors' code
-as `lifelong` says, and in that inputs are not cropped and flipped at random.
+see `online.base`, and in that inputs are not cropped and flipped at random.
 
 Compute is what the passes really need: three times the forward one, less the gradient of the first layer's inputs.
 """
@@ -68,5 +68,5 @@ class StandardTraining(OnlineLearner):
 
 def initialized_rows(layer: nn.Linear) -> np.ndarray:
     """Return which rows of a last layer are not zero; pretraining that does not use it leaves zeros."""
-    taught: np.ndarray = layer.weight.detach().ne(0).any(dim=1).numpy()
-    return taught
+    trained: np.ndarray = layer.weight.detach().ne(0).any(dim=1).numpy()
+    return trained

@@ -158,13 +158,13 @@ class PrototypeLearner(OnlineLearner):
 
         Returns how many were answered, and the turn after the latest with a label.
         """
-        exemplars, lessons, done = self._class_vectors, self.training_rounds, 0
+        exemplars, rounds, done = self._class_vectors, self.training_rounds, 0
         for done, row in enumerate(outputs, start=1):
             exemplars.n_answered = done
             answer = row.argmax() if self.is_built_in() else self.to_answers(row[None].copy())
             if (shown := feed.reveal_next(answer)) is not None:
                 latest = self.learn_revealed(shown)
-                if self.training_rounds != lessons:
+                if self.training_rounds != rounds:
                     break
         return done, latest
 
@@ -189,8 +189,8 @@ class PrototypeLearner(OnlineLearner):
             for rows in progress.each(torch.randperm(len(y), generator=draws).split(self.batch)):
                 optimizer_step(self.optim, self.loss(self.training_logits(x[rows]), y[rows]))
         passes, head = self.epochs * len(y), self.sums.size
-        spared = passes * (self._macs_per_sample - head)
-        mac_counter_of(self.model).add(forward=passes * head, backward=2 * passes * head, saved=spared)
+        saved_macs = passes * (self._macs_per_sample - head)
+        mac_counter_of(self.model).add(forward=passes * head, backward=2 * passes * head, saved=saved_macs)
         self.rebuild_class_vectors()
 
     def rebuild_class_vectors(self) -> None:

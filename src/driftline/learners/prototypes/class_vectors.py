@@ -24,7 +24,7 @@ TILE_ROWS, TILE_COLUMNS = 6, 2 * SIMD_WIDTH
 CHUNK_LANES, CHUNK = 4 * SIMD_WIDTH, 96
 """How many rows of a block are compared with a new vector at a time, and the most rows in a block."""
 PARALLEL_FROM = 1 << 20
-"""From so many products of a feature with a tile of classes on, a second thread takes half of the tiles."""
+"""From this number of products of a feature with a tile of classes, a second thread takes half of the tiles."""
 POOL = ThreadPoolExecutor(1, "comparing")
 dot_products, distances = (
     dot_kernel(TILE_ROWS, TILE_COLUMNS // SIMD_WIDTH, euclidean=False),
@@ -125,11 +125,11 @@ def compiled_mean_update() -> Any:
     held = types.Tuple((matrix, *classes, types.float32[:, :, ::1], types.float32[:, :], types.bool_))
 
     @cached_cfunc(types.void(number, number, held))
-    def hear(k: int, label: int, held: tuple[Any, ...]) -> None:
+    def update(k: int, label: int, held: tuple[Any, ...]) -> None:
         rows, sums, counts, vectors, changed, known, lanes, outputs, euclidean = held
         add_and_recompute(label, rows[k], sums, counts, vectors, changed, known, lanes, outputs, k + 1, euclidean)
 
-    return hear
+    return update
 
 
 class ClassVectors:
@@ -150,7 +150,7 @@ class ClassVectors:
         self._lanes = np.zeros((CHUNK // CHUNK_LANES, features, CHUNK_LANES), np.float32)
         self._block = np.zeros((0, classes), np.float32)
         self.n_answered = 0
-        """So many rows of the block have been answered: their outputs stay as they are."""
+        """The number of rows of the block that have been answered: their outputs no longer change."""
 
     def set_vector(self, label: int, vector: np.ndarray) -> None:
         """From now on this is the vector of one class, also for those rows of the block that were not answered yet."""

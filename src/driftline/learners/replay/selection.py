@@ -68,7 +68,7 @@ class UniqueBuffer:
         fresh = np.array([latest[place] for place in sorted(latest) if place >= known], int)
         if len(fresh):
             self.x = take_rows(x, fresh) if self.x is None else concat_rows([self.x, take_rows(x, fresh)])
-        # Always a new array: what was handed over, or saved, must not change.
+        # Always a new array: inputs and saved states must not change.
         self.y = np.concatenate([part for part in (self.y, y[fresh]) if part is not None])
         again = {place: row for place, row in latest.items() if place < known}
         self.y[list(again)] = y[list(again.values())]
@@ -82,7 +82,7 @@ class UniqueBuffer:
 
 
 def input_hashes(x: Any) -> Iterator[bytes]:
-    """What tells one input from another, in few bytes."""
+    """Return a short key that identifies an input."""
     for row in x:
         content = row.encode() if isinstance(row, str) else np.ascontiguousarray(row).tobytes()
         yield hashlib.blake2b(content, digest_size=16).digest()
@@ -142,7 +142,7 @@ def train_epochs(
     """Epochs over all samples, each in another order, with all noise from the seed; `most` updates if that is not 0.
 
     The last, smaller batch counts like the others; a single sample left over joins the batch before it, which batch
-    norm needs. Where a task accepts several answers, each epoch is taught one of them at random.
+    norm needs. Where a task accepts several answers, each epoch trains on one of them at random.
     """
     inputs, targets = training_tensors(model, x, task.targets(y))
     if inputs.numel() <= PRECONVERT_MAX_VALUES:

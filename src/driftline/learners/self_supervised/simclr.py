@@ -1,7 +1,7 @@
 """SimCLR: contrastive learning with in-batch negatives.
 
 Chen et al., "A Simple Framework for Contrastive Learning of Visual Representations", ICML 2020; in two stages per
-lesson as in Wild-Time: 2700 updates without labels then 300 with them (Eval-Stream: 270 then 30), projection head
+round as in Wild-Time: 2700 updates without labels then 300 with them (Eval-Stream: 270 then 30), projection head
 32-32-128 for the Yearbook network (features-features-128 for any other).
 
 Departs from Wild-Time's code, which never switches its network back after the first period, so that later periods

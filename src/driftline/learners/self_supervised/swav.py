@@ -1,7 +1,7 @@
 """SwAV: swapped prediction of cluster assignments between views.
 
 Caron et al., "Unsupervised Learning of Visual Features by Contrasting Cluster Assignments", NeurIPS 2020; in two
-stages per lesson as in Wild-Time, with its 32 prototypes and projection head (with batch norm) 32-32-128.
+stages per training round as in Wild-Time, with its 32 prototypes and projection head (with batch norm) 32-32-128.
 
 Departs from Caron et al. in that there are two views and no smaller crops, no queue of earlier features, and the
 prototypes learn from the first update; from Wild-Time's code in that every period learns from features, where it

@@ -48,30 +48,30 @@ class PlannedLearner(Learner):
     def set_fit_lookup(self, recall: Recall) -> None:
         self._recall = recall
 
-    def plan(self, lessons: int) -> SearchPhase:
+    def plan(self, n_steps: int) -> SearchPhase:
         """Return the last phase of the plan for this number of steps; its trials lead to the earlier phases."""
         raise NotImplementedError
 
-    def within_budget(self, lessons: int) -> SearchPhase:
+    def within_budget(self, n_steps: int) -> SearchPhase:
         """Return the plan with as many trials as the budget allows."""
-        planned = self.plan(lessons)
+        planned = self.plan(n_steps)
         if self.selection.budget != "method":
             return planned
         return limit_to_budget(planned, self.selection.size, type(self).__name__)
 
-    def fit_plan(self, lessons: int) -> list[FitSpec]:
-        return list(required_fits(self.within_budget(lessons)))
+    def fit_plan(self, n_steps: int) -> list[FitSpec]:
+        return list(required_fits(self.within_budget(n_steps)))
 
-    def compute_fit(self, key: str, lessons: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
-        self.lessons[:] = lessons
-        return self.carry_out(next(trial for trial in self.fit_plan(len(lessons)) if trial.key == key), report)
+    def compute_fit(self, key: str, step_samples: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
+        self.step_samples[:] = step_samples
+        return self.carry_out(next(trial for trial in self.fit_plan(len(step_samples)) if trial.key == key), report)
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._initial = copy.deepcopy(model)
         if not hasattr(model, "dropout"):  # values of dropout that change nothing are not tried
             self.set_search_space(replace(self.selection, dropout=(0.0,)))
-        self.lessons: list[tuple[Any, ...]] = []
+        self.step_samples: list[tuple[Any, ...]] = []
         """Inputs, labels and split of each step; the split may be missing or None."""
         self.outcomes: dict[str, Outcome] = {}
         self.n_steps_fitted: int = 0
@@ -92,17 +92,17 @@ class PlannedLearner(Learner):
         self._add(x, y, None)
 
     def _add(self, x: Any, y: Any, split: Any) -> None:
-        self.lessons.append((x, y, split))
+        self.step_samples.append((x, y, split))
         if not self.evaluated_at_end:
             self.deploy_best()
 
     def finish(self) -> None:
-        if self.evaluated_at_end and self.lessons:
+        if self.evaluated_at_end and self.step_samples:
             self.deploy_best()
 
     def deploy_best(self) -> None:
         """Deploy the best network of the plan for the steps so far."""
-        self.n_steps_fitted = len(self.lessons)
+        self.n_steps_fitted = len(self.step_samples)
         self.model = self.network_of(self.within_budget(self.n_steps_fitted).best)
 
     def outcome(self, trial: FitSpec, whole: bool = True) -> Outcome:
@@ -144,9 +144,9 @@ class PlannedLearner(Learner):
         before = self.outcome(self.chosen(trial.start)) if trial.start else {}
         network = self.initial_network(trial)
         used = sorted({*trial.train, *trial.valid})
-        lessons = {t: StepData.of(*self.lessons[t]) for t in used}
+        data_by_step = {t: StepData.of(*self.step_samples[t]) for t in used}
         if trial.measurement:
-            data, batch = lessons[trial.train[-1]], self.selection.batch
+            data, batch = data_by_step[trial.train[-1]], self.selection.batch
             found = trial.measurement.measure(network, self._task, data, before, batch, self.seed)
             return {**{name: value for name, value in before.items() if name != "start_weights"}, **found}
         self.restrict(network, trial, before)
@@ -155,7 +155,7 @@ class PlannedLearner(Learner):
             same_step = self.chosen(trial.start).train == trial.train
             inherited = trial.penalty.inherited(before, same_step)
         before = {**before, **inherited}
-        fit = FitRun(trial, network, before, lessons, self._task, self.selection, self.seed)
+        fit = FitRun(trial, network, before, data_by_step, self._task, self.selection, self.seed)
         return {**inherited, **fit.run(report)}
 
     def restrict(self, network: Any, trial: FitSpec, before: Outcome) -> None:
@@ -176,7 +176,7 @@ class PlannedLearner(Learner):
         picks = [self.within_budget(self.n_steps_fitted).best, *(trial.start for trial in trials if trial.start)]
         picked = {self.chosen(pick).key for pick in picks}
         return [
-            {**trial.said(), **_told(self.outcomes[trial.key]), "picked": trial.key in picked}
+            {**trial.as_row(), **_outcome_row(self.outcomes[trial.key]), "picked": trial.key in picked}
             for trial in trials
             if trial.trains
         ]
@@ -198,5 +198,5 @@ def without_arrays(outcome: Outcome) -> Outcome:
     return {name: value for name, value in outcome.items() if name not in ARRAYS}
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _outcome_row(outcome: Outcome) -> dict[str, Any]:
     return {"score": outcome["score"], "epoch": outcome["epoch"], "epochs": len(outcome["curve"]) - 1}

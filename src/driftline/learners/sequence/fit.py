@@ -43,32 +43,32 @@ class FitRun:
     network: nn.Module
     before: Mapping[str, Any]
     """The result of the fit that the penalty's anchor comes from."""
-    lessons: Mapping[int, StepData]
+    data: Mapping[int, StepData]
     task: Task
     selection: SearchSpace
     seed: Seed
 
     def __post_init__(self) -> None:
-        trial, network, lessons = self.trial, self.network, self.lessons
+        trial, network, data = self.trial, self.network, self.data
         self.seed = self.seed.child("trial", *trial.train)  # part of the random stream; never rename
         network.dropout = trial.dropout  # type: ignore[assignment]  # networks without blocks do not look at it
         self.optimizer = optimizer(network, trial.lr, trial.weight_decay)
         penalized = trial.penalty if trial.penalty and trial.penalty.weight else None
         self.penalty = penalized.bind(network, self.before) if penalized else lambda: torch.zeros(())
         self.augmented = random_flip_rotate_translate if self.selection.augment else lambda x: x
-        self.inputs = {t: torch_model(network).encode(lessons[t].train_x) for t in trial.train}
-        self.targets = {t: torch.as_tensor(self.task.targets(lessons[t].train_y)) for t in trial.train}
-        self.valid_x = concat_rows([lessons[t].valid_x for t in trial.valid])
-        self.valid_y = np.concatenate([lessons[t].valid_y for t in trial.valid])
+        self.inputs = {t: torch_model(network).encode(data[t].train_x) for t in trial.train}
+        self.targets = {t: torch.as_tensor(self.task.targets(data[t].train_y)) for t in trial.train}
+        self.valid_x = concat_rows([data[t].valid_x for t in trial.valid])
+        self.valid_y = np.concatenate([data[t].valid_y for t in trial.valid])
         self.batches = self._pooled_batches() if trial.objective.pools else self._batches_by_step()
 
     def run(self, report: Report = lambda done, of: None) -> dict[str, Any]:
         """Train; return the score, the weights kept, and the learning curve."""
-        shown = concat_rows([self.lessons[t].train_x for t in self.trial.train])
-        fit_input_scaling(self.network, torch_model(self.network).encode(shown))
+        inputs = concat_rows([self.data[t].train_x for t in self.trial.train])
+        fit_input_scaling(self.network, torch_model(self.network).encode(inputs))
         limits: Any = {name: getattr(self.selection, name) for name in ("epochs", "patience", "stopping")}
-        found = fit_with_early_stopping(self.network, self.epoch, self.score, **limits, report=report)
-        return {"score": found.score, "weights": found.weights, "epoch": found.epoch, "curve": found.curve}
+        best = fit_with_early_stopping(self.network, self.epoch, self.score, **limits, report=report)
+        return {"score": best.score, "weights": best.weights, "epoch": best.epoch, "curve": best.curve}
 
     def epoch(self, number: int) -> None:
         """Train for one epoch."""
@@ -115,7 +115,7 @@ class FitRun:
 def optimizer(network: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
     """Adam on the weights that are to move, with `weight_decay` times their squares added to the loss.
 
-    Adam's own weight decay adds decay * w to the gradient, and the slope of w^2 is 2 w: hence twice the number.
+    Adam's own weight decay adds decay * w to the gradient, and the derivative of w^2 is 2 w: hence the factor 2.
     Batch norm is not decayed.
     """
     shrinking = {id(weight) for weight in decayed_parameters(network)}

@@ -3,7 +3,7 @@
 Ji, Alaa and Sontag, "Seq-to-Final": `baseline` and `oracle` see the final step only, the oracle a much
 larger one; `seq-erm`, `seq-irm` and `seq-dro` pool all steps. All are chosen by the final step's validation part.
 
-IRM adds, per step, the square of the slope of its loss by a scale on the outputs, in an unbiased estimate from two
+IRM adds, per step, the square of the derivative of its loss by a scale on the outputs, in an unbiased estimate from two
 halves of the batch; the reference code has a scale per class and sums over steps, this takes one scale and the mean
 (`training.objectives`). DRO descends on the step with the largest loss of each round of batches.
 """
@@ -25,18 +25,18 @@ Pooling = Literal["erm", "weighted", "irm", "dro"]
 """Registered objectives that train one network on several steps."""
 
 
-def pooled_phase(lessons: int, valid: tuple[int, ...], minimized: Objective, selection: SearchSpace) -> SearchPhase:
-    """Return a grid of fits from the initial weights on steps 0 to `lessons` - 1.
+def pooled_phase(n_steps: int, valid: tuple[int, ...], minimized: Objective, selection: SearchSpace) -> SearchPhase:
+    """Return a grid of fits from the initial weights on steps 0 to `n_steps` - 1.
 
     On one step alone every objective is plain risk minimization, and shared as such.
     """
-    train, minimized = tuple(range(lessons)), minimized if lessons > 1 else ERM()
+    train, minimized = tuple(range(n_steps)), minimized if n_steps > 1 else ERM()
     return SearchPhase(tuple(FitSpec(train, valid, objective=minimized, **point) for point in selection.points()))
 
 
-def final_phase(lessons: int, selection: SearchSpace) -> SearchPhase:
+def final_phase(n_steps: int, selection: SearchSpace) -> SearchPhase:
     """Return a grid of fits from the initial weights on the last step alone."""
-    last = (lessons - 1,)
+    last = (n_steps - 1,)
     return SearchPhase(tuple(FitSpec(last, last, **point) for point in selection.points()))
 
 
@@ -47,8 +47,8 @@ class FinalOnly(PlannedLearner):
 
     role: ClassVar[Role] = "baseline"
 
-    def plan(self, lessons: int) -> SearchPhase:
-        return final_phase(lessons, self.selection)
+    def plan(self, n_steps: int) -> SearchPhase:
+        return final_phase(n_steps, self.selection)
 
 
 @register("method", "oracle")
@@ -69,8 +69,8 @@ class AllSteps(PlannedLearner):
 
     cost_free = frozenset({"penalty"})
 
-    def plan(self, lessons: int) -> SearchPhase:
-        return pooled_phase(lessons, (lessons - 1,), objective(self.objective, self.penalty), self.selection)
+    def plan(self, n_steps: int) -> SearchPhase:
+        return pooled_phase(n_steps, (n_steps - 1,), objective(self.objective, self.penalty), self.selection)
 
 
 register("method", "seq-erm")(AllSteps)

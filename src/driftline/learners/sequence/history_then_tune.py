@@ -71,25 +71,25 @@ class LayerwiseTuning(PlannedLearner):
         return Expansion(blocks, ends, steps, copy=copy, rank=self.rank, start=self.low_rank_start)
 
     def tuned(
-        self, starts: SearchPhase, lesson: int, *, layers: str = "all", steps: int = 2, lr: float | None = None
+        self, starts: SearchPhase, step: int, *, layers: str = "all", steps: int = 2, lr: float | None = None
     ) -> SearchPhase:
         """Return the last phase that tunes the best of `starts` on a step; a chain if layers are tuned in stages."""
         points = self._points(lr)
         if self.structure != "same":
-            return self._phase(starts, lesson, points, growth=self.growth(steps))
+            return self._phase(starts, step, points, growth=self.growth(steps))
         if self._fisher:
             kind = ReferenceFisher if self.reference_fisher else Fisher
             fisher = kind(self.selection.fisher_examples, self._fisher.accumulates)
-            starts = self._measured(starts, lesson - 1, fisher)
+            starts = self._measured(starts, step - 1, fisher)
         if layers in DATA_DRIVEN:
-            starts = self._measured(starts, lesson, registry.get("measurement", layers)())
+            starts = self._measured(starts, step, registry.get("measurement", layers)())
             wide = [{**point, "top": n} for n in range(1, len(self.layer_names) + 1) for point in points]
-            return self._phase(starts, lesson, wide)
+            return self._phase(starts, step, wide)
         if layers == "all":
-            return self._phase(starts, lesson, points)
+            return self._phase(starts, step, points)
         for alternatives in tuning_stages(layers, self.layer_names):
             wide = [{**point, "layers": chosen} for chosen in alternatives for point in points]
-            starts = self._phase(starts, lesson, wide)
+            starts = self._phase(starts, step, wide)
         return starts
 
     @property
@@ -118,7 +118,7 @@ class LayerwiseTuning(PlannedLearner):
         return self.selection.points(weight_decay=(0.0,), extra=strengths, **rates)
 
     def _phase(
-        self, starts: SearchPhase, lesson: int, points: list[dict[str, Any]], growth: Expansion | None = None
+        self, starts: SearchPhase, step: int, points: list[dict[str, Any]], growth: Expansion | None = None
     ) -> SearchPhase:
         """Return the phase that tunes the best of `starts` with each point of a grid."""
         common: Any = {"from_initial": self.from_initial, "moving_statistics": self.moving_statistics, "growth": growth}
@@ -127,13 +127,13 @@ class LayerwiseTuning(PlannedLearner):
             for point in points:
                 strength, rest = point.get("strength", 0.0), {k: v for k, v in point.items() if k != "strength"}
                 penalty = self._penalty(strength) if self._penalty else None
-                trials.append(FitSpec((lesson,), (lesson,), start=pick, penalty=penalty, **common, **rest))
+                trials.append(FitSpec((step,), (step,), start=pick, penalty=penalty, **common, **rest))
         return SearchPhase(tuple(trials), starts.keep)
 
-    def _measured(self, starts: SearchPhase, lesson: int, measurement: Measurement) -> SearchPhase:
+    def _measured(self, starts: SearchPhase, step: int, measurement: Measurement) -> SearchPhase:
         """Return a phase with the same networks, measured on a step."""
         picks = _picks(starts)
-        trials = [FitSpec((lesson,), (lesson,), start=pick, measurement=measurement) for pick in picks]
+        trials = [FitSpec((step,), (step,), start=pick, measurement=measurement) for pick in picks]
         return SearchPhase(tuple(trials), starts.keep)
 
 
@@ -151,14 +151,14 @@ class HistoryThenTune(LayerwiseTuning):
 
     cost_free = frozenset({"penalty"})
 
-    def plan(self, lessons: int) -> SearchPhase:
-        if lessons == 1:
-            return final_phase(lessons, self.selection)  # there is no history yet
+    def plan(self, n_steps: int) -> SearchPhase:
+        if n_steps == 1:
+            return final_phase(n_steps, self.selection)  # there is no history yet
         if ":" in self.layers:
             raise UserError(f"layers={self.layers} has rules for several steps, and this method tunes one: use sft")
-        before = tuple(range(lessons - 1))
-        past = pooled_phase(lessons - 1, before, objective(self.history, self.penalty), self.selection)
-        return self.tuned(past, lessons - 1, layers=self.layers)
+        before = tuple(range(n_steps - 1))
+        past = pooled_phase(n_steps - 1, before, objective(self.history, self.penalty), self.selection)
+        return self.tuned(past, n_steps - 1, layers=self.layers)
 
 
 register("method", "seq-ft")(HistoryThenTune)

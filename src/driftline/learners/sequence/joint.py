@@ -44,15 +44,15 @@ class JointTraining(PlannedLearner):
         ends = "side-1" if self.structure.startswith("side") else "separate"
         return Expansion(self.structure, ends, steps, frozen=False, shared=self.shared, rank=self.rank)
 
-    def plan(self, lessons: int) -> SearchPhase:
-        if lessons == 1:
-            return final_phase(lessons, self.selection)  # one step has no neighbour
+    def plan(self, n_steps: int) -> SearchPhase:
+        if n_steps == 1:
+            return final_phase(n_steps, self.selection)  # one step has no neighbour
         tied = self.selection.adjacent if self.structure == "separate" else ()
         paper = {"lr": (1e-3,), "weight_decay": (1e-4,), "dropout": (0.5,)}
         points = self.selection.points(extra=tied, **(paper if self.selection.budget == "paper" else {}))
         ties = [AdjacentSteps(point.pop("strength", 0.0)) for point in points]
-        common: Any = {"objective": JointOverSteps(), "growth": self.growth(lessons)}
-        train, valid = tuple(range(lessons)), (lessons - 1,)
+        common: Any = {"objective": JointOverSteps(), "growth": self.growth(n_steps)}
+        train, valid = tuple(range(n_steps)), (n_steps - 1,)
         pairs = zip(ties, points, strict=True)
         return SearchPhase(tuple(FitSpec(train, valid, penalty=tie, **common, **point) for tie, point in pairs))
 

@@ -5,7 +5,7 @@ conv1,fc          these layers
 fc>all            first the head, then everything (LP-FT); each stage is tuned to convergence
 first-to-last     conv1, then conv1 and layer1, and so on, then all
 last-to-first     fc, then fc and the last block, and so on, then all
-search            every set of layers in turn, the best one kept
+search            every set of layers, one after another; the best one wins
 rgn, snr          surgical: the best of the first 1, 2, ... layers in an order measured on the data
 fc:all:fc>all     a rule for each later step of a sequence
 """

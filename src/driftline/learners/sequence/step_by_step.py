@@ -29,17 +29,17 @@ LINEAR = ((1e-3, 1e-4), (1e-4, 1e-5))  # the first step's rate, and what is take
 EXPONENTIAL = ((2e-3, 0.5), (2e-4, 0.5), (2e-4, 0.75))  # the first step's rate, and its factor at each step
 
 
-def lr_schedules(decay: str, lessons: int) -> list[list[float | None]]:
+def lr_schedules(decay: str, n_steps: int) -> list[list[float | None]]:
     """Return the learning rate of each step for each schedule of a family; None where it is searched.
 
     >>> lr_schedules("exponential", 3)[0]
     [0.002, 0.001, 0.0005]
     """
     if decay == "linear":
-        return [[max(start - k * less, less) for k in range(lessons)] for start, less in LINEAR]
+        return [[max(start - k * less, less) for k in range(n_steps)] for start, less in LINEAR]
     if decay == "exponential":
-        return [[start * factor**k for k in range(lessons)] for start, factor in EXPONENTIAL]
-    return [[None] * lessons]
+        return [[start * factor**k for k in range(n_steps)] for start, factor in EXPONENTIAL]
+    return [[None] * n_steps]
 
 
 @dataclass
@@ -49,17 +49,17 @@ class StepByStep(LayerwiseTuning):
     decay: Literal["none", "linear", "exponential", "chosen"] = "none"
     beam: Count = 1
 
-    def plan(self, lessons: int) -> SearchPhase:
+    def plan(self, n_steps: int) -> SearchPhase:
         families = ("none", "linear", "exponential") if self.decay == "chosen" else (self.decay,)
-        last = [self._along(schedule) for family in families for schedule in lr_schedules(family, lessons)]
+        last = [self._along(schedule) for family in families for schedule in lr_schedules(family, n_steps)]
         return SearchPhase(tuple(trial for phase in last for trial in phase.trials), self.beam)
 
     def _along(self, schedule: list[float | None]) -> SearchPhase:
         """Return the last phase of a plan with these learning rates."""
         first = self.selection.points(**({"lr": (schedule[0],)} if schedule[0] else {}))
         phase = SearchPhase(tuple(FitSpec((0,), (0,), **point) for point in first), self.beam)
-        for lesson, rule in enumerate(rule_per_step(self.layers, len(schedule) - 1), start=1):
-            phase = self.tuned(phase, lesson, layers=rule, steps=lesson + 1, lr=schedule[lesson])
+        for step, rule in enumerate(rule_per_step(self.layers, len(schedule) - 1), start=1):
+            phase = self.tuned(phase, step, layers=rule, steps=step + 1, lr=schedule[step])
         return phase
 
 

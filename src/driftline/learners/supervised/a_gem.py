@@ -63,7 +63,7 @@ class AGEM(SupervisedLearner):
 
 
 def project_gradient(grad: Tensor, memory_gradient: Tensor) -> Tensor:
-    """Return the gradient `slope`, projected if it conflicts with the gradient `recalled` of the buffer.
+    """Return a gradient, projected if it conflicts with the gradient of the buffer.
 
     >>> import torch
     >>> project_gradient(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 1.0]))

@@ -70,7 +70,7 @@ class CoTTA(NormAdapter):
     def outputs(self, x: Tensor, batch_offset: int) -> Tensor:
         """Return the teacher's outputs."""
         if x.ndim != 4:
-            raise UserError("cotta disturbs images by colour and place, and these inputs are none")
+            raise UserError("cotta augments images, and these inputs are not images")
         confidence = self._source_model(x).softmax(dim=1).amax(dim=1).mean()
         if confidence >= self.confidence_threshold:
             answer: Tensor = self.teacher(x)
