@@ -1,8 +1,8 @@
 """LwF: learning without forgetting, standard training with distillation from the upstream network.
 
 Li and Hoiem, "Learning without Forgetting", TPAMI 2017, in the form of Wallingford et al., 2020 (NED): a frozen copy of
-the pretrained network teaches, with outputs divided by a temperature of 2, and only about classes that were seen in
-the stream. Of those it can teach the ones that it knows itself; about novel classes its outputs mean nothing.
+the pretrained network is the teacher, with outputs divided by a temperature of 2. Distillation covers only the classes
+that were seen in the stream and that the teacher knows; its outputs for novel classes mean nothing.
 
     loss = cross-entropy + weight * mean over samples of -sum_c softmax(old / T)_c log softmax(new / T)_c
 

@@ -1,14 +1,14 @@
 """Base class for prototype learners: frozen features, and one vector per class that is updated with every label.
 
 Features are the input of the network's last linear layer, in evaluation mode and without augmentation, so that they may
-be kept: the memory holds features, not inputs. The classes of the pretraining have no vector before their first label
+be cached: the buffer holds features, not inputs. The classes of the pretraining have no vector before their first label
 in the stream, and a class without one is never answered. While there is none at all the answer is class 0, with even
 scores, infinitely far from every class.
 
 Samples that come one by one are answered in blocks: all of a block are compared with the classes at its start, and
-those not answered yet again with each class that changes. This equals asking one by one to the last digit, given the
-same features. These do not depend on what is computed beside a sample, because the network is always asked about
-equally many. That its place among them does not matter either was measured, not proven: it changed no digit in linear
+those not answered yet again with each class that changes. This equals answering one by one to the last digit, given the
+same features. Features do not depend on the other samples of a batch, because the batch size of the network is
+constant. That its place among them does not matter either was measured, not proven: it changed no digit in linear
 layers of 12 to 2,048 outputs nor in convolutions of 4 to 64 channels. Linear layers with fewer outputs are padded.
 
 Compute: the only pass of a sample through the network is counted whole, with its last layer, which costs as much as

@@ -1,6 +1,6 @@
-"""One vector per class, and samples compared with all of them, alike to the last digit alone and in a block.
+"""One vector per class; comparing a sample gives the same digits alone and in a block.
 
-A sum over features is always made feature by feature, one after another, whatever is computed beside it. A library for
+A sum over features always adds them in the same order, whatever the size of the block. A library for
 linear algebra chooses its order by the shape of the block, so none is used here.
 
 A block is compared once, with the vectors as they are at its start. When a class gets another vector, those rows of the
@@ -119,7 +119,7 @@ def add_and_recompute(
 
 @cache
 def compiled_mean_update() -> Any:
-    """`move` in the shape in which `compiled.in_order` calls it. Made when asked for, because it takes a moment."""
+    """Return `add_and_recompute`, compiled for `jit.answer_in_order` on first use."""
     number, flags, matrix = types.int64, types.bool_[::1], types.float32[:, ::1]
     classes = (types.float64[:, ::1], types.int64[::1], matrix, flags, flags)
     held = types.Tuple((matrix, *classes, types.float32[:, :, ::1], types.float32[:, :], types.bool_))
@@ -158,12 +158,12 @@ class ClassVectors:
         replace_vector(label, vector, *classes, self._lanes, self._block, self.n_answered, self.euclidean)
 
     def add_to_mean(self, label: int, row: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> None:
-        """The same with the mean of a class as its vector, after one more row; given the sums and counts of rows."""
+        """Add a row to the mean of a class, which is its vector, given the sums and counts of rows."""
         classes = self.vectors, self._changed, self._known
         add_and_recompute(label, row, sums, counts, *classes, self._lanes, self._block, self.n_answered, self.euclidean)
 
     def mean_updater(self, rows: np.ndarray, sums: np.ndarray, counts: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
-        """`put_mean` for the rows of the whole block in their order, to be called with one label after another."""
+        """Return a compiled `add_to_mean` for the rows of the block, to be called with one label after another."""
         classes = sums, counts, self.vectors, self._changed, self._known
         return compiled_mean_update(), (rows, *classes, self._lanes, self._block, self.euclidean)
 

@@ -53,9 +53,9 @@ class LayerwiseTuning(PlannedLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.structure != "same" and (self.layers != "all" or self.pull != "none"):
-            raise UserError(f"structure={self.structure} has its own layers and its own pull: leave both as they are")
+            raise UserError(f"structure={self.structure} sets its own layers and pull: leave both at their defaults")
         if self.from_initial and (self.pull == "none" or self.layers != "all"):
-            raise UserError("from_initial is for tuning all layers with a pull: without one it would be the baseline")
+            raise UserError("from_initial needs layers=all and a pull: without a pull it equals the baseline")
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
