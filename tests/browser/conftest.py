@@ -41,7 +41,7 @@ def streams(folder: Path) -> Iterator[Any]:
 
 
 def finals(folder: Path) -> Iterator[Any]:
-    """A sequence that is examined once, at its end."""
+    """A sequence that is evaluated once, at its end."""
     for label, level in (("oracle", 0.9), ("baseline", 0.4), ("erm", 0.6)):
         for seed in range(2):
             rows = [final("final-accuracy", level + 0.01 * seed, "mean")]

@@ -16,14 +16,14 @@ from driftline.exports.rows import COLUMNS, _averaged, flat_settings, is_final, 
 from driftline.record.run import Run
 
 
-def told(frame: pd.DataFrame) -> list[tuple[str, int, float]]:
+def triples(frame: pd.DataFrame) -> list[tuple[str, int, float]]:
     return list(zip(frame["name"], frame["step"], frame["value"], strict=True))
 
 
 def test_every_number_of_a_run_has_a_row(make_run: Callable[..., Run]) -> None:
     frame = run_rows(make_run())
     assert list(frame.columns) == COLUMNS
-    assert sorted(told(frame)) == [
+    assert sorted(triples(frame)) == [
         ("answers/correct", 0, 0.5),
         ("answers/correct", 1, pytest.approx(2 / 3)),
         ("compute/forward_macs", 0, 3e9),
@@ -56,7 +56,7 @@ def test_a_model_of_one_time_is_followed_over_the_others(make_run: Callable[...,
     given_ = [{"metric": "A", "stat": "each", "time": t, "tau": tau, "value": v, "n": 1} for t, tau, v in cells]
     frame = run_rows(make_run(rows=given_, answers=[], diagnostics=[]))
     expected = [("scores/A/from 5", 5, 0.9), ("scores/A/from 5", 7, 0.6), ("scores/A/from 7", 7, 0.8)]
-    assert told(frame[~is_final(frame)]) == expected
+    assert triples(frame[~is_final(frame)]) == expected
 
 
 @settings(max_examples=30, deadline=None)

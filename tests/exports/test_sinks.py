@@ -156,7 +156,7 @@ def test_wandb_is_told_to_stay_offline_unless_asked(
 def test_mlflow_is_told_everything_before_a_run_is_finished(
     make_run: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake, entities = MagicMock(), MagicMock(Metric=lambda *said: said, Param=lambda *said: said)
+    fake, entities = MagicMock(), MagicMock(Metric=lambda *values: values, Param=lambda *values: values)
     monkeypatch.setitem(sys.modules, "mlflow", fake)
     monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
     client = fake.MlflowClient.return_value

@@ -136,10 +136,10 @@ def full_record(tmp_path: Path) -> Record:
 
 
 def refined(
-    folder: Path, label: str, seed: int, scores: Iterable[tuple[Any, ...]], said: list[list[Any]], **given: Any
+    folder: Path, label: str, seed: int, scores: Iterable[tuple[Any, ...]], answers: list[list[Any]], **given: Any
 ) -> Run:
-    """A run of refinement in two clusters: its scores, and what it said to each query of each step; "x" is right."""
-    options = Options(episodes=max(1, len(said)), size=2, **given.pop("options", {}))
+    """A run of refinement in two clusters: its scores, and its answer to each query of each step; "x" is right."""
+    options = Options(episodes=max(1, len(answers)), size=2, **given.pop("options", {}))
     dynamics = f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}"
     name = given.pop("data", "digit-clusters")
     settings = given.pop("settings", {})
@@ -151,13 +151,13 @@ def refined(
         "data__name": name,
         "metrics": {},
         "protocol__protocol": dynamics,
-        "protocol__periods": [str(t + 1) for t in range(len(said))],
+        "protocol__periods": [str(t + 1) for t in range(len(answers))],
         "protocol__stream": options.number(seed),
         "protocol__clusters": ["upstream", "odd"],
-        "protocol__composition": [[row.count("x"), len(row) - row.count("x")] for row in given.pop("asked", said)],
+        "protocol__composition": [[row.count("x"), len(row) - row.count("x")] for row in given.pop("asked", answers)],
     }
     run = write_run(folder, label, seed, scores, **{**changes, **given})
-    rows = [(t, k % 2, answer) for t, row in enumerate(said) for k, answer in enumerate(row)]
+    rows = [(t, k % 2, answer) for t, row in enumerate(answers) for k, answer in enumerate(row)]
     if rows:
         step, group, prediction = zip(*rows, strict=True)
         right = [float(answer == "x") for answer in prediction]

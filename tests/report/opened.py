@@ -15,9 +15,9 @@ STRANGE = [0.1, 0.7, 0.2, 0.6, 0.4, 0.5, 0.1, 0.3]
 
 
 def opened(folder: Path, label: str, seed: int, shares: dict[str, float], **given: Any) -> Run:
-    """A run with these shares, this compute (forward, backward, spared) and the worked example as its answers."""
-    forward, backward, spared = given.pop("compute", (112, 48, 240))
-    costs = {"macs": forward + backward, "macs-uncached": forward + backward + spared}
+    """A run with these shares, this compute (forward, backward, saved) and the worked example as its answers."""
+    forward, backward, saved = given.pop("compute", (112, 48, 240))
+    costs = {"macs": forward + backward, "macs-uncached": forward + backward + saved}
     rows = [final(metric, value, "mean") for metric, value in shares.items()]
     rows += [(name, "final", None, None, float(v), v, v, 8, "examples") for name, v in costs.items()]
     rows += given.pop("rows", [])
@@ -30,7 +30,7 @@ def opened(folder: Path, label: str, seed: int, shares: dict[str, float], **give
         "data__name": given.pop("data", "digit-symmetries"),
         "metrics": {},
         "protocol": {"protocol": "sequence 3", "pretrain_classes": [0], "novel_classes": [1, 2], "head": 2},
-        "compute": {"forward_macs": forward, "backward_macs": backward, "cached_macs": spared},
+        "compute": {"forward_macs": forward, "backward_macs": backward, "cached_macs": saved},
     }
     table = {"truth": TRUTH, "correct": RIGHT, "confidence": [1 - s for s in STRANGE], "distance": STRANGE}
     run = write_run(folder, label, seed, rows, **changes)

@@ -182,12 +182,12 @@ def test_severities_and_the_path_between_them(tmp_path: Path) -> None:
 
 
 def test_a_schedule_over_time(tmp_path: Path) -> None:
-    told = {
+    schedule = {
         "order": ["fog > snow", "snow > frost"],
         "paths": {"fog > snow": [[1.0, 0.0], [0.0, 2.0]], "snow > frost": [[2.0, 0.25]]},
         "mixed": False,
     }
-    run = adapted(tmp_path, "frozen", 0, [0.5] * 4, schedule=told, options={"speed": 10})
+    run = adapted(tmp_path, "frozen", 0, [0.5] * 4, schedule=schedule, options={"speed": 10})
     answers = {"group": [0, 0, 1, 1, 2, 3], "correct": [1.0, 0.0, 1.0, 1.0, 0.0, 1.0]}
     add_table(run, "answers", answers)
     frame = table_of("severity-schedule", Record([run]), points=4)

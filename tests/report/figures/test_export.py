@@ -21,8 +21,8 @@ def record(tmp_path: Path) -> Record:
     """Curves of three metrics, which stand side by side, and a stream of queries of its own."""
     each = [row for name in ("id", "ood", "tas") for row in at(name, ta=0.5, tb=0.4)]
     runs = [write_run(tmp_path, label, seed, each) for label in ("erm", "ft") for seed in (0, 1)]
-    said = [["x", "b"], ["b", "b"], ["x", "x"]]
-    return Record([*runs, *(refined(tmp_path, label, 0, [], said) for label in ("frozen", "er"))])
+    answers = [["x", "b"], ["b", "b"], ["x", "x"]]
+    return Record([*runs, *(refined(tmp_path, label, 0, [], answers) for label in ("frozen", "er"))])
 
 
 def test_a_wide_figure_is_as_wide_as_the_page_and_can_be_read(record: Record, tmp_path: Path) -> None:

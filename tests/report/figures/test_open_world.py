@@ -105,8 +105,8 @@ def test_classes(record: Record) -> None:
     assert set(frame["seed"]) == {0, 1}
 
 
-def priced(folder: Path, label: str, accuracy: float, forward: int, spared: int = 0) -> Run:
-    compute = {"forward_macs": forward * 10**9, "backward_macs": 0, "cached_macs": spared * 10**9}
+def priced(folder: Path, label: str, accuracy: float, forward: int, saved: int = 0) -> Run:
+    compute = {"forward_macs": forward * 10**9, "backward_macs": 0, "cached_macs": saved * 10**9}
     return adapted(folder, label, 0, [accuracy], compute=compute)
 
 
@@ -115,7 +115,7 @@ def test_pareto_of_any_benchmark(tmp_path: Path) -> None:
         priced(tmp_path, "cheap", 0.5, 1),
         priced(tmp_path, "dear", 0.7, 9),
         priced(tmp_path, "poor", 0.4, 2),
-        priced(tmp_path, "saving", 0.6, 2, spared=20),
+        priced(tmp_path, "saving", 0.6, 2, saved=20),
     ]
     frame = table_of("pareto", Record(runs)).set_index(["compute", "method"])
     happened, without = CACHED, UNCACHED
@@ -150,7 +150,7 @@ def test_figures_are_drawn(record: Record, tmp_path: Path, name: str) -> None:
 
 
 def test_pareto_is_drawn(tmp_path: Path) -> None:
-    runs = [priced(tmp_path, "cheap", 0.5, 1, spared=3), priced(tmp_path, "dear", 0.7, 9)]
+    runs = [priced(tmp_path, "cheap", 0.5, 1, saved=3), priced(tmp_path, "dear", 0.7, 9)]
     save(*draw("pareto", Record(runs)), tmp_path / "pareto.svg")
     assert "GMAC" in (tmp_path / "pareto.svg").read_text()
 

@@ -1,6 +1,6 @@
 """Tables of one fixed record in all formats, letter by letter: `golden/` holds what they should be.
 
-The record is written by hand. Of its four methods `near` is told from the best one by a paired t test alone (p = .04)
+The record is written by hand. Of its four methods `near` differs from the best one by a paired t test alone (p = .04)
 but not after Holm's correction for three comparisons, and the oracle does not compete. Names try to break every format.
 """
 
@@ -90,7 +90,7 @@ def test_as_it_was(kind: str, format: str, record: Record) -> None:
 
 
 def test_the_golden_numbers_are_right(record: Record) -> None:
-    """Computed here from the values above, so that the files are not merely what the code once said."""
+    """Computed here from the values above, so that the files are not merely old output of the code."""
     best, near, far, level = (VALUES[name] for name in ("a|b_[50%]&{}", "near", "<far>$^~#\\", "level"))
     p_near, p_far, p_level = (stats.ttest_rel(best, other).pvalue for other in (near, far, level))
     assert p_near < 0.05 < 2 * p_near

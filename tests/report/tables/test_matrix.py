@@ -26,8 +26,8 @@ WHY = "ewc needs all labels, and test-time reveals inputs only. ewc runs in: tim
 
 def cell(benchmark: str, method: str, runs: list[Run], **more: str) -> dict[str, Any]:
     uses = "labels" if method == "ewc" else "inputs"
-    said = {"label": method, "uses": uses, "reason": ""} | more
-    return {"benchmark": benchmark, "method": method, "keys": [run.key for run in runs], **said}
+    details = {"label": method, "uses": uses, "reason": ""} | more
+    return {"benchmark": benchmark, "method": method, "keys": [run.key for run in runs], **details}
 
 
 @pytest.fixture

@@ -161,7 +161,7 @@ def test_table_6(tmp_path: Path) -> None:
     ]
     (grid,) = paper_tables(Record(found), "test-time/table-6")
     assert numbers(grid) == {
-        "ccc easy": [2.0, 4.0, 3.0, 3.0],  # 2, 4 and 4 of seed 0, whoever ran it, and 2 of seed 1; one was cut short
+        "ccc easy": [2.0, 4.0, 3.0, 3.0],  # 2, 4 and 4 of seed 0 for any method, and 2 of seed 1; one was cut short
         "ccc easy in RDumb Table 6 (ImageNet, ResNet-50)": [11.0, 36.0, 22.8, 23.0],
     }
     assert "| ccc easy | 2 | 4 | 3 | 3 |" in render([grid], "md")
