@@ -217,7 +217,7 @@ def test_examples_are_the_same_originals_under_each_steps_shifts(record: Record)
 def test_where_steps_differ_in_what_is_drawn_each_shows_its_own_samples(tmp_path: Path) -> None:
     record = ran(tmp_path, ["baseline"], shifts="l", sizes=[30, 30], test=30, epochs=1)
     frame = table_of("examples", record).set_index(["step", "column"])
-    stream = reload_run(record.runs[0]).layout.stream
+    stream = reload_run(record.runs[0]).scenario.stream
     for step in (0, 1):
         samples = stream[step].samples
         for label in range(3):
