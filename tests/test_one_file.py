@@ -115,7 +115,11 @@ class Weather(Benchmark):
     headline_metrics = (("umbrella", "mean"),)
     primary_metrics = headline_metrics
     time_unit = "days"
-    example = {"data": __file__ + ":rain", "model": "logistic-regression", "methods": ["erm", __file__ + ":Persistence"]}
+    example = {
+        "data": __file__ + ":rain",
+        "model": "logistic-regression",
+        "methods": ["erm", __file__ + ":Persistence"],
+    }
 
     def build_scenario(self, dataset, options, seed):
         return Scenario(Days(dataset.samples), NoProbes(), None, protocol={"protocol": "daily"})

@@ -18,7 +18,7 @@ TOLERANCE = 1e-3  # the last digits of a network's scores depend on the batch si
 
 
 def check_one_by_one(make: Callable[[], Learner], samples: Samples, name: str) -> None:
-    """Check that an overridden `answer_one_by_one` answers as the base class does, which predicts one sample at a time."""
+    """Check that an overridden `answer_one_by_one` answers as the base class, which predicts one sample at a time."""
     if type(make()).answer_one_by_one is Learner.answer_one_by_one:
         return
     for schedule in SCHEDULES:

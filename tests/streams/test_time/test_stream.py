@@ -47,7 +47,8 @@ def points(*severities):
 
 
 def made(schedule=None, **options):
-    settings = {"n_images": 130, "batch": 16, "speed": 20, "seed": Seed(5), "corrupt": writing, "crop": False, **options}
+    settings = {"n_images": 130, "batch": 16, "speed": 20, "seed": Seed(5), "corrupt": writing, "crop": False}
+    settings |= options
     return corruption_stream(source(), schedule or points((1, 0), (1, 1), (0, 1)), **settings)
 
 
