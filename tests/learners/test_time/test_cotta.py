@@ -150,7 +150,7 @@ def test_the_loss_is_symmetric_and_least_where_both_agree_and_are_sure() -> None
 def test_inputs_that_are_no_images_are_refused() -> None:
     learner = CoTTA()
     learner.prepare(nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 5)), TASK)
-    with pytest.raises(UserError, match="these inputs are none"):
+    with pytest.raises(UserError, match="these inputs are not images"):
         learner.answer(np.zeros((4, 3), np.float32))
 
 
