@@ -53,7 +53,7 @@ def random_uniform(i: Any, low: Any, high: Any) -> Any:
 
 @cached_njit()
 def standard_normals(count: int, low: Any, high: Any) -> Any:
-    """So many standard normal numbers of a stream."""
+    """Return standard normal numbers of a stream."""
     drawn = np.empty(count + count % 2, np.float32)
     for i in range(0, count, 2):
         radius = np.sqrt(-2.0 * np.log(random_uniform(i, low, high)))

@@ -63,7 +63,7 @@ def quality_gained(never: ArrayLike, acted: ArrayLike, weights: ArrayLike | None
 def estimate_changes(transfer: ArrayLike, min_loss: float = 0.05) -> list[int]:
     """Periods tau at which the model of tau - 1 lost more than `least` of what a fresh model reaches.
 
-    `transfer`: the matrix g(t, tau). An estimate for data whose changes nobody wrote down; it looks at harm, so a
+    `transfer`: the matrix g(t, tau). An estimate for data without known change points; it looks at harm, so a
     change that hurts no model is none.
 
     >>> estimate_changes([[1.0, 0.99, 0.8], [np.nan, 1.0, 0.7], [np.nan, np.nan, 1.0]])

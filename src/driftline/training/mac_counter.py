@@ -103,7 +103,7 @@ def uncounted(network: Any) -> nn.Module:
 
 
 def mac_counter_of(model: nn.Module) -> MacCounter:
-    """Return the counter attached to a network, or one that nobody reads."""
+    """Return the counter attached to a network, or an unused one."""
     found: MacCounter = getattr(model, "mac_counter", None) or MacCounter()
     return found
 

@@ -3,9 +3,10 @@
 Arjovsky et al., "Invariant Risk Minimization", 2019 (IRMv1); as a method over windows of time: Yao et al.,
 "Wild-Time", NeurIPS 2022.
 
-The penalty is the product of two independent halves of a group, which is unbiased. For the first `anneal` updates it
-has weight 1, then `strength`, and the optimizer starts again at the change, as in DomainBed and WILDS; Wild-Time's
-code has this option but never advances its counter. The count starts again with a fresh start, not with a warm one.
+The penalty is the product of two independent halves of a group, which is unbiased. For the first `anneal_updates`
+updates it has weight 1, then `penalty_weight`, and the optimizer starts again at the change, as in DomainBed and WILDS;
+Wild-Time's code has this option but never advances its counter. The count starts again with a fresh start, not with a
+warm one.
 """
 
 from __future__ import annotations

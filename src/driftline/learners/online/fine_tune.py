@@ -42,7 +42,7 @@ from driftline.types import Answers, Samples, take_rows
 @register("method", "fine-tune")
 @dataclass
 class FineTuneLastLayers(StandardTraining):
-    """Fine-tuning of the last `layers` layers with weights; 1 is the last linear layer, on cached features."""
+    """Fine-tuning of the last `n_layers` layers with weights; 1 is the last linear layer, on cached features."""
 
     lr: NonNegative = 0.1
     n_layers: Count = 1

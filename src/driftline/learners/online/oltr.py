@@ -50,8 +50,8 @@ class OLTR(StandardTraining):
 
     lr: NonNegative = 0.1  # of the classifier and of what recalls
     feature_lr: NonNegative = 0.01
-    warmup_labels: int = 500  # among the first `early` labels (NED: 10,000 of 90,000),
-    warmup_every: Count = 50  # train every `early_every` (NED: 200)
+    warmup_labels: int = 500  # among the first `warmup_labels` labels (NED: 10,000 of 90,000),
+    warmup_every: Count = 50  # train every `warmup_every` (NED: 200)
     scale: Positive = 16.0
 
     def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:

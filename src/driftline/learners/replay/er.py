@@ -3,9 +3,9 @@
 Chaudhry et al., "On Tiny Episodic Memories in Continual Learning", 2019; for refinement: Lin et al., "On Continual
 Model Refinement in Out-of-Distribution Data Streams", ACL 2022.
 
-`size` samples are replayed, a share of them from the upstream samples and the others from the errors so far, each input
-once, whether or not it was corrected since. A buffer with fewer gives what it has. Without upstream samples that buffer
-is empty, and `upstream_share=0` gives its share to the other.
+`replay_size` samples are replayed, a share of them from the upstream samples and the others from the errors so far,
+each input once, whether or not it was corrected since. A buffer with fewer gives what it has. Without upstream samples
+that buffer is empty, and `upstream_fraction=0` gives its share to the other.
 """
 
 from __future__ import annotations

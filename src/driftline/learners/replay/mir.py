@@ -1,7 +1,7 @@
 """MIR: maximally interfered retrieval. Experience replay of the samples that the latest errors would harm most.
 
 Aljundi et al., "Online Continual Learning with Maximally Interfered Retrieval", NeurIPS 2019; for refinement: Lin et
-al., "On Continual Model Refinement in Out-of-Distribution Data Streams", ACL 2022. Of `candidates` random samples per
+al., "On Continual Model Refinement in Out-of-Distribution Data Streams", ACL 2022. Of `n_candidates` random samples per
 buffer those are replayed that rank first by
 
     mir             how much their loss grows in a virtual model, a copy that is fine-tuned on the latest errors alone
@@ -10,7 +10,7 @@ buffer those are replayed that rank first by
 
 Departs from the reference code, where it contradicts the paper or itself: the virtual model is trained on the latest
 errors (there: on those of the step before), with the same learning rate and once for both buffers. The virtual model
-knows neither penalty nor replayed samples. `neighbours` stands for the reference's index of nearest samples, with
+knows neither penalty nor replayed samples. `n_neighbors` stands for the reference's index of nearest samples, with
 simpler vectors (`driftline.learners.replay.selection.NearestInputs`).
 """
 

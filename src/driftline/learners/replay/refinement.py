@@ -10,9 +10,10 @@ Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams",
 `er` and `mir` also replay samples. A step without errors trains nothing and does not count.
 
 As in the reference code, one optimizer serves the whole stream. Departs from that code: the loss is a mean, not a sum,
-the learning rate constant, and gradients are not clipped unless `clip` is set, so that its strengths do not carry over;
-Fisher information is divided by n (there: n - 1), and `decay` counts once. F_new knows neither penalty nor replayed
-samples. Weight decay is Adam's own, not AdamW's. Strengths are those of our prototype on digits; tune them.
+the learning rate constant, and gradients are not clipped unless `max_grad_norm` is set, so that its strengths do not
+carry over; Fisher information is divided by n (there: n - 1), and `fisher_decay` counts once. F_new knows neither
+penalty nor replayed samples. Weight decay is Adam's own, not AdamW's. Strengths are those of our prototype on digits;
+tune them.
 """
 
 from __future__ import annotations

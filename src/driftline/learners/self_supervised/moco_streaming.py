@@ -3,9 +3,10 @@
 He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020; in front of a streaming
 classifier: Iovine et al., "Towards streaming land use classification of images with temporal distribution shifts",
 ESANN 2025. What that paper and its successor on temporal metrics do not say is chosen here: features are learnt from
-the inputs of the first training round and then stay (`feature_lessons`), because a classifier that learns one sample
-at a time cannot follow features that change; they are scaled to length one; if the network has more than `width` of
-them, a fixed random projection makes them `width`, because a streaming classifier's time grows with their number.
+the inputs of the first training round and then stay (`n_feature_rounds`), because a classifier that learns one sample
+at a time cannot follow features that change; they are scaled to length one; if the network has more than `max_features`
+of them, a fixed random projection makes them `max_features`, because a streaming classifier's time grows with their
+number.
 
 Departs from He et al. in that the queue starts empty instead of with random keys, which makes the first update idle,
 and is short, as training rounds are; batch norm is not shuffled, which only matters across devices. The network's

@@ -1,19 +1,21 @@
 """CoTTA: mean-teacher pseudo-labels with augmentation averaging and stochastic weight restore.
 
 Wang et al., "Continual Test-Time Domain Adaptation", CVPR 2022. Per batch: the student answers; the teacher answers, as
-the mean of its logits for `copies` disturbed copies (`training.disturbed`) if the source network is unsure of the batch
-(mean largest probability below `threshold`), else once; the student takes a step down the mean of
+the mean of its logits for `n_augmentations` augmented copies (`training.cotta_augmentations`) if the source network's
+mean largest probability on the batch is below `confidence_threshold`, else once; the student takes a step down the mean
+of
 
     1/2 CE(student, teacher) + 1/2 CE(teacher, student),   CE(a, b) = -sum_c softmax(b)_c log softmax(a)_c
 
-with the teacher held fixed; teacher <- keep * teacher + (1 - keep) * student; then every trained weight of the student
-goes back to its first value with probability `forget`. The answers are the teacher's, from before this.
+with the teacher held fixed; teacher <- m * teacher + (1 - m) * student with m = `teacher_momentum`; then every trained
+weight of the student goes back to its first value with probability `restore_probability`. The answers are the
+teacher's, from before this.
 
-As in the RDumb study only scales and shifts are trained; `trained="all"` trains every weight, as the paper does.
+As in the RDumb study only scales and shifts are trained; `parameters="all"` trains every weight, as the paper does.
 Departs from that study's code, which disturbs images that are normalized already and so cuts off most of their values:
 here normalization is inside the network. The settings are those for ImageNet. With 10 classes no batch is ever less
-sure than 0.1; thresholds of 0.92 (10 classes) and 0.72 (100 classes) with `forget=0.01` are in use, at 34 forward
-passes for each batch.
+sure than 0.1; thresholds of 0.92 (10 classes) and 0.72 (100 classes) with `restore_probability=0.01` are in use, at 34
+forward passes for each batch.
 """
 
 from __future__ import annotations

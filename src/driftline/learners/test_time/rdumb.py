@@ -21,7 +21,7 @@ from driftline.types import Answers, Samples
 @register("method", "rdumb")
 @dataclass
 class RDumb(ETA):
-    """RDumb: ETA, reset every `every` steps."""
+    """RDumb: ETA, reset every `reset_every` steps."""
 
     reset_every: Count = 1000  # steps between resets
 

@@ -92,7 +92,7 @@ class UpstreamSize:
     classes: int
     fraction: float = 0.5
     per_class: int | None = None
-    """So many of each class, instead of a share."""
+    """Number of samples per class, instead of a fraction."""
 
     def n_upstream(self, n: int) -> int:
         """How many of a class's n samples are upstream; 0 if none would be left for the stream, or none upstream.
