@@ -34,7 +34,7 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Pretrain, Stage, StageContext, StreamRun
 from driftline.io import serialization
-from driftline.record.run import write_card
+from driftline.record.card import write_card
 from driftline.spec import Spec, parse
 from driftline.spec.keys import pretrain_key
 from driftline.store.store import Store
@@ -106,13 +106,14 @@ def filled_store(spec: Spec, folder: Path) -> int:
     """A store in which all runs of a spec are finished: real ones for the first seed, copies of them for the others."""
     store = Store.create(folder)
     run_plan(plan(spec.model_copy(update={"seeds": spec.seeds[:1]})), store, ExecutorConfig(jobs=2))
-    made = {run.card["label"]: run for run in store.record().runs}
+    made = {run.card.label: run for run in store.record().runs}
     planned = plan(spec)
     for stage in planned.stages:
         if not stage.is_done(store):
             source, target = made[stage.job.label], store.run_folder(stage.key)
             shutil.copytree(source.folder, target)
-            said = {**source.card, "key": stage.key, "run": {**source.card["run"], "seed": stage.job.seed}}
+            run = source.card.run.model_copy(update={"seed": stage.job.seed})
+            said = source.card.model_copy(update={"key": stage.key, "run": run})
             write_card(target, said)
     return len(planned.run_keys)
 

@@ -20,7 +20,8 @@ import pandas as pd
 
 from driftline import registry
 from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
-from driftline.record.run import Record, write_card
+from driftline.record.card import Card, write_card
+from driftline.record.run import Record
 from driftline.store.store import Store
 
 METHODS = ("frozen", "erm", "erm-all", "ft", "er", "ewc", "l2-reg", "mir", "swa", "oracle")
@@ -93,7 +94,7 @@ def write(folder: Path, count: int) -> None:
         frame = pd.DataFrame(rows, columns=COLUMNS).astype({"time": "string", "tau": "string"})
         frame.to_parquet(run / "scores.parquet", index=False)
         pd.DataFrame({"correct": np.ones(100)}).to_parquet(run / "answers.parquet", index=False)
-        write_card(run, _card(run.name, benchmark, data, method, seed, said))
+        write_card(run, Card.model_validate(_card(run.name, benchmark, data, method, seed, said)))
 
 
 def _jobs() -> Iterator[tuple[str, str, str, int]]:

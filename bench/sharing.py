@@ -66,7 +66,7 @@ def run(methods: list[str], images: Path, width: int, size: int) -> tuple[float,
         cost = sharing_savings(planned, store)
         assert cost is not None
         record = store.record(planned.run_keys)
-        scores = {run.card["label"]: float(run.table("scores")["value"].iloc[0]) for run in record.runs}
+        scores = {run.card.label: float(run.table("scores")["value"].iloc[0]) for run in record.runs}
         return seconds, cost.macs, cost.fits, scores
 
 

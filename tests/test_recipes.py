@@ -167,7 +167,7 @@ def test_the_qa_recipe_from_end_to_end_on_small_files_of_the_same_layout(tmp_pat
     record = driftline.run(content, data_dir=tmp_path, runs=tmp_path / "runs")
     assert len(record.runs) == 2
     for run in record.runs:
-        protocol = run.card["protocol"]
+        protocol = run.card.protocol
         assert protocol["upstream_samples_are"] == "as marked in the data"
         assert protocol["upstream_samples"] == 40  # all of the training part, none of dev
         assert protocol["clusters"] == [

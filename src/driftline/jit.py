@@ -40,9 +40,9 @@ def _compile_cached(compiler: Callable[..., Any], function: F) -> F:
 def answer_in_order(
     labels: np.ndarray, outputs: np.ndarray, predictions: np.ndarray, callback: Any, arguments: Any
 ) -> None:
-    """Take the arg max of each row of outputs as its prediction, then call `hear(k, label, held)`, a compiled function.
+    """Take the arg max of each row of outputs as its prediction, then call `callback(k, label, arguments)`.
 
-    `hear` may change the rows that follow; it is never given a label before the prediction for it is taken.
+    The compiled callback may change the rows that follow. It gets a label only after the prediction for it is taken.
     """
     for k in range(len(labels)):
         predictions[k] = outputs[k].argmax()

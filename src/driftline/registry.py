@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from driftline._registry_index import INDEX
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_code
+from driftline.types import JsonObject
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ EXTRAS = {
     "cv2": "corruptions",
 }
 
-_things: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+_things: dict[str, JsonObject] = {kind: {} for kind in KINDS}
 
 
 class Entry(NamedTuple):
@@ -114,7 +115,7 @@ def summary(kind: str, name: str) -> str:
     return entry.summary if entry else first_line(get(kind, name))
 
 
-def first_line(thing: Any) -> str:
+def first_line(thing: object) -> str:
     """Return a metric's formula, else the first line of a docstring; a preset adds the settings that it changes."""
     if hasattr(thing, "formula"):
         return str(thing.formula)
@@ -155,7 +156,7 @@ def _plug_in(kind: str, entry: EntryPoint) -> None:
         _things[kind].setdefault(entry.name, thing)
 
 
-def must_be(kind: str, name: str, thing: Any, own: bool) -> None:
+def must_be(kind: str, name: str, thing: object, own: bool) -> None:
     """Refuse a thing that is not what its kind says, before it is called.
 
     A function in the user's `own` file need not say what it returns; one in an installed package must.
@@ -191,7 +192,7 @@ def _returned(function: Any) -> Any:
         return None
 
 
-def types_of(name: str, thing: Any) -> dict[str, Any]:
+def types_of(name: str, thing: Any) -> JsonObject:
     """The types that a thing is annotated with: of its parameters, or its fields, and what it returns."""
     inner = inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing)
     try:

@@ -14,7 +14,7 @@ import numpy as np
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.types import Answers, Reveal, Step, concat_rows, take_rows
+from driftline.types import Answers, Inputs, Reveal, State, Step, concat_rows, take_rows
 
 Waiting = tuple[int, Any, np.ndarray, np.ndarray | None]
 """Delayed labels: their step, inputs, labels, and the split if there is one."""
@@ -24,7 +24,7 @@ Waiting = tuple[int, Any, np.ndarray, np.ndarray | None]
 class RevealedLabels:
     """Inputs with their revealed labels."""
 
-    x: Any
+    x: Inputs
     y: np.ndarray
     positions: Sequence[int] = ()
     """Positions in the stream, for samples that come one by one."""
@@ -39,7 +39,7 @@ class RevealedLabels:
 class LabelFeed:
     """The inputs of samples that come one by one."""
 
-    x: Any
+    x: Inputs
     first: int
     """Number of samples before these."""
     reveal_next: Callable[[Any], RevealedLabels | None]
@@ -103,7 +103,7 @@ class RevealPolicy:
         arrives, always = self._arrival_mask(step).tolist(), self.level is Reveal.LABELS
         immediate = always and self.delay == 0 and not self.waiting
 
-        def reveal_next(answer: Any) -> RevealedLabels | None:
+        def reveal_next(answer: object) -> RevealedLabels | None:
             row = answer.copy() if isinstance(answer, Answers) else None
             prediction, turn = _to_scalar(answer if row is None else row.prediction), self.n_seen
             k, self.n_seen = turn - first, turn + 1
@@ -124,7 +124,7 @@ class RevealPolicy:
             turns, inputs, labels, _ = zip(*due, strict=True)
             return RevealedLabels(concat_rows(inputs), concat_rows(labels), list(turns))
 
-        def reveal_many(outputs: np.ndarray, callback: Any, arguments: tuple[Any, ...]) -> None:
+        def reveal_many(outputs: np.ndarray, callback: object, arguments: tuple[Any, ...]) -> None:
             from driftline.jit import answer_in_order  # imported here, because a compiler takes long to import
 
             k, self.n_seen = self.n_seen - first, self.n_seen + len(outputs)
@@ -161,7 +161,7 @@ class RevealPolicy:
                 "saw the label: return the predictions passed to feed.reveal_next"
             )
 
-    def _is_revealed(self, prediction: Any, y: np.ndarray) -> bool:
+    def _is_revealed(self, prediction: object, y: np.ndarray) -> bool:
         """Return whether the label of one sample is revealed, given its answer."""
         if self.level is Reveal.ERRORS:
             return bool(self.task.correct(np.array([prediction]), y)[0] < 1)
@@ -194,11 +194,11 @@ class RevealPolicy:
             rows = rows[np.sort(chosen)]
         return rows
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return the delayed labels and the position in the stream."""
         return {"waiting": self.waiting, "taken": self.n_seen}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.waiting, self.n_seen = list(state["waiting"]), int(state["taken"])
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from driftline.texts import matches, split_answers
-from driftline.types import Answers
+from driftline.types import Answers, Inputs, Targets
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -160,19 +160,19 @@ class TextGenerator(Protocol):
     the library sees neither: `training.torch_model.TextGenerator` calls these.
     """
 
-    def build_vocabulary(self, x: Any, y: Any) -> None:
+    def build_vocabulary(self, x: Inputs, y: Targets) -> None:
         """Take words from the first samples it is trained on, if it does not have any."""
 
-    def encode(self, x: Any) -> Tensor:
+    def encode(self, x: Inputs) -> Tensor:
         """Texts as rows of tokens; what is a tensor already stays as it is."""
 
-    def targets(self, y: Any) -> Tensor:
+    def targets(self, y: Targets) -> Tensor:
         """Answers as rows of tokens, filled up with `NO_TOKEN`."""
 
     def teacher_forced(self, x: Tensor, y: Tensor) -> Tensor:
         """Logits (samples, tokens, vocabulary) of each token of the right answers, given those before it."""
 
-    def generate(self, x: Any) -> np.ndarray:
+    def generate(self, x: Inputs) -> np.ndarray:
         """An answer of its own for each text, as strings."""
 
 

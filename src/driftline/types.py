@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+
+Inputs: TypeAlias = Any
+"""Rows of inputs: an array, a tensor, a sparse matrix, a table or a list of texts."""
+Targets: TypeAlias = Any
+"""Class indices, numbers or texts, as an array or a tensor."""
+Network: TypeAlias = Any
+"""What a learner trains: a torch module, or a scikit-learn estimator with its adapter."""
+State: TypeAlias = dict[str, Any]
+"""What a checkpoint keeps of an object: arrays, tensors, numbers, texts, and lists and dictionaries of them."""
+Settings: TypeAlias = Mapping[str, Any]
+"""Values of settings or options by name."""
+JsonObject: TypeAlias = dict[str, Any]
+"""A JSON object, or a row of a table by column."""
 
 TRAIN, VALIDATION = 0, 1
 """The values of `Samples.split`."""
@@ -21,7 +34,7 @@ class Reveal(enum.IntEnum):
     LABELS = 2
 
 
-def take_rows(x: Any, index: Any) -> Any:
+def take_rows(x: Inputs, index: Any) -> Inputs:
     """Return rows of an array, tensor, sparse matrix, table or list."""
     if hasattr(x, "iloc"):
         return x.iloc[index]
@@ -30,7 +43,7 @@ def take_rows(x: Any, index: Any) -> Any:
     return x[index]
 
 
-def concat_rows(parts: Sequence[Any]) -> Any:
+def concat_rows(parts: Sequence[Inputs]) -> Inputs:
     """Concatenate the rows of arrays, tensors, sparse matrices, tables or lists."""
     first = parts[0]
     if len(parts) == 1:
@@ -83,7 +96,7 @@ class Samples:
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, index: Any) -> Samples:
+    def __getitem__(self, index: object) -> Samples:
         index = index if isinstance(index, slice) else np.asarray(index)
         if isinstance(index, np.ndarray) and index.size == 0:  # numpy takes an empty list for floats
             index = index.astype(int)

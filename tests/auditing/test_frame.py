@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from driftline.errors import MissingExtra, UserError
+from driftline.record.card import Card, RunSettings, write_card
 from driftline.record.parquet import write_rows
-from driftline.record.run import Record, Run, write_card
+from driftline.record.run import Record, Run
 
 polars = pytest.importorskip("polars", reason="frames of polars need polars: pip install 'driftline[polars]'")
 
@@ -20,7 +21,7 @@ def recorded(folder: Path, key: str, seed: int, **tables: dict[str, list[Any]]) 
     folder.mkdir()
     for name, columns in tables.items():
         write_rows(folder / f"{name}.parquet", [pa.table(columns)])
-    write_card(folder, {"key": key, "label": "ft", "run": {"seed": seed}})
+    write_card(folder, Card(key=key, label="ft", run=RunSettings(seed=seed)))
     return Run(folder)
 
 

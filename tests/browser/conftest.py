@@ -65,7 +65,7 @@ def crossed(runs: list[Run], folder: Path) -> None:
 
 
 def _is(run: Run, benchmark: str, method: str) -> bool:
-    return (run.card["run"]["benchmark"], run.method) == (benchmark, method)
+    return (run.card.run.benchmark, run.method) == (benchmark, method)
 
 
 @pytest.fixture(scope="module")

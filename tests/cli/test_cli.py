@@ -113,7 +113,7 @@ def test_tables_of_pairs_and_of_ranks(driftline: Command) -> None:
 
 def test_a_run_is_called_by_its_method_and_seed(driftline: Command, tmp_path: Path) -> None:
     driftline(*RUN, "--seeds", "2")
-    keys = {run.card["run"]["seed"]: run.key for run in Store.open(tmp_path / "driftline-runs").record().runs}
+    keys = {run.card.run.seed: run.key for run in Store.open(tmp_path / "driftline-runs").record().runs}
     code, out, _ = driftline("show", "erm:1")
     assert code == 0
     assert keys[1] in out

@@ -68,7 +68,7 @@ def said(*arguments: str, code: int = 0) -> str:
 def versions() -> list[tuple[str, str]]:
     """The key and the hash of the file, of each run of the method with seed 0, the older one first."""
     runs = [run for run in Store.open("s").record().runs if run.method == "own.py:Own" and run.seed == 0]
-    return [(run.key, run.card["user_files"]["own.py"]) for run in sorted(runs, key=lambda run: run.finished_at)]
+    return [(run.key, run.card.user_files["own.py"]) for run in sorted(runs, key=lambda run: run.finished_at)]
 
 
 def test_tables_show_the_newest_version_and_list_older_ones_apart(here: Path) -> None:

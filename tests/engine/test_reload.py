@@ -244,9 +244,9 @@ def test_nothing_is_trained_in_silence(record: Record, tmp_path: Path) -> None:
 
 def test_changed_data_are_noticed(record: Record, tmp_path: Path) -> None:
     run = run_of(record, "seq-ft")
-    run.card["data"]["fingerprint"], kept = "other", run.card["data"]["fingerprint"]
+    run.card.data.fingerprint, kept = "other", run.card.data.fingerprint
     try:
         with pytest.raises(UserError, match="not those it was run on"):
             reload_run(run)
     finally:
-        run.card["data"]["fingerprint"] = kept
+        run.card.data.fingerprint = kept

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from driftline.benchmarks.base import scores_frame
-from driftline.record.run import Run, write_card
+from driftline.record.card import Card, write_card
+from driftline.record.run import Run
 
 Make = Callable[..., Run]
 SCORES = [
@@ -47,7 +48,7 @@ def make_run(tmp_path: Path) -> Make:
         if diagnostics:
             frame = pd.DataFrame(diagnostics, columns=["step", "gauge", "value"])
             frame.assign(time="t" + frame["step"].astype(str)).to_parquet(folder / "diagnostics.parquet")
-        write_card(folder, card)
+        write_card(folder, Card.model_validate(card))
         return Run(folder)
 
     return make

@@ -28,7 +28,7 @@ from driftline.training.fit import fit, optimizer_step
 from driftline.training.maml_inner_loop import InnerLoop
 from driftline.types import Samples
 
-from ..learners.told import metered
+from ..learners.labelled_streams import metered
 
 SIX = Classification(tuple("abcdef"))
 NAMES = ["supervised", "prototypes", "meta-baseline", "maml", "moco"]

@@ -15,9 +15,10 @@ from driftline.errors import UserError
 from driftline.io.checksums import write_checked
 from driftline.record import parquet
 from driftline.record import recorder as record
+from driftline.record.card import Card, RunSettings, write_card
 from driftline.record.parquet import read_rows, write_rows
 from driftline.record.recorder import FileRecorder
-from driftline.record.run import RUNTIME, load, write_card
+from driftline.record.run import RUNTIME, load
 from driftline.tasks import Classification
 from driftline.types import Answers, Probe, Samples, Step
 
@@ -136,7 +137,7 @@ def test_a_record_is_loaded_from_a_run_or_a_store(tmp_path: Path) -> None:
         one = recorder(folder)
         play(one, seed + 1)
         one.finish(folder)
-        write_card(folder, {"key": f"k{seed}", "label": "ft", "run": {"seed": seed}})
+        write_card(folder, Card(key=f"k{seed}", label="ft", run=RunSettings(seed=seed)))
         write_checked(folder / RUNTIME, {"finished": "2026-01-01T00:00:00+00:00"})
     both = load(tmp_path)
     assert len(both) == 2

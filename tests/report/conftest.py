@@ -10,8 +10,9 @@ import pytest
 
 from driftline.benchmarks.refinement.benchmark import Options
 from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
+from driftline.record.card import Card, write_card
 from driftline.record.parquet import write_rows
-from driftline.record.run import Record, Run, write_card
+from driftline.record.run import Record, Run
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, tabulate
 from driftline.report.figures.base import create
@@ -80,7 +81,7 @@ def write_run(folder: Path, label: str, seed: int, rows: Iterable[tuple[Any, ...
     frame = pd.DataFrame(list(rows), columns=COLUMNS).astype({"time": "string", "tau": "string"})
     write_rows(run.folder / "scores.parquet", [pa.Table.from_pandas(frame, preserve_index=False)])
     write_rows(run.folder / "probes.parquet", [pa.table({"correct": [1.0] * 20})])
-    write_card(run.folder, card(key, label, seed, paths))
+    write_card(run.folder, Card.model_validate(card(key, label, seed, paths)))
     return run
 
 

@@ -86,7 +86,7 @@ class Frame:
 
 
 def read_frame(
-    given: Any,
+    given: object,
     *,
     time: str,
     target: str,

@@ -19,6 +19,7 @@ from driftline.report.analysis.curves import Series
 from driftline.report.figures.axes import share_range
 from driftline.report.page import charts
 from driftline.report.page.embed import PageCharts, PlacedChart, bundle, template
+from driftline.types import JsonObject
 from driftline.version import __version__
 
 COLUMNS = ["method", "time", "value", "low", "high", "n", "seeds", "interval"]
@@ -103,7 +104,7 @@ def _online(results: Sequence[PolicyResult], periods: Sequence[str], figures: Pa
 
 def _chart(
     curves: Mapping[str, Sequence[Estimate]], times: Sequence[str], title: str, figures: PageCharts
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return a line chart with its own legend."""
     rows = [
         [name, time, estimate.value, estimate.low, estimate.high, estimate.n, 1, "examples" if estimate.n else ""]

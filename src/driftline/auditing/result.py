@@ -20,6 +20,7 @@ from driftline.auditing.estimate import Estimate
 from driftline.auditing.policies import NEVER, Policies
 from driftline.auditing.shift import Shift
 from driftline.io.atomic import write_bytes, write_json
+from driftline.types import JsonObject
 
 FORMAT = 1  # of audit.json; raised when its layout changes
 
@@ -93,7 +94,7 @@ class AuditResult:
         """Return the numbers that a condition compares."""
         return gate.describe(condition, self.gate_values)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Return all numbers as audit.json has them."""
         parts = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         return {"format": FORMAT, "gate_values": self.gate_values, **parts}
@@ -111,11 +112,11 @@ class AuditResult:
         if json is not None:
             write_json(Path(json), self.to_dict())
 
-    def _card(self) -> dict[str, Any]:
+    def _card(self) -> JsonObject:
         return {"provenance": _plain(self.provenance), "data": _plain(self.data), "gate_values": self.gate_values}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Return dataclasses as dicts, sequences and arrays as lists, and numbers that are not finite as None."""
     if is_dataclass(value):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}

@@ -24,6 +24,7 @@ from driftline.auditing.result import AuditResult, Provenance
 from driftline.auditing.shift import domain_classifier, measure_shift
 from driftline.auditing.table import HOLDOUT, AuditTable, Limits, prepare
 from driftline.errors import UserError
+from driftline.types import JsonObject, Network
 from driftline.version import __version__
 
 OnProgress = Callable[[str, int, int], None]
@@ -51,11 +52,11 @@ class Task:
 
 
 def audit(
-    frame: Any,
+    frame: object,
     *,
     time: str,
     target: str,
-    model: Any = "hist-gradient-boosting",
+    model: Network = "hist-gradient-boosting",
     prediction: str | None = None,
     period: str = "auto",
     features: Sequence[str] | None = None,
@@ -95,7 +96,7 @@ def audit(
     return _result(table, computed, delta, Provenance(__version__, date, command, read.fingerprint))
 
 
-def _command(arguments: dict[str, Any]) -> str:
+def _command(arguments: JsonObject) -> str:
     """Return the call of `audit`, without arguments that have their default values."""
     frame = repr(str(arguments["frame"])) if isinstance(arguments["frame"], str | Path) else "frame"
     options = [p for p in inspect.signature(audit).parameters.values() if p.name not in ("frame", "on_progress")]

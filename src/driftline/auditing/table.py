@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from driftline.models.tabular import row_index_model
 from driftline.seeds import Seed
 from driftline.streams.timeline import Periods, period_labels, periods
 from driftline.tasks import Classification
-from driftline.types import Samples, Step
+from driftline.types import Network, Samples, Step
 
 MIN_PERIODS, MAX_PERIODS = 4, 36  # "auto" takes the finest calendar cut with this many periods
 MIN_ROWS = 10  # of a period, on average
@@ -45,7 +44,7 @@ class AuditTable:
     frame: Frame
     period: str
     periods: Periods
-    model: Any
+    model: Network
     delay: int
     seed: Seed
     """The names of its children are part of the random stream; never rename them."""
@@ -139,7 +138,9 @@ class PeriodStream:
         return Step(index, self.periods.names[index], samples[np.lexsort((samples.id, samples.time))])
 
 
-def prepare(frame: Frame, model: Any, period: str, delay: int, seed: int, limits: Limits, holdout: float) -> AuditTable:
+def prepare(
+    frame: Frame, model: Network, period: str, delay: int, seed: int, limits: Limits, holdout: float
+) -> AuditTable:
     """Cut a table into periods and apply the limits; raise UserError if it cannot be audited."""
     samples, root = frame.samples, Seed(seed)
     assert samples.time is not None

@@ -14,9 +14,10 @@ from driftline.benchmarks import summary
 from driftline.data import Dataset
 from driftline.learners.fit_plan import SearchSpace
 from driftline.loop import Probes
+from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.seeds import Seed
-from driftline.types import Probe, Reveal, Samples, Step, Stream
+from driftline.types import JsonObject, Probe, Reveal, Samples, Settings, Step, Stream
 
 SCORES = {
     "metric": "str",
@@ -33,7 +34,7 @@ SCORES = {
 """The columns of a table of scores, and their types."""
 
 
-def scores_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+def scores_frame(rows: Iterable[JsonObject]) -> pd.DataFrame:
     """Return a table of scores; columns that a row lacks are missing values."""
     frame = pd.DataFrame(list(rows), columns=list(SCORES)).astype(SCORES)
     return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
@@ -72,7 +73,7 @@ class Scenario:
     stream: Stream
     probes: Probes
     upstream: Samples | None
-    pretrain_settings: dict[str, Any] = field(default_factory=lambda: {"updates": 3000})
+    pretrain_settings: JsonObject = field(default_factory=lambda: {"updates": 3000})
     """How a network is trained on the upstream samples: settings of `learners.trained.Trained`."""
     delayed_probes: Callable[[int], Probes] | None = None
     """The probes if labels arrive this many steps late; None if they are the same."""
@@ -86,7 +87,7 @@ class Scenario:
     """The hyper-parameter search of learners that choose among their own fits."""
     embedding_samples: dict[str, Samples] = field(default_factory=dict)
     """Samples by time whose features in the final network are recorded for a figure."""
-    protocol: dict[str, Any] = field(default_factory=dict)
+    protocol: JsonObject = field(default_factory=dict)
     """The description of the scenario on the card."""
 
 
@@ -123,16 +124,16 @@ class Benchmark(ABC):
     averaged_over: ClassVar[str | None] = None
     """An option. Runs that differ in it alone are averaged for each seed."""
 
-    full_scale: ClassVar[Mapping[str, Any]] = {}
+    full_scale: ClassVar[Settings] = {}
     """The options, and settings of the model as `model.NAME`, behind the published numbers."""
     equivalent_settings: ClassVar[tuple[str, ...] | None] = None
     """Method settings that a published row does not depend on; None: all of them."""
 
-    example: ClassVar[Mapping[str, Any] | None] = None
+    example: ClassVar[Settings | None] = None
     """A spec that runs in seconds on embedded data, for `driftline quickstart`."""
-    example_without_torch: ClassVar[Mapping[str, Any] | None] = None
+    example_without_torch: ClassVar[Settings | None] = None
     """The same for an installation without torch."""
-    matrix_column: ClassVar[Mapping[str, Any] | None] = None
+    matrix_column: ClassVar[Settings | None] = None
     """A spec without methods and seeds: the benchmark's column in `driftline run matrix`."""
     quick: ClassVar[Mapping[str, float]] = {}
     """Values for `Learner.quick` in that column."""
@@ -142,7 +143,7 @@ class Benchmark(ABC):
         """Choose stream, probes and upstream data."""
 
     @abstractmethod
-    def metrics(self, options: Any, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def metrics(self, options: Any, protocol: JsonObject) -> dict[str, JsonObject]:
         """Return the names of all metrics that `score` computes, with their settings, given the card's protocol."""
 
     @abstractmethod
@@ -150,10 +151,10 @@ class Benchmark(ABC):
         """Return rows with the columns of `SCORES`: functions of the record alone."""
 
     @classmethod
-    def is_full_scale(cls, card: Mapping[str, Any]) -> bool:
+    def is_full_scale(cls, card: Card) -> bool:
         """Return whether a run has the sizes, network and grid of the published numbers."""
-        model = {f"model.{name}": value for name, value in card["run"]["model"]["settings"].items()}
-        settings = {**model, **card["run"]["options"]}
+        model = {f"model.{name}": value for name, value in card.run.model.settings.items()}
+        settings = {**model, **card.run.options}
         return all(settings.get(name) == value for name, value in cls.full_scale.items())
 
     @classmethod

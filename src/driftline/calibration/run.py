@@ -23,7 +23,7 @@ from driftline.store.store import Store
 from driftline.streams.test_time.calibration import N_LEVELS, AccuracyMatrices, read_matrices, write_matrices
 from driftline.streams.test_time.stream import builtin_corruptions, source_images
 from driftline.training.model import as_model
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 def calibrate_model(
@@ -99,7 +99,7 @@ def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, 
     return model, dataset, _hash(model.state_dict().items())
 
 
-def _frozen(job: Job, model: Any, datasets: DatasetCache) -> Predict:
+def _frozen(job: Job, model: Network, datasets: DatasetCache) -> Predict:
     """Return the answers of a model that never changes."""
     frozen = job.model_copy(update={"method": with_defaults("method", Choice(name="frozen"))})
     learner = build_learner(frozen, model, *build_scenario(frozen, datasets))

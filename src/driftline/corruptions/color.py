@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ def _brightened(more: float) -> np.ndarray:
 
 
 @cached_njit()
-def _by_largest(pixels: Any, out: Any, table: Any) -> None:
+def _by_largest(pixels: np.ndarray, out: np.ndarray, table: np.ndarray) -> None:
     for i in range(len(pixels)):
         red, green, blue = pixels[i, 0], pixels[i, 1], pixels[i, 2]
         row = table[max(red, green, blue)]
@@ -45,7 +44,7 @@ def contrast(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np
 
 
 @cached_njit()
-def _towards_mean(images: Any, out: Any, factor: float) -> None:
+def _towards_mean(images: np.ndarray, out: np.ndarray, factor: float) -> None:
     table = np.empty((3, 256), np.uint8)
     for n in range(len(images)):
         clean, target = images[n], out[n]
@@ -70,7 +69,7 @@ def saturate(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np
 
 
 @cached_njit()
-def _saturate(pixels: Any, out: Any, factor: float, offset: float) -> None:
+def _saturate(pixels: np.ndarray, out: np.ndarray, factor: float, offset: float) -> None:
     for i in range(len(pixels)):
         largest = max(pixels[i, 0], pixels[i, 1], pixels[i, 2]) / 255.0
         spread = largest - min(pixels[i, 0], pixels[i, 1], pixels[i, 2]) / 255.0

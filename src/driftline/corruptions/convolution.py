@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from driftline.corruptions.per_image_rng import ROUNDING_GUARD
@@ -20,7 +18,7 @@ def pad_to_four(starts: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
 
 
 @cached_njit(fastmath=True)
-def add_taps(total: Any, pixels: Any, shift: int, starts: Any, weights: Any) -> None:
+def add_taps(total: np.ndarray, pixels: np.ndarray, shift: int, starts: np.ndarray, weights: np.ndarray) -> None:
     """Add to a row the rows that begin at `starts` + `shift`, times their weights."""
     row = len(total)
     for k in range(0, len(starts), 4):
@@ -32,14 +30,14 @@ def add_taps(total: Any, pixels: Any, shift: int, starts: Any, weights: Any) -> 
 
 
 @cached_njit(fastmath=True)
-def to_bytes(total: Any, line: Any) -> None:
+def to_bytes(total: np.ndarray, line: np.ndarray) -> None:
     """Write a row of sums as bytes: cut to whole numbers, never rounded."""
     for x in range(len(line)):
         line[x] = np.uint8(min(total[x] + ROUNDING_GUARD, np.float32(255)))
 
 
 @cached_njit(fastmath=True)
-def sum_taps(wide: Any, out: Any, stride: int, starts: Any, weights: Any) -> None:
+def sum_taps(wide: np.ndarray, out: np.ndarray, stride: int, starts: np.ndarray, weights: np.ndarray) -> None:
     """Every row of `out` is the sum of taps into the flat image `wide`, whose rows are `stride` long."""
     pixels = np.empty(len(wide), np.float32)
     for i in range(len(wide)):
@@ -53,7 +51,7 @@ def sum_taps(wide: Any, out: Any, stride: int, starts: Any, weights: Any) -> Non
 
 
 @cached_njit(fastmath=True)
-def sum_both_ways(wide: Any, out: Any, along: Any, down: Any, weights: Any) -> None:
+def sum_both_ways(wide: np.ndarray, out: np.ndarray, along: np.ndarray, down: np.ndarray, weights: np.ndarray) -> None:
     """The same weights along rows and then along columns of `wide`, whose taps begin at `along` and at `down`."""
     row, length = out.shape[1], wide.shape[1]
     lines, pixels = np.zeros(len(wide) * row, np.float32), np.empty(length, np.float32)

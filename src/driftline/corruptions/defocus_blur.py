@@ -7,7 +7,7 @@ touch the frame sum to more than 1 (1.013 at radius 8); and a frame of even side
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -99,7 +99,15 @@ def _plan(radius: float, sigma: float) -> _Plan:
 
 
 @cached_njit(fastmath=True)
-def _correlate(wide: Any, out: Any, smoothing: Any, of_row: Any, starts: Any, taps: Any, values: Any) -> None:
+def _correlate(
+    wide: np.ndarray,
+    out: np.ndarray,
+    smoothing: np.ndarray,
+    of_row: np.ndarray,
+    starts: np.ndarray,
+    taps: np.ndarray,
+    values: np.ndarray,
+) -> None:
     height, row = out.shape[0] + 2, out.shape[1] + 2 * CHANNELS
     total = np.zeros((height, row), np.float32)
     pixels, parts = np.empty(wide.shape[1], np.float32), np.zeros((len(starts) - 1, row), np.float32)
@@ -120,7 +128,7 @@ def _correlate(wide: Any, out: Any, smoothing: Any, of_row: Any, starts: Any, ta
 
 
 @cached_njit(fastmath=True)
-def _smooth(total: Any, out: Any, side: Any, middle: Any) -> None:
+def _smooth(total: np.ndarray, out: np.ndarray, side: float, middle: float) -> None:
     line = np.empty(total.shape[1], np.float32)
     for y in range(len(out)):
         above, own, below, target = total[y], total[y + 1], total[y + 2], out[y]

@@ -7,7 +7,6 @@ in cosines, of which all but a few vanish. So wide fields are made of those few,
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import cv2
 import numpy as np
@@ -48,7 +47,7 @@ def affine_map(shape: tuple[int, int], moved: np.ndarray) -> np.ndarray:
 
 
 @cached_njit()
-def corner_shifts(key: Any) -> Any:
+def corner_shifts(key: np.uint64) -> np.ndarray:
     """Three points, moved evenly by -1 to 1 in x and y."""
     low, high = stream_words(key, 0)
     drawn = np.empty((3, 2))
@@ -58,7 +57,7 @@ def corner_shifts(key: Any) -> Any:
 
 
 @cached_njit()
-def noise(key: Any, shape: Any, axis: int) -> Any:
+def noise(key: np.uint64, shape: tuple[int, int], axis: int) -> np.ndarray:
     """A field of numbers, evenly from -1 to 1."""
     low, high = stream_words(key, 1 + axis)
     drawn = np.empty(shape[0] * shape[1], np.float32)
@@ -99,7 +98,7 @@ def cosines(side: int, sigma: float, precision: float) -> tuple[np.ndarray, np.n
 
 
 @cached_njit()
-def _to_bytes(pixels: Any, out: Any) -> None:
+def _to_bytes(pixels: np.ndarray, out: np.ndarray) -> None:
     height, width, _ = out.shape
     for y in range(height):
         line, target = pixels[y], out[y]

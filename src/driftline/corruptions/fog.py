@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from driftline.corruptions.per_image_rng import random_bits, stream_words
@@ -31,7 +29,7 @@ def map_side(shape: tuple[int, ...]) -> int:
 
 
 @cached_njit()
-def plasma(side: int, decay: float, low: Any, high: Any) -> Any:
+def plasma(side: int, decay: float, low: np.uint32, high: np.uint32) -> np.ndarray:
     """Diamond-square on a torus, from exactly 0 to exactly 1."""
     land, amplitude, drawn = np.zeros((1, 1), np.float32), INITIAL_AMPLITUDE, 0
     while len(land) < side:
@@ -48,7 +46,9 @@ def plasma(side: int, decay: float, low: Any, high: Any) -> Any:
 
 
 @cached_njit(fastmath=True)
-def _diamond_square_step(land: Any, reach: Any, drawn: int, low: Any, high: Any) -> Any:
+def _diamond_square_step(
+    land: np.ndarray, reach: np.float32, drawn: int, low: np.uint32, high: np.uint32
+) -> np.ndarray:
     """One step: middles of squares, then middles of edges from two corners and two middles, each with noise."""
     side = len(land)
     centres, finer = np.empty((side, side), np.float32), np.empty((2 * side, 2 * side), np.float32)
@@ -77,7 +77,7 @@ def _diamond_square_step(land: Any, reach: Any, drawn: int, low: Any, high: Any)
 
 
 @cached_njit(fastmath=True)
-def _apply_fog(images: Any, out: Any, keys: Any, side: int, strength: float, decay: float) -> None:
+def _apply_fog(images: np.ndarray, out: np.ndarray, keys: np.ndarray, side: int, strength: float, decay: float) -> None:
     count, height, width, _ = images.shape
     thick = np.empty(3 * width, np.float32)
     for n in range(count):

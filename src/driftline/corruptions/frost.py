@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -62,7 +62,7 @@ def frost(images: np.ndarray, keys: np.ndarray, parameters: Parameters, folder: 
 
 
 @cached_njit()
-def random_crop_position(key: Any, count: int) -> Any:
+def random_crop_position(key: np.uint64, count: int) -> tuple[np.int64, float, float]:
     """Which texture, and how far down and across it (0 to 1, never 1) the part begins."""
     low, high = stream_words(key, 0)
     chosen = np.int64((U64(random_bits(0, low, high)) * U64(count)) >> U64(32))
@@ -137,7 +137,7 @@ def synthesize(name: str, texture: Texture) -> np.ndarray:
 
 
 @cached_njit()
-def _blend(image: Any, ice: Any, out: Any, own: float, other: float) -> None:
+def _blend(image: np.ndarray, ice: np.ndarray, out: np.ndarray, own: float, other: float) -> None:
     for i in range(
         len(image)
     ):  # in 64 bits, as in the definition: with .7 and .7 every tenth sum is whole but for rounding

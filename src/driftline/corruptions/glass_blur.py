@@ -6,8 +6,6 @@ is copied and stays where it is; offsets lie in [-d, d), so that the image creep
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from driftline.corruptions.gaussian_blur import blur
@@ -34,7 +32,7 @@ def rounded_parameters(parameters: Parameters) -> tuple[int, int]:
 
 
 @cached_njit()
-def _shuffle_neighbors(images: Any, keys: Any, reach: int, passes: int) -> None:
+def _shuffle_neighbors(images: np.ndarray, keys: np.ndarray, reach: int, passes: int) -> None:
     count, height, width, _ = images.shape
     pixels = np.empty(height * width, np.uint32)  # a pixel in one word moves at once
     choices, places = np.empty(width, np.uint32), np.empty(4 * reach * reach, np.int64)

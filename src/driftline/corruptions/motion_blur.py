@@ -7,7 +7,6 @@ continued by its own pixels.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import cv2
 import numpy as np
@@ -46,7 +45,7 @@ def offsets(count: int, angle: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cached_njit()
-def directions(keys: Any, least: float, most: float) -> Any:
+def directions(keys: np.ndarray, least: float, most: float) -> np.ndarray:
     """An angle for every image, in degrees."""
     angles = np.empty(len(keys))
     for n in range(len(keys)):

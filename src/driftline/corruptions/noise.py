@@ -8,7 +8,6 @@ not depend on u, one per value of u otherwise. A draw uses 32 bits, so a probabi
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaincc, ndtr
@@ -108,7 +107,7 @@ def alias(probabilities: np.ndarray, low: int, size: int | None = None) -> np.nd
 
 
 @cached_njit()
-def _alias(weights: Any) -> Any:
+def _alias(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Columns of weight 1 on average, each shared by at most two outcomes."""
     count = len(weights)
     others = np.arange(count)
@@ -138,14 +137,14 @@ def _alias(weights: Any) -> Any:
 
 
 @cached_njit()
-def _add(images: Any, noisy: Any, keys: Any, table: Any) -> None:
+def _add(images: np.ndarray, noisy: np.ndarray, keys: np.ndarray, table: np.ndarray) -> None:
     for n in range(len(images)):
         low, high = stream_words(keys[n], 0)
         _add_to_one(images[n], noisy[n], low, high, table)
 
 
 @cached_njit()
-def _add_to_one(image: Any, noisy: Any, low: Any, high: Any, table: Any) -> None:
+def _add_to_one(image: np.ndarray, noisy: np.ndarray, low: np.uint32, high: np.uint32, table: np.ndarray) -> None:
     words = np.empty(CHUNK, np.uint32)
     for start in range(0, len(image), CHUNK):
         count = min(CHUNK, len(image) - start)
@@ -164,7 +163,9 @@ def _add_to_one(image: Any, noisy: Any, low: Any, high: Any, table: Any) -> None
 
 
 @cached_njit()
-def _replace(images: Any, noisy: Any, keys: Any, values: Any, tables: Any, shift: Any) -> None:
+def _replace(
+    images: np.ndarray, noisy: np.ndarray, keys: np.ndarray, values: np.ndarray, tables: np.ndarray, shift: np.uint32
+) -> None:
     for n in range(len(images)):
         low, high = stream_words(keys[n], 0)
         _replace_one(images[n], noisy[n], low, high, values, tables.reshape(-1), U32(tables.shape[1]), shift)
@@ -172,7 +173,14 @@ def _replace(images: Any, noisy: Any, keys: Any, values: Any, tables: Any, shift
 
 @cached_njit()
 def _replace_one(
-    image: Any, noisy: Any, low: Any, high: Any, values: Any, tables: Any, columns: Any, shift: Any
+    image: np.ndarray,
+    noisy: np.ndarray,
+    low: np.uint32,
+    high: np.uint32,
+    values: np.ndarray,
+    tables: np.ndarray,
+    columns: np.uint32,
+    shift: np.uint32,
 ) -> None:
     words = np.empty(CHUNK, np.uint32)
     for start in range(0, len(image), CHUNK):
@@ -189,7 +197,7 @@ def _replace_one(
 
 
 @cached_njit()
-def _add_impulses(images: Any, noisy: Any, keys: Any, black: Any, white: Any) -> None:
+def _add_impulses(images: np.ndarray, noisy: np.ndarray, keys: np.ndarray, black: np.uint32, white: np.uint32) -> None:
     for n in range(len(images)):
         low, high = stream_words(keys[n], 0)
         clean, out = images[n], noisy[n]

@@ -6,8 +6,6 @@ from one image to the next, so an image is corrupted alike alone, in a batch, in
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from driftline.jit import cached_njit
@@ -26,7 +24,7 @@ U32, U64 = np.uint32, np.uint64
 
 
 @cached_njit(inline="always")
-def stream_words(key: Any, purpose: int) -> Any:
+def stream_words(key: np.uint64, purpose: int) -> tuple[np.uint32, np.uint32]:
     """Two words that name the random numbers of an image for one purpose."""
     x = U64(key) + U64(purpose + 1) * U64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
@@ -36,7 +34,7 @@ def stream_words(key: Any, purpose: int) -> Any:
 
 
 @cached_njit(inline="always")
-def random_bits(i: Any, low: Any, high: Any) -> Any:
+def random_bits(i: int, low: np.uint32, high: np.uint32) -> np.uint32:
     """The i-th 32 random bits of a stream; written so that eight are made at a time."""
     x = U32(U32(i) * U32(0x9E3779B9) + low)
     x = U32(U32(x ^ (x >> U32(16))) * U32(0x21F0AAAD))
@@ -46,13 +44,13 @@ def random_bits(i: Any, low: Any, high: Any) -> Any:
 
 
 @cached_njit(inline="always")
-def random_uniform(i: Any, low: Any, high: Any) -> Any:
+def random_uniform(i: int, low: np.uint32, high: np.uint32) -> float:
     """The i-th number of a stream, evenly from 0 to 1, never quite 0 or 1."""
     return (np.float64(random_bits(i, low, high)) + 0.5) * 2.0**-32
 
 
 @cached_njit()
-def standard_normals(count: int, low: Any, high: Any) -> Any:
+def standard_normals(count: int, low: np.uint32, high: np.uint32) -> np.ndarray:
     """Return standard normal numbers of a stream."""
     drawn = np.empty(count + count % 2, np.float32)
     for i in range(0, count, 2):

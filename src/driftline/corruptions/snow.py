@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from driftline.corruptions.motion_blur import blur_along_line, directions, tap_weights
@@ -40,7 +38,15 @@ def flakes(key: np.uint64, shape: tuple[int, int], parameters: Parameters) -> np
 
 
 @cached_njit(fastmath=True)
-def _enlarge(field: Any, layer: Any, rows: Any, downs: Any, columns: Any, rights: Any, threshold: Any) -> None:
+def _enlarge(
+    field: np.ndarray,
+    layer: np.ndarray,
+    rows: np.ndarray,
+    downs: np.ndarray,
+    columns: np.ndarray,
+    rights: np.ndarray,
+    threshold: np.float32,
+) -> None:
     height, width = layer.shape
     line = np.empty(width, np.float32)
     shown = np.empty(width, np.float32)
@@ -58,7 +64,7 @@ def _enlarge(field: Any, layer: Any, rows: Any, downs: Any, columns: Any, rights
 
 
 @cached_njit(fastmath=True)
-def _add_snow(image: Any, layer: Any, out: Any, blend: Any) -> None:
+def _add_snow(image: np.ndarray, layer: np.ndarray, out: np.ndarray, blend: np.float32) -> None:
     height, width, _ = image.shape
     rest, white = np.float32(1) - blend, np.float32(255)
     for y in range(height):

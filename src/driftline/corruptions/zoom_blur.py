@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import cv2
 import numpy as np
@@ -61,7 +60,9 @@ def _lattices(side: int, zooms: tuple[float, ...]) -> tuple[np.ndarray, np.ndarr
 
 
 @cached_njit(fastmath=True)
-def _mean(image: Any, out: Any, rows: Any, downs: Any, columns: Any, rights: Any) -> None:
+def _mean(
+    image: np.ndarray, out: np.ndarray, rows: np.ndarray, downs: np.ndarray, columns: np.ndarray, rights: np.ndarray
+) -> None:
     height, width, _ = image.shape
     zooms, row = rows.shape[1], width * 4
     share = np.float32(1 / (zooms + 2))
@@ -86,7 +87,7 @@ def _mean(image: Any, out: Any, rows: Any, downs: Any, columns: Any, rights: Any
 
 
 @cached_njit(fastmath=True)
-def _accumulate(lines: Any, total: Any, places: Any, rights: Any) -> None:
+def _accumulate(lines: np.ndarray, total: np.ndarray, places: np.ndarray, rights: np.ndarray) -> None:
     """Add to each pixel what all zooms show there; written out by channel, and so compiled to vectors."""
     for x in range(len(places)):
         red, green, blue, none = np.float32(0), np.float32(0), np.float32(0), np.float32(0)

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from driftline.data.formats import json_lines, wild_time
 from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import Classification
-from driftline.types import Samples
+from driftline.types import JsonObject, Samples
 
 CATEGORIES = 172
 SNAPSHOT = "arxiv-metadata-oai-snapshot.json"
@@ -87,7 +87,7 @@ def _from_snapshot(path: Path, years: range, date: str) -> tuple[Samples, tuple[
     return samples[np.argsort(time, kind="stable")], classes
 
 
-def _created(record: dict[str, Any], line: int) -> datetime.date:
+def _created(record: JsonObject, line: int) -> datetime.date:
     """The day of the first version, written as in an e-mail: Mon, 2 Apr 2007 19:18:42 GMT."""
     try:
         return parsedate_to_datetime(record["versions"][0]["created"]).date()

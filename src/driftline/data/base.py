@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from driftline.errors import UserError, unknown_name
 from driftline.io.locate import data_folders
 from driftline.tasks import Classification, Task
-from driftline.types import Samples
+from driftline.types import Inputs, JsonObject, Samples, Settings
 
 MAX_CLASSES = 100_000
 """The most classes that only have numbers; a larger number is a mistake, and would take gigabytes."""
@@ -65,7 +65,7 @@ class Dataset:
         return digest.hexdigest()[:16]
 
 
-def load(name: str, options: Mapping[str, Any] | None = None, folders: Sequence[Path] | None = None) -> Dataset:
+def load(name: str, options: Settings | None = None, folders: Sequence[Path] | None = None) -> Dataset:
     """Return the dataset of this name with these options, read from these folders (see `data_folders`) and checked.
 
     >>> len(load("digits", {"periods": 3}).samples)
@@ -165,7 +165,7 @@ def numbered_names(labels: Sequence[int] | np.ndarray) -> tuple[str, ...]:
     return tuple(str(k) for k in range(int(max(labels, default=0)) + 1))
 
 
-def _checked_options(name: str, make: Callable[..., Dataset], options: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_options(name: str, make: Callable[..., Dataset], options: Settings) -> JsonObject:
     """Return the options with the types that the dataset's function declares; refuse others."""
     signature = inspect.signature(make)
     known = {p.name: p for p in signature.parameters.values() if p.kind is p.KEYWORD_ONLY}
@@ -197,7 +197,7 @@ def _typed(name: str, option: str, value: Any, kind: Any) -> Any:
         raise UserError(f"dataset '{name}': {option}={str(value)[:60]}: {first['msg']}") from None
 
 
-def _is_finite(x: Any) -> bool:
+def _is_finite(x: Inputs) -> bool:
     """Whether no number in this array, sparse matrix, table or list is missing or infinite."""
     if hasattr(x, "select_dtypes"):
         return bool(np.isfinite(x.select_dtypes("number").to_numpy(float)).all())
@@ -205,7 +205,7 @@ def _is_finite(x: Any) -> bool:
     return numbers.dtype.kind not in "fcmM" or bool(np.isfinite(numbers).all())
 
 
-def _bytes_of(column: Any) -> bytes:
+def _bytes_of(column: object) -> bytes:
     if column is None:
         return b"none"
     if hasattr(column, "to_csv"):

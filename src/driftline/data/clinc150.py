@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def read_queries(path: Path) -> tuple[list[Query], int]:
     return list(found.values()), total - len(found)
 
 
-def _check_texts(text: Any, intent: Any, entry: str) -> None:
+def _check_texts(text: object, intent: object, entry: str) -> None:
     for what, given in (("query", text), ("intent", intent)):
         if not isinstance(given, str) or not given.strip():
             raise ValueError(f"{given!r} as the {what} in {entry}, not a text")

@@ -14,7 +14,7 @@ import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from driftline.data.text_to_text import (
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
+from driftline.types import JsonObject
 
 LABELS = ("entailment", "neutral", "contradiction")  # in the order of their numbers in SNLI and its successors
 LABEL_ALIASES = {"entails": "entailment", "e": "entailment", "n": "neutral", "c": "contradiction"}
@@ -104,7 +105,7 @@ def as_classes(dataset: Dataset) -> Dataset:
     )
 
 
-def _pair(record: dict[str, Any], line: int, cluster: str) -> TextRecord | None:
+def _pair(record: JsonObject, line: int, cluster: str) -> TextRecord | None:
     premise, hypothesis = (
         json_lines.text_field(record, next((n for n in names if n in record), names[0]), line)
         for names in (("premise", "sentence1", "context"), ("hypothesis", "sentence2"))
@@ -116,7 +117,7 @@ def _pair(record: dict[str, Any], line: int, cluster: str) -> TextRecord | None:
     return TextRecord(join_pair(premise, hypothesis), (_label(raw, line),), name, str(record.get("dataset") or cluster))
 
 
-def _label(raw: Any, line: int) -> str:
+def _label(raw: object, line: int) -> str:
     if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < len(LABELS):
         return LABELS[raw]
     word = LABEL_ALIASES.get(str(raw).strip().lower(), str(raw).strip().lower())

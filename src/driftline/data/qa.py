@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from driftline.data import Dataset
 from driftline.data.formats import json_lines
@@ -25,6 +24,7 @@ from driftline.data.text_to_text import (
 )
 from driftline.errors import UserError
 from driftline.registry import register
+from driftline.types import JsonObject
 
 SUBSET_FILES = ("qa/mrqa_subset.jsonl.gz", "mrqa_subset.jsonl.gz")
 EXPECTED = (
@@ -86,7 +86,7 @@ def join_question(question: str, context: str) -> str:
     return f"Question: {question.strip()}{SEPARATOR}Context: {context.strip()}"
 
 
-def _questions(record: dict[str, Any], of: str, cluster: str, train: bool | None) -> Iterator[TextRecord]:
+def _questions(record: JsonObject, of: str, cluster: str, train: bool | None) -> Iterator[TextRecord]:
     context = record.get("context")
     if not isinstance(context, str) or not context.strip():
         raise ValueError(f"{str(context)[:40]!r} as 'context' {of}, not a text")
@@ -98,7 +98,7 @@ def _questions(record: dict[str, Any], of: str, cluster: str, train: bool | None
         yield TextRecord(join_question(question, context), answers, name, cluster, train)
 
 
-def _flat(record: dict[str, Any], line: int, cluster: str) -> TextRecord:
+def _flat(record: JsonObject, line: int, cluster: str) -> TextRecord:
     text = join_question(
         json_lines.text_field(record, "question", line, empty=False),
         json_lines.text_field(record, "context", line, empty=False),

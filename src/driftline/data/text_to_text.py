@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from driftline.errors import UserError, unknown_name
 from driftline.registry import register
 from driftline.tasks import TextToText
 from driftline.texts import join_answers
-from driftline.types import Samples
+from driftline.types import JsonObject, Samples
 
 SEPARATOR = " </s> "
 TABLE_TAG = re.compile(r"<table\b", re.IGNORECASE)
@@ -51,7 +50,7 @@ class TextRecord:
 Reader = Callable[[Path], Iterator[TextRecord]]
 
 
-def parse_answers(value: Any, context: str) -> tuple[str, ...]:
+def parse_answers(value: object, context: str) -> tuple[str, ...]:
     """A text, texts, or SQuAD's records with a 'text', as accepted answers, of which there must be one."""
     found = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     texts = [one.get("text") if isinstance(one, dict) else one for one in found]
@@ -60,7 +59,7 @@ def parse_answers(value: Any, context: str) -> tuple[str, ...]:
     return tuple(text.strip() for text in texts if isinstance(text, str))
 
 
-def parse_record(record: dict[str, Any], line: int, cluster: str) -> TextRecord:
+def parse_record(record: JsonObject, line: int, cluster: str) -> TextRecord:
     """A record with an input and its answers, and perhaps an id, a set and the answer of a published model."""
     text = json_lines.text_field(record, "input", line, empty=False)
     field = next((name for name in ANSWER_FIELDS if name in record), ANSWER_FIELDS[0])
@@ -172,7 +171,7 @@ def read_steps(path: Path) -> list[list[TextRecord]]:
     return [[parse_record(record, 1 + k, _set_of(record)) for record in step] for k, step in enumerate(steps)]
 
 
-def _set_of(record: dict[str, Any]) -> str:
+def _set_of(record: JsonObject) -> str:
     """The set that an id such as mrqa_naturalquestions-validation-3095 begins with."""
     return str(record["id"]).removeprefix("mrqa_").split("-")[0]
 

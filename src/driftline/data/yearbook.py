@@ -106,11 +106,11 @@ def _from_npz(path: Path, years: range) -> Iterator[Part]:
             yield int(one), images[year == one], gender[year == one]
 
 
-def _concat(train: Any, test: Any) -> np.ndarray:
+def _concat(train: object, test: object) -> np.ndarray:
     return np.concatenate([np.asarray(train), np.asarray(test)])
 
 
-def _gray(images: Any) -> np.ndarray:
+def _gray(images: object) -> np.ndarray:
     """Bytes of shape (n, 32, 32, 1) from numbers in 0..1 or 0..255, with no, one or three equal channels."""
     images = np.asarray(images)
     if images.ndim == 4 and images.shape[3] in (1, 3):
@@ -125,7 +125,7 @@ def _gray(images: Any) -> np.ndarray:
     return np.asarray(np.rint(images * (255 // top)), np.uint8)[..., np.newaxis]
 
 
-def _labels(labels: Any) -> np.ndarray:
+def _labels(labels: object) -> np.ndarray:
     labels = np.asarray(labels)
     if labels.ndim != 1 or not np.isin(labels, (0, 1)).all():
         raise ValueError("labels other than 0 (M) and 1 (F)")

@@ -22,7 +22,7 @@ from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.settings import Choice, learner_class, with_defaults
 from driftline.training.model import as_model
-from driftline.types import Stream
+from driftline.types import Network, Stream
 
 CACHED = 2
 """Datasets that a process keeps in memory."""
@@ -81,12 +81,12 @@ def build_scenario(job: Job, datasets: DatasetCache) -> tuple[Dataset, Scenario]
     return dataset, benchmark.build_scenario(dataset, benchmark.options(**job.options), Seed(job.seed))
 
 
-def build_model(job: Job, dataset: Dataset) -> Any:
+def build_model(job: Job, dataset: Dataset) -> Network:
     """Return the model as initialized for the job's seed."""
     return initial_model(job.model, dataset, Seed(job.seed))
 
 
-def initial_model(choice: Choice, dataset: Dataset, seed: Seed) -> Any:
+def initial_model(choice: Choice, dataset: Dataset, seed: Seed) -> Network:
     """Return a model with as many inputs and outputs as the dataset needs."""
     shape = tuple(getattr(dataset.samples.x, "shape", (0,))[1:])  # a text has none
     settings = dict(choice.settings)
@@ -110,19 +110,19 @@ def new_pretrainer(choice: Choice, seed: Seed) -> SupervisedLearner:
     return pretrainer
 
 
-def restore_model(model: Any, saved: Any) -> None:
+def restore_model(model: Network, saved: object) -> None:
     """Load pretrained weights into a model."""
     as_model(model).restore(saved)
 
 
-def load_pretrained(model: Any, path: Path) -> int | None:
+def load_pretrained(model: Network, path: Path) -> int | None:
     """Load the result of a Pretrain stage into a model; return the MACs that its training took."""
     saved = serialization.load(path)
     restore_model(model, saved["model"])
     return None if saved["macs"] is None else sum(saved["macs"])
 
 
-def build_learner(job: Job, model: Any, dataset: Dataset, scenario: Scenario) -> Learner:
+def build_learner(job: Job, model: Network, dataset: Dataset, scenario: Scenario) -> Learner:
     """Return the job's method, prepared with this model."""
     learner: Learner = registry.get("method", job.method.name)(**job.method.settings)
     learner.seed, learner.evaluated_at_end = Seed(job.seed).child("learner"), scenario.evaluated_at_end

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from driftline.training.interpolation import truncate_to_step
 from driftline.training.mac_counter import uncounted
 from driftline.training.step_data import StepData
 from driftline.training.torch_model import torch_model
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class Snapshot:
     step: int
     key: str
     """The same for the same network, and for no other: methods share their fits."""
-    network: Any
+    network: Network
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ class ReloadedRun:
         return [Snapshot(t, f"{final.key}/{t}", truncate_to_step(final.network, t)) for t in range(final.network.steps)]
 
     @property
-    def final(self) -> Any:
+    def final(self) -> Network:
         """The network that the run ended with."""
         return self.snapshots[-1].network
 
@@ -96,11 +95,11 @@ class ReloadedRun:
     def selection(self) -> SearchSpace:
         return self.scenario.selection or SearchSpace()
 
-    def answers(self, network: Any) -> np.ndarray:
+    def answers(self, network: Network) -> np.ndarray:
         """Return the answers of a network on the test set."""
         return np.asarray(self.dataset.task.decode(torch_model(network).predict(self.test.x)).prediction)
 
-    def accuracy(self, network: Any) -> float:
+    def accuracy(self, network: Network) -> float:
         """Return the accuracy of a network on the test set."""
         return float(self.dataset.task.correct(self.answers(network), self.test.y).mean())
 
@@ -113,16 +112,16 @@ class ReloadedRun:
 def reload_run(run: Run, data_dir: Path | None = None) -> ReloadedRun:
     """Reload a finished run."""
     reloaded = _reload(
-        Job.model_validate({**run.card["run"], "label": run.method}), Store(run.folder.parents[1]), data_dir
+        Job.model_validate({**run.card.run.to_dict(), "label": run.method}), Store(run.folder.parents[1]), data_dir
     )
-    if reloaded.dataset.fingerprint != run.card["data"]["fingerprint"]:
+    if reloaded.dataset.fingerprint != run.card.data.fingerprint:
         raise UserError(f"the data behind '{run.method}' are not those it was run on: run it again")
     return reloaded
 
 
 def has_saved_networks(run: Run) -> bool:
     """Return whether the networks of a run are in the store: its method plans fits, computed as stages."""
-    return learner_class(run.card["run"]["method"]["name"]).plans_fits and run.card["protocol"]["trials"] > 0
+    return learner_class(run.card.run.method.name).plans_fits and run.card.protocol["trials"] > 0
 
 
 def _reload(job: Job, store: Store, data_dir: Path | None) -> ReloadedRun:

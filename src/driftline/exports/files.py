@@ -26,9 +26,9 @@ class _Files:
         return True
 
     def log(self, rows: pd.DataFrame) -> None:
-        job = self._run.card["run"]
-        constants = {"run": self._run.key, "benchmark": job["benchmark"], "data": job["data"]["name"]}
-        constants |= {"model": job["model"]["name"], "method": self._run.method, "seed": self._run.seed}
+        job = self._run.card.run
+        names = {"run": self._run.key, "benchmark": job.benchmark, "data": job.data.name, "model": job.model.name}
+        constants = {**names, "method": self._run.method, "seed": self._run.seed}
         self._parts.append(pd.DataFrame(constants, index=rows.index).join(rows))
 
     def end(self) -> None:

@@ -42,7 +42,7 @@ class MLflow:
 
     def begin(self, run: Run) -> bool:
         self._run = run
-        experiment = self._experiment(f"driftline {run.card['run']['benchmark']}")
+        experiment = self._experiment(f"driftline {run.card.run.benchmark}")
         for existing in self._client.search_runs([experiment], f"tags.`{KEY}` = '{run.key}'"):
             if existing.info.status == "FINISHED":
                 return False

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
 from driftline.record.run import Run
+from driftline.types import JsonObject
 
-DTYPES: dict[str, Any] = {
+DTYPES: JsonObject = {
     "name": "str",
     "step": "int64",
     "time": "str",
@@ -54,8 +54,8 @@ def is_final(rows: pd.DataFrame) -> pd.Series:
 def flat_settings(run: Run) -> dict[str, str]:
     """Return the settings of a run as flat texts such as `method.settings.lr`, with data fingerprint and version."""
     card = run.card
-    identity = {"key": run.key, "label": run.method, "data.fingerprint": card["data"]["fingerprint"]}
-    return {**_flat(card["run"]), **identity, "driftline": card["code"]["driftline"]}
+    identity = {"key": run.key, "label": run.method, "data.fingerprint": card.data.fingerprint}
+    return {**_flat(card.run.to_dict()), **identity, "driftline": card.code.driftline}
 
 
 def run_title(run: Run) -> str:
@@ -102,7 +102,7 @@ def _scores(run: Run) -> Iterator[pd.DataFrame]:
 
 def _time_order(run: Run) -> list[str]:
     """Return the times in order, if the card has them."""
-    protocol = run.card["protocol"]
+    protocol = run.card.protocol
     times = protocol.get("periods") or protocol.get("steps") or []
     return [str(time) for time in times] if isinstance(times, list | dict) else []
 
@@ -116,12 +116,12 @@ def _steps(times: pd.Series, order: list[str]) -> pd.Series:
 
 
 def _compute(run: Run) -> pd.DataFrame:
-    costs = {name: value for name, value in run.card["compute"].items() if isinstance(value, int | float)}
+    costs = {name: value for name, value in run.card.compute.to_dict().items() if isinstance(value, int | float)}
     rows = [{"name": f"compute/{name}", "step": 0, "time": "", "value": value} for name, value in costs.items()]
     return pd.DataFrame(rows)
 
 
-def _flat(tree: Any, prefix: str = "") -> dict[str, str]:
+def _flat(tree: object, prefix: str = "") -> dict[str, str]:
     if isinstance(tree, dict):
         inner = ((f"{prefix}.{key}" if prefix else str(key), value) for key, value in tree.items())
         return {name: text for key, value in inner for name, text in _flat(value, key).items()}

@@ -35,14 +35,16 @@ class TensorBoard:
         self._folder = folder
 
     def begin(self, run: Run) -> bool:
-        folder = self._folder / run.card["run"]["benchmark"] / _file_name(f"{run_title(run)} {run.key}")
+        folder = self._folder / run.card.run.benchmark / _file_name(f"{run_title(run)} {run.key}")
         with disk_errors(folder):
             for old in folder.glob("events.out.tfevents.*"):
                 old.unlink()
             self._writer = self._new_writer(str(folder))
         self._timestamp = (run.folder / "card.json").stat().st_mtime
         self._add_text("settings", "\n".join(f"    {name}: {value}" for name, value in flat_settings(run).items()))
-        self._add_text("card", "\n".join(f"    {line}" for line in json.dumps(run.card, indent=1).splitlines()))
+        self._add_text(
+            "card", "\n".join(f"    {line}" for line in json.dumps(run.card.to_dict(), indent=1).splitlines())
+        )
         return True
 
     def log(self, rows: pd.DataFrame) -> None:

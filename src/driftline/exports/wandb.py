@@ -47,7 +47,7 @@ class WandB:
             project="driftline",
             id=run.key,
             name=run_title(run),
-            group=run.card["run"]["benchmark"],
+            group=run.card.run.benchmark,
             config=flat_settings(run),
             mode=self._mode,
             dir=str(self._folder),

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from driftline.errors import DiskError
 
@@ -93,7 +92,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         temporary.write_bytes(content)
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: object) -> None:
     """A readable JSON file, the same for the same content."""
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
     write_bytes(path, (text + "\n").encode())

@@ -24,7 +24,7 @@ def escape_control(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def escape_formula(value: Any) -> Any:
+def escape_formula(value: object) -> Any:
     """Return a value that a spreadsheet takes for what it is: a text that looks like a formula gets an apostrophe.
 
     >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula(-3), escape_formula("er")

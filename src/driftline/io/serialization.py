@@ -28,7 +28,7 @@ METADATA_KEY = "tree"
 """The metadata entry of a file: the checksum of the plain values, that of plain values and arrays, the plain values."""
 
 
-def save(tree: Any, path: Path) -> None:
+def save(tree: object, path: Path) -> None:
     """Write a tree atomically; equal trees give equal bytes."""
     arrays: dict[str, np.ndarray] = {}
     plain = json.dumps(_split_arrays(tree, arrays))
@@ -93,7 +93,7 @@ def _damage_errors(path: Path) -> Iterator[None]:
         raise DamagedFile(path, "it cannot be read") from error
 
 
-def to_tree(thing: Any) -> Any:
+def to_tree(thing: object) -> Any:
     """The state of an object, as a tree."""
     if isinstance(thing, (*PLAIN_TYPES, np.ndarray)) or _is_tensor(thing):
         return thing
@@ -114,7 +114,7 @@ def to_tree(thing: Any) -> Any:
     raise TypeError(f"cannot save a {type(thing).__name__}: give it state() and restore()")
 
 
-def public_attributes(thing: Any) -> dict[str, Any]:
+def public_attributes(thing: object) -> dict[str, Any]:
     """Return the state of an object's attributes, without transient ones and seeds, which never change."""
     left_out = declared(type(thing), "transient")
     saved = {}
@@ -133,7 +133,7 @@ def declared(cls: type, attribute: str) -> set[str]:
     return {name for one in cls.__mro__ for name in vars(one).get(attribute, ())}
 
 
-def restore_attributes(thing: Any, saved: Mapping[str, Any]) -> None:
+def restore_attributes(thing: object, saved: Mapping[str, Any]) -> None:
     """Put saved attributes back; objects that hold state of their own are restored in place."""
     for name, value in saved.items():
         setattr(thing, name, _restored(getattr(thing, name, None), value))
@@ -158,7 +158,7 @@ def _restored(present: Any, value: Any) -> Any:
     return present
 
 
-def digest(tree: Any) -> str:
+def digest(tree: object) -> str:
     """A hash of a tree of plain values, arrays and tensors: equal for two trees exactly if every bit is equal."""
     hashed = hashlib.sha256()
     _update_digest(hashed.update, tree)
@@ -185,7 +185,7 @@ def _update_digest(update: Callable[[bytes], object], tree: Any) -> None:
         update(repr(tree.tolist() if isinstance(tree, np.ndarray) else tree).encode())
 
 
-def _is_tensor(thing: Any) -> bool:
+def _is_tensor(thing: object) -> bool:
     return type(thing).__module__.split(".")[0] == "torch" and hasattr(thing, "detach")
 
 
@@ -213,7 +213,7 @@ def _split_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     return {kind: name}
 
 
-def _insert_arrays(tree: Any, arrays: dict[str, np.ndarray] | None) -> Any:
+def _insert_arrays(tree: object, arrays: dict[str, np.ndarray] | None) -> Any:
     if isinstance(tree, list):
         return [_insert_arrays(item, arrays) for item in tree]
     if not isinstance(tree, dict):

@@ -87,7 +87,7 @@ def _announce(path: Path) -> None:
 class _FreshLoader(importlib.machinery.SourceFileLoader):
     """Compiles a file anew: Python takes one of the same second and size for the one that it compiled before."""
 
-    def path_stats(self, path: Any) -> Any:
+    def path_stats(self, path: object) -> Any:
         raise OSError("its age says nothing")
 
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 _copies: dict[str, Path] = {}
 
@@ -33,7 +32,7 @@ def use_copies(copies: Mapping[str, Path]) -> Iterator[None]:
         _copies.update(before)
 
 
-def iter_strings(value: Any) -> Iterator[str]:
+def iter_strings(value: object) -> Iterator[str]:
     """All texts in a tree of settings that could name a file.
 
     >>> list(iter_strings({"method": "own.py:Own", "points": [{"weights": "a.pt", "lr": 0.1}]}))

@@ -12,7 +12,7 @@ from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.model import as_model
-from driftline.types import Answers, Reveal, Samples, take_rows
+from driftline.types import Answers, Inputs, JsonObject, Network, Reveal, Samples, Settings, State, Targets, take_rows
 
 if TYPE_CHECKING:
     from driftline.learners.fit_plan import FitSpec, SearchSpace
@@ -57,12 +57,12 @@ class Learner:
     """Settings that a matrix in miniature changes, each with the key of `Benchmark.quick` that holds its value."""
 
     @classmethod
-    def wraps(cls, settings: Mapping[str, Any]) -> str | None:
+    def wraps(cls, settings: Settings) -> str | None:
         """Return the name of the method that it wraps, whose settings are its `options`; None if it wraps none."""
         return None
 
     @classmethod
-    def required_reveal(cls, settings: Mapping[str, Any]) -> Reveal:
+    def required_reveal(cls, settings: Settings) -> Reveal:
         """Return the least that must be revealed to it with these settings."""
         return cls.min_reveal
 
@@ -74,14 +74,14 @@ class Learner:
     seed: Seed = Seed(0)
     """The source of all its random numbers; set before `prepare`."""
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         """Take the model, which was trained on `upstream` if there are such samples, before the first step."""
         check_settings(self)
         self.check_model(model)
         self.model = model
         self._task = task
 
-    def check_model(self, model: Any) -> None:
+    def check_model(self, model: Network) -> None:
         """Refuse a model that this method cannot work with."""
         name, adapter = type(self).__name__, as_model(model)
         if self.requires == "network" and not adapter.is_network:
@@ -89,20 +89,20 @@ class Learner:
         if self.requires == "partial-fit" and not adapter.supports_partial_fit:
             raise UserError(f"{name} goes on training, and {model} can only start again: use erm")
 
-    def predict(self, x: Any) -> Answers:
+    def predict(self, x: Inputs) -> Answers:
         """Return predictions. This must not change the learner."""
         return self._task.decode(as_model(self.model).predict(x))
 
-    def adapt(self, x: Any) -> None:
+    def adapt(self, x: Inputs) -> None:
         """Adapt to inputs whose labels are unknown."""
 
-    def answer(self, x: Any) -> Answers:
+    def answer(self, x: Inputs) -> Answers:
         """Predict, then adapt. Override this to share one forward pass."""
         answers = self.predict(x)
         self.adapt(x)
         return answers
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         """Learn from labels, which may come late or only for some samples."""
 
     def receive(self, shown: RevealedLabels) -> None:
@@ -135,7 +135,7 @@ class Learner:
         """Return the result of the planned fit with this key, from the labelled samples of each step."""
         raise NotImplementedError(f"{type(self).__name__} plans no fits")
 
-    def fit_table(self) -> list[dict[str, Any]]:
+    def fit_table(self) -> list[JsonObject]:
         """Return one row per fit behind the present model: its settings, its score, whether it was picked."""
         return []
 
@@ -151,10 +151,10 @@ class Learner:
     def finish(self) -> None:
         """Train a last time, at the end of the stream."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Return everything a checkpoint needs."""
         return serialization.public_attributes(self)
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: State) -> None:
         """Restore a checkpoint, on a learner that was prepared in the same way."""
         serialization.restore_attributes(self, saved)

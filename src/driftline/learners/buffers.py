@@ -1,18 +1,17 @@
-"""Memories of past samples, for methods that rehearse: a fair draw of them, or all.
+"""Buffers of past samples for replay: a uniform sample, or all.
 
 Vitter, "Random Sampling with a Reservoir", ACM Transactions on Mathematical Software 11 (1985), algorithm R.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from driftline.io import serialization
 from driftline.seeds import Seed
-from driftline.types import concat_rows, take_rows
+from driftline.types import Inputs, State, Targets, concat_rows, take_rows
 
 
 class ReservoirBuffer:
@@ -32,8 +31,8 @@ class ReservoirBuffer:
 
     def __init__(self, capacity: int, seed: Seed) -> None:
         self._capacity = capacity
-        self.x: Any = None
-        self.y: Any = None
+        self.x: Inputs = None
+        self.y: Targets = None
         self.n_seen = 0
         self.insert_rng = seed.child("admission").numpy()
         self.sample_rng = seed.child("recall").numpy()
@@ -41,7 +40,7 @@ class ReservoirBuffer:
     def __len__(self) -> int:
         return min(self.n_seen, self._capacity)
 
-    def add(self, x: Any, y: np.ndarray) -> None:
+    def add(self, x: Inputs, y: np.ndarray) -> None:
         """Offer samples, in this order."""
         kept, nth = len(self), np.arange(self.n_seen, self.n_seen + len(y))
         places = np.where(nth < self._capacity, nth, self.insert_rng.integers(0, nth + 1))
@@ -58,10 +57,10 @@ class ReservoirBuffer:
         rows = self.sample_rng.permutation(len(self))[:n]
         return take_rows(self.x, rows), take_rows(self.y, rows)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return serialization.public_attributes(self)
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: State) -> None:
         serialization.restore_attributes(self, saved)
 
 
@@ -81,13 +80,13 @@ class FullBuffer:
     def __len__(self) -> int:
         return sum(len(y) for y in self._y)
 
-    def add(self, x: Any, y: np.ndarray) -> None:
+    def add(self, x: Inputs, y: np.ndarray) -> None:
         """Keep samples with their labels; of an array that is part of a larger one, a copy, so that the rest may go."""
         self._x.append(x.copy() if isinstance(x, np.ndarray) and x.base is not None else x)
         self._y.append(y)
 
     @property
-    def x(self) -> Any:
+    def x(self) -> Inputs:
         """All inputs, joined once and kept so."""
         self._x = [concat_rows(self._x)]
         return self._x[0]
@@ -98,8 +97,8 @@ class FullBuffer:
         self._y = [np.concatenate(self._y)]
         return self._y[0]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return {"x": self.x, "y": self.y} if self._y else {}
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: State) -> None:
         self._x, self._y = ([saved["x"]], [saved["y"]]) if saved else ([], [])

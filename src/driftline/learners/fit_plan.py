@@ -15,6 +15,8 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
+from driftline.types import JsonObject
+
 if TYPE_CHECKING:
     from driftline.training.measurements import Measurement
     from driftline.training.objectives import Objective
@@ -49,7 +51,7 @@ class SearchSpace:
         """The number of combinations of lr, weight_decay and dropout."""
         return len(self.lr) * len(self.weight_decay) * len(self.dropout)
 
-    def points(self, *, extra: Sequence[float] = (), **axes: Sequence[float]) -> list[dict[str, Any]]:
+    def points(self, *, extra: Sequence[float] = (), **axes: Sequence[float]) -> list[JsonObject]:
         """Return the grid of a phase: every combination of lr, weight_decay and dropout, or of the axes given instead.
 
         `extra` values of `strength` are one axis more. If that makes more points than lr x weight_decay x dropout has,
@@ -129,7 +131,7 @@ class FitSpec:
         content = {part.name: _plain(getattr(self, part.name)) for part in fields(self) if part.name != "start"}
         return _hash({**content, "start": self.start.key if self.start else None})
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> JsonObject:
         """Return its settings in one flat row, for a table."""
         lists = {"train": self.train, "valid": self.valid, "layers": self.layers or ("all",)}
         weight = self.penalty.weight if self.penalty else self.objective.weight
@@ -145,7 +147,7 @@ class FitSpec:
             "structure": self.growth.blocks if self.growth else "same",
         }
 
-    def cost_key(self) -> dict[str, Any]:
+    def cost_key(self) -> JsonObject:
         """Return what decides its cost, besides the number of samples."""
         return {
             "objective": (self.measurement or self.objective).name,
@@ -225,5 +227,5 @@ def _plain(value: Any) -> Any:
     return {"name": getattr(value, "name", ""), **asdict(value)}
 
 
-def _hash(content: Any) -> str:
+def _hash(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

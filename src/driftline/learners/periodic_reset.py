@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from driftline import registry
 from driftline.errors import UserError
@@ -18,7 +18,7 @@ from driftline.learners.base import Learner
 from driftline.learners.settings import Count, check_settings
 from driftline.reveal import RevealedLabels
 from driftline.tasks import Task
-from driftline.types import Answers, Reveal, Samples
+from driftline.types import Answers, Inputs, JsonObject, Network, Reveal, Samples, Settings, Targets
 
 
 class Snapshot:
@@ -42,7 +42,7 @@ class PeriodicReset(Learner):
 
     method: str = "tent"
     reset_every: Count = 1000  # steps between resets
-    options: dict[str, Any] | None = None  # settings of the method; None: its defaults
+    options: JsonObject | None = None  # settings of the method; None: its defaults
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
     quick: ClassVar[Mapping[str, str]] = {"reset_every": "reset_every"}
@@ -51,17 +51,17 @@ class PeriodicReset(Learner):
     transient = frozenset({"_snapshot"})
 
     @classmethod
-    def wraps(cls, settings: Mapping[str, Any]) -> str:
+    def wraps(cls, settings: Settings) -> str:
         return str(settings.get("method", cls.method))
 
     @classmethod
-    def required_reveal(cls, settings: Mapping[str, Any]) -> Reveal:
+    def required_reveal(cls, settings: Settings) -> Reveal:
         """Return the least that must be revealed to the inner method."""
         make = registry.get("method", cls.wraps(settings))
         sees: Reveal = getattr(make, "func", make).min_reveal
         return sees
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         check_settings(self)
         make = registry.get("method", self.method)
         try:
@@ -74,20 +74,20 @@ class PeriodicReset(Learner):
         self._snapshot = Snapshot(self.wrapped)
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Network:
         """The model of the inner method."""
         return self.wrapped.model
 
-    def predict(self, x: Any) -> Answers:
+    def predict(self, x: Inputs) -> Answers:
         return self.wrapped.predict(x)
 
-    def answer(self, x: Any) -> Answers:
+    def answer(self, x: Inputs) -> Answers:
         if self.steps % self.reset_every == 0:
             self._snapshot.restore_into(self.wrapped)
         self.steps += 1
         return self.wrapped.answer(x)
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self.wrapped.learn(x, y)
 
     def receive(self, shown: RevealedLabels) -> None:

@@ -9,7 +9,7 @@ from driftline.errors import UserError
 from driftline.io import serialization
 from driftline.io.serialization import digest
 from driftline.learners.base import Learner
-from driftline.types import Answers
+from driftline.types import Answers, Inputs
 
 
 def fingerprint(learner: Learner) -> dict[str, str]:
@@ -38,7 +38,7 @@ def check_purity_once(learner: Learner) -> Callable[[Any], Answers]:
         return learner.predict
     checked = False
 
-    def predict(x: Any) -> Answers:
+    def predict(x: Inputs) -> Answers:
         nonlocal checked
         before = None if checked else _fingerprint_or_none(learner)
         answers = learner.predict(x)

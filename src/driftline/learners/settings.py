@@ -23,7 +23,7 @@ BelowOne = Annotated[float, Field(ge=0, lt=1)]
 Inside = Annotated[float, Field(gt=0, lt=1)]
 
 
-def check_settings(method: Any) -> None:
+def check_settings(method: object) -> None:
     """Refuse a method with a setting outside its limits."""
     kind: Any = type(method)
     schema = _schema(kind)

@@ -15,6 +15,7 @@ import numpy as np
 
 from driftline import registry
 from driftline.registry import register
+from driftline.types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Metric:
     better: Literal["higher", "lower"]
     unit: Literal["share", "steps", "macs"]
     paper: str
-    example: Callable[[np.random.Generator], dict[str, Any]]
+    example: Callable[[np.random.Generator], JsonObject]
     bounds: tuple[float, float] | None = None
     """The least and the greatest value it can have, where both are known: they settle a choice early."""
     title: str = ""
@@ -45,7 +46,7 @@ def metric(
     better: Literal["higher", "lower"],
     unit: Literal["share", "steps", "macs"],
     paper: str,
-    example: Callable[[np.random.Generator], dict[str, Any]],
+    example: Callable[[np.random.Generator], JsonObject],
     bounds: tuple[float, float] | None = None,
     title: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driftline.metrics import metric
+from driftline.types import JsonObject
 
 WILD_TIME = "Yao et al. 2022, Wild-Time"
 
 
-def _example(rng: np.random.Generator) -> dict[str, Any]:
+def _example(rng: np.random.Generator) -> JsonObject:
     return {"accuracy": rng.uniform(0.3, 1.0, 5)}
 
 

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from driftline.errors import UserError
 from driftline.metrics import metric
 from driftline.metrics.per_period import check_positive
+from driftline.types import JsonObject
 
 NED = "Wallingford et al. 2020, NED"
 N_NEIGHBORS = 10
@@ -213,7 +214,7 @@ def _mean(shares: np.ndarray) -> float:
     return float(shares.mean()) if len(shares) else float("nan")
 
 
-def _example(rng: np.random.Generator) -> dict[str, Any]:
+def _example(rng: np.random.Generator) -> JsonObject:
     return {"score": rng.random(30).round(1), "unseen": np.arange(30) % 4 == 1}
 
 
@@ -237,12 +238,12 @@ TITLES = {
 }
 
 
-def _register(name: str, formula: str, compute: Callable[..., Any], example: Callable[..., dict[str, Any]]) -> None:
+def _register(name: str, formula: str, compute: Callable[..., Any], example: Callable[..., JsonObject]) -> None:
     title = TITLES.get(name, "")
     metric(name, title=title, formula=formula, better="higher", unit="share", paper=NED, example=example)(compute)
 
 
-def _flags(rng: np.random.Generator) -> dict[str, Any]:
+def _flags(rng: np.random.Generator) -> JsonObject:
     return {"unseen": rng.random(30) < 0.3}
 
 

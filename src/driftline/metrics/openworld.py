@@ -35,6 +35,7 @@ from driftline.metrics.novelty import (
     unseen_flags,
 )
 from driftline.metrics.per_period import check_positive
+from driftline.types import JsonObject
 
 __all__ = [
     "BestThreshold",
@@ -88,7 +89,7 @@ class Section:
         return float(self.accuracy.mean()) if len(self.accuracy) else float("nan")
 
 
-def _example(rng: np.random.Generator) -> dict[str, Any]:
+def _example(rng: np.random.Generator) -> JsonObject:
     return {"correct": rng.integers(0, 2, 40), "labels": rng.integers(0, 5, 40)}
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from driftline.errors import UserError, unknown_name
 from driftline.metrics import metric
+from driftline.types import JsonObject
 
 PAPER = "Iovine, Ziffer, Della Valle 2026, Tracking Adaptation Time"
 TOLERANCE = 1e-12  # .36 / .40 and .90 are the same number, whatever floating point thinks of it
@@ -136,7 +137,7 @@ def check_positive(what: str, given: int) -> None:
         raise UserError(f"{what} must be a whole number of steps, at least 1, not {given}")
 
 
-def example_maker(**settings: Any) -> Callable[[np.random.Generator], dict[str, Any]]:
+def example_maker(**settings: Any) -> Callable[[np.random.Generator], JsonObject]:
     """Return a maker of example inputs: random accuracies of six periods, and these settings."""
     return lambda rng: {"A": np.where(np.tri(6, k=-1) > 0, np.nan, rng.uniform(0.3, 1.0, (6, 6))), **settings}
 

@@ -38,6 +38,7 @@ from driftline.metrics.refinement_counts import (
     fraction_correct,
     past_query_counts,
 )
+from driftline.types import JsonObject
 
 CMR = "Lin et al. 2022, Continual Model Refinement"
 INDEXING = ("after", "before")
@@ -142,7 +143,7 @@ def evaluation_steps(steps: int, period: int = 1, indexing: str = "after") -> li
     return sorted({*range(first, last + 1, period), last})
 
 
-def _example(rng: np.random.Generator) -> dict[str, Any]:
+def _example(rng: np.random.Generator) -> JsonObject:
     asked = np.append(0, rng.integers(1, 20, 4))
     return {"right": rng.integers(0, asked + 1).astype(float), "asked": asked.astype(float)}
 

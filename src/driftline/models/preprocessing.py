@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
+from driftline.types import Inputs
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ def to_eval_mode(made: nn.Module) -> nn.Module:
     return made
 
 
-def to_tensor(x: Any) -> Tensor:
+def to_tensor(x: Inputs) -> Tensor:
     """Return the same numbers in a tensor, without a copy where possible."""
     if isinstance(x, list):
         raise UserError("this network takes numbers, and these inputs are texts: use tfidf or hashed-ngrams")

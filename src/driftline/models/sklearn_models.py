@@ -17,6 +17,7 @@ import numpy as np
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
+from driftline.types import Inputs
 
 FitCall = tuple[Literal["fit", "continue"], Any, np.ndarray]
 
@@ -54,7 +55,7 @@ class SklearnModel:
         """Whether it can learn from more data without starting again."""
         return hasattr(self.template, "partial_fit")
 
-    def fit(self, x: Any, y: np.ndarray) -> None:
+    def fit(self, x: Inputs, y: np.ndarray) -> None:
         """Start again from these data."""
         self.fit_history = [("fit", x, y)]
         if len(np.unique(y)) == 1 and not self._is_regressor:
@@ -65,7 +66,7 @@ class SklearnModel:
         else:
             self._fitted = copy.deepcopy(self.template).fit(_flatten_images(x), y)
 
-    def partial_fit(self, x: Any, y: np.ndarray) -> None:
+    def partial_fit(self, x: Inputs, y: np.ndarray) -> None:
         """Learn from these data on top of the earlier ones."""
         self.fit_history.append(("continue", x, y))
         if self._is_regressor:
@@ -80,7 +81,7 @@ class SklearnModel:
         for _, inputs, labels in new:
             self._fitted.partial_fit(_flatten_images(inputs), labels, classes=classes)
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: Inputs) -> np.ndarray:
         """Return the predicted number, or log-probabilities per class: minus infinity for a class never met.
 
         Before the first fit all are zero.
@@ -99,10 +100,10 @@ class SklearnModel:
             logits[np.arange(n), self._fitted.predict(_flatten_images(x))] = 0.0
         return logits
 
-    def features(self, x: Any) -> None:
+    def features(self, x: Inputs) -> None:
         """Return None: there is no last linear layer."""
 
-    def truncated(self, x: Any) -> None:
+    def truncated(self, x: Inputs) -> None:
         """Return None: texts are read to their end."""
 
     def clone(self) -> SklearnModel:
@@ -130,7 +131,7 @@ def sklearn_factory(name: str) -> Callable[..., SklearnModel]:
     return factory_for_class(name, found)
 
 
-def is_estimator_class(thing: Any) -> bool:
+def is_estimator_class(thing: object) -> bool:
     """Whether a thing is a class of scikit-learn estimators that can be fitted and asked."""
     base = getattr(sys.modules.get("sklearn.base"), "BaseEstimator", None)
     if base is None or not (isinstance(thing, type) and issubclass(thing, base)):
@@ -152,7 +153,7 @@ def factory_for_class(name: str, kind: Any) -> Callable[..., SklearnModel]:
     return build
 
 
-def wrap_object(name: str, unfitted: Any, outputs: int, seed: Seed) -> SklearnModel:
+def wrap_object(name: str, unfitted: object, outputs: int, seed: Seed) -> SklearnModel:
     """A model around any object with `fit` and `predict`; one that says that it does another task is refused."""
     from sklearn.base import BaseEstimator, is_classifier, is_clusterer, is_outlier_detector, is_regressor
 
@@ -209,7 +210,7 @@ def wrap_estimator(unfitted: Any, outputs: int, seed: Seed) -> SklearnModel:
     return SklearnModel(unfitted, outputs)
 
 
-def _flatten_images(x: Any) -> Any:
+def _flatten_images(x: Inputs) -> Inputs:
     """Images to rows of pixels in [0, 1]; anything else as it is."""
     if isinstance(x, np.ndarray) and x.ndim > 2:
         x = x.reshape(len(x), -1)

@@ -23,6 +23,7 @@ from driftline.models import build
 from driftline.models.sklearn_models import SklearnModel
 from driftline.seeds import Seed
 from driftline.tasks import Regression, Task
+from driftline.types import Network, Targets
 
 MAX_CATEGORIES = 200  # keep a column's most frequent categories; histogram boosting takes at most 255
 MAX_ONE_HOT = 50  # the same for models that need one column per category
@@ -44,7 +45,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def __init__(self, one_hot: bool = False) -> None:
         self.one_hot = one_hot
 
-    def fit(self, x: pd.DataFrame, y: Any = None) -> TableEncoder:
+    def fit(self, x: pd.DataFrame, y: Targets = None) -> TableEncoder:
         """Learn the encoding from these rows alone."""
         self.columns_ = {name: self._fit_column(x[name]) for name in x.columns}
         return self
@@ -125,7 +126,7 @@ class RowIndexModel:
     def __init__(
         self,
         table: pd.DataFrame,
-        model: Any,
+        model: Network,
         labels: np.ndarray | None = None,
         center: float = 0.0,
         scale: float = 1.0,
@@ -176,7 +177,7 @@ class RowIndexModel:
 
 def row_index_model(
     table: pd.DataFrame,
-    model: Any,
+    model: Network,
     task: Task,
     labels: np.ndarray | None,
     seed: Seed,

@@ -16,6 +16,7 @@ from driftline import registry
 from driftline.errors import UserError
 from driftline.models.sklearn_models import SklearnModel, factory_for_class, is_estimator_class, wrap_object
 from driftline.seeds import Seed
+from driftline.types import Network
 
 BUILD_ARGUMENTS = ("shape", "outputs", "seed", "published_answers")
 """Parameters that a model is given by name; all others are its options."""
@@ -30,7 +31,9 @@ def factory_of(name: str, thing: Any) -> Callable[..., Any]:
         make = functools.partial(copy.deepcopy, thing)  # the model itself
     parameters = {} if make is not thing else dict(inspect.signature(make).parameters)
 
-    def build(shape: tuple[int, ...], outputs: int, seed: Seed, published_answers: Any = None, **options: Any) -> Any:
+    def build(
+        shape: tuple[int, ...], outputs: int, seed: Seed, published_answers: Any = None, **options: Any
+    ) -> Network:
         known = {"shape": shape, "outputs": outputs, "seed": seed, "published_answers": published_answers}
         taken = {one: value for one, value in known.items() if one in parameters}
         try:
@@ -45,7 +48,7 @@ def factory_of(name: str, thing: Any) -> Callable[..., Any]:
     return build
 
 
-def _describe(build: Callable[..., Any], name: str, make: Any, parameters: dict[str, inspect.Parameter]) -> None:
+def _describe(build: Callable[..., Any], name: str, make: object, parameters: dict[str, inspect.Parameter]) -> None:
     """Give `build` the signature and the types of what it calls, every option by name only."""
     usual = inspect.signature(build).parameters
     first = [usual[one] for one in BUILD_ARGUMENTS if one != "published_answers" or one in parameters]
@@ -57,7 +60,7 @@ def _describe(build: Callable[..., Any], name: str, make: Any, parameters: dict[
     )
 
 
-def _build_seeded(make: Callable[[], Any], seed: Seed) -> Any:
+def _build_seeded(make: Callable[[], Any], seed: Seed) -> Network:
     """What `make` returns; a network's initial weights come from the seed alone."""
     if "torch" not in sys.modules:  # it takes seconds to load, and a model of tables has no use for it
         made = make()
@@ -68,7 +71,7 @@ def _build_seeded(make: Callable[[], Any], seed: Seed) -> Any:
     return call_seeded(make, seed)
 
 
-def _as_model(name: str, made: Any, outputs: int, seed: Seed) -> Any:
+def _as_model(name: str, made: object, outputs: int, seed: Seed) -> Network:
     """The network in evaluation mode, or an estimator in its adapter."""
     if isinstance(made, SklearnModel):
         return made

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,12 +25,12 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.cached_features import classifier_layer, features_with_frozen_head
 from driftline.training.few_shot import Episode, classes_with_at_least, cosine_logits, episodes, squared_distance_logits
 from driftline.training.fit import optimizer_step, training_tensors
 from driftline.training.modes import training
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @dataclass
@@ -44,7 +43,9 @@ class EpisodicTraining(SupervisedLearner):
 
     requires = "network"
 
-    def train_on_episodes(self, x: Any, y: Any, n: int, update: Callable[[Tensor, Episode], None], seed: Seed) -> None:
+    def train_on_episodes(
+        self, x: Inputs, y: Targets, n: int, update: Callable[[Tensor, Episode], None], seed: Seed
+    ) -> None:
         """Update on n episodes, of `way` classes or as many as there are."""
         inputs, _ = training_tensors(self.model, x, y)
         samples = Samples(inputs, y)
@@ -52,7 +53,7 @@ class EpisodicTraining(SupervisedLearner):
         rates = [group["lr"] for group in self.optim.param_groups]
         with training(self.model, seed.child("noise")):
             drawn = episodes(samples, way, self.shot, self.query, n, seed)
-            for k in progress.each(range(n)):
+            for k in profiling.sample(range(n)):
                 episode = next(drawn)
                 for group, rate in zip(self.optim.param_groups, rates, strict=True):
                     group["lr"] = rate * lr_factor(k, n)
@@ -79,7 +80,7 @@ def zero_head(model: nn.Module) -> None:
 class PrototypicalTraining(EpisodicTraining):
     """Prototypical networks: softmax over squared distances to class means; the last layer ends as zero."""
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         self.train_on_episodes(x, y, self.updates, self.episode_update, self.seed.child("lesson", self.training_rounds))
         if self.updates:  # a network that comes trained is left as it is
             zero_head(self.model)
@@ -107,11 +108,11 @@ class MetaBaselineTraining(PrototypicalTraining):
     meta_updates: int = 300
     meta_lr: float = 1e-3
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         self.scale = nn.Parameter(torch.tensor(10.0))
         super().prepare(model, task, upstream)
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         seed = self.seed.child("meta", self.training_rounds)
         SupervisedLearner.train(self, x, y)
         self.new_optimizer()

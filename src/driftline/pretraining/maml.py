@@ -11,7 +11,6 @@ norm uses batch statistics; its running statistics are updated by every pass. On
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,6 +24,7 @@ from driftline.training.fit import optimizer_step
 from driftline.training.mac_counter import mac_counter_of
 from driftline.training.maml_inner_loop import InnerLoop
 from driftline.training.modes import evaluating
+from driftline.types import Inputs, Targets
 
 
 @register("pretraining", "maml")
@@ -38,7 +38,7 @@ class MAMLTraining(EpisodicTraining):
 
     transient = frozenset({"_inner_loop", "_cost"})
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         self._inner_loop = InnerLoop(self.model, steps=self.steps, lr=self.inner_lr)
         self._inner_loop.unhooked.train()
         self._cost: tuple[int, int] | None = None

@@ -8,7 +8,7 @@ Such features need another learning rate there: Wallingford et al., 2020 (NED), 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor
@@ -22,7 +22,7 @@ from driftline.tasks import Task
 from driftline.training.contrastive import MoCo
 from driftline.training.contrastive_views import SimCLRAugmentation, check_numeric_inputs
 from driftline.training.fit import fit_input_scaling, optimizer_step
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @register("pretraining", "moco")
@@ -39,7 +39,7 @@ class MoCoTraining(SupervisedLearner):
 
     transient = frozenset({"_rng"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         self.check_model(model)
         check_numeric_inputs(model)
         projector = self.seed.child("projector")
@@ -56,7 +56,7 @@ class MoCoTraining(SupervisedLearner):
         a, b = SimCLRAugmentation(min_crop_area=self.min_crop_area).two_views(x, self._rng)
         optimizer_step(self.optim, self.moco.loss(a, b))
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         self._rng = self.seed.child("views", self.training_rounds).torch()
         fit_input_scaling(self.moco.key_network, to_tensor(x))
         super().train(x, y)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from driftline.io.atomic import write_then_rename
 from driftline.io.checksums import file_hash
 from driftline.record.parquet import list_column, read_rows, top_k, write_rows
 from driftline.tasks import Task
-from driftline.types import Answers, Probe, Samples, Step
+from driftline.types import Answers, JsonObject, Probe, Samples, Step
 
 TOP_K = 5  # number of highest scores recorded per answer
 TABLES = ("answers", "probes", "diagnostics")
@@ -131,7 +131,7 @@ class FileRecorder:
     def _part(self, table: str, number: int) -> Path:
         return self._parts / f"{table}-{number:06d}.parquet"
 
-    def _columns(self, step: Step, samples: Samples, answers: Answers) -> dict[str, Any]:
+    def _columns(self, step: Step, samples: Samples, answers: Answers) -> JsonObject:
         forward, backward = self._compute()
         n = len(samples)
         if len(answers) != n:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
-import pyarrow.parquet as pq
 
 from driftline.errors import DamagedFile, MissingExtra, UserError, unknown_name
-from driftline.io.checksums import file_hash, read_checked, write_checked
+from driftline.io.checksums import file_hash, read_checked
+from driftline.record.card import CARD, Card, read_card
 from driftline.record.parquet import read_rows
 from driftline.record.recorder import TABLES
 
@@ -27,16 +27,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 FRAMES = (*TABLES, "scores")
-CARD, RUNTIME = "card.json", "runtime.json"
+RUNTIME = "runtime.json"
 MAX_LISTED = 5  # damaged runs that a note names
 log = logging.getLogger("driftline")
-
-
-def write_card(folder: Path, card: dict[str, Any]) -> None:
-    """Write the card of a run, with the hash and row count of each table, and a checksum."""
-    tables = sorted(folder.glob("*.parquet"))
-    files = {path.name: {"sha256": file_hash(path), "rows": pq.read_metadata(path).num_rows} for path in tables}
-    write_checked(folder / CARD, {**card, "files": files})
 
 
 @dataclass(frozen=True)
@@ -46,27 +39,27 @@ class Run:
     folder: Path
 
     @cached_property
-    def card(self) -> dict[str, Any]:
-        """The protocol card. Raise DamagedFile if its checksum differs."""
-        return read_checked(self.folder / CARD)
+    def card(self) -> Card:
+        """The protocol card. Raise DamagedFile if it is damaged."""
+        return read_card(self.folder)
 
     @property
     def key(self) -> str:
-        return str(self.card["key"])
+        return self.card.key
 
     @property
     def method(self) -> str:
         """The method's name, with the settings that differ from its defaults."""
-        return str(self.card["label"])
+        return self.card.label
 
     @property
     def is_final(self) -> bool:
         """Whether it is a result, not a run of a hyper-parameter search."""
-        return bool(self.card["run"].get("purpose") != "search")
+        return self.card.run.purpose != "search"
 
     @property
     def seed(self) -> int:
-        return int(self.card["run"]["seed"])
+        return self.card.run.seed
 
     @cached_property
     def finished_at(self) -> datetime:
@@ -75,14 +68,15 @@ class Run:
 
     def rows(self, name: str) -> int:
         """Return the number of rows of a table according to the card; 0 if the run does not have it."""
-        return int(self.card["files"].get(f"{name}.parquet", {"rows": 0})["rows"])
+        file = self.card.files.get(f"{name}.parquet")
+        return file.rows if file else 0
 
     def file(self, name: str) -> Path | None:
         """Return the verified file of a table; None if the run does not have it. Raise DamagedFile if it is damaged."""
         path = self.folder / f"{name}.parquet"
-        if path.name not in self.card["files"]:
+        if path.name not in self.card.files:
             return None
-        if path.name not in self._verified and file_hash(path) != self.card["files"][path.name]["sha256"]:
+        if path.name not in self._verified and file_hash(path) != self.card.files[path.name].sha256:
             raise DamagedFile(path, "its checksum differs")
         self._verified.add(path.name)
         return path
@@ -93,7 +87,7 @@ class Run:
 
     def verify(self, tables: Iterable[str] | None = None) -> None:
         """Raise DamagedFile if the card or one of these tables is damaged; by default, check all files."""
-        written = [Path(name).stem for name in self.card["files"]]
+        written = [Path(name).stem for name in self.card.files]
         for name in written if tables is None else tables:
             self.file(name)
         _ = self.finished_at
@@ -118,7 +112,7 @@ class Record:
         return len(self.runs)
 
     @property
-    def cards(self) -> list[dict[str, Any]]:
+    def cards(self) -> list[Card]:
         return [run.card for run in self.runs]
 
     @cached_property

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from driftline.data import weights_file
 from driftline.io import user_files
@@ -21,7 +20,7 @@ def named_files(job: Job) -> dict[str, Path]:
     return files_of(job.data.name, (job.model, job.method), [job.options, *candidates])
 
 
-def files_of(data: str, choices: Iterable[Choice], settings: Any) -> dict[str, Path]:
+def files_of(data: str, choices: Iterable[Choice], settings: object) -> dict[str, Path]:
     """Return the files that these choices and settings name."""
     choices = list(choices)
     texts = [text for text in user_files.iter_strings([settings, *(choice.settings for choice in choices)]) if text]

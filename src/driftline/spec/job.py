@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from driftline import registry
 from driftline.errors import UserError
 from driftline.spec.settings import Choice, FrozenModel, format_settings, with_defaults
+from driftline.types import JsonObject
 
 
 class LabelPolicy(FrozenModel):
@@ -26,7 +27,7 @@ class SearchSpace(FrozenModel):
     """Candidate settings of a method, and the rule that selects one of them."""
 
     rule: Literal["validation-streams", "oracle"]
-    candidates: tuple[dict[str, Any], ...]
+    candidates: tuple[JsonObject, ...]
     seeds: tuple[int, ...]
     """In ascending order, so that searches share their runs."""
     metrics: tuple[tuple[str, str], ...]
@@ -37,7 +38,7 @@ class Job(FrozenModel):
     """One run: a method with all its settings, and one seed."""
 
     benchmark: str
-    options: dict[str, Any]
+    options: JsonObject
     data: Choice
     model: Choice
     method: Choice
@@ -64,12 +65,12 @@ class Job(FrozenModel):
             jobs.append([job.model_copy(update={"seed": seed}) for seed in self.search.seeds])
         return jobs
 
-    def with_settings(self, settings: dict[str, Any]) -> Job:
+    def with_settings(self, settings: JsonObject) -> Job:
         """Return the job with these settings of its method replaced."""
         method = Choice(name=self.method.name, settings={**self.method.settings, **settings})
         return self.model_copy(update={"method": with_defaults("method", method)})
 
-    def pretrain_options(self) -> dict[str, Any]:
+    def pretrain_options(self) -> JsonObject:
         """Return the benchmark options that the pretrained model depends on."""
         decisive = registry.get("benchmark", self.benchmark).options.pretrain_options
         return {name: value for name, value in self.options.items() if decisive is None or name in decisive}

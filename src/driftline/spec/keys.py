@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from driftline import registry
 from driftline.spec.files import files_of, named_files
@@ -90,7 +89,7 @@ def _content_hash(path: Path, changed: int, size: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def stable_hash(content: Any) -> str:
+def stable_hash(content: object) -> str:
     """Return a short hash of canonical JSON and the version of this package."""
     text = json.dumps({"content": content, "driftline": __version__}, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

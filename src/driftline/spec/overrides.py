@@ -7,9 +7,10 @@ from typing import Any
 
 from driftline.errors import UserError, unknown_name
 from driftline.spec.settings import listed
+from driftline.types import JsonObject
 
 
-def apply_overrides(content: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+def apply_overrides(content: JsonObject, assignments: list[str]) -> JsonObject:
     """Return the mapping with `part.key=value` applied.
 
     Parts are data, model, reveal, selection, the benchmark and the methods.
@@ -52,5 +53,5 @@ def _parse_value(text: str) -> Any:
     return [_parse_value(part) for part in text[1:-1].split(",")]
 
 
-def _as_mapping(given: Any) -> dict[str, Any]:
+def _as_mapping(given: object) -> JsonObject:
     return dict(given) if isinstance(given, dict) else {"name": given}

@@ -20,6 +20,7 @@ from driftline.errors import UserError, unknown_name
 from driftline.seeds import Seed, first_seeds
 from driftline.spec.job import SearchSpace
 from driftline.spec.settings import Choice, FrozenModel, learner_class, settings_model, validate, with_defaults
+from driftline.types import JsonObject, Settings
 
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 MAX_DRAWS = 100  # draws per candidate, after which a range is considered exhausted
@@ -67,7 +68,7 @@ class Search(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, given: Any) -> Any:
+    def _expand_short_forms(cls, given: object) -> Any:
         if not isinstance(given, Mapping):
             raise UserError("selection is a mapping with the key grid, for example {grid: {lr: [1e-3, 1e-2]}}")
         given = dict(given)
@@ -109,7 +110,7 @@ class Search(FrozenModel):
         assert self.rule != "validation-split"  # which has no search runs: see `phases`
         return self.rule
 
-    def _candidates(self, method: Choice, axes: Mapping[str, Values], limit: int) -> tuple[dict[str, Any], ...]:
+    def _candidates(self, method: Choice, axes: Mapping[str, Values], limit: int) -> tuple[JsonObject, ...]:
         """Return at most `limit` candidates: from a grid, or drawn one after the other."""
         if _is_finite(axes):
             grid = _grid(method, axes)
@@ -159,7 +160,7 @@ class Search(FrozenModel):
                 known = {name for method in methods for name in _grid_names(method, _free_settings(method))}
                 raise unknown_name("setting", key, known, " (in selection.grid: no method has it free)")
 
-    def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> dict[str, Any]:
+    def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> JsonObject:
         """Return the benchmark's options that validation-split sets: the values to try in each training phase."""
         if not known or not any(learner_class(method.name).plans_fits for method in methods):
             who = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
@@ -177,7 +178,7 @@ class Search(FrozenModel):
         return dict(self.grid)
 
 
-def _parse_values(setting: str, values: Any) -> Any:
+def _parse_values(setting: str, values: object) -> Any:
     """Return a list of values, or a range; `1e-3`, which YAML reads as a text, is a number there."""
     if isinstance(values, Range) or (isinstance(values, list | tuple) and values):
         return values
@@ -193,7 +194,7 @@ def _parse_values(setting: str, values: Any) -> Any:
     return found
 
 
-def _number(text: Any) -> Any:
+def _number(text: object) -> Any:
     try:
         return float(text) if isinstance(text, str) else text
     except ValueError:
@@ -215,7 +216,7 @@ def _is_finite(axes: Mapping[str, Values]) -> bool:
     return bool(axes) and not any(isinstance(values, Range) for values in axes.values())
 
 
-def _grid(method: Choice, axes: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _grid(method: Choice, axes: Settings) -> list[JsonObject]:
     """Return all combinations, each once."""
     grid: list[dict[str, Any]] = []
     for values in product(*axes.values()):
@@ -225,7 +226,7 @@ def _grid(method: Choice, axes: Mapping[str, Any]) -> list[dict[str, Any]]:
     return grid
 
 
-def _parsed(method: Choice, candidate: Mapping[str, Any]) -> dict[str, Any]:
+def _parsed(method: Choice, candidate: Settings) -> JsonObject:
     """Return settings as the method parses them: `1e-3`, which YAML reads as a text, is 0.001."""
     settings = with_defaults("method", Choice(name=method.name, settings={**method.settings, **candidate})).settings
     return {setting: settings[setting] for setting in candidate}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from driftline import models, registry
 from driftline.errors import UserError, unknown_name
 from driftline.learners.base import Learner
-from driftline.types import Reveal
+from driftline.types import JsonObject, Reveal
 
 # A class may be called 1 and a column 2024: such names come as numbers from a command line.
 SETTINGS_CONFIG = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
@@ -27,11 +27,11 @@ class Choice(FrozenModel):
     """A registered thing by name, with the settings given for it."""
 
     name: str = Field(min_length=1)
-    settings: dict[str, Any] = {}
+    settings: JsonObject = {}
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, given: Any) -> Any:
+    def _expand_short_forms(cls, given: object) -> Any:
         """Accept `ft` and `{name: ft, lr: 0.001}`."""
         if isinstance(given, str):
             return {"name": given}
@@ -44,7 +44,7 @@ class Choice(FrozenModel):
         return {"name": self.name, **self.settings} if self.settings else self.name
 
 
-def listed(given: Any) -> list[Any]:
+def listed(given: object) -> list[Any]:
     """Return a list from a list, a single value or names separated by commas.
 
     >>> listed("er, ncm"), listed(None)
@@ -55,7 +55,7 @@ def listed(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
 
 
-def validate(model: type[Any], content: Any, where: str, keys: list[str] | None = None) -> Any:
+def validate(model: type[Any], content: object, where: str, keys: list[str] | None = None) -> Any:
     """Return a pydantic model of a mapping, or raise an error that names the nearest valid key."""
     try:
         return model.model_validate(content)
@@ -81,7 +81,7 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
     return None if known is None else create_model(name, __config__=SETTINGS_CONFIG, **known)
 
 
-def settings_of(kind: str, name: str) -> dict[str, Any] | None:
+def settings_of(kind: str, name: str) -> JsonObject | None:
     """Return the type and default of each setting, `...` for one without a default; None if it takes anything."""
     thing = models.factory(name) if kind == "model" else registry.get(kind, name)
     fields: dict[str, Any] = {}
@@ -121,7 +121,7 @@ def display_name(method: Choice) -> str:
     return f"{method.name}({format_settings(changed)})" if changed else method.name
 
 
-def format_settings(settings: dict[str, Any]) -> str:
+def format_settings(settings: JsonObject) -> str:
     """Return settings as one line of text."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 

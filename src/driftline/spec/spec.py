@@ -28,6 +28,7 @@ from driftline.spec.settings import (
     validate,
     with_defaults,
 )
+from driftline.types import JsonObject
 
 
 class Spec(FrozenModel):
@@ -42,12 +43,12 @@ class Spec(FrozenModel):
     reveal: LabelPolicy = LabelPolicy()
     selection: Search | None = None
     """Hyper-parameter search before the runs; by default, methods run as written."""
-    options: dict[str, Any] = Field(default={})
+    options: JsonObject = Field(default={})
     """The benchmark's own settings; in YAML under the benchmark's name."""
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, given: Any) -> Any:
+    def _expand_short_forms(cls, given: object) -> Any:
         if not isinstance(given, dict):
             raise UserError("a spec is a mapping with the keys benchmark, data and methods")
         given = dict(given)
@@ -100,7 +101,7 @@ class Spec(FrozenModel):
         unused = dict.fromkeys(trained, f"{model}, which is not trained by gradients")
         return self.selection.search_spaces(self.methods, metrics=metrics, unused=unused)
 
-    def _phase_options(self, options: Any) -> dict[str, Any]:
+    def _phase_options(self, options: Any) -> JsonObject:
         """Return the options that the selection sets: with validation-split, methods select while they train."""
         if self.selection is None or self.selection.rule != "validation-split":
             return {}
@@ -124,7 +125,7 @@ class Spec(FrozenModel):
         }
         return yaml.safe_dump(content, sort_keys=False)
 
-    def _selection_content(self) -> dict[str, Any]:
+    def _selection_content(self) -> JsonObject:
         assert self.selection is not None
         return self.selection.model_dump(mode="json", exclude_defaults=True, by_alias=True)
 
@@ -134,7 +135,7 @@ def read(path: Path) -> Spec:
     return parse(read_yaml(path))
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> JsonObject:
     """Read a YAML file that should be a spec."""
     try:
         content = safe_yaml.load(path.read_text(encoding="utf-8"))
@@ -147,7 +148,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return content
 
 
-def parse(content: Any) -> Spec:
+def parse(content: object) -> Spec:
     """Return the spec of a mapping; errors name the key at fault."""
     keys = [*Spec.model_fields, *([str(content.get("benchmark"))] if isinstance(content, dict) else [])]
     spec: Spec = validate(Spec, content, "the spec", keys=[key for key in keys if key != "options"])

@@ -21,7 +21,7 @@ def mark_used(store: Store, keys: Iterable[str]) -> None:
     """Note that the versions of users' files behind these runs are in use now; a full disk does no harm."""
     cards = (Run(store.run_folder(key)).card for key in keys)
     now = datetime.now(UTC).isoformat()
-    for name, content in {version for card in cards for version in card.get("user_files", {}).items()}:
+    for name, content in {version for card in cards for version in card.user_files.items()}:
         path = _note_path(store.folder, name, content)
         with suppress(DiskError):
             write_checked(path, {"file": name, "content": content, "used": now})
@@ -32,7 +32,7 @@ def mark_used(store: Store, keys: Iterable[str]) -> None:
 def last_used(run: Run, name: str) -> datetime:
     """Return when the version of a file behind a run was last used, as far as the run and its store know."""
     with suppress(DamagedFile):
-        note = read_checked(_note_path(run.folder.parents[1], name, run.card["user_files"][name]))
+        note = read_checked(_note_path(run.folder.parents[1], name, run.card.user_files[name]))
         return max(run.finished_at, datetime.fromisoformat(note["used"]))
     return run.finished_at
 

@@ -19,7 +19,8 @@ from typing import Any
 
 from driftline.errors import DiskError, MissingExtra, UserError, shorten
 from driftline.io import serialization
-from driftline.record.run import CARD, is_intact
+from driftline.record.card import CARD
+from driftline.record.run import is_intact
 
 MUTABLE = ("failed", "matrices", "used")
 """Folders of single files that may change."""

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from driftline.record.run import Run
 
 MAX_LISTED = 10  # candidates that an error lists
 
 
-def matches(name: str, key: str, job: Mapping[str, Any], label: str) -> bool:
-    """Whether a run can be called by this name.
+def matches(name: str, key: str, label: str, method: str, seed: int) -> bool:
+    """Whether a user may mean this run by a name: the start of its key, METHOD, or METHOD:SEED.
 
-    >>> matches("er:0", "5d1f", {"method": {"name": "er"}, "seed": 0}, "er(lr=0.01)")
+    >>> matches("er:0", "5d1f", "er(lr=0.01)", "er", 0)
     True
     """
-    methods = (label, job["method"]["name"])
-    return key.startswith(name) or any(name in (method, f"{method}:{job['seed']}") for method in methods)
+    return key.startswith(name) or name in (label, f"{label}:{seed}", method, f"{method}:{seed}")
 
 
 def format_time(moment: datetime) -> str:
@@ -34,17 +32,17 @@ def short_hash(content: str) -> str:
 
 def _describe_origin(run: Run) -> str:
     """When a run was made, and with which versions of a user's files."""
-    files = (f" with {name} {short_hash(content)}" for name, content in run.card.get("user_files", {}).items())
+    files = (f" with {name} {short_hash(content)}" for name, content in run.card.user_files.items())
     return f"made {format_time(run.finished_at)}{','.join(files)}"
 
 
 def ambiguity_message(name: str, folder: Path, runs: Sequence[Run], found: Sequence[Run]) -> str:
     """Why a name does not say which run is meant, and which there are."""
     what = f"{len(found)} runs in {folder} can be called" if found else f"no finished run in {folder} is called"
-    among = sorted(found or runs, key=lambda run: (run.card["label"], run.card["run"]["seed"]))
+    among = sorted(found or runs, key=lambda run: (run.card.label, run.card.run.seed))
     named = [
-        f"{run.key[:12]} ({run.card['label']}:{run.card['run']['seed']} in {run.card['run']['benchmark']}, "
-        f"{run.card['run']['data']['name']}, {run.card['run']['model']['name']}, {_describe_origin(run)})"
+        f"{run.key[:12]} ({run.card.label}:{run.card.run.seed} in {run.card.run.benchmark}, "
+        f"{run.card.run.data.name}, {run.card.run.model.name}, {_describe_origin(run)})"
         for run in among[:MAX_LISTED]
     ]
     more = f" and {len(among) - MAX_LISTED} more, see `driftline list runs`" if len(among) > MAX_LISTED else ""

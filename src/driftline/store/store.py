@@ -22,7 +22,6 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from filelock import FileLock
@@ -30,9 +29,11 @@ from filelock import FileLock
 from driftline.errors import DamagedFile, UserError, shorten
 from driftline.io.atomic import disk_errors, sync_folder, write_json
 from driftline.io.checksums import read_checked, write_checked
-from driftline.record.run import CARD, FRAMES, Record, Run, drop_damaged, is_intact
+from driftline.record.card import CARD
+from driftline.record.run import FRAMES, Record, Run, drop_damaged, is_intact
 from driftline.store.remote import RemoteStore, is_url, local_folder
 from driftline.store.run_names import ambiguity_message, matches
+from driftline.types import JsonObject
 
 FORMAT = 3  # since 2, every file carries a checksum; since 3, keys come from spec/keys.py
 
@@ -158,14 +159,14 @@ class Store:
         """Remove the checkpoint and parts of a finished run."""
         shutil.rmtree(self.work_folder(key), ignore_errors=True)
 
-    def fail(self, key: str, job: dict[str, Any], reason: str, traceback: str = "") -> None:
+    def fail(self, key: str, job: JsonObject, reason: str, traceback: str = "") -> None:
         """Record that a run failed, and why; its checkpoint is kept."""
         write_checked(
             self.folder / "failed" / f"{key}.json",
             {"key": key, "run": job, "reason": reason, "traceback": traceback},
         )
 
-    def failure(self, key: str) -> dict[str, Any] | None:
+    def failure(self, key: str) -> JsonObject | None:
         """Return the failure of the latest attempt at this key, if it failed."""
         return _read_or_none(self.folder / "failed" / f"{key}.json")
 
@@ -173,7 +174,7 @@ class Store:
         """Forget that an earlier attempt failed."""
         (self.folder / "failed" / f"{key}.json").unlink(missing_ok=True)
 
-    def failures(self) -> list[dict[str, Any]]:
+    def failures(self) -> list[JsonObject]:
         """Return the failures of all keys that have not succeeded since."""
         found = map(_read_or_none, sorted((self.folder / "failed").glob("[!.]*.json")))
         return [failure for failure in found if failure and not self.has(failure["key"])]
@@ -212,7 +213,7 @@ class Store:
         if os.path.exists(Path(name) / CARD):  # also if it is too long for a name
             return Run(Path(name))
         runs = self.record(tables=()).runs
-        found = [run for run in runs if matches(name, run.key, run.card["run"], run.card["label"])]
+        found = [run for run in runs if matches(name, run.key, run.method, run.card.run.method.name, run.seed)]
         if len(found) != 1:
             raise UserError(ambiguity_message(shorten(name), self.folder, runs, found))
         return found[0]
@@ -228,7 +229,7 @@ class Store:
         return select(sql, frames, {table: [path for path in paths if path] for table, paths in found.items()})
 
 
-def _read_or_none(path: Path) -> dict[str, Any] | None:
+def _read_or_none(path: Path) -> JsonObject | None:
     """Return the content of a JSON file; None if it is missing or damaged."""
     try:
         return read_checked(path)
@@ -239,15 +240,15 @@ def _read_or_none(path: Path) -> dict[str, Any] | None:
 def _runs_frame(record: Record) -> pd.DataFrame:
     rows = [
         {
-            "run": card["key"],
-            "benchmark": card["run"]["benchmark"],
-            "data": card["run"]["data"]["name"],
-            "model": card["run"]["model"]["name"],
-            "method": card["label"],
-            "seed": card["run"]["seed"],
+            "run": card.key,
+            "benchmark": card.run.benchmark,
+            "data": card.run.data.name,
+            "model": card.run.model.name,
+            "method": card.label,
+            "seed": card.run.seed,
             "made": run.finished_at,
-            "forward_macs": card["compute"]["forward_macs"],
-            "backward_macs": card["compute"]["backward_macs"],
+            "forward_macs": card.compute.forward_macs,
+            "backward_macs": card.compute.backward_macs,
         }
         for run in record.runs
         for card in [run.card]
@@ -256,7 +257,7 @@ def _runs_frame(record: Record) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _failures_frame(failures: list[dict[str, Any]]) -> pd.DataFrame:
+def _failures_frame(failures: list[JsonObject]) -> pd.DataFrame:
     rows = [
         {
             "run": failure["key"],

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from driftline.seeds import Seed
 from driftline.tasks import Classification
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 TASK = Classification(("low", "middle", "high"))
 SHAPE = (8, 8, 1)
 STEPS = 4
 
 
-def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
+def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Network:
     """Return a convolution with batch norm and dropout, followed by a linear layer."""
     import torch
     from torch import nn
@@ -27,7 +25,7 @@ def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
         return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def small_blocks(shape: tuple[int, ...], outputs: int, seed: Seed) -> Any:
+def small_blocks(shape: tuple[int, ...], outputs: int, seed: Seed) -> Network:
     """Return a residual network of named blocks: a stem, one block, a head."""
     from driftline.models.block_networks.base import BlockNetwork
     from driftline.models.block_networks.residual import ResFamily

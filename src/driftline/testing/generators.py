@@ -20,7 +20,7 @@ CLASSES = (
     random.Random,
 )
 DEFAULT_RNG = np.random.default_rng
-SEED_TYPES = int | float | str | bytes | list | tuple | np.ndarray | np.integer
+SEED_TYPES = (int, float, str, bytes, list, tuple, np.ndarray, np.integer)
 OTHER_MODULES = ("driftline.seeds", "driftline.models")
 
 Callback = Callable[..., None]
@@ -78,7 +78,7 @@ class _Replacement(type):
         cls.note(cls.__name__, *args, **options)
         return cls.original(*args, **options)
 
-    def __instancecheck__(cls, thing: Any) -> bool:
+    def __instancecheck__(cls, thing: object) -> bool:
         return isinstance(thing, cls.original) if "original" in vars(cls) else super().__instancecheck__(thing)
 
 
@@ -100,7 +100,7 @@ def _watched_torch(note: Callback) -> type:
     original = torch.Generator
 
     class Kind(type(original)):  # type: ignore[misc]
-        def __instancecheck__(cls, thing: Any) -> bool:
+        def __instancecheck__(cls, thing: object) -> bool:
             return isinstance(thing, original)
 
     class Generator(original, metaclass=Kind):  # type: ignore[misc, valid-type]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from driftline.io.serialization import digest
-from driftline.types import Samples
+from driftline.types import JsonObject, Samples
 
 
 def columns(samples: Samples) -> list[Any]:
@@ -22,7 +22,7 @@ def columns(samples: Samples) -> list[Any]:
     return [getattr(samples, column.name) for column in fields(samples)]
 
 
-def display_name(make: Any) -> str:
+def display_name(make: object) -> str:
     """Return the name of a class, a function or a preset."""
     make = getattr(make, "func", make)
     return str(getattr(make, "__name__", make))
@@ -37,7 +37,7 @@ def no_global_randomness(what: str) -> Iterator[None]:
     assert not used, f"{what} uses the global random generator of {', '.join(used)}; draw from self.seed instead"
 
 
-def _global_states() -> dict[str, Any]:
+def _global_states() -> JsonObject:
     states: dict[str, Any] = {"python": random.getstate(), "numpy": digest(np.random.get_state(legacy=True))}
     if importlib.util.find_spec("torch"):
         import torch

@@ -24,7 +24,7 @@ from driftline.testing.generators import seeded_generators
 from driftline.testing.inspect import columns, display_name, global_seed, no_global_randomness
 from driftline.testing.online import check_one_by_one
 from driftline.testing.watched import AnswerLog, SameProbe, WatchedLearner, state_digests
-from driftline.types import Reveal, Step
+from driftline.types import JsonObject, Network, Reveal, Step
 
 Make = Callable[[], Learner]
 MakeModel = Callable[[tuple[int, ...], int, Seed], Any]
@@ -32,7 +32,7 @@ Outcome = tuple[list[str], dict[str, str]]
 """Digests of all answers, and of each part of the learner's final state."""
 
 MAX_UPDATES = 3  # per training round: the contract does not depend on how long a method trains
-LABEL_SCHEDULES: dict[str, dict[str, Any]] = {
+LABEL_SCHEDULES: dict[str, JsonObject] = {
     "all labels at once": {"level": Reveal.LABELS},
     "its errors only": {"level": Reveal.ERRORS},
     "one label per step": {"level": Reveal.LABELS, "budget": 1},
@@ -85,7 +85,7 @@ class ContractCheck:
         self.upstream, *parts, self.probe = (samples(k) for k in range(STEPS + 2))
         self.steps = [Step(k, f"t{k}", part) for k, part in enumerate(parts)]
 
-    def model(self) -> Any:
+    def model(self) -> Network:
         return self.make_model(SHAPE, TASK.width, Seed(1))
 
     def learner(self, seed: int = 2) -> Learner:
@@ -205,7 +205,7 @@ class ContractCheck:
                 "learner; is something missing from state()?"
             )
 
-    def _saved_and_loaded(self, tree: Any) -> Any:
+    def _saved_and_loaded(self, tree: object) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "state"
             try:

@@ -11,6 +11,7 @@ import numpy as np
 from driftline.io.serialization import digest
 from driftline.metrics import Metric
 from driftline.testing.inspect import no_global_randomness
+from driftline.types import JsonObject
 
 
 def check_metric(metric: Metric) -> None:
@@ -56,7 +57,7 @@ def check_metric(metric: Metric) -> None:
                 assert _same(alone, results[k], close=True), f"{name} mixes the entries of a stack of inputs"
 
 
-def _numbers(result: Any) -> list[np.ndarray]:
+def _numbers(result: object) -> list[np.ndarray]:
     """Return a metric's result as arrays: itself, its fields, or its values."""
     if is_dataclass(result):
         result = [getattr(result, part.name) for part in fields(result)]
@@ -76,7 +77,7 @@ def _same(a: list[np.ndarray], b: list[np.ndarray], *, close: bool = False) -> b
     return all(np.allclose(x, y, rtol=rtol, atol=rtol, equal_nan=True) for x, y in zip(a, b, strict=True))
 
 
-def _convert_arrays(convert: Callable[[np.ndarray], np.ndarray], example: dict[str, Any]) -> dict[str, Any]:
+def _convert_arrays(convert: Callable[[np.ndarray], np.ndarray], example: JsonObject) -> JsonObject:
     return {key: convert(value) if isinstance(value, np.ndarray) else value for key, value in example.items()}
 
 

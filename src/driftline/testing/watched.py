@@ -15,7 +15,7 @@ from driftline.learners.predict_check import changed_parts, fingerprint
 from driftline.reveal import RevealedLabels
 from driftline.testing.answers import check_answers
 from driftline.testing.inspect import can_reach, no_global_randomness
-from driftline.types import Answers, Probe, Samples, Step
+from driftline.types import Answers, Inputs, Probe, Samples, Step, Targets
 
 
 @dataclass
@@ -51,11 +51,11 @@ class WatchedLearner:
         self.learner, self.name, self.labels = learner, name, labels
         self.arguments: list[tuple[Any, str]] = []
 
-    def answer(self, x: Any) -> Answers:
+    def answer(self, x: Inputs) -> Answers:
         answers: Answers = self._checked("answer", x)
         return answers
 
-    def predict(self, x: Any) -> Answers:
+    def predict(self, x: Inputs) -> Answers:
         before = state_digests(self.learner)
         answers: Answers = self._checked("predict", x)
         moved = changed_parts(before, state_digests(self.learner))
@@ -65,7 +65,7 @@ class WatchedLearner:
     def receive(self, shown: RevealedLabels) -> None:
         self.learn(shown.x, shown.y)
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self._add_argument(y, "learn")
         with self._explained("learn"):
             self._checked("learn", x, y)
@@ -90,7 +90,7 @@ class WatchedLearner:
             check_answers(result, len(arguments[0]), f"{self.name}: {method}")
         return result
 
-    def _add_argument(self, argument: Any, method: str) -> None:
+    def _add_argument(self, argument: object, method: str) -> None:
         assert not can_reach(argument, self.labels), (
             f"labels that were not revealed can be reached from {method}'s input"
         )

@@ -10,11 +10,12 @@ from torch.nn.functional import linear, pad
 
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.features import forward_with_features, linear_layers
 from driftline.training.mac_counter import count_macs
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
+from driftline.types import Inputs
 
 FEATURE_BATCH = 32
 """How many samples `embed_in_blocks` asks about at once, always: the digits of a network's features depend on it."""
@@ -48,13 +49,15 @@ def features_with_frozen_head(model: nn.Module, x: Tensor) -> Tensor:
     return attached
 
 
-def extract_features(model: nn.Module, x: Any, batch: int = 128) -> Tensor:
+def extract_features(model: nn.Module, x: Inputs, batch: int = 128) -> Tensor:
     """Features of samples as they are stored, in evaluation mode; the network is left as it was."""
     inputs = torch_model(model).encode(x)
     starts = range(0, max(len(inputs), 1), batch)
     with evaluating(model), torch.no_grad():
-        parts = [forward_with_features(model, to_float_batch(inputs[i : i + batch]))[1] for i in progress.each(starts)]
-    return progress.whole(torch.cat(parts), len(inputs))
+        parts = [
+            forward_with_features(model, to_float_batch(inputs[i : i + batch]))[1] for i in profiling.sample(starts)
+        ]
+    return profiling.fill_rows(torch.cat(parts), len(inputs))
 
 
 def extract_features_fixed_batch(model: nn.Module, inputs: Tensor) -> list[Tensor]:

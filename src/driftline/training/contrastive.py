@@ -12,8 +12,6 @@ counts is that it falls.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +21,7 @@ from driftline.io import serialization
 from driftline.seeds import Seed
 from driftline.training.cached_features import classifier_layer, features_with_frozen_head
 from driftline.training.features import forward_with_features
+from driftline.types import State
 
 PROJECTION_WIDTH = 128
 
@@ -139,8 +138,8 @@ class MoCo:
         model, projector = self.key_network
         return normalize(projector(forward_with_features(model, x)[1]), dim=1)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return serialization.public_attributes(self)
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: State) -> None:
         serialization.restore_attributes(self, saved)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from driftline.seeds import Seed
-from driftline.training import progress
+from driftline.training import profiling
+from driftline.types import State
 
 
 @dataclass
@@ -19,7 +20,7 @@ class FitCurve:
     """What an epoch-by-epoch fit came to."""
 
     score: float
-    weights: dict[str, Any]
+    weights: State
     epoch: int
     """The epoch whose weights were kept; 0 is before any training."""
     curve: list[float]
@@ -44,7 +45,7 @@ def fit_with_early_stopping(
     first = score()
     found = FitCurve(first, _weights(network), 0, [first])
     idle = 0
-    for epoch in progress.each(range(1, epochs + 1)):
+    for epoch in profiling.sample(range(1, epochs + 1)):
         to_beat = found.curve[-1] if stopping == "previous" else found.score
         train(epoch)
         reached = score()
@@ -59,7 +60,7 @@ def fit_with_early_stopping(
     return found
 
 
-def _weights(network: nn.Module) -> dict[str, Any]:
+def _weights(network: nn.Module) -> State:
     return copy.deepcopy(dict(network.state_dict()))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +11,10 @@ from torch import Tensor, nn
 from driftline.errors import UserError
 from driftline.models.preprocessing import Standardize, to_float_batch
 from driftline.seeds import Seed
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.modes import training
 from driftline.training.torch_model import torch_model
+from driftline.types import Inputs, Targets
 
 Update = Callable[[Tensor, Tensor], None]
 """One step of training on the inputs and targets of a mini-batch."""
@@ -25,7 +25,7 @@ PRECONVERT_MAX_VALUES = 1 << 24
 """Inputs of up to this many numbers, 64 MiB as floats, are converted once instead of batch by batch."""
 
 
-def fit(model: nn.Module, x: Any, y: np.ndarray, update: Update, *, updates: int, batch: int, seed: Seed) -> None:
+def fit(model: nn.Module, x: Inputs, y: np.ndarray, update: Update, *, updates: int, batch: int, seed: Seed) -> None:
     """Make exactly `updates` updates on mini-batches drawn with replacement, as Wild-Time trains.
 
     (Wild-Time's code makes one more update than its setting; this does not.)
@@ -35,11 +35,11 @@ def fit(model: nn.Module, x: Any, y: np.ndarray, update: Update, *, updates: int
         inputs = to_float_batch(inputs)  # each sample once, not once for every batch it is drawn into
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
-        for chosen in progress.each(rows.unbind()):
+        for chosen in profiling.sample(rows.unbind()):
             update(to_float_batch(inputs[chosen]), targets[chosen])
 
 
-def training_tensors(model: nn.Module, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+def training_tensors(model: nn.Module, x: Inputs, y: Targets) -> tuple[Tensor, Tensor]:
     """Return inputs and targets to train on; a network without vocabulary, mean and deviation takes these from them."""
     adapter = torch_model(model)
     adapter.fit_vocabulary(x, y)

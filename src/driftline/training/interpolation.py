@@ -31,6 +31,7 @@ from driftline.seeds import Seed
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
+from driftline.types import Inputs
 
 
 def truncate_to_step(network: JointNetwork, step: int) -> JointNetwork:
@@ -41,7 +42,7 @@ def truncate_to_step(network: JointNetwork, step: int) -> JointNetwork:
     return network
 
 
-def activations(network: LayeredNetwork, x: Any, batch: int = 500) -> dict[str, np.ndarray]:
+def activations(network: LayeredNetwork, x: Inputs, batch: int = 500) -> dict[str, np.ndarray]:
     """Return each layer's outputs in evaluation mode, one row per input; of the head, the logits."""
     caught: dict[str, list[Tensor]] = {name: [] for name in network.layers}
     hooks = [
@@ -89,7 +90,7 @@ def interpolate(before: Any, after: Any, s: float) -> tuple[Any, list[nn.BatchNo
     return network, moved
 
 
-def reestimate_batch_norm(network: nn.Module, norms: list[nn.BatchNorm2d], x: Any, batch: int) -> None:
+def reestimate_batch_norm(network: nn.Module, norms: list[nn.BatchNorm2d], x: Inputs, batch: int) -> None:
     """Set batch norm to the statistics of these inputs: the mean over one pass of batches, each normalized alone."""
     if not norms:
         return

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from driftline.training import progress
+from driftline.training import profiling
+from driftline.types import JsonObject, Network
 
 
 class MacCounter:
@@ -38,9 +39,9 @@ class MacCounter:
     def attach(self, model: nn.Module) -> None:
         """Count every pass of this network and of its copies from now on."""
         self.watch(model)
-        progress.attached(self)
+        profiling.add_counter(self)
 
-    def watch(self, network: Any) -> None:
+    def watch(self, network: Network) -> None:
         """Count every pass of a network that was made from one that is counted already."""
         if getattr(network, "mac_counter", None) is None:
             network.register_forward_hook(_count_pass, with_kwargs=True)
@@ -75,7 +76,7 @@ class MacCounter:
         given = tuple(_signature(value) for value in (*args, *kwargs.values()))  # another step of a joint network too
         key = (type(model), sum(p.numel() for p in weights), given, mode)
         if key not in self._cache:
-            with progress.once():
+            with profiling.one_time_work():
                 self._cache[key] = count_macs(model, args, kwargs, backward=graph)
         forward, backward = self._cache[key]
         if self.probing:
@@ -89,13 +90,13 @@ class MacCounter:
         self.backward += macs
 
 
-def _count_pass(network: Any, args: Any, kwargs: Any, output: Any) -> None:
+def _count_pass(network: Network, args: object, kwargs: object, output: object) -> None:
     """Report a pass to the counter of a network, which its copies share."""
     if network.mac_counter is not None:
         network.mac_counter.passed(network, args, kwargs, output)
 
 
-def uncounted(network: Any) -> nn.Module:
+def uncounted(network: Network) -> nn.Module:
     """Take a network's counter away, which its copies keep, and return the network."""
     network.mac_counter = None
     bare: nn.Module = network
@@ -108,7 +109,7 @@ def mac_counter_of(model: nn.Module) -> MacCounter:
     return found
 
 
-def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], backward: bool) -> tuple[int, int]:
+def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: JsonObject, backward: bool) -> tuple[int, int]:
     """Return the multiply-accumulates of one forward and optionally one backward pass; the network does not change."""
     twin = uncounted(copy.deepcopy(model))
     args, kwargs = (_detached(args), _detached(kwargs))
@@ -123,7 +124,7 @@ def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], 
         return forward, counted.get_total_flops() // 2
 
 
-def _signature(value: Any) -> Hashable:
+def _signature(value: object) -> Hashable:
     """Return the part of an argument that decides the work: the shape of a tensor, or a plain value itself."""
     if isinstance(value, Tensor):
         return tuple(value.shape), value.requires_grad
@@ -139,7 +140,7 @@ def _parameters(module: nn.Module) -> list[nn.Parameter]:
     return found
 
 
-def _detached(tree: Any) -> Any:
+def _detached(tree: object) -> Any:
     """The same inputs, cut off from any graph, so that counting cannot reach what made them."""
     if isinstance(tree, Tensor):
         return tree.detach().clone().requires_grad_(tree.requires_grad)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,11 +13,12 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.modes import evaluating
 from driftline.training.regularization import fisher, flatten, gradient, trainable_parameters
 from driftline.training.step_data import StepData
 from driftline.training.torch_model import torch_model
+from driftline.types import State
 
 TINY = 1e-8
 
@@ -27,9 +28,7 @@ class Measurement:
 
     name: ClassVar[str]
 
-    def measure(
-        self, network: nn.Module, task: Task, data: StepData, before: Mapping[str, Any], batch: int, seed: Seed
-    ) -> dict[str, Any]:
+    def measure(self, network: nn.Module, task: Task, data: StepData, before: State, batch: int, seed: Seed) -> State:
         """Return what was measured on a step's training samples; `before` is the result of the fit."""
         raise NotImplementedError
 
@@ -45,9 +44,7 @@ class Fisher(Measurement):
     """Whether to add it to the measurements of earlier steps."""
     name: ClassVar[str] = "fisher"
 
-    def measure(
-        self, network: nn.Module, task: Task, data: StepData, before: Mapping[str, Any], batch: int, seed: Seed
-    ) -> dict[str, Any]:
+    def measure(self, network: nn.Module, task: Task, data: StepData, before: State, batch: int, seed: Seed) -> State:
         importance = self.importance(network, task, data, batch, seed)
         with torch.no_grad():
             anchor = flatten(trainable_parameters(network))
@@ -79,9 +76,7 @@ class LayerOrder(Measurement):
 
     name: ClassVar[str] = "rgn"
 
-    def measure(
-        self, network: nn.Module, task: Task, data: StepData, before: Mapping[str, Any], batch: int, seed: Seed
-    ) -> dict[str, Any]:
+    def measure(self, network: nn.Module, task: Task, data: StepData, before: State, batch: int, seed: Seed) -> State:
         scores = layer_scores(network, task, data, batch, self.name)
         return {"order": sorted(scores, key=lambda name: -scores[name]), "layer_scores": scores}
 
@@ -149,5 +144,5 @@ def _batch_gradients(network: nn.Module, task: Task, data: StepData, batch: int)
     """Yield the gradient of the mean loss of each mini-batch, in evaluation mode."""
     inputs, targets = torch_model(network).encode(data.train_x), torch.as_tensor(task.targets(data.train_y))
     with evaluating(network), torch.enable_grad():
-        for x, y in progress.each(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
+        for x, y in profiling.sample(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
             yield gradient(task.loss(network(to_float_batch(x)), y).mean(), trainable_parameters(network)), len(y)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from driftline.models.sklearn_models import SklearnModel
+from driftline.types import Inputs, Network
 
 if TYPE_CHECKING:
     from driftline.training.mac_counter import MacCounter
@@ -35,22 +36,22 @@ class Model(Protocol):
     def supports_partial_fit(self) -> bool:
         """Whether it can learn from more data without starting again."""
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: Inputs) -> np.ndarray:
         """Return raw outputs, or texts."""
 
-    def fit(self, x: Any, y: np.ndarray) -> None:
+    def fit(self, x: Inputs, y: np.ndarray) -> None:
         """Train from scratch on these inputs and targets."""
 
-    def partial_fit(self, x: Any, y: np.ndarray) -> None:
+    def partial_fit(self, x: Inputs, y: np.ndarray) -> None:
         """Train on these inputs and targets, on top of the earlier ones."""
 
-    def features(self, x: Any) -> np.ndarray | None:
+    def features(self, x: Inputs) -> np.ndarray | None:
         """Return the input of the last linear layer; None if there is no such layer."""
 
-    def truncated(self, x: Any) -> int | None:
+    def truncated(self, x: Inputs) -> int | None:
         """Return how many texts are longer than it reads; None if it reads no texts."""
 
-    def clone(self) -> Any:
+    def clone(self) -> Network:
         """Return a copy of what it adapts that trains independently."""
 
     def state(self) -> Any:
@@ -60,7 +61,7 @@ class Model(Protocol):
         """Become what was saved."""
 
 
-def as_model(model: Any) -> Model:
+def as_model(model: Network) -> Model:
     """Return the adapter of a network or an estimator."""
     if isinstance(model, SklearnModel):
         return model

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from torch import Tensor
 from driftline import registry
 from driftline.registry import register
 from driftline.tasks import Task
+from driftline.types import Network
 
 FINAL_STEP_WEIGHT = 3.0  # of the last step in the joint objective, as in the Seq-to-Final paper
 
@@ -50,7 +51,7 @@ class Objective:
         """Return one weight per sample of pooled steps with these sizes, or None."""
         return None
 
-    def forward(self, network: Any, x: Tensor, step: int) -> Tensor:
+    def forward(self, network: Network, x: Tensor, step: int) -> Tensor:
         """Return the network's outputs for inputs of the group with this number."""
         outputs: Tensor = network(x)
         return outputs
@@ -123,7 +124,7 @@ class JointOverSteps(Objective):
 
     name: ClassVar[str] = "joint"
 
-    def forward(self, network: Any, x: Tensor, step: int) -> Tensor:
+    def forward(self, network: Network, x: Tensor, step: int) -> Tensor:
         outputs: Tensor = network(x, step=step)
         return outputs
 

@@ -6,7 +6,7 @@ networks that halves the cost of a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -19,9 +19,10 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
+from driftline.types import Inputs, State, Targets
 
 FisherLabels = Literal["empirical", "sampled", "predicted"]
 """Whose labels the Fisher information is about: the true ones, draws from the model, or its best guesses."""
@@ -79,12 +80,12 @@ class Penalty:
         """Return the penalty on `weights`, from flat vectors."""
         raise NotImplementedError
 
-    def inherited(self, before: Mapping[str, Any], same_step: bool) -> dict[str, Any]:
+    def inherited(self, before: State, same_step: bool) -> State:
         """Return what a fit and those that start from it need of the fit `before`; `same_step`: on the same samples."""
         earlier = before.get("start_weights") if same_step else None
         return {"start_weights": earlier or before["weights"]}
 
-    def bind(self, network: nn.Module, before: Mapping[str, Any]) -> Callable[[], Tensor]:
+    def bind(self, network: nn.Module, before: State) -> Callable[[], Tensor]:
         """Return a function that computes the penalty on the network's present weights."""
         weights = decayed_parameters(network)
         names = {id(weight): name for name, weight in network.named_parameters()}
@@ -126,10 +127,10 @@ class FisherToStart(Penalty):
     def term(self, weights: Tensor, anchor: Tensor, importance: Tensor | float = 1.0) -> Tensor:
         return self.weight / 2 * quadratic_penalty(weights, anchor, importance)
 
-    def inherited(self, before: Mapping[str, Any], same_step: bool) -> dict[str, Any]:
+    def inherited(self, before: State, same_step: bool) -> State:
         return {name: before[name] for name in ("importance", "anchor")}
 
-    def bind(self, network: nn.Module, before: Mapping[str, Any]) -> Callable[[], Tensor]:
+    def bind(self, network: nn.Module, before: State) -> Callable[[], Tensor]:
         weights = list(network.parameters())  # frozen ones add a constant
         return lambda: self.term(flatten(weights), before["anchor"], before["importance"])
 
@@ -150,10 +151,10 @@ class AdjacentSteps(L2ToStart):
 
     name: ClassVar[str] = "adjacent"
 
-    def inherited(self, before: Mapping[str, Any], same_step: bool) -> dict[str, Any]:
+    def inherited(self, before: State, same_step: bool) -> State:
         return {}
 
-    def bind(self, network: nn.Module, before: Mapping[str, Any]) -> Callable[[], Tensor]:
+    def bind(self, network: nn.Module, before: State) -> Callable[[], Tensor]:
         steps: Any = network
         pairs = [pair for step in range(1, steps.steps) for pair in steps.adjacent_pairs(step)]
         moving = [(new, old) for new, old in pairs if new.requires_grad or old.requires_grad]
@@ -163,7 +164,14 @@ class AdjacentSteps(L2ToStart):
 
 
 def fisher(
-    model: nn.Module, task: Task, x: Any, y: Any, *, labels: FisherLabels, examples: int | None = None, seed: Seed
+    model: nn.Module,
+    task: Task,
+    x: Inputs,
+    y: Targets,
+    *,
+    labels: FisherLabels,
+    examples: int | None = None,
+    seed: Seed,
 ) -> Tensor:
     """The diagonal of the Fisher information of the present weights, one entry per trainable weight.
 
@@ -187,7 +195,7 @@ def fisher(
         rows = torch.randperm(len(rows), generator=random)[:examples]
     total = torch.zeros(sum(weight.numel() for weight in weights))
     with evaluating(model), torch.enable_grad():
-        for row in progress.each(rows.split(1)):
+        for row in profiling.sample(rows.split(1)):
             outputs = adapter.training_outputs(to_float_batch(inputs[row]), targets[row])
             label = _label(outputs.detach(), targets[row], labels, random)
             grad = gradient(task.loss(outputs, label).sum(), weights)

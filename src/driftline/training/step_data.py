@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.types import TRAIN, take_rows
+from driftline.types import TRAIN, Inputs, take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,7 @@ class StepData:
     valid_y: np.ndarray
 
     @staticmethod
-    def of(x: Any, y: np.ndarray, split: np.ndarray | None = None) -> StepData:
+    def of(x: Inputs, y: np.ndarray, split: np.ndarray | None = None) -> StepData:
         """Divide the samples of a step as its benchmark did.
 
         Without a split, of each class the first four fifths train. Of each class at least one sample trains.

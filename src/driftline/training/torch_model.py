@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.features import forward_with_features, linear_layers
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
+from driftline.types import Inputs, State, Targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +52,16 @@ class TorchModel:
         """Whether its inputs are texts."""
         return hasattr(self.module, "encode")
 
-    def encode(self, x: Any) -> Tensor:
+    def encode(self, x: Inputs) -> Tensor:
         """Return inputs as a tensor, without a copy where possible; a network for texts makes tokens of them."""
         encoded: Tensor = self.module.encode(x) if self.reads_text else to_tensor(x)
         return encoded
 
-    def targets(self, y: Any) -> Tensor:
+    def targets(self, y: Targets) -> Tensor:
         """Return a task's targets as a tensor."""
         return torch.as_tensor(y)
 
-    def fit_vocabulary(self, x: Any, y: Any) -> None:
+    def fit_vocabulary(self, x: Inputs, y: Targets) -> None:
         """Take a vocabulary from the first training samples; only text generators have one."""
 
     def training_outputs(self, x: Tensor, y: Tensor) -> Tensor:
@@ -68,38 +69,38 @@ class TorchModel:
         outputs: Tensor = self.module(x)
         return outputs
 
-    def predict(self, x: Any, batch: int = 128) -> np.ndarray:
+    def predict(self, x: Inputs, batch: int = 128) -> np.ndarray:
         """Return raw outputs in evaluation mode; the network is left as it was."""
         inputs = self.encode(x)
         with evaluating(self.module), torch.no_grad():
-            starts = progress.each(range(0, max(len(inputs), 1), batch))
+            starts = profiling.sample(range(0, max(len(inputs), 1), batch))
             parts = [self.module(to_float_batch(inputs[i : i + batch])) for i in starts]
-        return progress.whole(torch.cat(parts), len(inputs)).numpy()
+        return profiling.fill_rows(torch.cat(parts), len(inputs)).numpy()
 
-    def features(self, x: Any) -> np.ndarray:
+    def features(self, x: Inputs) -> np.ndarray:
         linear_layers(self.module)  # refuses a network that has none
         with evaluating(self.module), torch.no_grad():
             _, seen = forward_with_features(self.module, to_float_batch(self.encode(x)))
         return seen.numpy()
 
-    def truncated(self, x: Any) -> int | None:
+    def truncated(self, x: Inputs) -> int | None:
         found: int | None = self.module.count_truncated(x) if hasattr(self.module, "count_truncated") else None
         return found
 
-    def fit(self, x: Any, y: np.ndarray) -> None:
+    def fit(self, x: Inputs, y: np.ndarray) -> None:
         raise UserError(f"{type(self.module).__name__} is a network: a learner trains it")
 
-    def partial_fit(self, x: Any, y: np.ndarray) -> None:
+    def partial_fit(self, x: Inputs, y: np.ndarray) -> None:
         self.fit(x, y)
 
     def clone(self) -> nn.Module:
         copied: nn.Module = copy.deepcopy(self.module)
         return copied
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return dict(self.module.state_dict())
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: object) -> None:
         self.module.load_state_dict(state)
 
 
@@ -108,12 +109,12 @@ class TextGenerator(TorchModel):
 
     generates_text: ClassVar[bool] = True
 
-    def targets(self, y: Any) -> Tensor:
+    def targets(self, y: Targets) -> Tensor:
         """Return answers as rows of tokens."""
         encoded: Tensor = self.module.targets(y)
         return encoded
 
-    def fit_vocabulary(self, x: Any, y: Any) -> None:
+    def fit_vocabulary(self, x: Inputs, y: Targets) -> None:
         self.module.build_vocabulary(x, y)
 
     def training_outputs(self, x: Tensor, y: Tensor) -> Tensor:
@@ -121,7 +122,7 @@ class TextGenerator(TorchModel):
         outputs: Tensor = self.module.teacher_forced(x, y)
         return outputs
 
-    def predict(self, x: Any, batch: int = 128) -> np.ndarray:
+    def predict(self, x: Inputs, batch: int = 128) -> np.ndarray:
         """Return an answer for each text."""
         with evaluating(self.module), torch.no_grad():
             written: np.ndarray = self.module.generate(x)

@@ -55,7 +55,7 @@ def test_answers_come_in_the_order_of_the_stream_and_scores_follow_from_them(rec
         assert scores["overall", "mean"] == pytest.approx(answers["correct"].mean())
         per_class = answers.groupby("truth")["correct"].mean()
         assert scores["mean-class", "mean"] == pytest.approx(per_class.mean())
-        known = per_class.index.isin(run.card["protocol"]["pretrain_classes"])
+        known = per_class.index.isin(run.card.protocol["pretrain_classes"])
         many = (answers["truth"].value_counts().reindex(per_class.index) > 12).to_numpy()
         assert scores["novel-head", "mean"] == pytest.approx(per_class[~known & many].mean())
         assert scores["pretrain-tail", "mean"] == pytest.approx(per_class[known & ~many].mean(), nan_ok=True)
@@ -71,7 +71,7 @@ def test_no_class_is_answered_before_its_first_label(record: driftline.Record) -
     learning = [run for run in record.runs if run.method != "frozen"]  # which has a row for every class
     assert len(learning) == 3
     for run in learning:
-        answers, known = run.table("answers"), set(run.card["protocol"]["upstream_classes"])
+        answers, known = run.table("answers"), set(run.card.protocol["upstream_classes"])
         first = answers.drop_duplicates("truth").set_index("truth").index
         position = {k: int(np.flatnonzero(answers["truth"] == k)[0]) for k in first}
         for row, said in list(enumerate(answers["prediction"]))[1:]:  # the first answer may be made of nothing
@@ -79,10 +79,10 @@ def test_no_class_is_answered_before_its_first_label(record: driftline.Record) -
 
 
 def test_the_bill_has_both_sides(record: driftline.Record) -> None:
-    cards = {run.method.split("(")[0]: run.card["compute"] for run in record.runs}
-    inference = cards["frozen"]["forward_macs"]
-    assert cards["ncm"]["forward_macs"] == inference
-    assert (cards["ncm"]["backward_macs"], cards["ncm"]["cached_macs"]) == (0, 0)
+    cards = {run.method.split("(")[0]: run.card.compute for run in record.runs}
+    inference = cards.frozen["forward_macs"]
+    assert cards.ncm["forward_macs"] == inference
+    assert (cards.ncm["backward_macs"], cards.ncm["cached_macs"]) == (0, 0)
     head, backbone = 16 * 80, 64 * 16
     for name in ("fine-tune", "exemplar-tuning"):
         lessons = cards[name]["forward_macs"] - inference
@@ -136,23 +136,23 @@ def test_late_and_missing_labels(tmp_path: Path) -> None:
     some = driftline.run({**SPEC, "methods": methods, "reveal": {"delay": 40, "missing": 0.5}}, runs=tmp_path)
     assert len(some.runs) == 3
     for run in some.runs:
-        answers, known = run.table("answers"), set(run.card["protocol"]["upstream_classes"])
+        answers, known = run.table("answers"), set(run.card.protocol["upstream_classes"])
         early = answers["prediction"].iloc[:40]
         assert run.method == "ncm" or set(early) <= known
         first = {k: int(np.flatnonzero(answers["truth"] == k)[0]) for k in answers["truth"].unique()}
         assert all(said in known | {0} or first[said] + 40 < row for row, said in enumerate(answers["prediction"]))
-        assert run.card["protocol"]["labels_missing"] == 0.5
+        assert run.card.protocol["labels_missing"] == 0.5
 
 
 def test_seeds_take_the_test_sequences_in_turn_and_choosing_has_its_own() -> None:
     dataset, options = data.load("digit-symmetries"), Options(law="400/(9+r)")
     cards = [OpenWorldBenchmark().build_scenario(dataset, options, Seed(k)).protocol for k in range(4)]
-    assert [card["sequence"] for card in cards] == [3, 4, 5, 3]
-    assert [card["shuffle"] for card in cards] == [0, 0, 0, 1]
+    assert [card.sequence for card in cards] == [3, 4, 5, 3]
+    assert [card.shuffle for card in cards] == [0, 0, 0, 1]
     chosen_by = OpenWorldBenchmark().build_scenario(dataset, options.validation_options(), Seed(0)).protocol
     assert chosen_by["role"] == "validation"
-    assert all(not set(chosen_by["novel_classes"]) & set(card["novel_classes"]) for card in cards)
-    assert all(card["upstream_classes"] == chosen_by["upstream_classes"] for card in cards)
+    assert all(not set(chosen_by["novel_classes"]) & set(card.novel_classes) for card in cards)
+    assert all(card.upstream_classes == chosen_by["upstream_classes"] for card in cards)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,6 @@ def test_the_answer_in_a_sentence(record: driftline.Record) -> None:
 
 
 def test_every_metric_on_the_card_is_registered(record: driftline.Record) -> None:
-    for name in record.runs[0].card["metrics"]:
+    for name in record.runs[0].card.metrics:
         registry.get("metric", name)
     assert class_counts(Options(), 10) == {"classes": 4, "pretrain": 1, "upstream_classes": 3}

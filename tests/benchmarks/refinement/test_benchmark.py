@@ -20,7 +20,8 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Pretrain, checkpoint
 from driftline.errors import UserError
-from driftline.record.run import Record, Run, write_card
+from driftline.record.card import Card, RunSettings, write_card
+from driftline.record.run import Record, Run
 from driftline.report.analysis.composition import of_group
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import tabulate
@@ -75,7 +76,8 @@ def record(folder: Path, answers: list[pd.DataFrame], probes: list[pd.DataFrame]
     pd.concat(probes).to_parquet(folder / "probes.parquet")
     steps = [str(t + 1) for t in range(len(answers))]
     said = {"options": {"resamples": 200, **options}, "seed": 0}
-    write_card(folder, {"run": said, "protocol": {"periods": steps, "label_delay_steps": 0}})
+    protocol = {"periods": steps, "label_delay_steps": 0}
+    write_card(folder, Card(run=RunSettings.model_validate(said), protocol=protocol))
     return Run(folder)
 
 
@@ -193,13 +195,13 @@ def test_past_queries_are_past(small: Record) -> None:
 
 
 def test_the_first_episode_is_upstream_and_the_card_tells_the_rest(small: Record) -> None:
-    protocol, answers = small.runs[0].card["protocol"], small.runs[0].table("answers")
+    protocol, answers = small.runs[0].card.protocol, small.runs[0].table("answers")
     counted = pd.crosstab(answers["step"], answers["group"]).reindex(columns=range(6), fill_value=0)
     assert counted.to_numpy().tolist() == protocol["composition"]
     assert protocol["composition"][0] == [20, 0, 0, 0, 0, 0]
     assert [row[0] for row in protocol["composition"]] == [20, 12, 7, 4, 2, 1]
     assert protocol["upstream_samples"] == 300
-    assert small.runs[0].card["metrics"].keys() == {"efr", "ukr", "okr", "csr", "kg", "oec"}
+    assert small.runs[0].card.metrics.keys() == {"efr", "ukr", "okr", "csr", "kg", "oec"}
 
 
 def layout(seed: int = 0, **options: Any) -> Any:

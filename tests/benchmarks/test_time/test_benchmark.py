@@ -253,7 +253,7 @@ def test_all_methods_see_the_same_images_and_the_training_images_stay_out(small:
     made = layout(file)
     assert len(made.upstream) == 160
     assert len(made.stream.stream.source) == 80
-    assert small.runs[0].card["protocol"]["last_batch"] == 230 % 16
+    assert small.runs[0].card.protocol["last_batch"] == 230 % 16
 
 
 @pytest.mark.parametrize(
@@ -307,8 +307,8 @@ def test_shards_show_the_very_stream_that_was_kept_in_them(small: Record, file: 
         ours, theirs = run.table("answers"), by_method(small)[label].table("answers")
         assert len(ours) == OPTIONS["images"]  # all there are
         pd.testing.assert_series_equal(ours["prediction"], theirs["prediction"])
-        assert run.card["protocol"]["shards"] == 3
-        assert "schedule" not in run.card["protocol"]
+        assert run.card.protocol["shards"] == 3
+        assert "schedule" not in run.card.protocol
     assert len(layout(file, order="shards", shards=str(tmp_path / "kept"), images=48).stream) == 3
     with pytest.raises(UserError, match="give their folder with --shards FOLDER"):
         layout(file, order="shards")

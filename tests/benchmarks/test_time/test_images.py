@@ -157,4 +157,4 @@ def test_cin_3dcc_from_end_to_end(published: tuple[Path, Path], tmp_path: Path) 
     assert [column.name for column in grid.columns] == ["cin-3dcc"]
     assert [line.title for line in grid.rows] == ["frozen", "bn"]  # class folders may be anybody's: nothing printed
     for run in record.runs:
-        assert sorted(run.card["protocol"]["schedule"]["order"]) == sorted(CORRUPTIONS_3D)
+        assert sorted(run.card.protocol["schedule"]["order"]) == sorted(CORRUPTIONS_3D)

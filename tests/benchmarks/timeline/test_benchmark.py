@@ -58,7 +58,7 @@ def direct_matrix(all_history: bool) -> np.ndarray:
 def test_matrix_equals_a_direct_computation(record: driftline.record.run.Record) -> None:
     assert record.runs
     for run in record.runs:
-        A, n = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
+        A, n = accuracy_matrix(period_answers(run.table("probes"), run.card.protocol["periods"]))
         np.testing.assert_allclose(A, direct_matrix(all_history=run.method == "erm-all"), atol=1e-12)
         assert n[0, 0] == 30, "floor(0.9 * 300) = 270 are shown, 30 held out"
         assert n[0, 1] == 300, "a later period is examined whole"
@@ -75,7 +75,7 @@ def test_scores_are_the_metrics_of_that_matrix(record: driftline.record.run.Reco
         assert mean["tas"] == pytest.approx(adaptation_score(A).mean)
         assert mean["sh-paper"] == pytest.approx(stability_horizon(A, 0.9).mean)
         assert mean["dh-paper"] == pytest.approx(drift_horizon(A, 0.0, 0.15, 3).mean)
-        error = standard_errors(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
+        error = standard_errors(period_answers(run.table("probes"), run.card.protocol["periods"]))
         assert mean["sh"] == pytest.approx(stability_horizon(A, 0.9, error=error, allowance=1.96).mean)
         assert mean["dh"] == pytest.approx(drift_horizon(A, 0.0, 0.15, 3, error=error, allowance=1.96).mean)
         worst = scores.query("metric == 'ood' and stat == 'minimum'")["value"].item()
@@ -134,7 +134,7 @@ def test_every_method_meets_the_same_stream(record: driftline.record.run.Record)
 def test_horizon_limits_the_probes_and_drops_late_rows(tmp_path: Path) -> None:
     spec = {**SPEC, "methods": ["erm"], "timeline": {"resamples": 10, "horizon": 2}}
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
+    A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card.protocol["periods"]))
     full = direct_matrix(all_history=False)
     near = np.triu(np.ones((6, 6)), 0) - np.triu(np.ones((6, 6)), 3)
     np.testing.assert_allclose(A, np.where(near == 1, full, np.nan))
@@ -153,7 +153,7 @@ def test_labels_never_seen_in_training_count_as_errors(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(rows))
     data = {"name": "table", "path": str(tmp_path / "t.csv"), "time": "when", "target": "kind"}
     (run,) = driftline.run({**SPEC, "data": data, "methods": ["erm"]}, runs=tmp_path / "runs").runs
-    A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
+    A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card.protocol["periods"]))
     assert A[0, 1] == 1.0
     assert A[0, 2] == pytest.approx(2 / 3), "class c was unknown in 2000"
     assert A[2, 3] == 1.0
@@ -168,7 +168,7 @@ def test_a_period_with_one_class_is_learnt_as_such(tmp_path: Path) -> None:
     for model in ("logistic-regression", "hist-gradient-boosting", "linear"):
         method = {"name": "erm", "lr": 0.05} if model == "linear" else "erm"
         (run,) = driftline.run({**SPEC, "data": data, "model": model, "methods": [method]}, runs=tmp_path / "r").runs
-        A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
+        A, _ = accuracy_matrix(period_answers(run.table("probes"), run.card.protocol["periods"]))
         assert A[0, 0] == 1.0
         assert A[0, 1] == 0.5
 
@@ -189,7 +189,7 @@ def test_frozen_needs_a_trained_model_and_then_stays_it(tmp_path: Path) -> None:
     probes = run.table("probes")
     last = probes[probes["probe"] == "5"].groupby(["id", "probe"])["confidence"].nunique()
     assert (last == 1).all(), "the same answer whenever it is asked"
-    assert run.card["protocol"]["upstream_periods"] == ["0", "1"]
+    assert run.card.protocol["upstream_periods"] == ["0", "1"]
 
 
 @pytest.mark.parametrize("protocol", ["stream", "fix"])
@@ -199,7 +199,7 @@ def test_upstream_training_is_as_long_as_was_said(tmp_path: Path, protocol: str)
         said = {"upstream": 1, "upstream_updates": updates, "protocol": protocol, "split": "4", "resamples": 10}
         spec = {**SPEC, "model": "linear", "methods": ["frozen"], "timeline": said}
         (run,) = driftline.run(spec, runs=tmp_path).runs
-        macs.append(run.card["compute"]["upstream_macs"])
+        macs.append(run.card.compute.upstream_macs)
     assert macs[1] == 3 * macs[0] > 0
 
 
@@ -214,9 +214,9 @@ def test_real_portraits_by_decade(real_data: list[Path], tmp_path: Path) -> None
         "timeline": {"period": "decade", "resamples": 50},
     }
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    assert run.card["protocol"]["periods"] == [f"{d}s" for d in range(1930, 2020, 10)]
-    A, n = accuracy_matrix(period_answers(run.table("probes"), run.card["protocol"]["periods"]))
-    assert n.diagonal().sum() + sum(run.card["protocol"]["samples_per_period"]) == 27149
+    assert run.card.protocol["periods"] == [f"{d}s" for d in range(1930, 2020, 10)]
+    A, n = accuracy_matrix(period_answers(run.table("probes"), run.card.protocol["periods"]))
+    assert n.diagonal().sum() + sum(run.card.protocol["samples_per_period"]) == 27149
     assert A[0, 1] > 0.75, "one decade ahead, hair still tells"
     assert A[0, 5:8].mean() < A[0, 1] - 0.05, "and later less so"
     default = plan(as_spec({**spec, "model": None}))
@@ -235,7 +235,7 @@ def test_numbers_are_scored_by_r2(tmp_path: Path) -> None:
     probes = run.table("probes").query("step == 0 and probe == '2002.0' or step == 0 and probe == '2002'")
     r2 = 1 - ((probes["truth"] - probes["prediction"]) ** 2).mean() / probes["truth"].var(ddof=0)
     cells = run.table("scores").query("metric == 'accuracy'").set_index(["time", "tau"])["value"]
-    first, second, third = run.card["protocol"]["periods"]
+    first, second, third = run.card.protocol["periods"]
     assert cells[first, second] == pytest.approx(r2)
     assert r2 > 0.8
     assert cells[first, third] == 0.0, "worse than the mean is no skill"

@@ -50,7 +50,7 @@ def test_numbers_equal_a_direct_computation(tmp_path: Path) -> None:
 def test_pooled_methods_train_once_and_continual_ones_in_each_period(tmp_path: Path) -> None:
     methods = [{"name": "erm-all", "updates": 30}, {"name": "ft", "updates": 30}]
     record = driftline.run({**SPEC, "model": "linear", "methods": methods}, runs=tmp_path)
-    backward = {run.method: run.card["compute"]["backward_macs"] for run in record.runs}
+    backward = {run.method: run.card.compute.backward_macs for run in record.runs}
     assert backward["ft(updates=30)"] == 3 * backward["erm-all(updates=30)"], "three periods against one fit"
     assert backward["erm-all(updates=30)"] == 30 * 32 * 64 * 10, "one layer: weight gradients only"
 

@@ -38,7 +38,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A sweep that advances each time the watcher sleeps, and ends after three times."""
     store, now = Store.create(tmp_path / "store"), time.time()
     (store.folder / "status").mkdir()
-    stage = RunningStage("ft seed 0", "run", now, of=40, first_at=now)
+    stage = RunningStage("ft seed 0", "run", now, total=40, first_at=now)
 
     def write(naps: int) -> None:
         running = {} if naps >= 3 else {"k": replace(stage, done=10 * naps)}

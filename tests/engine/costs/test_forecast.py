@@ -100,7 +100,7 @@ def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
     spec = {"benchmark": "refinement", "data": "digit-clusters", "model": model, "methods": ["cft"], "seeds": 1}
     spec |= {"selection": {"grid": {"lr": [1e-6, 1e-2]}, "seeds": 3}, "refinement": {**few, "resamples": 10}}
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    spared = run.card["protocol"]["skipped_runs"]
+    spared = run.card.protocol["skipped_runs"]
     found = driftline.plan(spec, runs=tmp_path, seconds=1)
     assert spared
     assert found.kinds["search"].done == 6 - spared
@@ -122,7 +122,7 @@ def test_pretraining_is_counted_for_every_seed_of_a_search(seeds: int) -> None:
 def test_a_search_is_forecast_as_it_runs(tmp_path: Path) -> None:
     found = driftline.plan(SEARCH, runs=tmp_path)
     assert found.notes == ()
-    (upstream,) = {run.card["compute"]["upstream_macs"] for run in driftline.run(SEARCH, runs=tmp_path).runs}
+    (upstream,) = {run.card.compute.upstream_macs for run in driftline.run(SEARCH, runs=tmp_path).runs}
     assert found.kinds["pretraining"].macs == pytest.approx(3 * upstream, rel=0.02)
 
 

@@ -15,7 +15,7 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.stages import StageContext, StreamRun
 from driftline.spec import parse
 from driftline.store.store import Store
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.mac_counter import MacCounter
 
 SPEC: dict[str, Any] = {
@@ -44,13 +44,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_without_a_listener_a_loop_is_itself() -> None:
     items = [1, 2, 3]
-    assert progress.each(items) is items
+    assert profiling.sample(items) is items
 
 
 def test_turns_that_are_left_out_cost_what_the_others_do(clock: Clock) -> None:
     heard, turns = LoopProfiler(1.0), 0
-    with progress.heard_by(heard):
-        for _ in progress.each(range(1000)):
+    with profiling.use(heard):
+        for _ in profiling.sample(range(1000)):
             clock.work(0.1)
             turns += 1
     assert turns < 50
@@ -60,18 +60,18 @@ def test_turns_that_are_left_out_cost_what_the_others_do(clock: Clock) -> None:
 
 def test_a_cost_that_grows_along_the_loop_is_met(clock: Clock) -> None:
     heard = LoopProfiler(2.0)
-    with progress.heard_by(heard):
-        for k in progress.each(range(1000)):
+    with profiling.use(heard):
+        for k in profiling.sample(range(1000)):
             clock.work(k * 1e-4)
     assert heard.seconds == pytest.approx(sum(k * 1e-4 for k in range(1000)), rel=0.1)
 
 
 def test_loops_within_loops_are_reckoned_too(clock: Clock) -> None:
     heard, turns = LoopProfiler(1.0), 0
-    with progress.heard_by(heard):
-        for _ in progress.each(range(50)):
+    with profiling.use(heard):
+        for _ in profiling.sample(range(50)):
             clock.work(1.0)
-            for _ in progress.each(range(200)):
+            for _ in profiling.sample(range(200)):
                 clock.work(0.01)
                 turns += 1
     assert turns < 1000
@@ -80,8 +80,8 @@ def test_loops_within_loops_are_reckoned_too(clock: Clock) -> None:
 
 def test_a_loop_that_there_is_time_for_is_gone_through(clock: Clock) -> None:
     heard, seen = LoopProfiler(10.0), []
-    with progress.heard_by(heard):
-        for k in progress.each(range(100)):
+    with profiling.use(heard):
+        for k in profiling.sample(range(100)):
             clock.work(0.01)
             seen.append(k)
     assert seen == list(range(100))
@@ -90,38 +90,38 @@ def test_a_loop_that_there_is_time_for_is_gone_through(clock: Clock) -> None:
 
 def test_an_early_end_counts_only_if_nothing_was_left_out(clock: Clock) -> None:
     def stop_after_two() -> None:
-        for k in progress.each(range(100)):
+        for k in profiling.sample(range(100)):
             clock.work(0.01)
             if k == 1:
                 break
 
     whole, cut = LoopProfiler(10.0), LoopProfiler(10.0)
-    with progress.heard_by(whole):
+    with profiling.use(whole):
         stop_after_two()
     assert whole.seconds == pytest.approx(0.02)
     cut.shortened = True
     before = clock.now
-    with progress.heard_by(cut):
+    with profiling.use(cut):
         stop_after_two()
     assert cut.seconds - before == pytest.approx(1.0), "with half-trained weights the end of a climb means nothing"
 
 
 def test_what_is_done_once_is_not_repeated(clock: Clock) -> None:
     heard = LoopProfiler(1.0)
-    with progress.heard_by(heard):
-        for k in progress.each(range(1000)):
+    with profiling.use(heard):
+        for k in profiling.sample(range(1000)):
             clock.work(0.1)
             if k == 0:
-                with progress.once():
+                with profiling.one_time_work():
                     clock.work(7.0)
     assert heard.seconds == pytest.approx(107.0)
 
 
 def test_multiply_accumulates_are_reckoned_like_seconds(clock: Clock) -> None:
     heard, meter = LoopProfiler(1.0), MacCounter()
-    with progress.heard_by(heard):
+    with profiling.use(heard):
         meter.attach(torch.nn.Linear(1, 1))
-        for _ in progress.each(range(1000)):
+        for _ in profiling.sample(range(1000)):
             clock.work(0.1)
             meter.add(forward=3, backward=5)
     assert (meter.forward, meter.backward) == (3000, 5000)
@@ -130,8 +130,8 @@ def test_multiply_accumulates_are_reckoned_like_seconds(clock: Clock) -> None:
 
 def test_shortened_outputs_have_their_length() -> None:
     rows = torch.arange(6).reshape(3, 2)
-    assert progress.whole(rows, 3) is rows
-    assert progress.whole(rows, 7).tolist() == [*rows.tolist(), *rows.tolist(), rows[0].tolist()]
+    assert profiling.fill_rows(rows, 3) is rows
+    assert profiling.fill_rows(rows, 7).tolist() == [*rows.tolist(), *rows.tolist(), rows[0].tolist()]
 
 
 def test_a_rehearsal_counts_what_the_stage_does(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_events_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert sweep.durations == {"pretrain": (1, 4.0)}
         (running,) = sweep.running.values()
         assert (running.name, running.since, running.first, running.first_at) == ("a seed 0", 104.0, 30, 106.0)
-        assert (running.done, running.of) == (40, 100)
+        assert (running.done, running.total) == (40, 100)
         assert sorted(sweep.runs) == ["a", "b", "c", "r"]
         assert not sweep.ended
     ((sweep, _),) = read_statuses(store)

@@ -133,9 +133,9 @@ def test_a_cell_is_the_single_run(
 
 
 def test_settings_of_a_column_reach_the_method_inside_another(store: Store) -> None:
-    runs = [one for one in store.record().runs if one.card["run"]["benchmark"] == "open-world"]
-    (card,) = [one.card for one in runs if one.card["run"]["method"]["name"] == "periodic-reset"]
-    settings = card["run"]["method"]["settings"]
+    runs = [one for one in store.record().runs if one.card.run.benchmark == "open-world"]
+    (card,) = [one.card for one in runs if one.card.run.method.name == "periodic-reset"]
+    settings = card.run.method.settings
     assert settings["reset_every"] == 20
     assert settings["options"] == {"updates": 1, "fisher_examples": 1, "fisher_decay": 0.5}
     own = matrix.with_column_settings(

@@ -126,7 +126,7 @@ def test_other_code_of_a_pretraining_makes_another_upstream_model(tmp_path: Path
     own.write_text(TEACHER.replace("range(1)", "range(3)"))
     (second,) = driftline.run(spec, runs=tmp_path / "runs").runs
     assert first.key != second.key
-    assert second.card["compute"]["upstream_macs"] == 3 * first.card["compute"]["upstream_macs"] > 0
+    assert second.card.compute.upstream_macs == 3 * first.card.compute.upstream_macs > 0
 
 
 def test_a_text_too_long_for_a_name_names_no_file() -> None:

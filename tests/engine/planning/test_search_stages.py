@@ -50,7 +50,7 @@ def test_the_best_setting_on_validation_streams_is_run(store):
         pairs = [(seed, metric, stat) for seed in (0, 1) for metric, stat in (("oec", "final"), ("efr", "mean"))]
         found[lr] = float(np.mean([value(scores, *pair) for pair in pairs]))
     assert found[3e-3] > found[1e-9] + 0.01, "one learning rate is plainly too small"
-    protocol = cft(store).card["protocol"]
+    protocol = cft(store).card.protocol
     assert [point["lr"] for point in protocol["tried"]] == [1e-9, 3e-3]
     assert [point["score"] for point in protocol["tried"]] == pytest.approx([found[1e-9], found[3e-3]])
     assert protocol["chosen"] == [{"lr": 3e-3, "score": pytest.approx(found[3e-3])}]
@@ -73,14 +73,14 @@ def test_trials_are_kept_but_are_no_results(store):
     assert not {stage.key for stage in trials} & {run.key for run in load(store.folder).runs}
     assert len(planned.run_keys) == 2
     frozen = next(run for run in store.record().runs if run.method == "frozen")
-    assert frozen.card["protocol"]["selection"].startswith("none")
+    assert frozen.card.protocol["selection"].startswith("none")
 
 
 def test_the_cost_of_choosing_is_counted(store):
     stages = [stage for stage in plan(parse(SPEC)).stages if isinstance(stage, SearchRun)]
-    costs = [Run(store.run_folder(stage.key)).card["compute"] for stage in stages]
+    costs = [Run(store.run_folder(stage.key)).card.compute for stage in stages]
     spent = sum(cost["forward_macs"] + cost["backward_macs"] for cost in costs)
-    assert cft(store).card["compute"]["search_macs"] == spent > 0
+    assert cft(store).card.compute.search_macs == spent > 0
 
 
 def test_nothing_is_done_twice_and_a_larger_grid_adds_only_what_is_new(store):
@@ -107,7 +107,7 @@ def test_a_hopeless_setting_is_spared_its_last_trial_by_one_worker_and_by_two(qu
         summary = run_plan(planned, store, ExecutorConfig(jobs=jobs))
         assert {stage.job.method.settings["lr"] for stage in summary.skipped} == {1e-9, 1e-2}, "one left has won"
         assert not any(store.finished(stage.key) for stage in summary.skipped)
-        found.append(store.find(planned.run_keys[0]).card["protocol"])
+        found.append(store.find(planned.run_keys[0]).card.protocol)
         assert (found[-1]["trials"], found[-1]["skipped_runs"]) == (10 - len(summary.skipped), len(summary.skipped))
         assert summary.skipped
     assert found[0] == found[1]

@@ -137,7 +137,7 @@ def test_what_sharing_saved_adds_up(images: Path, plain: Path) -> None:
     assert saved is not None
     assert (saved.fits, saved.fits_without_sharing) == (24, 30)
     record = store.record(planned.run_keys)
-    bills = sum(card["compute"]["forward_macs"] + card["compute"]["backward_macs"] for card in record.cards)
+    bills = sum(card.compute.forward_macs + card.compute.backward_macs for card in record.cards)
     answering = sum(_answering(run) for run in record.runs)
     assert saved.macs_without_sharing == bills - answering
     assert saved.macs < saved.macs_without_sharing
@@ -150,18 +150,18 @@ def _answering(run: Any) -> int:
 
 
 def test_the_card_names_what_was_chosen(plain: Path) -> None:
-    cards = {card["label"]: card for card in Store.open(plain).record().cards}
+    cards = {card.label: card for card in Store.open(plain).record().cards}
     protocol = cards["lp-ft"]["protocol"]
     assert protocol["trials"] == 6
     assert [(row["train"], row["layers"]) for row in protocol["chosen"]] == [("0,1", "all"), ("2", "fc"), ("2", "all")]
     assert all(row["lr"] in (3e-3, 1e-3) for row in protocol["chosen"])
-    trials = {run.card["label"]: run.table("trials") for run in Store.open(plain).record().runs}["lp-ft"]
+    trials = {run.card.label: run.table("trials") for run in Store.open(plain).record().runs}["lp-ft"]
     assert len(trials) == 6
     assert trials.loc[trials["picked"], "score"].tolist() == [row["score"] for row in protocol["chosen"]]
 
 
 def test_the_oracle_trains_on_more_and_is_tested_on_the_same(plain: Path) -> None:
-    runs = {run.card["label"]: run for run in Store.open(plain).record().runs}
+    runs = {run.card.label: run for run in Store.open(plain).record().runs}
     oracle, tuned = runs["oracle"].table("probes"), runs["seq-ft"].table("probes")
     assert oracle["id"].tolist() == tuned["id"].tolist()
     answers = runs["oracle"].table("answers")
@@ -177,10 +177,10 @@ def test_label_budget_and_delay_reach_the_fits(images: Path, tmp_path: Path) -> 
 
 def test_other_methods_meet_this_benchmark_and_these_meet_others(images: Path, tmp_path: Path) -> None:
     record = driftline.run(spec(images, [{"name": "ft", "updates": 3}, {"name": "si", "updates": 3}]), runs=tmp_path)
-    assert [card["protocol"]["trials"] for card in record.cards] == [0, 0]
+    assert [card.protocol["trials"] for card in record.cards] == [0, 0]
     timeline = {"benchmark": "timeline", "data": {"name": "digits", "periods": 2}, "model": "linear"}
     (run,) = driftline.run({**timeline, "methods": ["baseline"], "timeline": {"resamples": 10}}, runs=tmp_path).runs
-    assert run.card["protocol"]["trials"] == 4  # a linear model has no dropout to try
+    assert run.card.protocol["trials"] == 4  # a linear model has no dropout to try
 
 
 @pytest.mark.parametrize(

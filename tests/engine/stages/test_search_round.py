@@ -1,7 +1,6 @@
 """Rounds of a search: what is eliminated cannot win any more, whatever is still to come, and nothing else is."""
 
 import itertools
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,6 +17,7 @@ from driftline.engine.planning.search_stages import merge, search_stages
 from driftline.engine.stages import Pretrain, SearchRound, SearchRun, Stage, StageContext, StreamRun, search_round
 from driftline.engine.stages.search_round import DOMINATED, SearchState, eliminate_dominated, seeds_by_round
 from driftline.errors import InputsChanged, UserError
+from driftline.record.card import Card, ComputeCard
 from driftline.record.run import Run
 from driftline.spec import parse
 from driftline.spec.job import Job, LabelPolicy, SearchSpace
@@ -119,8 +119,8 @@ def test_if_all_that_were_left_fail_the_best_of_those_that_they_had_beaten_stand
 
 def done(scores, macs=10):
     """A stand-in for the runs of trials: what each scored, by key."""
-    compute = {"forward_macs": macs, "backward_macs": 0}
-    return lambda folder: SimpleNamespace(key=folder.name, card={"compute": compute}, value=scores[folder.name])
+    card = Card(compute=ComputeCard(forward_macs=macs, backward_macs=0))
+    return lambda folder: SimpleNamespace(key=folder.name, card=card, value=scores[folder.name])
 
 
 @pytest.fixture
@@ -264,7 +264,7 @@ def test_one_setting_alone_is_run_without_any_trial(tmp_path):
     planned = plan(parse(spec))
     assert [stage.kind for stage in planned.stages] == ["pretrain", "run"]
     (run,) = driftline.run(spec, runs=tmp_path).runs
-    protocol = run.card["protocol"]
+    protocol = run.card.protocol
     assert protocol["chosen"] == [{"lr": 1e-2}]
     assert (protocol["trials"], protocol["skipped_runs"]) == (0, 3)
 
@@ -295,8 +295,8 @@ def test_a_real_contest_goes_on_where_it_was_and_ends_the_same(tmp_path):
     summary = schedule(planned.stages, store, [SerialExecutor(store, DatasetCache())])
     assert len(summary.reused) == first
     again = Run(store.run_folder(planned.run_keys[0]))
-    assert json.dumps(again.card, sort_keys=True) == json.dumps(whole.card, sort_keys=True)
-    assert whole.card["protocol"]["trials"] + whole.card["protocol"]["skipped_runs"] == 9
+    assert again.card == whole.card
+    assert whole.card.protocol["trials"] + whole.card.protocol["skipped_runs"] == 9
 
 
 def test_the_pretraining_of_a_method_is_not_searched():

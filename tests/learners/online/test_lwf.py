@@ -17,7 +17,7 @@ from driftline.learners.online.standard_training import StandardTraining
 from driftline.testing import check_learner, digest
 from driftline.testing.fixtures import small_network
 
-from ..told import metered, ready, small, some, streamed, unlabelled
+from ..labelled_streams import metered, ready, small, some, streamed, unlabelled
 
 UPSTREAM = some(20, (0, 1, 2), seed=9)  # class 3 is novel
 

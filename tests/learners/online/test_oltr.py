@@ -18,7 +18,7 @@ from driftline.testing import check_learner, digest
 from driftline.testing.fixtures import small_network
 from driftline.training.cached_features import extract_features
 
-from ..told import metered, ready, small, some, streamed, unlabelled
+from ..labelled_streams import metered, ready, small, some, streamed, unlabelled
 
 UPSTREAM = some(20, (0, 1), seed=9)
 

@@ -29,7 +29,7 @@ from driftline.training.early_stopping import shuffled_batches
 from driftline.training.freezing import last_layers
 from driftline.types import Answers, Reveal, Samples, Step
 
-from ..told import FOUR, Scaled, metered, ready, small, some, streamed, unlabelled
+from ..labelled_streams import FOUR, Scaled, metered, ready, small, some, streamed, unlabelled
 
 UPSTREAM = some(20, (0, 1), seed=9)
 

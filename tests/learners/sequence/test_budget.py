@@ -67,5 +67,5 @@ def test_a_table_says_that_numbers_of_trials_differ(tmp_path: Path) -> None:
     equal = driftline.run(
         {**SPEC, "seq-to-final": {**SPEC["seq-to-final"], "budget": "method"}}, runs=tmp_path / "equal"
     )
-    assert [card["protocol"]["trials"] for card in equal.cards] == [4, 4]
+    assert [card.protocol["trials"] for card in equal.cards] == [4, 4]
     assert not [line for line in notes(tabulate(groups(equal)[0])) if "Fits per run" in line]

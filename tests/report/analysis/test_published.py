@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from driftline.published import numbers as published
+from driftline.record.card import Component
 from driftline.record.run import Record
 from driftline.report.analysis import published as beside
 from driftline.report.analysis.summary import answer
@@ -35,8 +36,8 @@ def test_numbers_are_those_of_the_papers(
 def test_printed_rows_follow_our_own_and_never_win(make_record: Callable[..., Record]) -> None:
     record = make_record({"ft": [0.50, 0.60, 0.70]})
     for run in record.runs:
-        run.card["data"]["name"] = "yearbook"
-        run.card["protocol"]["protocol"] = "Eval-Stream"
+        run.card.data.name = "yearbook"
+        run.card.protocol["protocol"] = "Eval-Stream"
     (table,) = results(record)
     lines = render_results([table], "md").splitlines()
     ours = next(k for k, line in enumerate(lines) if line.startswith("| ft |"))
@@ -183,16 +184,16 @@ def test_questions_of_a_users_own_have_no_printed_row(
     make_record: Callable[..., Record], files: str | list[str] | None, printed: bool
 ) -> None:
     card = make_record({"cft": [0.5]}).runs[0].card
-    card["run"] |= {"benchmark": "refinement", "data": {"name": "qa", "settings": {"files": files}}}
-    card["data"]["name"], card["protocol"]["protocol"] = "qa", "alpha=0.9, beta=0.5, gamma=0.8"
+    card.run.benchmark, card.run.data = "refinement", Component(name="qa", settings={"files": files})
+    card.data.name, card.protocol["protocol"] = "qa", "alpha=0.9, beta=0.5, gamma=0.8"
     assert bool(beside.published_values(card, "cft")) == printed
 
 
 def test_class_folders_are_those_of_ned_at_its_full_scale_alone(make_record: Callable[..., Record]) -> None:
     card = make_record({"ncm": [0.5]}).runs[0].card
     options = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
-    card["run"] |= {"benchmark": "open-world", "data": {"name": "image-folders", "settings": {"path": "x"}}}
-    card["run"]["options"] = options
+    card.run.benchmark, card.run.data = "open-world", Component(name="image-folders", settings={"path": "x"})
+    card.run.options = options
     assert beside.numbers(card, "imagenet-22k", "sequence 5", "resnet18")
-    card["run"]["options"] = {**options, "classes": 20}
+    card.run.options = {**options, "classes": 20}
     assert not beside.numbers(card, "imagenet-22k", "sequence 5", "resnet18")

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 import driftline
+from driftline.record.card import Card, DataCard, write_card
 from driftline.record.parquet import write_rows
-from driftline.record.run import Record, write_card
+from driftline.record.run import Record
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, tabulate
 from driftline.report.analysis.summary import answer
@@ -116,7 +117,7 @@ def constant(folder: Path, kind: str, task: str, truth: list[Any]) -> ConstantRu
     folder.mkdir()
     rows = pa.table({"id": np.arange(len(truth)), "truth": truth, "prediction": truth, "distance": [0.5] * len(truth)})
     write_rows(folder / "answers.parquet", [rows])
-    write_card(folder, {"data": {"kind": kind, "task": task}})
+    write_card(folder, Card(data=DataCard(kind=kind, task=task)))
     return ConstantRun(folder)
 
 
@@ -135,5 +136,5 @@ def test_constants_of_every_task(tmp_path: Path) -> None:
 
 def test_a_record_without_labels_has_no_baseline(tmp_path: Path) -> None:
     write_rows(tmp_path / "probes.parquet", [pa.table({"correct": [1.0]})])
-    write_card(tmp_path, {})
+    write_card(tmp_path, Card())
     assert ConstantRun(tmp_path).labels.empty

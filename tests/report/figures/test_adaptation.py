@@ -198,7 +198,7 @@ def test_a_schedule_over_time(tmp_path: Path) -> None:
     ]
     assert frame[frame["what"] == "accuracy"]["value"].tolist() == [0.5, 1.0, 0.0, 1.0]
     assert len(table_of("severity-schedule", Record([run]), points=2)) == 6
-    run.card["run"]["options"]["images"] = 33
+    run.card.run.options["images"] = 33
     short = table_of("severity-schedule", Record([run]), points=4)
     assert short["until"].max() == 33
     assert short[short["what"] == "accuracy"]["value"].tolist() == [0.5, 1.0, 0.0]  # the last point has 3 of 10 images

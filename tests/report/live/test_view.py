@@ -21,7 +21,7 @@ from driftline.engine.executors.status import RunningStage, SweepStatus
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import checkpoint
-from driftline.record.run import write_card
+from driftline.record.card import Card, write_card
 from driftline.report.live.sparkline import DIGITS, sparkline
 from driftline.report.live.view import accuracy_per_step, render, seconds_left
 from driftline.store.store import Store
@@ -107,7 +107,7 @@ def test_a_running_sweep(tmp_path: Path) -> None:
 
 
 def running_sweep(now: float) -> SweepStatus:
-    step = RunningStage("ft seed 0", "run", now - 30, done=50, of=100, first=40, first_at=now - 4)
+    step = RunningStage("ft seed 0", "run", now - 30, done=50, total=100, first=40, first_at=now - 4)
     other = RunningStage("pretraining seed 1", "pretrain", now - 6)
     counts = {"reused": 2, "computed": 1, "waiting": {"run": 2, "pretrain": 1}}
     return SweepStatus(
@@ -134,7 +134,7 @@ def test_a_long_list_is_cut(tmp_path: Path) -> None:
     store = Store.create(tmp_path)
     for k in range(30):
         store.run_folder(f"k{k:02d}").mkdir(parents=True)
-        write_card(store.run_folder(f"k{k:02d}"), {"label": f"m{k:02d}", "run": {"seed": 0}})
+        write_card(store.run_folder(f"k{k:02d}"), Card(label=f"m{k:02d}"))
     lines = seen(store, height=13)
     assert lines[0].startswith("no sweep is known")
     assert len(lines) == 13

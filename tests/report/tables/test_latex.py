@@ -101,8 +101,8 @@ def open_worlds(folder: Path) -> list[Run]:
         for label, settings in labels.items()
     ]
     for run in made:
-        run.card["protocol"].update(revealed="labels", label_delay_steps=0, labels_per_step="all")
-        run.card["protocol"].update(sequence=1, samples=12, counts=[7, 5], pretrain_classes=[0], novel_classes=[1])
+        run.card.protocol.update(revealed="labels", label_delay_steps=0, labels_per_step="all")
+        run.card.protocol.update(sequence=1, samples=12, counts=[7, 5], pretrain_classes=[0], novel_classes=[1])
     return made
 
 
@@ -111,7 +111,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     """Runs of all benchmarks, for all layouts, and a matrix of some of them."""
     folder = tmp_path_factory.mktemp("store")
     found = [run for make in (timelines, sequences, queries, streams, open_worlds) for run in make(folder / "runs")]
-    timeline = [run for run in found if run.card["data"]["name"] == "digits"]
+    timeline = [run for run in found if run.card.data.name == "digits"]
     cells = [
         {"benchmark": "timeline", "method": name, "keys": [run.key for run in timeline if run.method == name]}
         | {"label": f"{name}(lr=0.1)", "uses": "inputs", "reason": "" if name != LONG else f"{HOSTILE}. More."}

@@ -13,7 +13,8 @@ from scipy import stats
 
 from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
 from driftline.errors import UserError
-from driftline.record.run import Record, Run, write_card
+from driftline.record.card import write_card
+from driftline.record.run import Record, Run
 from driftline.report.analysis.aggregate import best_or_tied, clip_interval
 from driftline.report.analysis.estimates import Estimate, estimates, mean_of
 from driftline.report.analysis.groups import groups
@@ -246,8 +247,8 @@ CHOSEN = {
 def searched(make_record: Make, rule: str) -> ResultTable:
     """Method x, the best of three, selected its settings by this rule."""
     base = make_record({"y": [0.5, 0.6, 0.55], "z": [0.3, 0.31, 0.3]})
-    protocol = {**base.runs[0].card["protocol"], **CHOSEN}
-    compute = {**base.runs[0].card["compute"], "search_macs": 2_000_000_000}
+    protocol = {**base.runs[0].card.protocol, **CHOSEN}
+    compute = {**base.runs[0].card.compute.to_dict(), "search_macs": 2_000_000_000}
     changes = {"run__search": {**SEARCH, "rule": rule}, "protocol": protocol, "compute": compute}
     other = make_record({"x": [0.9, 0.91, 0.92]}, **changes)
     (table,) = results(Record([*base.runs, *other.runs]))
@@ -277,8 +278,8 @@ def test_selected_settings_and_their_cost_follow_the_results(make_record: Make) 
 
 def test_selections_within_runs_are_listed_too(make_record: Make) -> None:
     base = make_record({"y": [0.5, 0.6, 0.55]})
-    protocol = {**base.runs[0].card["protocol"], "selection": "validation-split: the best of each", "trials": 4}
-    options = {**base.runs[0].card["run"]["options"], "lr": [0.1, 0.2], "weight_decay": [0.0], "dropout": [0.0]}
+    protocol = {**base.runs[0].card.protocol, "selection": "validation-split: the best of each", "trials": 4}
+    options = {**base.runs[0].card.run.options, "lr": [0.1, 0.2], "weight_decay": [0.0], "dropout": [0.0]}
     runs = []
     for k, lr in enumerate((0.1, 0.2, 0.2)):
         selected = {**protocol, "chosen": [{"lr": 0.3, "score": 0.1}, {"lr": lr, "score": 0.9}]}
@@ -313,5 +314,5 @@ def test_the_page_shows_selected_settings_with_names_escaped(make_record: Make) 
 
 def replace_label(run: Run, label: str) -> Run:
     """The same run under another name."""
-    write_card(run.folder, {**run.card, "label": label})
+    write_card(run.folder, run.card.model_copy(update={"label": label}))
     return Run(run.folder)

@@ -27,7 +27,7 @@ from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import OpenWorld, open_world
-from driftline.types import Reveal
+from driftline.types import JsonObject, Reveal, Settings
 
 
 class Options(base.Options):
@@ -134,17 +134,17 @@ class OpenWorldBenchmark(base.Benchmark):
     )
     options: ClassVar[type[base.Options]] = Options
     time_unit: ClassVar[str] = "samples seen"
-    full_scale: ClassVar[Mapping[str, Any]] = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
+    full_scale: ClassVar[Settings] = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
         *("train_every", "epochs", "schedule", "lr", "momentum", "weight_decay", "batch", "imprint_only_labels"),
     )
-    example: ClassVar[Mapping[str, Any]] = {
+    example: ClassVar[Settings] = {
         "data": "digit-symmetries",
         "model": {"name": "conv-1", "width": 16},
         "methods": ["frozen", "ncm", {"name": "fine-tune", "train_every": 100}],
         "options": {"law": "300/(4+r)", "upstream_updates": 600, "head": 20},
     }
-    matrix_column: ClassVar[Mapping[str, Any]] = {
+    matrix_column: ClassVar[Settings] = {
         "data": "digit-symmetries",
         "model": {"name": "mlp", "width": 128},  # a batch is one sample here: no batch norm
         "options": {**example["options"], "upstream_updates": 1000},
@@ -179,14 +179,14 @@ class OpenWorldBenchmark(base.Benchmark):
             protocol=protocol(options, stream, shuffle),
         )
 
-    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         return {name: {} for name in (*open_world_scores.NAMES, *(["episodic"] if options.episodes else []))}
 
     def score(self, run: Run) -> pd.DataFrame:
         """Return every metric over the whole stream, and accuracy in each window of time."""
-        options = Options(**run.card["run"]["options"])
+        options = Options(**run.card.run.options)
         how: dict[str, Any] = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
-        protocol, compute = run.card["protocol"], run.card["compute"]
+        protocol, compute = run.card.protocol, run.card.compute
         rows = list(open_world_scores.rows(run.table("answers"), protocol, compute, window=protocol["window"], **how))
         seen = run.table("features") if options.episodes else pd.DataFrame()
         if len(seen):
@@ -201,7 +201,7 @@ STREAM_OPTIONS = (
 )
 
 
-def class_counts(options: Options, width: int) -> dict[str, Any]:
+def class_counts(options: Options, width: int) -> JsonObject:
     """Return the numbers of classes in the stream, known to the upstream model, and trained on by it.
 
     >>> class_counts(Options(), 150)
@@ -213,7 +213,7 @@ def class_counts(options: Options, width: int) -> dict[str, Any]:
     return {"classes": classes, "pretrain": pretrain, "upstream_classes": upstream}
 
 
-def protocol(options: Options, stream: OpenWorld, shuffle: int) -> dict[str, Any]:
+def protocol(options: Options, stream: OpenWorld, shuffle: int) -> JsonObject:
     """Return the description of a sequence for the card."""
     n, most = len(stream.rows), int(stream.law.counts(len(stream.pretrain_classes) + len(stream.novel_classes)).sum())
     window = options.window or max(most // 18, 1)

@@ -20,7 +20,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from driftline.metrics import novelty, openworld
-from driftline.metrics.confidence import bootstrap_means, percentile_interval, wilson
+from driftline.metrics.confidence import Interval, bootstrap_means, percentile_interval, wilson
+from driftline.record.card import ComputeCard
+from driftline.types import JsonObject
 
 Row = dict[str, Any]
 
@@ -40,8 +42,8 @@ NAMES = (*ACCURACIES, "rolling", *NOVELTY, *COSTS)
 
 def rows(
     answers: pd.DataFrame,
-    protocol: dict[str, Any],
-    compute: dict[str, Any],
+    protocol: JsonObject,
+    compute: ComputeCard,
     *,
     window: int,
     resamples: int,
@@ -137,12 +139,11 @@ def _f1(name: str, score: np.ndarray, flags: np.ndarray, resamples: int, rng: np
     return _row(name, novelty.best_f1(score, flags).value, ends, int(flags.sum()), "classes")
 
 
-def _cost(compute: dict[str, Any], n: int) -> Iterator[Row]:
-    forward, backward = compute["forward_macs"], compute["backward_macs"]
-    if forward is None:
+def _cost(compute: ComputeCard, n: int) -> Iterator[Row]:
+    if compute.forward_macs is None:
         return
-    for name, cached in zip(COSTS, (0, compute["cached_macs"]), strict=True):
-        value = openworld.total_macs(forward, backward or 0, cached)
+    for name, cached in zip(COSTS, (0, compute.cached_macs or 0), strict=True):
+        value = openworld.total_macs(compute.forward_macs, compute.backward_macs or 0, cached)
         yield _row(name, value, (value, value), n, "examples", "final")
 
 
@@ -150,8 +151,8 @@ def _share(name: str, right: np.ndarray) -> Row:
     return _row(name, openworld.overall(right), wilson(right.sum(), len(right)), len(right), "examples")
 
 
-def _resampled(values: np.ndarray, resamples: int, rng: np.random.Generator) -> Any:
-    return percentile_interval(bootstrap_means(values, resamples, rng)) if len(values) else (np.nan, np.nan)
+def _resampled(values: np.ndarray, resamples: int, rng: np.random.Generator) -> Interval:
+    return percentile_interval(bootstrap_means(values, resamples, rng)) if len(values) else Interval(np.nan, np.nan)
 
 
 def _mean(values: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import QueryPools, QueryStream, pools, queries
-from driftline.types import Probe, Reveal, Samples, Step
+from driftline.types import JsonObject, Probe, Reveal, Samples, Settings, Step
 
 Fraction = Field(ge=0, le=1)
 
@@ -167,15 +167,15 @@ class Refinement(base.Benchmark):
         *(("efr", "mean"), ("ukr", "final"), ("ukr-before", "final"), ("kg", "final"), ("kg-before", "final")),
     )
     options: ClassVar[type[base.Options]] = Options
-    full_scale: ClassVar[Mapping[str, Any]] = {"episodes": 100, "size": 64}
+    full_scale: ClassVar[Settings] = {"episodes": 100, "size": 64}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = ("lr", "epochs", "batch", "penalty_weight", "fisher_decay")
-    example: ClassVar[Mapping[str, Any]] = {
+    example: ClassVar[Settings] = {
         "data": "digit-clusters",
         "model": {"name": "mlp", "width": 128},
         "methods": ["frozen", "cft", "er"],
         "options": {"episodes": 20, "upstream_set": 256, "held_out": 64, "upstream_updates": 500},
     }
-    matrix_column: ClassVar[Mapping[str, Any]] = {
+    matrix_column: ClassVar[Settings] = {
         "data": "digit-clusters",
         "model": {"name": "conv-1", "width": 16},
         "options": {**example["options"], "upstream_updates": 1000},
@@ -214,17 +214,17 @@ class Refinement(base.Benchmark):
             protocol=protocol(options, number, stream, probes, len(train), how),
         )
 
-    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         """Return the six metrics under the names of the chosen variants; EFR accounts for the label delay."""
         names = refinement_scores.variant_names(options.indexing, options.csr)
         return {name: {} for name in names.values()} | {"efr": {"delay": protocol["label_delay_steps"]}}
 
     def score(self, run: Run) -> pd.DataFrame:
         """Return each metric at every step at which it is defined, its mean and its final value."""
-        options = Options(**run.card["run"]["options"])
+        options = Options(**run.card.run.options)
         random = Seed(run.seed).child("bootstrap").numpy()
-        steps = len(run.card["protocol"]["periods"])
-        delay = run.card["protocol"]["label_delay_steps"]
+        steps = len(run.card.protocol["periods"])
+        delay = run.card.protocol["label_delay_steps"]
         evidence = refinement_scores.correctness_by_step(run.table("answers"), run.table("probes"), steps, delay)
         how = {"indexing": options.indexing, "csr": options.csr}
         return base.scores_frame(refinement_scores.rows(evidence, resamples=options.resamples, rng=random, **how))
@@ -256,7 +256,7 @@ def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples,
 
 def protocol(
     options: Options, number: int, stream: QueryStream, probes: RefinementProbes, trained: int, how: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the description of a stream and its evaluations for the card."""
     return {
         "protocol": f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}",

@@ -10,6 +10,7 @@ import pandas as pd
 
 from driftline.metrics.confidence import percentile_interval
 from driftline.metrics.refinement import Curve, scores
+from driftline.types import JsonObject
 
 Correctness = dict[str, Any]
 """What `metrics.refinement.scores` is computed from, by the names of its arguments."""
@@ -57,7 +58,7 @@ def stream_positions(ids: pd.Series, stream: pd.Series) -> np.ndarray:
 
 def rows(
     given: Correctness, *, indexing: str, csr: str, resamples: int, rng: np.random.Generator
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """Yield every metric where it is defined, its mean over these steps and its final value."""
     values = scores(**given, indexing=indexing, csr=csr)
     drawn = scores(**given, indexing=indexing, csr=csr, resamples=resamples, rng=rng)
@@ -98,13 +99,13 @@ def _right(frame: pd.DataFrame) -> np.ndarray:
     return frame["correct"].to_numpy(float)
 
 
-def _rows(metric: str, curve: Curve, drawn: Curve, counts: np.ndarray) -> Iterator[dict[str, Any]]:
+def _rows(metric: str, curve: Curve, drawn: Curve, counts: np.ndarray) -> Iterator[JsonObject]:
     low, high = percentile_interval(drawn.values)
     for t in np.flatnonzero(np.isfinite(curve.values)):
         row = {"value": curve.values[t], "low": low[t], "high": high[t], "n": counts[t], "unit": "examples"}
         yield {"metric": metric, "stat": "each", "time": str(t + 1), **row}
 
 
-def _summary(metric: str, stat: str, value: Any, drawn: Any, n: int, unit: str) -> dict[str, Any]:
+def _summary(metric: str, stat: str, value: Any, drawn: Any, n: int, unit: str) -> JsonObject:
     low, high = percentile_interval(drawn)
     return {"metric": metric, "stat": stat, "value": value, "low": low, "high": high, "n": n, "unit": unit}

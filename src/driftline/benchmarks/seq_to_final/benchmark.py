@@ -21,11 +21,12 @@ from driftline.data import Dataset
 from driftline.errors import UserError, unknown_name
 from driftline.learners.fit_plan import SearchSpace
 from driftline.metrics.confidence import bootstrap_means, percentile_interval
+from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import ShiftSequence, period_sequence, sequence
-from driftline.types import Probe, Reveal, Step
+from driftline.types import JsonObject, Probe, Reveal, Settings, Step
 
 # Table 3 of the paper: how many samples each step of a sequence of this length has.
 SIZES = {
@@ -41,7 +42,7 @@ ORACLE_FACTOR = 5  # times as many samples of the final step
 ROTATIONS = {f"rot{n}": "R" * (n - 1) for n in SIZES}
 
 
-def _listed(given: Any) -> Any:
+def _listed(given: object) -> Any:
     """`6000,4000` on a command line is a list."""
     if isinstance(given, int | float):
         return (given,)
@@ -150,7 +151,7 @@ class SeqToFinal(base.Benchmark):
     headline_metrics: ClassVar[tuple[tuple[str, str], ...]] = (("final-accuracy", "mean"),)
     primary_metrics: ClassVar[tuple[tuple[str, str], ...]] = headline_metrics
     options: ClassVar[type[base.Options]] = Options
-    full_scale: ClassVar[Mapping[str, Any]] = {
+    full_scale: ClassVar[Settings] = {
         "model.width": 64,
         "test": 5000,
         "lr": [1e-3, 1e-4],
@@ -159,7 +160,7 @@ class SeqToFinal(base.Benchmark):
         "epochs": 100,
     }
     equivalent_settings: ClassVar[tuple[str, ...] | None] = ("decay", "ends", "reference_fisher")
-    example: ClassVar[Mapping[str, Any]] = {
+    example: ClassVar[Settings] = {
         "data": "color-digits",
         "model": {"name": "conv-1", "width": 8},
         "methods": ["baseline", "seq-erm", "seq-ft"],
@@ -168,7 +169,7 @@ class SeqToFinal(base.Benchmark):
             **{"lr": [1e-2, 1e-3], "weight_decay": [0.0], "dropout": [0.0]},
         },
     }
-    matrix_column: ClassVar[Mapping[str, Any]] = {
+    matrix_column: ClassVar[Settings] = {
         "data": "color-digits",
         "model": {"name": "conv-1", "width": 8},
         "options": {**example["options"], "oracle": 600, "adjacent": [0.1], "fisher": [1.0]},
@@ -198,13 +199,13 @@ class SeqToFinal(base.Benchmark):
             oracle_stream=steps.with_oracle() if steps.oracle_rows else None,
         )
 
-    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         """Return the accuracy at the final step."""
         return {"final-accuracy": {}}
 
     def score(self, run: Run) -> pd.DataFrame:
         """Return the accuracy on the final test set, with a bootstrap interval over its examples."""
-        options = Options(**run.card["run"]["options"])
+        options = Options(**run.card.run.options)
         probes = run.table("probes")
         right = probes.loc[probes["probe"] == "final", "correct"].to_numpy(float)
         resampled = bootstrap_means(right, options.resamples, Seed(run.seed).child("bootstrap").numpy())
@@ -214,9 +215,9 @@ class SeqToFinal(base.Benchmark):
         return base.scores_frame([{**row, "n": len(right), "unit": "examples"}])
 
     @classmethod
-    def is_full_scale(cls, card: Mapping[str, Any]) -> bool:
+    def is_full_scale(cls, card: Card) -> bool:
         """Return whether sizes, network and grid are the paper's: its Table 3, and decades from 1930 to 2000."""
-        options = card["run"]["options"]
+        options = card.run.options
         decades = (options.get("period"), str(options.get("first"))[:4], str(options.get("final"))[:4])
         in_time = options.get("shifts") != "time" or decades == ("decade", "1930", "2000")
         sizes = options.get("sizes")

@@ -26,6 +26,7 @@ from driftline.io.user_files import resolve
 from driftline.metrics import test_time
 from driftline.metrics.block_bootstrap import resample_blocks
 from driftline.metrics.confidence import Interval, percentile_interval, wilson
+from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -33,7 +34,7 @@ from driftline.streams import ImageFiles, Shards, corruption_stream, image_files
 from driftline.streams.test_time import schedule as orders
 from driftline.streams.test_time.stream import CorruptionStream, source_images
 from driftline.tasks import Classification
-from driftline.types import Reveal, Samples
+from driftline.types import JsonObject, Reveal, Samples, Settings
 
 MIN_BATCHES = 10
 PUBLISHED_IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
@@ -128,12 +129,12 @@ class TestTime(base.Benchmark):
     interval_over: ClassVar[str] = "blocks of consecutive batches"
     time_unit: ClassVar[str] = "images seen"
     averaged_over: ClassVar[str | None] = "speed"
-    full_scale: ClassVar[Mapping[str, Any]] = {"batch": 64}
+    full_scale: ClassVar[Settings] = {"batch": 64}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
         *("lr", "momentum", "batch", "similarity_margin", "penalty_weight", "fisher_from", "fisher_images"),
         *("confidence_threshold", "restore_probability"),
     )
-    example: ClassVar[Mapping[str, Any]] = {
+    example: ClassVar[Settings] = {
         "data": "color-digits",
         "model": {"name": "conv-1", "width": 16},
         "methods": ["frozen", "bn", {"name": "tent", "lr": 1e-3}],
@@ -142,7 +143,7 @@ class TestTime(base.Benchmark):
             **{"images": 2304, "speed": 64, "upstream_updates": 600},
         },
     }
-    matrix_column: ClassVar[Mapping[str, Any]] = {
+    matrix_column: ClassVar[Settings] = {
         "data": "color-digits",
         "model": {"name": "conv-1", "width": 16},
         "options": {**example["options"], "upstream_updates": 1000},
@@ -170,19 +171,19 @@ class TestTime(base.Benchmark):
             protocol={**protocol(options, stream), **about, "last_batch": last or options.batch},
         )
 
-    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         return {name: {} for name in ("stream-accuracy", "batch-accuracy", "last-tenth")}
 
     def score(self, run: Run) -> pd.DataFrame:
         """Return accuracy in each of up to 100 windows of time, and overall."""
         answers = run.table("answers")
-        options = Options(**run.card["run"]["options"])
+        options = Options(**run.card.run.options)
         return base.scores_frame(rows(answers, options.resamples, Seed(run.seed).child("bootstrap").numpy()))
 
     @classmethod
-    def is_full_scale(cls, card: Mapping[str, Any]) -> bool:
+    def is_full_scale(cls, card: Card) -> bool:
         """Return whether the stream has as many images as the published one of its order, in batches of 64."""
-        options = card["run"]["options"]
+        options = card.run.options
         n_images = PUBLISHED_IMAGES.get(options["order"], 7_500_000)
         return super().is_full_scale(card) and options.get("images") == n_images
 
@@ -203,7 +204,7 @@ class TestTime(base.Benchmark):
 Stream = CorruptionStream | ImageFiles | Shards
 
 
-def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream, dict[str, Any]]:
+def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream, JsonObject]:
     """Return the stream, and further entries for the card."""
     if options.order == "shards":
         if options.shards is None:
@@ -236,7 +237,7 @@ def _folder(options: Options) -> str:
     return options.files
 
 
-def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
+def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonObject]:
     """Return the schedule, and its entries for the card."""
     if options.order == "ccc":
         return _ccc_schedule(options, seed)
@@ -253,7 +254,7 @@ def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, dict[s
     return orders.sequential(order, options.severity), {"difficulty": f"severity {options.severity:g}"}
 
 
-def _ccc_schedule(options: Options, seed: int) -> tuple[orders.Schedule, dict[str, Any]]:
+def _ccc_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonObject]:
     if options.calibration is None:
         raise UserError(
             "order=ccc keeps a model's accuracy constant, and needs to know it: make a file with `driftline calibrate "
@@ -281,7 +282,7 @@ def upstream_images(dataset: Dataset, updates: int) -> Samples | None:
     return None
 
 
-def protocol(options: Options, stream: Stream) -> dict[str, Any]:
+def protocol(options: Options, stream: Stream) -> JsonObject:
     """Return the description of a stream for the card."""
     return {
         "protocol": f"{options.order}, {stream.n_images:,} images in batches of {options.batch}",
@@ -290,7 +291,7 @@ def protocol(options: Options, stream: Stream) -> dict[str, Any]:
     }
 
 
-def rows(answers: pd.DataFrame, resamples: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def rows(answers: pd.DataFrame, resamples: int, rng: np.random.Generator) -> Iterator[JsonObject]:
     """Yield the scores of one run: windows with Wilson intervals, means with block-bootstrap intervals."""
     correct, batch = answers["correct"].to_numpy(float), answers["step"].to_numpy()
     parts = test_time.split_windows(correct)
@@ -316,6 +317,6 @@ def _block_interval(correct: np.ndarray, batch: np.ndarray, resamples: int, rng:
     return percentile_interval(resample_blocks(by_batch, resamples, rng))
 
 
-def _mean(metric: str, value: Any, interval: Any, n: int) -> dict[str, Any]:
+def _mean(metric: str, value: Any, interval: Any, n: int) -> JsonObject:
     ends = {"low": float(interval[0]), "high": float(interval[1])}
     return {"metric": metric, "stat": "mean", "value": float(value), **ends, "n": n, "unit": "examples"}

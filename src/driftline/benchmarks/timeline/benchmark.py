@@ -25,7 +25,7 @@ from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import LaterPeriodProbes, PeriodRange, Periods, periods
-from driftline.types import Reveal, Samples
+from driftline.types import JsonObject, Reveal, Samples, Settings
 
 MAX_EMBEDDED = 500  # samples whose features are recorded for the figure of how classes move
 
@@ -96,17 +96,17 @@ class Timeline(base.Benchmark):
         *(("id", "mean"), ("tas", "mean"), ("sh", "mean"), ("fix-id", "mean")),
     )
     options: ClassVar[type[base.Options]] = Options
-    example: ClassVar[Mapping[str, Any]] = {
+    example: ClassVar[Settings] = {
         "data": "digits",
         "model": "linear",
         "methods": ["erm", "erm-all", {"name": "ft", "updates": 100}],
     }
-    example_without_torch: ClassVar[Mapping[str, Any]] = {
+    example_without_torch: ClassVar[Settings] = {
         "data": "digits",
         "model": "logistic-regression",
         "methods": ["erm", "erm-all"],
     }
-    matrix_column: ClassVar[Mapping[str, Any]] = {
+    matrix_column: ClassVar[Settings] = {
         "data": {"name": "digits", "periods": 6, "rotation": 45.0},
         "model": {"name": "conv-1", "width": 16},
         "options": {"upstream": 1},  # methods without labels start from a trained model, as all others do here
@@ -149,7 +149,7 @@ class Timeline(base.Benchmark):
         probes = LaterPeriodProbes(timeline, options.upstream, options.horizon)
         return base.Scenario(stream, probes, upstream, pretrain_settings, protocol=protocol, embedding_samples=embedded)
 
-    def metrics(self, options: Options, protocol: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         """Return the metrics of a timeline and their settings; every variant by name."""
         if options.protocol == "fix":
             return {name: {} for name in eval_fix.METRICS}
@@ -171,19 +171,19 @@ class Timeline(base.Benchmark):
 
     def score(self, run: Run) -> pd.DataFrame:
         """Return A(t, tau) and TTR per cell, every metric per t, and its mean and minimum over t."""
-        options = Options(**run.card["run"]["options"])
-        names = run.card["protocol"]["periods"]
+        options = Options(**run.card.run.options)
+        names = run.card.protocol["periods"]
         random = Seed(run.seed).child("bootstrap").numpy()
         probes = run.table("probes")
-        if run.card["data"]["kind"] == "Regression":
+        if run.card.data.kind == "Regression":
             probes = with_r2(probes)
         if options.protocol == "fix":
             return base.scores_frame(
-                eval_fix.score(probes, names, run.card["protocol"]["split"], options.resamples, random)
+                eval_fix.score(probes, names, run.card.protocol["split"], options.resamples, random)
             )
-        late = 0 if run.card["protocol"]["upstream_periods"] else run.card["run"]["reveal"]["delay"]
+        late = 0 if run.card.protocol["upstream_periods"] else run.card.run.reveal["delay"]
         columns = period_answers(probes[probes["step"] >= late], names)  # before its first labels there is no model
-        metrics = self.metrics(options, run.card["protocol"])
+        metrics = self.metrics(options, run.card.protocol)
         return base.scores_frame(timeline_scores.rows(columns, names, metrics, options.resamples, random))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from driftline.errors import unknown_name
 from driftline.metrics.confidence import Interval, bootstrap_means, mean_interval, percentile_interval
 from driftline.metrics.eval_fix import in_distribution_accuracy, ood_mean, ood_worst
 from driftline.streams import PeriodRange, Periods
-from driftline.types import Probe, Samples, Step
+from driftline.types import JsonObject, Probe, Samples, Step
 
 METRICS = ("fix-id", "fix-ood", "fix-worst")
 
@@ -45,7 +44,7 @@ def lay_out(
     split: str,
     upstream: Samples | None,
     first: int,
-    protocol: dict[str, Any],
+    protocol: JsonObject,
     embedded: dict[str, Samples],
 ) -> Scenario:
     """Return the scenario: the stream ends at the split, and all probes follow at the end."""
@@ -67,7 +66,7 @@ def lay_out(
 
 def score(
     probes: pd.DataFrame, names: list[str], split: str, resamples: int, random: np.random.Generator
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """Yield accuracy per period, then ID, OOD and worst. Periods with a constant target have no R^2: left out."""
     values = {name: probes.loc[probes["probe"] == name, "correct"].to_numpy(float) for name in names}
     values = {name: value for name, value in values.items() if np.isfinite(value).all()}
@@ -92,5 +91,5 @@ def score(
             yield _summary(metric, compute(accuracy[end:]), ends, len(values) - end, "times")
 
 
-def _summary(metric: str, value: float, ends: Interval, n: int, unit: str) -> dict[str, Any]:
+def _summary(metric: str, value: float, ends: Interval, n: int, unit: str) -> JsonObject:
     return {"metric": metric, "stat": "mean", "value": value, **ends._asdict(), "n": n, "unit": unit}

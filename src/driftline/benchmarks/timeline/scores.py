@@ -25,6 +25,7 @@ from driftline.metrics.confidence import (
 )
 from driftline.metrics.horizons import false_alarm_rate, horizon_bounds
 from driftline.metrics.per_period import Horizon, PerStep
+from driftline.types import JsonObject
 
 HORIZONS = ("sh", "sh-paper", "sh-skip", "dh", "dh-paper", "dh-drop")
 UNCLIPPED = {"tas": "tas-unclipped", "tas-transfer": "tas-raw-transfer"}
@@ -34,7 +35,7 @@ Rows = Iterator[dict[str, Any]]
 def rows(
     columns: Sequence[PeriodAnswers],
     names: list[str],
-    metrics: Mapping[str, dict[str, Any]],
+    metrics: Mapping[str, JsonObject],
     resamples: int,
     random: np.random.Generator,
 ) -> Rows:
@@ -58,7 +59,7 @@ def rows(
         yield from _per_time(metric, names, result, ends, np.diag(counts) if metric == "id" else later)
 
 
-def _ends(metric: str, settings: dict[str, Any], resampled: PerStep, drawn: np.ndarray) -> dict[str, Interval]:
+def _ends(metric: str, settings: JsonObject, resampled: PerStep, drawn: np.ndarray) -> dict[str, Interval]:
     """Percentile intervals of each t, the mean and the minimum.
 
     Noise can only lower a ratio that is clipped at 1, so the upper ends are those of the ratio before clipping.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from driftline.cli.options import DataFolder, check_output
 from driftline.cli.printing.terminal import echo
+from driftline.types import JsonObject
+
+if TYPE_CHECKING:
+    from driftline.spec.job import Job
 
 BENCHMARK = "test-time"
 ORDER = "cin-c"  # any that needs no calibration: the initial model does not depend on it
@@ -71,7 +75,7 @@ def calibrate(
         echo(f"{output}: {len(matrices.by_pair)} matrices of {matrices.levels} x {matrices.levels} accuracies")
 
 
-def _job(choices: dict[str, Any], assignments: list[str], seed: int, data_dir: Path | None) -> Any:
+def _job(choices: JsonObject, assignments: list[str], seed: int, data_dir: Path | None) -> Job:
     """Return the run whose initial model is calibrated: that of a method that never changes it."""
     from driftline import data, spec
 

@@ -9,6 +9,7 @@ import typer
 
 from driftline.cli.options import DataFolder
 from driftline.cli.printing.terminal import echo
+from driftline.types import JsonObject, Network
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +56,7 @@ def few_shot(
         echo(f"after {steps:3d} gradient steps  {reached}")
 
 
-def _parts(data: str, model: str | None, pretraining: str, assignments: list[str]) -> dict[str, dict[str, Any]]:
+def _parts(data: str, model: str | None, pretraining: str, assignments: list[str]) -> dict[str, JsonObject]:
     """Return the settings of the data, the model and its pretraining, as mappings with a name each."""
     from driftline import spec
 
@@ -66,7 +67,7 @@ def _parts(data: str, model: str | None, pretraining: str, assignments: list[str
 
 
 def _split_classes(
-    settings: dict[str, Any], novel: int | None, seed: Any, data_dir: Path | None
+    settings: JsonObject, novel: int | None, seed: Any, data_dir: Path | None
 ) -> tuple[Dataset, Samples, Samples]:
     """Return the data, the samples to train on, and all samples of the novel classes."""
     import numpy as np
@@ -97,7 +98,7 @@ def _training_rows(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.isin(dataset.samples.y, classes) & ~tests)
 
 
-def _train_network(parts: dict[str, dict[str, Any]], dataset: Dataset, samples: Samples, seed: Any) -> Any:
+def _train_network(parts: dict[str, JsonObject], dataset: Dataset, samples: Samples, seed: Any) -> Network:
     """Return a network trained on these samples."""
     from driftline.engine.build import initial_model, new_pretrainer
     from driftline.errors import UserError

@@ -14,6 +14,7 @@ from driftline.cli.options import DataFolder, RunsFolder, check_output
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 from driftline.errors import UserError
+from driftline.types import JsonObject
 
 
 class FigureCommand(TyperCommand):
@@ -64,7 +65,7 @@ def _help(field: Field[Any]) -> str:
     return f"{field.metadata['help']}{default}"
 
 
-def _split(words: list[str]) -> tuple[list[str], dict[str, Any]]:
+def _split(words: list[str]) -> tuple[list[str], JsonObject]:
     """Split arguments into names of runs and options of the figure.
 
     >>> _split(["er:0", "--points", "5", "--metric=csr"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from driftline.cli import options
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
+from driftline.types import JsonObject
 
 
 def plan(
@@ -77,7 +78,7 @@ def _spec_content(
     methods: str | None,
     seeds: int | None,
     assignments: list[str],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the content of the spec, as `driftline run` reads it from the same arguments."""
     from driftline import spec as spec_
     from driftline.cli.commands import run, run_matrix

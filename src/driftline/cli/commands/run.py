@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from driftline.cli import options
 from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
+from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     from driftline.engine.executors.config import ExecutorConfig
@@ -109,7 +110,7 @@ def run_and_print(spec: Spec, store: Store, data_dir: Path | None, config: Execu
     return 1 if finished.summary.failed else 0
 
 
-def _spec(recipe: dict[str, Any], flags: list[str], settings: list[str], to_print: bool) -> Spec:
+def _spec(recipe: JsonObject, flags: list[str], settings: list[str], to_print: bool) -> Spec:
     """Return the spec; one that is only printed is checked as far as possible without running a user's code."""
     from driftline import spec as spec_
     from driftline.io import user_code
@@ -122,7 +123,7 @@ def _spec(recipe: dict[str, Any], flags: list[str], settings: list[str], to_prin
     return spec
 
 
-def content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> dict[str, Any]:
+def content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> JsonObject:
     """Return the content of the spec from the recipe, if there is one, and the flags; flags win."""
     from driftline import spec as spec_
 

@@ -25,6 +25,7 @@ from driftline.engine.run import compute_stages
 from driftline.errors import UserError, unknown_name
 from driftline.spec.settings import listed
 from driftline.store.store import Store
+from driftline.types import JsonObject
 
 NAME = "matrix"
 OWN_FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec")
@@ -36,9 +37,7 @@ def is_matrix(what: str) -> bool:
     return what == NAME or (what.endswith((".yaml", ".yml")) and NAME in spec_.read_yaml(Path(what)))
 
 
-def content(
-    what: str, given: list[str], methods: str | None, seeds: int | None, assignments: list[str]
-) -> dict[str, Any]:
+def content(what: str, given: list[str], methods: str | None, seeds: int | None, assignments: list[str]) -> JsonObject:
     """Return the content of the matrix from the recipe, if there is one, and the flags; flags win."""
     recipe = {} if what == NAME else dict(spec_.read_yaml(Path(what))[NAME] or {})
     if methods is not None:
@@ -53,7 +52,7 @@ def content(
     return {NAME: {**recipe, **_apply_overrides(listed(recipe["methods"]), columns, assignments)}}
 
 
-def _columns(given: Any) -> dict[str, Any]:
+def _columns(given: object) -> JsonObject:
     if given is None:
         return dict.fromkeys(registry.names("benchmark"))
     return dict(given) if isinstance(given, dict) else dict.fromkeys(listed(given))
@@ -71,7 +70,7 @@ def _benchmarks(given: list[str]) -> list[str] | None:
     return listed(words[1])
 
 
-def _apply_overrides(methods: list[Any], columns: dict[str, Any], assignments: list[str]) -> dict[str, Any]:
+def _apply_overrides(methods: list[Any], columns: JsonObject, assignments: list[str]) -> JsonObject:
     """Return methods and columns with `method.key=value` and `benchmark.key=value` applied."""
     made: dict[str, Any] = {}
     for name, column in columns.items():

@@ -46,7 +46,7 @@ def run_quickstart(output: Path, runs: str | None, jobs: int) -> int:
         record = store.record(keys)
         write_report(record, output)
         for group in groups(record):
-            echo(f"{group.card['run']['benchmark']}: {answer(tabulate(group))}")
+            echo(f"{group.card.run.benchmark}: {answer(tabulate(group))}")
     for benchmark, reason in failures.items():
         echo(f"{benchmark} failed: {reason}", err=True)
     print_next_steps(output if keys else None, page, store)

@@ -17,10 +17,12 @@ from driftline.engine.costs.sharing import Sharing
 from driftline.engine.executors.base import RunSummary
 from driftline.engine.stages import Stage
 from driftline.io.sanitize import escape_control
+from driftline.record.card import Card
 from driftline.record.run import Record, Run
 from driftline.report.tables.cache import cached_results
 from driftline.store.run_names import format_time, matches, short_hash
 from driftline.store.store import Store
+from driftline.types import JsonObject
 
 MAX_NAMED = 5  # stages that a line names
 SKIPPED = "search run(s) skipped because the winner was certain without them"
@@ -43,9 +45,9 @@ def print_store_runs(store: Store) -> None:
 def print_runs(found: Iterable[Run]) -> None:
     """Print one line per run, without truncation."""
     rows = [("run", "made", "benchmark", "data", "model", "seed", "method")]
-    for one in sorted(found, key=lambda one: (one.card["run"]["benchmark"], one.method, one.seed, one.finished_at)):
-        job = one.card["run"]
-        what = (job["benchmark"], job["data"]["name"], job["model"]["name"], str(job["seed"]), one.method)
+    for one in sorted(found, key=lambda one: (one.card.run.benchmark, one.method, one.seed, one.finished_at)):
+        job = one.card.run
+        what = (job.benchmark, job.data.name, job.model.name, str(job.seed), one.method)
         rows.append((one.key, format_time(one.finished_at), *what))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -55,16 +57,21 @@ def print_runs(found: Iterable[Run]) -> None:
 
 def print_run(store: Store, name: str) -> None:
     """Print a run's summary scores and its card; for a failed run, the reason."""
-    failed = [one for one in store.failures() if matches(name, one["key"], one["run"], one["run"]["label"])]
+    failed = [one for one in store.failures() if _failure_matches(name, one)]
     runs = store.record(tables=()).runs if failed else ()
-    if failed and not any(matches(name, one.key, one.card["run"], one.card["label"]) for one in runs):
+    if failed and not any(matches(name, one.key, one.method, one.card.run.method.name, one.seed) for one in runs):
         console.print(f"failed: {failed[0]['reason']}\n\n{failed[0]['traceback']}", markup=False)
         return
     found = store.find(name)
     scores = found.table("scores")
     summary = scores[scores["stat"] != "each"].drop(columns=["time", "tau"])
     console.print(summary.to_string(index=False, float_format="%.4f"), markup=False, soft_wrap=True)
-    console.print(json.dumps(found.card, indent=1), markup=False, soft_wrap=True)
+    console.print(json.dumps(found.card.to_dict(), indent=1), markup=False, soft_wrap=True)
+
+
+def _failure_matches(name: str, failure: Mapping[str, Any]) -> bool:
+    run = failure["run"]
+    return matches(name, failure["key"], run["label"], run["method"]["name"], run["seed"])
 
 
 def print_difference(first: Run, second: Run) -> None:
@@ -82,10 +89,10 @@ def print_difference(first: Run, second: Run) -> None:
     console.print(both.to_string(float_format="%.4f"), markup=False, soft_wrap=True)
 
 
-def _comparable(card: Mapping[str, Any]) -> dict[str, Any]:
+def _comparable(card: Card) -> JsonObject:
     """Return a card as flat entries, with short hashes of user files and without those of the run's tables."""
-    entries = {key: value for key, value in card.items() if key not in ("key", "label", "files")}
-    files = {name: short_hash(content) for name, content in card["user_files"].items()}
+    entries = {key: value for key, value in card.to_dict().items() if key not in ("key", "label", "files")}
+    files = {name: short_hash(content) for name, content in card.user_files.items()}
     return _flat({**entries, "user_files": files})
 
 
@@ -159,7 +166,7 @@ def _summary_scores(found: Run) -> pd.Series:
     return scores[scores["stat"] != "each"].set_index(["metric", "stat"])["value"]
 
 
-def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+def _flat(tree: object, prefix: str = "") -> JsonObject:
     if isinstance(tree, dict) and tree:
         return {
             k: v for key, value in tree.items() for k, v in _flat(value, f"{prefix}.{key}" if prefix else key).items()

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from driftline.io import bounded_files
+from driftline.types import JsonObject
 
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # escaped; a pair of them is one character, one alone is none
 EPOCH = np.timedelta64(date(1970, 1, 1).toordinal(), "D")
 
 
-def iter_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def iter_records(path: Path) -> Iterator[tuple[int, JsonObject]]:
     """Every record with the number of its line, from 1; empty lines are passed over."""
     with bounded_files.open_file(path) as file:
         for number, line in enumerate(file, 1):
@@ -47,7 +48,7 @@ def parse_json(raw: bytes) -> Any:
     return value
 
 
-def text_field(record: dict[str, Any], field: str, line: int, *, empty: bool = True) -> str:
+def text_field(record: JsonObject, field: str, line: int, *, empty: bool = True) -> str:
     """A field that must hold a text."""
     value = record.get(field)
     if not isinstance(value, str) or not (empty or value.strip()):
@@ -55,7 +56,7 @@ def text_field(record: dict[str, Any], field: str, line: int, *, empty: bool = T
     return value
 
 
-def day_field(record: dict[str, Any], field: str, line: int) -> date:
+def day_field(record: JsonObject, field: str, line: int) -> date:
     """The day of a field such as 2018-05-01, with or without a time after it."""
     value = text_field(record, field, line)
     try:
@@ -73,7 +74,7 @@ def to_days(dates: Sequence[date]) -> np.ndarray:
     return np.array([one.toordinal() for one in dates], np.int64).astype("datetime64[D]") - EPOCH
 
 
-def _record(number: int, line: bytes) -> dict[str, Any]:
+def _record(number: int, line: bytes) -> JsonObject:
     try:
         record = parse_json(line)
     except ValueError as error:

@@ -46,7 +46,7 @@ def _with_plain_keys(load: Callable[[Any], None], keys: slice) -> Callable[[Any]
     return checked
 
 
-def _reject_set(self: Any) -> None:
+def _reject_set(self: object) -> None:
     raise pickle.UnpicklingError("it holds a set, which no dataset does")
 
 
@@ -109,7 +109,7 @@ class _Call:
     def __call__(self, *args: Any) -> Any:
         return self.run(*args)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         raise pickle.UnpicklingError("it tries to change a function; do not trust this file")
 
 
@@ -119,13 +119,13 @@ def _reconstruct(kind: type, *_: Any) -> _Array:
     return _Array()
 
 
-def _from_buffer(raw: Any, dtype: _Dtype, shape: tuple[int, ...], order: str = "C") -> _Array:
+def _from_buffer(raw: object, dtype: _Dtype, shape: tuple[int, ...], order: str = "C") -> _Array:
     array = _Array()
     array.plain = _fill_array(raw, dtype, shape, order)
     return array
 
 
-def _scalar(dtype: _Dtype, raw: Any) -> Any:
+def _scalar(dtype: _Dtype, raw: object) -> Any:
     return _fill_array(raw, dtype, (1,), "C")[0]
 
 
@@ -188,7 +188,7 @@ def _unwrap(thing: Any, done: dict[int, tuple[Any, Any, int | None]]) -> tuple[A
     return done[id(thing)][1:]  # type: ignore[return-value]
 
 
-def _holds(thing: Any) -> bool:
+def _holds(thing: object) -> bool:
     return isinstance(thing, list | tuple) or (isinstance(thing, np.ndarray) and thing.dtype == object)
 
 

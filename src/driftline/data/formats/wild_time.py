@@ -88,7 +88,7 @@ def _part(step: int, train: Any, test: Any, inputs: str, labels: str, classes: i
     return step, both, y.astype(np.int64)
 
 
-def _text(one: Any) -> str:
+def _text(one: object) -> str:
     one = one.decode() if isinstance(one, bytes) else one
     if not isinstance(one, str):
         raise ValueError(f"{one!r}, where a text was expected")

@@ -1,8 +1,8 @@
 """Profile a stage: compute a part of it, and extrapolate the rest.
 
-The stage runs as usual, in a store of its own, while a `LoopProfiler` samples its loops (see `training.pulse`). Of each
-loop the first iterations run, then as many, evenly spread, as there is time for; every skipped iteration counts as its
-neighbor, in seconds and in multiply-accumulates. Nested loops are sampled in the same way.
+The stage runs as usual, in a store of its own, while a `LoopProfiler` samples its loops (see `training.profiling`). Of
+each loop the first iterations run, then as many, evenly spread, as there is time for; every skipped iteration counts as
+its neighbor, in seconds and in multiply-accumulates. Nested loops are sampled in the same way.
 
 Seconds are CPU time: other programs on the machine do not count.
 """
@@ -20,7 +20,7 @@ from driftline.engine.build import DatasetCache
 from driftline.engine.stages import Stage, StageContext, StreamRun
 from driftline.errors import UserError
 from driftline.store.store import Store
-from driftline.training import progress
+from driftline.training import profiling
 
 if TYPE_CHECKING:
     from driftline.training.mac_counter import MacCounter
@@ -92,13 +92,13 @@ class LoopProfiler:
         """The part of the MACs for backward passes."""
         return sum(meter.backward for meter in self._meters)
 
-    def attached(self, meter: MacCounter) -> None:
+    def add_counter(self, meter: MacCounter) -> None:
         self._meters.append(meter)
 
-    def apart(self, seconds: float) -> None:
+    def exclude(self, seconds: float) -> None:
         self._one_off += seconds
 
-    def each(self, items: Sequence[T], few: int) -> Iterator[T]:
+    def sample(self, items: Sequence[T], few: int) -> Iterator[T]:
         n, at, stride, turns, first = len(items), 0, 1, 0, 0.0
         allowed, began = self._allowed[-1], time.process_time()
         self._allowed.append(allowed / 2 / max(SAMPLES, n if n <= few else SAMPLES))
@@ -154,7 +154,7 @@ def profile_stage(stage: Stage, store: Store, datasets: DatasetCache, seconds: f
     What it writes to the store is a stand-in for the result.
     """
     profiler, error = LoopProfiler(seconds), ""
-    with progress.heard_by(profiler):
+    with profiling.use(profiler):
         try:
             stage.run(StageContext(store, datasets))
         except Exception as failure:  # in half a record, for one, some metrics are not defined

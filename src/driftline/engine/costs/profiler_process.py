@@ -27,6 +27,7 @@ from driftline.engine.executors.process import keep_freed_memory, one_thread
 from driftline.engine.stages import Stage
 from driftline.spec.settings import Choice
 from driftline.store.store import Store
+from driftline.types import JsonObject
 
 WARM_UP_SHARE = 0.2  # the share of a profile's time for one before it
 
@@ -75,7 +76,7 @@ class ProfilerProcess:
             return Cost(0.0, 0, 0, error=answer["ended"]), 0.0
         return Cost(**answer["cost"]), answer["more"]
 
-    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, question: JsonObject) -> JsonObject:
         process = self._running()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -116,7 +117,7 @@ def main(datasets: DatasetCache | None = None) -> None:
             answers.flush()
 
 
-def _handle(question: dict[str, Any], store: Store, datasets: DatasetCache) -> dict[str, Any]:
+def _handle(question: JsonObject, store: Store, datasets: DatasetCache) -> JsonObject:
     if "data" in question:
         began = time.process_time()
         assert datasets.load(Choice.model_validate(question["data"])).fingerprint  # which a worker needs as well

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import Interrupted, StageFailed, WorkerLost, record_failure
@@ -20,6 +19,7 @@ from driftline.engine.stages import Stage
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import DiskError
 from driftline.store.store import Store
+from driftline.types import JsonObject
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 TRACEBACK_SECONDS = 0.3  # seconds that a worker has to say where it hangs
@@ -126,7 +126,7 @@ def exit_reason(code: int) -> str:
     return f"by {name}" + (", perhaps for lack of memory" if -code == SIGKILL else "")
 
 
-def _exchange(process: subprocess.Popen[str], stage: Stage) -> Iterator[dict[str, Any]]:
+def _exchange(process: subprocess.Popen[str], stage: Stage) -> Iterator[JsonObject]:
     """Hand a stage to a worker; its answers, until it dies."""
     assert process.stdin is not None
     assert process.stdout is not None

@@ -18,10 +18,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driftline.spec.keys import stable_hash
 from driftline.store.store import Store
+from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     from driftline.engine.executors.base import Event
@@ -41,7 +42,7 @@ class RunningStage:
     since: float
     """When it began: seconds since 1970."""
     done: int = 0
-    of: int = 0
+    total: int = 0
     """All its steps; 0 if it has not counted any."""
     first: int = 0
     first_at: float = 0.0
@@ -152,9 +153,9 @@ class StatusFile:
 
 
 def _record_progress(running: RunningStage, done: int, total: int, now: float) -> None:
-    if running.of == 0:
+    if running.total == 0:
         running.first, running.first_at = done, now
-    running.done, running.of = done, total
+    running.done, running.total = done, total
 
 
 def read_statuses(store: Store) -> list[tuple[SweepStatus, float]]:
@@ -166,7 +167,7 @@ def read_statuses(store: Store) -> list[tuple[SweepStatus, float]]:
     return sorted(found, key=lambda pair: pair[1])
 
 
-def _from_json(content: dict[str, Any]) -> SweepStatus:
+def _from_json(content: JsonObject) -> SweepStatus:
     running = {key: RunningStage(**value) for key, value in content.pop("running").items()}
     pairs = content.pop("durations").items()
     durations = {kind: (int(count), float(seconds)) for kind, (count, seconds) in pairs}

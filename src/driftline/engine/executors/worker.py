@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftline.engine.executors.process import keep_freed_memory
+from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     from driftline.engine.build import DatasetCache
@@ -54,7 +55,7 @@ def main() -> None:
             reply(**_compute(stages.get(), datasets, reply))
 
 
-def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> dict[str, Any]:
+def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> JsonObject:
     """Compute a stage and report its progress; return how it ended."""
     from driftline.engine.executors import logs
     from driftline.engine.executors.base import StageFailed, attempt

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import (
@@ -24,7 +21,7 @@ from driftline.spec.job import Job
 from driftline.spec.settings import learner_class
 from driftline.tasks import TextToText
 from driftline.training.model import as_model
-from driftline.types import Reveal, Stream
+from driftline.types import Network, Reveal, Settings, Stream
 
 
 def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: set[str]) -> dict[str, list[FitSpec]]:
@@ -42,7 +39,7 @@ def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: s
     return trials
 
 
-def _check_method(job: Job, given: Mapping[str, Any], datasets: DatasetCache) -> list[FitSpec]:
+def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[FitSpec]:
     dataset, scenario = build_scenario(job, datasets)
     model = build_model(job, dataset)
     _check_output(job, model, dataset)
@@ -56,7 +53,7 @@ def _check_method(job: Job, given: Mapping[str, Any], datasets: DatasetCache) ->
     return trials
 
 
-def _check_output(job: Job, model: Any, dataset: Dataset) -> None:
+def _check_output(job: Job, model: Network, dataset: Dataset) -> None:
     """Refuse a classifier where answers are texts."""
     if isinstance(dataset.task, TextToText) and not as_model(model).generates_text:
         raise UserError(
@@ -76,14 +73,14 @@ def _check_delay(delay: int, stream: Stream) -> None:
         )
 
 
-def _check_unused(job: Job, model: Any, given: Mapping[str, Any]) -> None:
+def _check_unused(job: Job, model: Network, given: Settings) -> None:
     """Refuse settings of gradient training for a model that is not trained by gradients."""
     unused = sorted(set(given) & set(CumulativeLearner.__dataclass_fields__)) if not as_model(model).is_network else []
     if unused:
         raise UserError(f"{job.method.name}.{unused[0]} has no effect: {job.model.name} is not trained by gradients")
 
 
-def _check_trained(job: Job, model: Any, scenario: Scenario) -> None:
+def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
     """Refuse a method that would keep random weights: it never sees a label, or never trains the features."""
     method = learner_class(job.method.name)
     unlabeled = method.required_reveal(job.method.settings) is Reveal.INPUTS
@@ -99,7 +96,7 @@ def _check_trained(job: Job, model: Any, scenario: Scenario) -> None:
     raise UserError(f"{job.method.name} {why}, so it needs a pretrained model: {way}")
 
 
-def _has_hidden_weights(model: Any) -> bool:
+def _has_hidden_weights(model: Network) -> bool:
     """Whether a network has weights before its last layer; otherwise its features are the inputs."""
     if not as_model(model).is_network:
         return False
@@ -109,7 +106,7 @@ def _has_hidden_weights(model: Any) -> bool:
     return bool(sum(weights.numel() for weights in model.parameters()) > last)
 
 
-def _how_to_pretrain(benchmark: str, options: Mapping[str, Any]) -> str:
+def _how_to_pretrain(benchmark: str, options: Settings) -> str:
     """Return how a user gets a pretrained model in a benchmark."""
     if "upstream" in options:
         return f"pretrain on the first period with --set {benchmark}.upstream=1"
@@ -119,7 +116,7 @@ def _how_to_pretrain(benchmark: str, options: Mapping[str, Any]) -> str:
     return f"{benchmark} has no pretraining, so {weights} to a model that takes them"
 
 
-def _check_candidates(jobs: list[Job], model: Any, datasets: DatasetCache) -> None:
+def _check_candidates(jobs: list[Job], model: Network, datasets: DatasetCache) -> None:
     """Refuse candidate settings that a method rejects, and data too small for validation streams."""
     for k, job in enumerate(jobs):
         if not k:  # they differ in the method's settings alone

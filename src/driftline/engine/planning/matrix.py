@@ -42,6 +42,7 @@ from driftline.spec.settings import (
     with_defaults,
 )
 from driftline.store.store import Store
+from driftline.types import JsonObject, Settings
 
 FOLDER = "matrices"
 COLUMN_KEYS = ("data", "model", "reveal", "settings", "quick")
@@ -53,11 +54,11 @@ class Matrix(FrozenModel):
 
     methods: tuple[Choice, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
-    benchmarks: dict[str, dict[str, Any]] = Field(min_length=1)
+    benchmarks: dict[str, JsonObject] = Field(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, given: Any) -> Any:
+    def _expand_short_forms(cls, given: object) -> Any:
         if not isinstance(given, dict):
             raise UserError("a matrix is a mapping with the keys methods and benchmarks")
         columns = given.get("benchmarks", registry.names("benchmark"))
@@ -149,9 +150,9 @@ def read(content: Mapping[str, Any]) -> Matrix:
     return made
 
 
-def column_with_defaults(benchmark: str, column: Mapping[str, Any]) -> dict[str, Any]:
+def column_with_defaults(benchmark: str, column: Settings) -> JsonObject:
     """Return a column merged with its defaults by key; one that names its data gets none."""
-    usual: Mapping[str, Any] = {}
+    usual: Settings = {}
     with suppress(CodeNotAllowed):
         found = registry.get("benchmark", benchmark)
         usual = {**found.matrix_column, "quick": found.quick} if found.matrix_column else {}
@@ -169,9 +170,7 @@ def column_with_defaults(benchmark: str, column: Mapping[str, Any]) -> dict[str,
     return {"data": usual["data"], "model": usual["model"], **column, **merged}
 
 
-def with_column_settings(
-    method: Choice, settings: Mapping[str, Mapping[str, Any]], quick: Mapping[str, float]
-) -> Choice:
+def with_column_settings(method: Choice, settings: Mapping[str, Settings], quick: Mapping[str, float]) -> Choice:
     """Return a method with a column's settings where it has none of its own; a wrapped method gets them too."""
     learner = learner_class(method.name)
     made = {**_quick(learner, quick), **settings.get(method.name, {}), **method.settings}

@@ -46,7 +46,7 @@ def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) 
         monitor, sweep = ProgressMonitor(ray, config.timeout), uuid.uuid4().hex
         payloads = PayloadCache(ray, sweep, config.timeout, store, datasets)
         task = ray.remote(max_retries=0)(run_task)
-        resources = {"num_cpus": config.cpus, "num_gpus": config.gpus, "memory": config.memory}
+        resources = {"num_cpus": config.cpus, "num_gpus": config.gpus, "memory": config.memory or 0}
         resources = {name: amount for name, amount in resources.items() if amount}
         try:
             context = StageContext(store, datasets)
@@ -136,7 +136,7 @@ class RayExecutor:
 
     ray: Any
     task: Any
-    resources: dict[str, Any]
+    resources: dict[str, float]
     """Reserved for each task."""
     payloads: PayloadCache
     monitor: ProgressMonitor

@@ -56,7 +56,7 @@ class PayloadCache:
         self._files: dict[tuple[Any, ...], tuple[str, str, Any] | None] = {}
         self._datasets: OrderedDict[tuple[str, str], tuple[str, Any]] = OrderedDict()
 
-    def payload(self, stage: Stage, progress: Any) -> Payload:
+    def payload(self, stage: Stage, progress: object) -> Payload:
         """Return a stage with its inputs; `progress`: the actor to which it reports."""
         with self._lock:
             fingerprint, dataset = self._dataset(stage.job.data)

@@ -57,7 +57,7 @@ class ProgressMonitor:
         self._thread.start()
 
     @contextmanager
-    def watching(self, stage: Stage, on_progress: OnProgress, task: Any) -> Iterator[ActiveTask]:
+    def watching(self, stage: Stage, on_progress: OnProgress, task: object) -> Iterator[ActiveTask]:
         """Report the progress of a task and enforce the timeout."""
         active = ActiveTask(stage, on_progress, task)
         with self._lock:

@@ -33,6 +33,7 @@ from driftline.errors import DiskError
 from driftline.io.atomic import write_bytes
 from driftline.spec.keys import sources_hash
 from driftline.store.store import Store
+from driftline.types import JsonObject
 from driftline.version import __version__
 
 REPORT_INTERVAL = 0.5  # seconds between two reports of progress
@@ -71,7 +72,7 @@ def run_task(payload: Payload) -> Iterator[TaskResult | Chunk]:
             yield from iter_chunks(payload.stage.result_files(store))
 
 
-def _compute(payload: Payload, store: Store) -> dict[str, Any]:
+def _compute(payload: Payload, store: Store) -> JsonObject:
     """Compute the stage; return the fields of a TaskResult that say why it failed, if it did."""
     try:
         files = _unpack(payload, store)

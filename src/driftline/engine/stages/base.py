@@ -17,6 +17,7 @@ from driftline.io.user_files import use_copies
 from driftline.learners.fit_plan import FitSpec
 from driftline.spec.job import Job
 from driftline.store.store import Store
+from driftline.types import State
 
 OnProgress = Callable[[int, int], None]
 """Called with the number of steps done and the number of all steps; 0, 0 when a stage begins."""
@@ -176,7 +177,7 @@ class Stage(ABC):
         return made(job=job, **{name: _frozen(value) for name, value in content.items()})
 
 
-def total_macs(saved: Mapping[str, Any]) -> int:
+def total_macs(saved: State) -> int:
     """Return the MACs that a stage's file records; 0 where they were not counted."""
     return sum(saved["macs"]) if saved["macs"] is not None else 0
 
@@ -186,5 +187,5 @@ def cost_text(*parts: Any) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value

@@ -9,10 +9,12 @@ from driftline import registry
 from driftline.benchmarks.base import Benchmark, Scenario
 from driftline.data import Dataset
 from driftline.engine.stages.search_round import SearchResult
+from driftline.record.card import Card, CodeVersion, ComputeCard, DataCard, RunSettings
 from driftline.record.recorder import TABLES
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, package_versions, sources_hash
 from driftline.spec.settings import learner_class
+from driftline.types import JsonObject
 from driftline.version import __version__
 
 
@@ -22,11 +24,11 @@ def build(
     key: str,
     dataset: Dataset,
     scenario: Scenario,
-    compute: dict[str, Any],
-    trials: list[dict[str, Any]],
+    compute: ComputeCard,
+    trials: list[JsonObject],
     selected: SearchResult | None,
     truncated: int | None,
-) -> dict[str, Any]:
+) -> Card:
     """Return the card of a finished run; it holds nothing that may differ between two runs of the same job.
 
     `trials`: the fits of a method that trains in phases. `truncated`: samples longer than the model reads.
@@ -34,26 +36,26 @@ def build(
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
     protocol = _protocol(job, benchmark, scenario, _selection(trials, selected))
-    return {
-        "key": key,
-        "label": job.label,
-        "role": learner_class(job.method.name).role,
-        "run": job.model_dump(mode="json", exclude={"label"}),
-        "question": benchmark.question,
-        "paper": benchmark.paper,
-        "departures": list(benchmark.departures),
-        "protocol": protocol,
-        "metrics": _metrics(benchmark, options, protocol),
-        "data": _data(dataset, truncated),
-        "compute": compute,
-        "user_files": file_hashes(job),
-        "code": {"driftline": __version__, "sources": sources_hash()},
-        "versions": {"python": platform.python_version(), **package_versions()},
-        "tables": list(TABLES),
-    }
+    return Card(
+        key=key,
+        label=job.label,
+        role=learner_class(job.method.name).role,
+        run=RunSettings.model_validate(job.model_dump(mode="json", exclude={"label"})),
+        question=benchmark.question,
+        paper=benchmark.paper,
+        departures=list(benchmark.departures),
+        protocol=protocol,
+        metrics=_metrics(benchmark, options, protocol),
+        data=_data(dataset, truncated),
+        compute=compute,
+        user_files=file_hashes(job),
+        code=CodeVersion(driftline=__version__, sources=sources_hash()),
+        versions={"python": platform.python_version(), **package_versions()},
+        tables=list(TABLES),
+    )
 
 
-def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: dict[str, Any]) -> dict[str, Any]:
+def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: JsonObject) -> JsonObject:
     """Return what a reader must know about the stream, the labels that were shown and how settings were chosen."""
     return {
         "selection": "none: fixed hyper-parameters",
@@ -71,37 +73,38 @@ def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: dic
     }
 
 
-def _data(dataset: Dataset, truncated: int | None) -> dict[str, Any]:
+def _data(dataset: Dataset, truncated: int | None) -> DataCard:
     task = repr(dataset.task)
-    return {
-        "name": dataset.name,
-        "fingerprint": dataset.fingerprint,
-        "samples": len(dataset.samples),
+    return DataCard(
+        name=dataset.name,
+        fingerprint=dataset.fingerprint,
+        samples=len(dataset.samples),
+        kind=type(dataset.task).__name__,
+        task=task if len(task) < 200 else task[:200] + "...",
+        notes=list(dataset.notes),
         **({} if truncated is None else {"samples_cut_short": truncated}),
-        "kind": type(dataset.task).__name__,
-        "task": task if len(task) < 200 else task[:200] + "...",
-        "notes": list(dataset.notes),
-    }
+    )
 
 
-def compute(meter: Any, pretrain_macs: int | None, selected: SearchResult | None) -> dict[str, Any]:
+def compute(meter: Any, pretrain_macs: int | None, selected: SearchResult | None) -> ComputeCard:
     """Return the MACs of the method itself, of its evaluation, and of the stages that it shares with others."""
     if meter is None:
-        return {"forward_macs": None, "backward_macs": None, "convention": "not counted: a scikit-learn estimator"}
-    return {
-        "forward_macs": meter.forward,
-        "backward_macs": meter.backward,
-        "cached_macs": meter.saved,
-        "probe_macs": meter.probe_macs,
-        "upstream_macs": pretrain_macs,
+        uncounted = "not counted: a scikit-learn estimator"
+        return ComputeCard(forward_macs=None, backward_macs=None, convention=uncounted)
+    return ComputeCard(
+        forward_macs=meter.forward,
+        backward_macs=meter.backward,
+        cached_macs=meter.saved,
+        probe_macs=meter.probe_macs,
+        upstream_macs=pretrain_macs,
         **({} if selected is None else {"search_macs": selected.state.macs}),
-        "convention": "multiply-accumulates of every pass of the network; backward counted where it happened; "
+        convention="multiply-accumulates of every pass of the network; backward counted where it happened; "
         "cached are forward passes of frozen layers that were skipped because their features were cached; "
         "probes, the shared upstream model and the hyper-parameter search are not part of forward and backward",
-    }
+    )
 
 
-def _selection(trials: list[dict[str, Any]], selected: SearchResult | None) -> dict[str, Any]:
+def _selection(trials: list[JsonObject], selected: SearchResult | None) -> JsonObject:
     """Return the settings that were tried and selected: by the method while it trained, or in a search before."""
     if selected is None:
         return {"trials": len(trials), "chosen": [_chosen(trial) for trial in trials if trial["picked"]]}
@@ -115,13 +118,13 @@ def _selection(trials: list[dict[str, Any]], selected: SearchResult | None) -> d
     }
 
 
-def _chosen(trial: dict[str, Any]) -> dict[str, Any]:
+def _chosen(trial: JsonObject) -> JsonObject:
     """Return the settings of a selected fit, without those that are 0."""
     shown = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "top", "epoch", "score")
     return {name: trial[name] for name in shown if trial[name] != 0 or name == "epoch"}
 
 
-def _metrics(benchmark: Benchmark, options: Any, protocol: dict[str, Any]) -> dict[str, Any]:
+def _metrics(benchmark: Benchmark, options: object, protocol: JsonObject) -> JsonObject:
     return {
         name: {"formula": registry.get("metric", name).formula, **settings}
         for name, settings in benchmark.metrics(options, protocol).items()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 from driftline.io import serialization
 from driftline.spec.keys import sources_hash
+from driftline.types import JsonObject
 
 CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
 WRITE_TIME_FACTOR = (
@@ -19,7 +19,7 @@ WRITE_TIME_FACTOR = (
 class Checkpoint:
     """All parts of a run in one file, replaced atomically."""
 
-    def __init__(self, path: Path, parts: dict[str, Any]) -> None:
+    def __init__(self, path: Path, parts: JsonObject) -> None:
         self._path = path
         self._parts = parts
         self._last = time.monotonic()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 
 from driftline.benchmarks.base import Scenario
 from driftline.training.model import as_model
+from driftline.types import Network
 
 
-def features(model: Any, scenario: Scenario) -> Iterator[pa.Table]:
+def features(model: Network, scenario: Scenario) -> Iterator[pa.Table]:
     """Yield the features that the network computes for the scenario's embedding samples, one table per time."""
     for time, samples in scenario.embedding_samples.items():
         seen = as_model(model).features(samples.x)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from driftline.loop import Probes
 from driftline.training.model import as_model
-from driftline.types import Probe, Step
+from driftline.types import Network, Probe, Step
 
 if TYPE_CHECKING:
     from driftline.training.mac_counter import MacCounter
 
 
-def metered(model: Any) -> MacCounter | None:
+def metered(model: Network) -> MacCounter | None:
     """Attach a meter to a network and return it; an estimator has no passes to count."""
     if not as_model(model).is_network:
         return None

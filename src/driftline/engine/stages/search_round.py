@@ -22,6 +22,7 @@ from driftline.record.run import Run
 from driftline.spec.job import Job, SearchSpace
 from driftline.spec.settings import format_settings
 from driftline.store.store import Store
+from driftline.types import JsonObject
 
 SLACK = 1e-9  # sums of scores are rounded: a candidate this close to the bound stays
 DOMINATED = "could no longer win"
@@ -141,7 +142,7 @@ class SearchResult:
     """The index of the selected candidate."""
 
     @property
-    def candidates(self) -> list[dict[str, Any]]:
+    def candidates(self) -> list[JsonObject]:
         """Each candidate with its mean score, the number of its runs and, if it was eliminated, why."""
         return [
             {
@@ -154,7 +155,7 @@ class SearchResult:
         ]
 
     @property
-    def selected(self) -> dict[str, Any]:
+    def selected(self) -> JsonObject:
         """The selected settings, with their score if there were others."""
         score = self.state.score(self.winner)
         return {**self.space.candidates[self.winner], **({} if score is None else {"score": score})}
@@ -187,7 +188,7 @@ def resolve_settings(job: Job, last_round: str | None, store: Store) -> tuple[Jo
     return job.with_settings(job.search.candidates[winner]), SearchResult(job.search, search_state, winner)
 
 
-def required_candidates(rounds: Iterable[str], store: Store) -> Iterator[dict[str, Any]]:
+def required_candidates(rounds: Iterable[str], store: Store) -> Iterator[JsonObject]:
     """Yield the candidates that still compete after these rounds."""
     for key in rounds:
         if serialization.is_complete(path := store.stage_path(key)):
@@ -243,24 +244,28 @@ def _with_runs(
     scores = [score(run, search.metrics) for run in runs]
     if not np.isfinite(scores).all():
         why = why or "a run has no score"
-    costs = [run.card["compute"] for run in runs]
-    counted = search_state.macs is not None and all(cost["forward_macs"] is not None for cost in costs)
-    spent = sum(cost["forward_macs"] + cost["backward_macs"] for cost in costs) if counted else 0
+    costs = [run.card.compute.macs for run in runs]
     finite = [value for value in scores if np.isfinite(value)]
     return replace(
         search_state,
         scores=_replaced(search_state.scores, k, (*search_state.scores[k], *finite)),
         eliminated=_replaced(search_state.eliminated, k, why),
         runs=search_state.runs + len(keys),
-        macs=search_state.macs + spent if counted and search_state.macs is not None else None,
+        macs=_sum_or_none([search_state.macs, *costs]),
     )
 
 
-def _replaced(values: tuple[Any, ...], k: int, value: Any) -> tuple[Any, ...]:
+def _sum_or_none(counts: list[int | None]) -> int | None:
+    """Return the sum; None if one of them was not counted."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _replaced(values: tuple[Any, ...], k: int, value: object) -> tuple[Any, ...]:
     return (*values[:k], value, *values[k + 1 :])
 
 
-def _own_failure(key: str, candidate: dict[str, Any], store: Store) -> str:
+def _own_failure(key: str, candidate: JsonObject, store: Store) -> str:
     """Return why a run failed; a failure that is not the method's own, such as a killed worker, decides nothing."""
     failure = store.failure(key)
     raised = failure is not None and failure["traceback"].startswith(RAISED)

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -27,9 +27,10 @@ from driftline.engine.stages.search_round import SearchResult, required_candidat
 from driftline.io import serialization
 from driftline.io.checksums import read_checked, write_checked
 from driftline.learners.base import Learner
+from driftline.record.card import CARD, Card, write_card
 from driftline.record.parquet import write_rows
 from driftline.record.recorder import FileRecorder
-from driftline.record.run import CARD, RUNTIME, Run, write_card
+from driftline.record.run import RUNTIME, Run
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.spec.job import Job
@@ -258,7 +259,7 @@ class _Run:
         write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
         write_card(final, description)  # again, with the scores that were computed from the rest
 
-    def _describe(self) -> dict[str, Any]:
+    def _describe(self) -> Card:
         """Write features and fits, and return the card."""
         learner, final = self.learner, self.final
         compute = card.compute(self.meter, self.pretrain_macs, self.selected)  # before features are computed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
@@ -11,6 +10,7 @@ from driftline.learners.domain_generalization.windows import GroupedBatch, fit_g
 from driftline.learners.settings import Count
 from driftline.learners.supervised.base import CumulativeLearner
 from driftline.training.fit import optimizer_step
+from driftline.types import Inputs, Targets
 
 
 @dataclass
@@ -30,7 +30,7 @@ class DomainGeneralizationLearner(CumulativeLearner):
         """Return the rows of each window."""
         return sliding_windows([len(y) for _, y in self.history], self.window)
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         """Train on `x` and `y`, all labels so far in time order."""
         fit_grouped(
             self.model,

@@ -11,7 +11,6 @@ layer has no features to shape: on it this is ERM.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
@@ -21,7 +20,7 @@ from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.features import forward_with_features, linear_layers
 from driftline.training.objectives import coral
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @register("method", "coral-t")
@@ -33,7 +32,7 @@ class CoralT(DomainGeneralizationLearner):
 
     cost_free = frozenset({"penalty_weight"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         linear_layers(model)  # refuses a network that has none
         super().prepare(model, task, upstream)
 

@@ -16,7 +16,6 @@ all later windows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,7 +25,7 @@ from driftline.learners.domain_generalization.windows import GroupedBatch
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.objectives import risks, update_group_weights, weighted_group_loss
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @register("method", "groupdro-t")
@@ -39,11 +38,11 @@ class GroupDROT(DomainGeneralizationLearner):
 
     eta: float = 0.01  # step size of the weights
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.q = torch.zeros(0, dtype=torch.float64)
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         n = len(self.windows())
         known = self.q if self.training_rounds else self.q[:0]
         self.q = torch.cat([known * (len(known) / n), torch.full((n - len(known),), 1 / n, dtype=torch.float64)])

@@ -12,7 +12,6 @@ warm one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
@@ -21,7 +20,7 @@ from driftline.learners.domain_generalization.windows import GroupedBatch
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.objectives import IRM
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @register("method", "irm-t")
@@ -34,11 +33,11 @@ class IRMT(DomainGeneralizationLearner):
 
     cost_free = frozenset({"penalty_weight"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.n_updates = 0
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         if self.training_rounds == 0:
             self.n_updates = 0
         super().train(x, y)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from driftline.training.fit import fit_input_scaling
 from driftline.training.modes import training
 from driftline.training.objectives import Group
 from driftline.training.torch_model import torch_model
+from driftline.types import Inputs
 
 
 def sliding_windows(lengths: Sequence[int], window: int) -> list[range]:
@@ -86,7 +86,7 @@ def draw_grouped(
 
 def fit_grouped(
     model: torch.nn.Module,
-    x: Any,
+    x: Inputs,
     y: np.ndarray,
     update: Callable[[GroupedBatch], None],
     *,

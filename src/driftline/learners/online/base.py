@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from driftline.reveal import LabelFeed
 from driftline.tasks import Classification, Task
 from driftline.training.cached_features import classifier_layer
 from driftline.training.torch_model import torch_model
-from driftline.types import Answers, Samples, take_rows
+from driftline.types import Answers, Inputs, JsonObject, Network, Samples, Targets, take_rows
 
 TrainSchedule = Literal["every", "doubling", "new-classes"]
 
@@ -52,12 +52,12 @@ class OnlineLearner(Learner):
     weight_decay: NonNegative = 1e-4
     batch: Count = 256
     schedule: TrainSchedule = "every"
-    pretraining: str | dict[str, Any] = "supervised"  # how its model was trained on upstream samples
+    pretraining: str | JsonObject = "supervised"  # how its model was trained on upstream samples
 
     requires = "network"
     quick: ClassVar[Mapping[str, str]] = {"train_every": "train_every"}
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if not isinstance(task, Classification):
             raise UserError(f"{type(self).__name__} needs a classification task")
@@ -89,11 +89,11 @@ class OnlineLearner(Learner):
             else max(self.train_every, 2 * self.n_labels_at_training)
         ) - self.n_labels
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         for k in range(len(y)):  # labels that arrive together are learned one by one
             self.learn_one(take_rows(x, slice(k, k + 1)), y[k : k + 1])
 
-    def learn_one(self, x: Any, y: np.ndarray) -> None:
+    def learn_one(self, x: Inputs, y: np.ndarray) -> None:
         """Store one labelled sample; train if it is due."""
         self.n_labels += 1
         if self.train_every == 0:
@@ -110,11 +110,11 @@ class OnlineLearner(Learner):
         """Train on the stored samples."""
         raise NotImplementedError
 
-    def logits(self, x: Any) -> np.ndarray:
+    def logits(self, x: Inputs) -> np.ndarray:
         """Return raw outputs for all classes, known or not."""
         return torch_model(self.model).predict(x)
 
-    def predict(self, x: Any) -> Answers:
+    def predict(self, x: Inputs) -> Answers:
         return self.to_answers(self.logits(x))
 
     def to_answers(self, logits: np.ndarray) -> Answers:

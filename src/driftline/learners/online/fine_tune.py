@@ -24,7 +24,7 @@ from driftline.registry import register
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.cached_features import (
     classifier_layer,
     extract_features_fixed_batch,
@@ -36,7 +36,7 @@ from driftline.training.fit import optimizer_step
 from driftline.training.freezing import freeze_except, last_layers
 from driftline.training.mac_counter import mac_counter_of
 from driftline.training.torch_model import torch_model
-from driftline.types import Answers, Samples, take_rows
+from driftline.types import Answers, Inputs, Network, Samples, Targets, take_rows
 
 
 @register("method", "fine-tune")
@@ -49,7 +49,7 @@ class FineTuneLastLayers(StandardTraining):
 
     transient = frozenset({"_caches_features", "_macs_per_sample"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._caches_features = self.n_layers == 1
         self.pending_features: dict[int, np.ndarray] = {}  # features of samples whose labels are not known, by turn
@@ -59,7 +59,7 @@ class FineTuneLastLayers(StandardTraining):
     def trainable_parameters(self) -> list[Any]:
         return freeze_except(self.model, last_layers(self.model, self.n_layers))
 
-    def features_and_logits(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+    def features_and_logits(self, x: Inputs) -> tuple[np.ndarray, np.ndarray]:
         """Return features and raw outputs, always computed in batches of one size: the last digits depend on it."""
         inputs, head = torch_model(self.model).encode(x), classifier_layer(self.model)
         self._macs_per_sample = self._macs_per_sample or macs_per_sample(self.model, inputs)
@@ -71,10 +71,10 @@ class FineTuneLastLayers(StandardTraining):
         n = len(inputs)
         return torch.cat([features, *blocks])[:n].numpy(), torch.cat([outputs, *logits])[:n].numpy()
 
-    def logits(self, x: Any) -> np.ndarray:
+    def logits(self, x: Inputs) -> np.ndarray:
         return self.features_and_logits(x)[1] if self._caches_features else super().logits(x)
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         super().learn(self.features_and_logits(x)[0] if self._caches_features else x, y)
 
     def answer_one_by_one(self, feed: LabelFeed) -> Answers:
@@ -106,13 +106,13 @@ class FineTuneLastLayers(StandardTraining):
         if not self._caches_features:
             return super().train_on_buffer()
         features, targets = torch.from_numpy(self.buffer.x), torch.from_numpy(self.buffer.y)
-        for epoch in progress.each(range(self.epochs)):
+        for epoch in profiling.sample(range(self.epochs)):
             self.train_head_epoch(features, targets, self.seed.child("lesson", self.training_rounds, epoch))
 
     def train_head_epoch(self, features: torch.Tensor, targets: torch.Tensor, seed: Seed) -> None:
         """Train the last layer for one epoch."""
         head, meter = classifier_layer(self.model), mac_counter_of(self.model)
-        for rows in progress.each(shuffled_batches(len(targets), self.batch, seed.child("order"))):
+        for rows in profiling.sample(shuffled_batches(len(targets), self.batch, seed.child("order"))):
             optimizer_step(self.optim, self.loss(head(features[rows]), targets[rows]))
             cost = len(rows) * head.weight.numel()
             meter.add(forward=cost, backward=2 * cost, saved=len(rows) * (self._macs_per_sample - head.weight.numel()))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +25,7 @@ from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.fit import fit_input_scaling
 from driftline.training.torch_model import torch_model
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @register("method", "lwf")
@@ -40,7 +39,7 @@ class LwF(StandardTraining):
     transient = frozenset({"_teacher_classes", "_distilled_classes"})
     cost_free = frozenset({"temperature"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.teacher = copy.deepcopy(model).requires_grad_(False)
         self._teacher_classes = self.known_classes.copy()

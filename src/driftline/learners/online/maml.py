@@ -8,10 +8,10 @@ layer. How the network is meta-trained: `pretraining_maml`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.learners.online.fine_tune import FineTuneLastLayers
 from driftline.registry import register
+from driftline.types import JsonObject
 
 
 @register("method", "maml")
@@ -19,4 +19,4 @@ from driftline.registry import register
 class MAML(FineTuneLastLayers):
     """MAML: fine-tuning of the last layers of a meta-trained network."""
 
-    pretraining: str | dict[str, Any] = "maml"
+    pretraining: str | JsonObject = "maml"

@@ -38,7 +38,7 @@ from driftline.training.cached_features import classifier_layer, extract_feature
 from driftline.training.fit import fit_input_scaling
 from driftline.training.mac_counter import mac_counter_of
 from driftline.training.torch_model import torch_model
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples
 
 MIN_DISTANCE = 1e-6  # a sample that is its class's centroid is not infinitely reachable
 
@@ -54,7 +54,7 @@ class OLTR(StandardTraining):
     warmup_every: Count = 50  # train every `warmup_every` (NED: 200)
     scale: Positive = 16.0
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         self.check_model(model)
         check_settings(self)
         self.centroid_memory = CentroidMemory(classifier_layer(model), self.scale, self.seed.child("recall"))
@@ -84,7 +84,7 @@ class OLTR(StandardTraining):
         mac_counter_of(self.model).add(forward=cost, backward=2 * cost)
         return self.loss(self.centroid_memory(features_with_frozen_head(self.model, x)), y)
 
-    def logits(self, x: Any) -> np.ndarray:
+    def logits(self, x: Inputs) -> np.ndarray:
         if self.training_rounds == 0:
             return torch_model(self.model).predict(x)
         features = extract_features(self.model, x)

@@ -21,13 +21,13 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.cached_features import classifier_layer
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.fit import descend_on, training_tensors
 from driftline.training.freezing import eval_frozen
 from driftline.training.modes import training
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @register("method", "standard-training")
@@ -37,7 +37,7 @@ class StandardTraining(OnlineLearner):
 
     lr: NonNegative = 0.01
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.known_classes &= initialized_rows(classifier_layer(model))
         self.optim = torch.optim.SGD(
@@ -50,14 +50,14 @@ class StandardTraining(OnlineLearner):
 
     def train_on_buffer(self) -> None:
         inputs, targets = training_tensors(self.model, self.buffer.x, self.buffer.y)
-        for epoch in progress.each(range(self.epochs)):
+        for epoch in profiling.sample(range(self.epochs)):
             self.train_epoch(inputs, targets, self.seed.child("lesson", self.training_rounds, epoch))
 
     def train_epoch(self, inputs: Tensor, targets: Tensor, seed: Seed) -> None:
         """Train for one epoch."""
         with training(self.model, seed.child("noise")):
             eval_frozen(self.model)
-            for rows in progress.each(shuffled_batches(len(targets), self.batch, seed.child("order"))):
+            for rows in profiling.sample(shuffled_batches(len(targets), self.batch, seed.child("order"))):
                 x, y = to_float_batch(inputs[rows]), targets[rows]
                 descend_on(self.optim, self.model, self.training_loss, x, y)
 

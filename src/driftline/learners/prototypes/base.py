@@ -18,9 +18,8 @@ pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -31,12 +30,12 @@ from driftline.learners.online.base import OnlineLearner
 from driftline.learners.prototypes.class_vectors import CHUNK, ClassVectors, add_to_sum
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.tasks import Task
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.cached_features import classifier_layer, extract_features_fixed_batch, macs_per_sample
 from driftline.training.fit import optimizer_step
 from driftline.training.mac_counter import mac_counter_of
 from driftline.training.torch_model import torch_model
-from driftline.types import Answers, Samples, take_rows
+from driftline.types import Answers, Inputs, Network, Samples, State, Targets, take_rows
 
 Similarity = Literal["linear", "cosine", "euclidean"]
 
@@ -49,7 +48,7 @@ class PrototypeLearner(OnlineLearner):
 
     transient = frozenset({"_class_vectors", "_means_float32", "_macs_per_sample"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.known_classes[:] = False
         width = classifier_layer(model).in_features
@@ -101,7 +100,7 @@ class PrototypeLearner(OnlineLearner):
         rows: np.ndarray = self.head[name].detach().numpy()[which]
         return rows
 
-    def features(self, x: Any) -> np.ndarray:
+    def features(self, x: Inputs) -> np.ndarray:
         """Return the features of samples."""
         inputs = torch_model(self.model).encode(x)
         self._macs_per_sample = self._macs_per_sample or macs_per_sample(self.model, inputs)
@@ -110,7 +109,7 @@ class PrototypeLearner(OnlineLearner):
         together: np.ndarray = torch.cat(found)[: len(inputs)].numpy()
         return together
 
-    def predict(self, x: Any) -> Answers:
+    def predict(self, x: Inputs) -> Answers:
         return self.to_answers(self._class_vectors.outputs(self.query_features(self.features(x))))
 
     def to_answers(self, outputs: np.ndarray) -> Answers:
@@ -122,7 +121,7 @@ class PrototypeLearner(OnlineLearner):
         answers.distance[stranded] = np.inf
         return answers
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         super().learn(self.features(x), y)
 
     def learn_one(self, x: np.ndarray, y: np.ndarray) -> None:
@@ -184,9 +183,9 @@ class PrototypeLearner(OnlineLearner):
     def train_on_buffer(self) -> None:
         """Train for some epochs over all stored samples."""
         x, y = torch.from_numpy(self.buffer.x), torch.from_numpy(self.buffer.y).long()
-        for epoch in progress.each(range(self.epochs)):
+        for epoch in profiling.sample(range(self.epochs)):
             draws = self.seed.child("lesson", self.training_rounds, epoch).torch()
-            for rows in progress.each(torch.randperm(len(y), generator=draws).split(self.batch)):
+            for rows in profiling.sample(torch.randperm(len(y), generator=draws).split(self.batch)):
                 optimizer_step(self.optim, self.loss(self.training_logits(x[rows]), y[rows]))
         passes, head = self.epochs * len(y), self.sums.size
         saved_macs = passes * (self._macs_per_sample - head)
@@ -197,7 +196,7 @@ class PrototypeLearner(OnlineLearner):
         """Recompute the vectors of all classes."""
         self._class_vectors.set_all(self.class_vectors(slice(None)), self.counts > 0)
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: State) -> None:
         super().restore(saved)
         self._means_float32[:] = self.sums / np.maximum(self.counts, 1)[:, None]
         self.rebuild_class_vectors()

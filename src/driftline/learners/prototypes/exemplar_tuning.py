@@ -15,7 +15,6 @@ is minus the largest logit: for "euclidean", the smallest squared distance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from driftline.learners.prototypes.base import PrototypeLearner, Similarity, cos
 from driftline.learners.settings import Positive
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @register("method", "exemplar-tuning")
@@ -38,7 +37,7 @@ class ExemplarTuning(PrototypeLearner):
 
     transient = frozenset({"_means"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         residual = {"residual": torch.zeros(self.sums.shape)}
         scale = {"scale": torch.tensor(self.scale)} if self.similarity == "cosine" else {}

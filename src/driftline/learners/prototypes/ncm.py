@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from driftline.learners.prototypes.base import PrototypeLearner
 from driftline.registry import register
 from driftline.reveal import LabelFeed
 from driftline.tasks import Task
-from driftline.types import Reveal, Samples
+from driftline.types import Network, Reveal, Samples
 
 
 @register("method", "ncm")
@@ -39,7 +39,7 @@ class NearestClassMean(PrototypeLearner):
     def uses_distance(self) -> bool:
         return True
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._means_float32 = self._class_vectors.vectors  # the means are what samples are compared with
 

@@ -13,7 +13,6 @@ nearest class mean by cosine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from driftline.learners.prototypes.base import PrototypeLearner, cosines, unit_l
 from driftline.learners.settings import Positive
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @register("method", "weight-imprinting")
@@ -34,7 +33,7 @@ class WeightImprinting(PrototypeLearner):
     imprint_only_labels: int = 500  # labels before the first training; NED: 10,000 of 90,000
     scale: Positive = 4.0  # of cosines, before the first training
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.tuned_classes = np.zeros(task.width, bool)  # the classes that are no longer their means
         self.add_head({"weight": torch.zeros(self.sums.shape), "scale": torch.tensor(self.scale)})

@@ -15,7 +15,7 @@ from driftline.learners.supervised.base import SupervisedLearner
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.regularization import trainable_parameters
-from driftline.types import Reveal, Samples
+from driftline.types import Inputs, Network, Reveal, Samples, Targets
 
 
 @dataclass
@@ -32,7 +32,7 @@ class EpochLearner(SupervisedLearner):
     quick: ClassVar[Mapping[str, str]] = {}
     transient = frozenset({"_upstream"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._upstream = upstream
 
@@ -44,7 +44,7 @@ class EpochLearner(SupervisedLearner):
     def _clip_gradients(self, *_: Any) -> None:
         nn.utils.clip_grad_norm_(trainable_parameters(self.model), self.max_grad_norm or math.inf)
 
-    def train_epochs(self, x: Any, y: Any, seed: Seed) -> None:
+    def train_epochs(self, x: Inputs, y: Targets, seed: Seed) -> None:
         """Train for `epochs` epochs, from the present weights and optimizer state."""
         limits = {"epochs": self.epochs, "batch": self.batch, "max_updates": self.updates}
         train_epochs(self.model, self._task, x, y, self.update, seed=seed, **limits)

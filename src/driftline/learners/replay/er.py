@@ -23,7 +23,7 @@ from driftline.learners.settings import Count, Fraction
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.types import Samples, concat_rows, take_rows
+from driftline.types import Inputs, Network, Samples, Targets, concat_rows, take_rows
 
 Draw = Callable[[str, Any, int], tuple[Any, Any]]
 """From the name of a buffer, the buffer and a number of samples to inputs and labels."""
@@ -41,11 +41,11 @@ class ER(Refinement):
         "mixed"  # errors and replayed samples together, or the replayed ones first
     )
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.buffer = UniqueBuffer()
 
-    def fine_tune(self, x: Any, y: Any, seed: Seed) -> None:
+    def fine_tune(self, x: Inputs, y: Targets, seed: Seed) -> None:
         old = self.replayed(x, y, seed.child("recall"))
         if old and self.replay_mode == "two-stage":
             self.train_epochs(
@@ -59,7 +59,7 @@ class ER(Refinement):
         )
         self.buffer.add(x, y)
 
-    def replayed(self, x: Any, y: Any, seed: Seed) -> list[tuple[Any, Any]]:
+    def replayed(self, x: Inputs, y: Targets, seed: Seed) -> list[tuple[Any, Any]]:
         """Return samples of each buffer to train on together with these errors; none if no replay is due."""
         if self.training_rounds == 0 or self.training_rounds % self.replay_every:
             return []
@@ -67,7 +67,7 @@ class ER(Refinement):
         buffers = (("upstream", self._upstream, upstream), ("online", self.buffer, online))
         return [draw(name, buffer, n) for name, buffer, n in buffers if buffer is not None and len(buffer) and n]
 
-    def sampler(self, x: Any, y: Any, seed: Seed) -> Draw:
+    def sampler(self, x: Inputs, y: Targets, seed: Seed) -> Draw:
         """Return a function that draws from a buffer, here at random."""
 
         def draw(name: str, buffer: Any, n: int) -> tuple[Any, Any]:

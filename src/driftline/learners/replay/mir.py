@@ -38,7 +38,7 @@ from driftline.learners.settings import Count, CountOrZero, NonNegative
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.types import Samples, take_rows
+from driftline.types import Inputs, Network, Samples, Targets, take_rows
 
 
 @register("method", "mir")
@@ -55,12 +55,12 @@ class MIR(ER):
     transient = frozenset({"_nearest_inputs"})
     cost_free = frozenset({"virtual_lr"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if self.n_neighbors:
             self._nearest_inputs = NearestInputs(None if upstream is None else upstream.x)
 
-    def sampler(self, x: Any, y: Any, seed: Seed) -> Draw:
+    def sampler(self, x: Inputs, y: Targets, seed: Seed) -> Draw:
         virtual = self.virtual_update(x, y, seed.child("virtual")) if self.ranking in NEEDS_VIRTUAL else None
 
         def draw(name: str, buffer: Any, n: int) -> tuple[Any, Any]:
@@ -72,7 +72,7 @@ class MIR(ER):
 
         return draw
 
-    def virtual_update(self, x: Any, y: Any, seed: Seed) -> nn.Module:
+    def virtual_update(self, x: Inputs, y: Targets, seed: Seed) -> nn.Module:
         """Return what the model would become if it were fine-tuned on these errors alone."""
         lr = self.lr if self.virtual_lr is None else self.virtual_lr
         same: dict[str, Any] = {
@@ -85,7 +85,7 @@ class MIR(ER):
         model: nn.Module = twin.model
         return model
 
-    def top_ranked(self, virtual: nn.Module | None, x: Any, y: Any, n: int) -> np.ndarray:
+    def top_ranked(self, virtual: nn.Module | None, x: Inputs, y: Targets, n: int) -> np.ndarray:
         """Return the rows of n candidates to replay; only losses that the ranking needs are computed."""
         zeros = np.zeros(len(y))
         before = per_sample_losses(self.model, self._task, x, y) if self.ranking in NEEDS_CURRENT else zeros

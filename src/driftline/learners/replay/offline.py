@@ -7,14 +7,13 @@ the best epoch on the very samples that measure generalization; this keeps the l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.learners.replay.base import EpochLearner
 from driftline.learners.replay.selection import UniqueBuffer
 from driftline.learners.settings import Count
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Samples, concat_rows, take_rows
+from driftline.types import Inputs, Network, Samples, Targets, concat_rows, take_rows
 
 
 @register("method", "offline")
@@ -28,11 +27,11 @@ class Offline(EpochLearner):
     batch: Count = 64
     epochs: Count = 30
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.buffer = UniqueBuffer()
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self.buffer.add(x, y)
 
     def finish(self) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.regularization import FisherToStart, L2ToStart, fisher, flatten, trainable_parameters
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 SMALLEST = 1e-20  # smaller Fisher information counts as 0: as it decays on, products of it slow a processor down
 
@@ -49,12 +49,12 @@ class Refinement(EpochLearner):
     quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
     cost_free = frozenset({"fisher_decay", "penalty_weight"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.anchor: Tensor | None = None
         self.importance: Tensor | None = None
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         seed = self.seed.child("lesson", self.training_rounds)
         if self.penalty == "l2":
             self.anchor = self.flat_weights()
@@ -68,7 +68,7 @@ class Refinement(EpochLearner):
             self.anchor = None  # the next step sets it
         self.training_rounds += 1
 
-    def fine_tune(self, x: Any, y: Any, seed: Seed) -> None:
+    def fine_tune(self, x: Inputs, y: Targets, seed: Seed) -> None:
         """Train on new errors."""
         self.train_epochs(x, y, seed)
 

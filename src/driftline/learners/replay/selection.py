@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -22,12 +22,12 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.models.text.tfidf import ngrams
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.fit import PRECONVERT_MAX_VALUES, Update, training_tensors
 from driftline.training.modes import evaluating, training
 from driftline.training.torch_model import torch_model
-from driftline.types import concat_rows, take_rows
+from driftline.types import Inputs, JsonObject, State, Targets, concat_rows, take_rows
 
 Ranking = Literal["mir", "maxloss", "reverse", "before-loss"]
 """mir: what the virtual model would lose most; maxloss: its highest loss; reverse: what it would lose least;
@@ -54,14 +54,14 @@ class UniqueBuffer:
     transient = frozenset({"_positions"})
 
     def __init__(self) -> None:
-        self.x: Any = None
-        self.y: Any = None
+        self.x: Inputs = None
+        self.y: Targets = None
         self._positions: dict[bytes, int] = {}
 
     def __len__(self) -> int:
         return len(self._positions)
 
-    def add(self, x: Any, y: np.ndarray) -> None:
+    def add(self, x: Inputs, y: np.ndarray) -> None:
         """Keep these samples."""
         known = len(self)
         latest = {self._positions.setdefault(key, len(self._positions)): row for row, key in enumerate(input_hashes(x))}
@@ -73,15 +73,15 @@ class UniqueBuffer:
         again = {place: row for place, row in latest.items() if place < known}
         self.y[list(again)] = y[list(again.values())]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return serialization.public_attributes(self)
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: State) -> None:
         serialization.restore_attributes(self, saved)
         self._positions = {} if self.x is None else {key: place for place, key in enumerate(input_hashes(self.x))}
 
 
-def input_hashes(x: Any) -> Iterator[bytes]:
+def input_hashes(x: Inputs) -> Iterator[bytes]:
     """Return a short key that identifies an input."""
     for row in x:
         content = row.encode() if isinstance(row, str) else np.ascontiguousarray(row).tobytes()
@@ -98,7 +98,7 @@ def split_replay_size(size: int, upstream_share: float) -> tuple[int, int]:
     return upstream, size - upstream
 
 
-def per_sample_losses(model: nn.Module, task: Task, x: Any, y: np.ndarray, batch: int = 64) -> np.ndarray:
+def per_sample_losses(model: nn.Module, task: Task, x: Inputs, y: np.ndarray, batch: int = 64) -> np.ndarray:
     """Return the loss of each sample in evaluation mode; of several accepted answers the first counts."""
     adapter, parts = torch_model(model), []
     inputs, targets = adapter.encode(x), adapter.targets(task.targets(y))
@@ -130,7 +130,7 @@ def rank_for_replay(ranking: Ranking, before: np.ndarray, after: np.ndarray, n: 
 def train_epochs(
     model: nn.Module,
     task: Task,
-    x: Any,
+    x: Inputs,
     y: np.ndarray,
     update: Update,
     *,
@@ -149,10 +149,10 @@ def train_epochs(
         inputs = to_float_batch(inputs)  # each sample once, not once per epoch
     made = 0
     with training(model, seed.child("noise")):
-        for epoch in progress.each(range(epochs)):
+        for epoch in profiling.sample(range(epochs)):
             if hasattr(task, "sample_answers"):
                 targets = torch_model(model).targets(task.sample_answers(y, seed.child("answers", epoch).numpy()))
-            for rows in progress.each(shuffled_batches(len(inputs), batch, seed.child("order", epoch))):
+            for rows in profiling.sample(shuffled_batches(len(inputs), batch, seed.child("order", epoch))):
                 if max_updates and made == max_updates:
                     return
                 update(to_float_batch(inputs[rows]), targets[rows])
@@ -170,7 +170,7 @@ class NearestInputs:
 
     def __init__(self, upstream: Any) -> None:
         self._scale: Any = 1.0
-        self._memories: dict[str, Any] = {}  # vectors of each memory, as far as they were needed
+        self._memories: JsonObject = {}  # vectors of each memory, as far as they were needed
         if upstream is None:
             return
         if isinstance(upstream, list):
@@ -180,7 +180,7 @@ class NearestInputs:
             deviation = np.asarray(upstream, np.float32).std(axis=0)
             self._scale = 1 / np.where(deviation > 1e-6, deviation, 1)
 
-    def nearest(self, x: Any, name: str, memory: Any, n: int) -> np.ndarray:
+    def nearest(self, x: Inputs, name: str, memory: Any, n: int) -> np.ndarray:
         """The rows of a memory that are among the n nearest to any of these inputs, each once, in order.
 
         A memory may have grown since it was last asked for under the same name, but not have changed.
@@ -195,7 +195,7 @@ class NearestInputs:
         distances = squares.reshape(1, -1) - 2 * (products if isinstance(products, np.ndarray) else products.toarray())
         return np.unique(np.argsort(distances, axis=1, kind="stable")[:, :n])
 
-    def vectorize(self, x: Any) -> Any:
+    def vectorize(self, x: Inputs) -> Any:
         """One row per input, such that near rows are like inputs."""
         if not isinstance(x, list):
             return np.asarray(x).reshape(len(x), -1).astype(np.float32) * self._scale

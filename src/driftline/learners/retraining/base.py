@@ -16,7 +16,7 @@ import numpy as np
 from driftline.learners.settings import Count
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.tasks import Task
-from driftline.types import Samples, concat_rows, take_rows
+from driftline.types import Inputs, Network, Samples, Targets, concat_rows, take_rows
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class RetrainingPolicy(SupervisedLearner):
 
     transient = frozenset({"_seconds"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.history: list[tuple[Any, np.ndarray]] = []
         self.n_batches = 0
@@ -58,11 +58,11 @@ class RetrainingPolicy(SupervisedLearner):
         """Return what the policy has done so far."""
         return PolicyLog(tuple(self.retrained_at), self.n_train_rows, self._seconds)
 
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
+    def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
         """Return whether to retrain, given labels of samples the model was not trained on."""
         raise NotImplementedError
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         retrain = self.should_retrain(x, y) if self.deployed else True
         self.history.append((x, y))
         if self.window is not None:
@@ -78,7 +78,7 @@ class RetrainingPolicy(SupervisedLearner):
         self.retrained_at.append(self.n_batches)
         self.deployed = True
 
-    def fit_and_count(self, learner: SupervisedLearner, x: Any, y: np.ndarray) -> None:
+    def fit_and_count(self, learner: SupervisedLearner, x: Inputs, y: np.ndarray) -> None:
         """Train a learner from scratch on at most `max_samples` samples, and count them."""
         if self.max_samples is not None and len(y) > self.max_samples:
             random = self.seed.child("rows", self.n_batches).numpy()
@@ -89,6 +89,6 @@ class RetrainingPolicy(SupervisedLearner):
         self._seconds += time.perf_counter() - began
         self.n_train_rows += len(y)
 
-    def quality(self, learner: SupervisedLearner, x: Any, y: np.ndarray) -> float:
+    def quality(self, learner: SupervisedLearner, x: Inputs, y: np.ndarray) -> float:
         """Return the accuracy, or for numbers the mean of max(0, 1 - (error / scale)^2)."""
         return float(np.mean(self._task.correct(learner.predict(x).prediction, y)))

@@ -6,7 +6,6 @@ river's default settings; Page-Hinkley looks for rising errors only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from driftline.learners.retraining.base import PolicyLog, RetrainingPolicy
 from driftline.learners.settings import Count
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Samples, take_rows
+from driftline.types import Inputs, Network, Samples, State, take_rows
 
 DETECTORS = ("adwin", "page-hinkley", "kswin", "ddm")
 
@@ -53,7 +52,7 @@ class RetrainOnDrift(RetrainingPolicy):
 
     transient = frozenset({"_detector"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.errors_fed: list[float] = []
         self.alarms: list[int] = []
@@ -62,7 +61,7 @@ class RetrainOnDrift(RetrainingPolicy):
     def log(self) -> PolicyLog:
         return replace(super().log(), alarms=tuple(self.alarms))
 
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
+    def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
         rows = np.unique(np.linspace(0, len(y) - 1, min(len(y), self.max_errors_fed)).round().astype(int))
         right = self._task.correct(self.predict(take_rows(x, rows)).prediction, y[rows])
         fired = False
@@ -78,7 +77,7 @@ class RetrainOnDrift(RetrainingPolicy):
         self.errors_fed = []
         self._detector = self._new_detector()
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: State) -> None:
         """Restore the detector by feeding it the same errors again."""
         super().restore(saved)
         self._detector = self._new_detector()

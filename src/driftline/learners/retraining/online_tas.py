@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from driftline.metrics.online_tas import online_tas, online_ttr
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.model import as_model
-from driftline.types import Samples, take_rows
+from driftline.types import Inputs, Network, Samples, take_rows
 
 
 @register("method", "retrain-on-tas")
@@ -31,7 +30,7 @@ class RetrainOnTAS(RetrainingPolicy):
     threshold: float = 0.95
     holdout: Inside = 0.2
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.deployed_quality: list[float] = []
         self.challenger_quality: list[float] = []
@@ -41,7 +40,7 @@ class RetrainOnTAS(RetrainingPolicy):
     def log(self) -> PolicyLog:
         return replace(super().log(), online_tas=tuple(self.estimates), online_ttr=tuple(self.ratios))
 
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
+    def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
         if len(y) < 2:  # too few to train on some and evaluate on others
             return False
         order = self.seed.child("holdout", self.n_batches).numpy().permutation(len(y))

@@ -6,13 +6,13 @@ The settings `window` and `max_samples` of `RetrainingPolicy` decide which label
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from driftline.learners.retraining.base import RetrainingPolicy
 from driftline.learners.settings import Count
 from driftline.registry import register
+from driftline.types import Inputs
 
 
 @register("method", "train-once")
@@ -20,7 +20,7 @@ from driftline.registry import register
 class TrainOnce(RetrainingPolicy):
     """No retraining after the first labels."""
 
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
+    def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
         return False
 
 
@@ -31,7 +31,7 @@ class RetrainEveryK(RetrainingPolicy):
 
     k: Count = 4
 
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
+    def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
         return self.n_batches % self.k == 0
 
 
@@ -42,7 +42,7 @@ class RetrainOnWindow(RetrainingPolicy):
 
     window: Count | None = 3
 
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
+    def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
         return True
 
 
@@ -51,5 +51,5 @@ class RetrainOnWindow(RetrainingPolicy):
 class RetrainOnAll(RetrainingPolicy):
     """Retraining at every delivery of labels, on all so far."""
 
-    def should_retrain(self, x: Any, y: np.ndarray) -> bool:
+    def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
         return True

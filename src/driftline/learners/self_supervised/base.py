@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Generator, Tensor, nn
 
@@ -15,7 +15,7 @@ from driftline.training.cached_features import classifier_layer, features_with_f
 from driftline.training.contrastive import projection_head
 from driftline.training.contrastive_views import SimCLRAugmentation, check_numeric_inputs
 from driftline.training.fit import fit, optimizer_step
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @dataclass
@@ -34,13 +34,13 @@ class ContrastiveLearner(CumulativeLearner):
 
     transient = frozenset({"_initial_projection_head"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         self.check_model(model)
         self.projection_head = self.new_projection_head(classifier_layer(model).in_features)
         self._initial_projection_head = copy.deepcopy(self.projection_head.state_dict())
         super().prepare(model, task, upstream)
 
-    def check_model(self, model: Any) -> None:
+    def check_model(self, model: Network) -> None:
         super().check_model(model)
         check_numeric_inputs(model)
 
@@ -64,13 +64,13 @@ class ContrastiveLearner(CumulativeLearner):
             self.contrastive_loss(features_with_frozen_head(self.model, a), features_with_frozen_head(self.model, b)),
         )
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         if self.evaluated_at_end:
             super().learn(x, y)
         else:
             (self.train if self.start == "warm" else self.train_from_scratch)(x, y)
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         seed, targets = self.seed.child("lesson", self.training_rounds), self._task.targets(y)
         first = round(self.unlabeled_fraction * self.updates)
         compare = partial(self.contrastive_update, seed.child("views").torch())
@@ -78,6 +78,6 @@ class ContrastiveLearner(CumulativeLearner):
         fit(self.model, x, targets, self.update, updates=self.updates - first, batch=self.batch, seed=seed)
         self.training_rounds += 1
 
-    def train_from_scratch(self, x: Any, y: Any) -> None:
+    def train_from_scratch(self, x: Inputs, y: Targets) -> None:
         self.projection_head.load_state_dict(self._initial_projection_head)
         super().train_from_scratch(x, y)

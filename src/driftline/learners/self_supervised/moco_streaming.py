@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from driftline.training.cached_features import extract_features
 from driftline.training.contrastive import MoCo
 from driftline.training.contrastive_views import SimCLRAugmentation, check_numeric_inputs
 from driftline.training.fit import fit_input_scaling, optimizer_step
-from driftline.types import Answers, Samples
+from driftline.types import Answers, Inputs, Network, Samples, Targets
 
 
 @register("method", "moco-sml")
@@ -58,7 +58,7 @@ class MoCoStreaming(SupervisedLearner):
     transient = frozenset({"_rng"})
     cost_free = frozenset({"temperature"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         if task.width < 2:
             raise UserError("moco-sml answers with a class, and this task asks for a number")
         self.check_model(model)
@@ -82,7 +82,7 @@ class MoCoStreaming(SupervisedLearner):
         a, b = SimCLRAugmentation(min_crop_area=self.min_crop_area).two_views(x, self._rng)
         optimizer_step(self.optim, self.moco.loss(a, b))
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         if self.n_feature_rounds < 0 or self.training_rounds < self.n_feature_rounds:
             self._rng = self.seed.child("views", self.training_rounds).torch()
             fit_input_scaling(self.moco.key_network, to_tensor(x))
@@ -91,7 +91,7 @@ class MoCoStreaming(SupervisedLearner):
             self.training_rounds += 1
         self.classifier.learn(self.rows(x), self._task.targets(y))
 
-    def rows(self, x: Any) -> np.ndarray:
+    def rows(self, x: Inputs) -> np.ndarray:
         """Return the classifier's input features."""
         found = extract_features(self.model, x)
         if found.shape[1] > self.max_features:
@@ -99,7 +99,7 @@ class MoCoStreaming(SupervisedLearner):
         rows: np.ndarray = normalize(found, dim=1).numpy()
         return rows
 
-    def predict(self, x: Any) -> Answers:
+    def predict(self, x: Inputs) -> Answers:
         return self._task.decode(self.classifier.outputs(self.rows(x)))
 
 

@@ -8,7 +8,7 @@ after each step, as if that were the last. An engine may compute the fits ahead;
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from driftline.learners.fit_plan import FitSpec, SearchPhase, SearchSpace, Winne
 from driftline.learners.sequence.budget import limit_to_budget
 from driftline.reveal import RevealedLabels
 from driftline.tasks import Task
-from driftline.types import Samples
+from driftline.types import Inputs, JsonObject, Network, Samples, State, Targets
 
 ARRAYS = ("weights", "importance", "anchor", "start_weights")
 BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
@@ -66,7 +66,7 @@ class PlannedLearner(Learner):
         self.step_samples[:] = step_samples
         return self.carry_out(next(trial for trial in self.fit_plan(len(step_samples)) if trial.key == key), report)
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._initial = copy.deepcopy(model)
         if not hasattr(model, "dropout"):  # values of dropout that change nothing are not tried
@@ -88,10 +88,10 @@ class PlannedLearner(Learner):
     def receive(self, shown: RevealedLabels) -> None:
         self._add(shown.x, shown.y, shown.split)
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self._add(x, y, None)
 
-    def _add(self, x: Any, y: Any, split: Any) -> None:
+    def _add(self, x: Inputs, y: Targets, split: object) -> None:
         self.step_samples.append((x, y, split))
         if not self.evaluated_at_end:
             self.deploy_best()
@@ -120,7 +120,7 @@ class PlannedLearner(Learner):
             self.outcomes[trials[loser].key] = without_arrays(self.outcomes[trials[loser].key])
         return trials[order[pick.rank]]
 
-    def network_of(self, pick: Winner) -> Any:
+    def network_of(self, pick: Winner) -> Network:
         """Return the network at this rank of a phase."""
         trial = self.chosen(pick)
         network = self.initial_network(trial)
@@ -128,7 +128,7 @@ class PlannedLearner(Learner):
         network.dropout = 0.0
         return network
 
-    def initial_network(self, trial: FitSpec) -> Any:
+    def initial_network(self, trial: FitSpec) -> Network:
         """Return the network that a trial starts with."""
         from driftline.learners.sequence.growth import expand
 
@@ -158,7 +158,7 @@ class PlannedLearner(Learner):
         fit = FitRun(trial, network, before, data_by_step, self._task, self.selection, self.seed)
         return {**inherited, **fit.run(report)}
 
-    def restrict(self, network: Any, trial: FitSpec, before: Outcome) -> None:
+    def restrict(self, network: Network, trial: FitSpec, before: Outcome) -> None:
         """Freeze the layers that the trial does not train."""
         from driftline.models.block_networks.base import train_only_layers
 
@@ -169,7 +169,7 @@ class PlannedLearner(Learner):
             layers = before["order"][: trial.top] if trial.top else trial.layers or ()
             train_only_layers(network, layers, moving_statistics=trial.moving_statistics)
 
-    def fit_table(self) -> list[dict[str, Any]]:
+    def fit_table(self) -> list[JsonObject]:
         if not self.n_steps_fitted:
             return []
         trials = self.fit_plan(self.n_steps_fitted)
@@ -181,11 +181,11 @@ class PlannedLearner(Learner):
             if trial.trains
         ]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         saved = super().state()
         return {**saved, "model": None} if self.n_steps_fitted else saved  # it is one of the outcomes
 
-    def restore(self, saved: Mapping[str, Any]) -> None:
+    def restore(self, saved: State) -> None:
         super().restore(
             {name: value for name, value in saved.items() if not (name == "model" and saved["n_steps_fitted"])}
         )
@@ -198,5 +198,5 @@ def without_arrays(outcome: Outcome) -> Outcome:
     return {name: value for name, value in outcome.items() if name not in ARRAYS}
 
 
-def _outcome_row(outcome: Outcome) -> dict[str, Any]:
+def _outcome_row(outcome: Outcome) -> JsonObject:
     return {"score": outcome["score"], "epoch": outcome["epoch"], "epochs": len(outcome["curve"]) - 1}

@@ -15,7 +15,7 @@ from driftline.models.block_networks.base import decayed_parameters
 from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.training import progress
+from driftline.training import profiling
 from driftline.training.augmentations import random_flip_rotate_translate
 from driftline.training.early_stopping import fit_with_early_stopping, infinite_batches, shuffled_batches
 from driftline.training.fit import fit_input_scaling, optimizer_step
@@ -24,7 +24,7 @@ from driftline.training.objectives import Group
 from driftline.training.regularization import trainable_parameters
 from driftline.training.step_data import StepData
 from driftline.training.torch_model import torch_model
-from driftline.types import concat_rows
+from driftline.types import JsonObject, State, concat_rows
 
 Report = Callable[[int, int], None]
 Batches = Callable[[int], Iterator[list[Group]]]
@@ -41,7 +41,7 @@ class FitRun:
 
     trial: FitSpec
     network: nn.Module
-    before: Mapping[str, Any]
+    before: State
     """The result of the fit that the penalty's anchor comes from."""
     data: Mapping[int, StepData]
     task: Task
@@ -62,7 +62,7 @@ class FitRun:
         self.valid_y = np.concatenate([data[t].valid_y for t in trial.valid])
         self.batches = self._pooled_batches() if trial.objective.pools else self._batches_by_step()
 
-    def run(self, report: Report = lambda done, of: None) -> dict[str, Any]:
+    def run(self, report: Report = lambda done, of: None) -> JsonObject:
         """Train; return the score, the weights kept, and the learning curve."""
         inputs = concat_rows([self.data[t].train_x for t in self.trial.train])
         fit_input_scaling(self.network, torch_model(self.network).encode(inputs))
@@ -82,7 +82,9 @@ class FitRun:
         weights = self.trial.objective.sample_weights([len(part) for part in self.targets.values()])
 
         def epoch(number: int) -> Iterator[list[Group]]:
-            for rows in progress.each(shuffled_batches(len(y), self.selection.batch, self.seed.child("epoch", number))):
+            for rows in profiling.sample(
+                shuffled_batches(len(y), self.selection.batch, self.seed.child("epoch", number))
+            ):
                 outputs = self.network(self.augmented(to_float_batch(x[rows])))
                 yield [Group(outputs, y[rows], None if weights is None else weights[rows])]
 
@@ -95,7 +97,7 @@ class FitRun:
         updates = max(len(shuffled_batches(n, batch, self.seed)) for n in sizes.values())
 
         def epoch(number: int) -> Iterator[list[Group]]:
-            for _ in progress.each(range(updates)):
+            for _ in profiling.sample(range(updates)):
                 yield [self._group(t, next(rows), step) for step, (t, rows) in enumerate(streams.items())]
 
         return epoch

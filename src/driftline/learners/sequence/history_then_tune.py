@@ -30,7 +30,7 @@ from driftline.tasks import Task
 from driftline.training.measurements import Fisher, Measurement, ReferenceFisher
 from driftline.training.objectives import objective
 from driftline.training.regularization import AdjacentSteps, FisherToStart, Penalty
-from driftline.types import Samples
+from driftline.types import JsonObject, Network, Samples
 
 Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-multiply", "separate"]
 
@@ -57,7 +57,7 @@ class LayerwiseTuning(PlannedLearner):
         if self.from_initial and (self.pull == "none" or self.layers != "all"):
             raise UserError("from_initial needs layers=all and a pull: without a pull it equals the baseline")
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if self.structure != "same":  # what cannot be built is refused before anything is trained
             expand(self._initial, self.growth(2), self.seed)
@@ -106,7 +106,7 @@ class LayerwiseTuning(PlannedLearner):
         kind = self._penalty
         return kind if kind and issubclass(kind, FisherToStart) else None
 
-    def _points(self, lr: float | None) -> list[dict[str, Any]]:
+    def _points(self, lr: float | None) -> list[JsonObject]:
         """Return the grid; a penalty on all weights replaces weight decay, one on stem and head is added to it."""
         rates = {} if lr is None else {"lr": (lr,)}
         if self.structure not in ("same", "separate"):
@@ -118,7 +118,7 @@ class LayerwiseTuning(PlannedLearner):
         return self.selection.points(weight_decay=(0.0,), extra=strengths, **rates)
 
     def _phase(
-        self, starts: SearchPhase, step: int, points: list[dict[str, Any]], growth: Expansion | None = None
+        self, starts: SearchPhase, step: int, points: list[JsonObject], growth: Expansion | None = None
     ) -> SearchPhase:
         """Return the phase that tunes the best of `starts` with each point of a grid."""
         common: Any = {"from_initial": self.from_initial, "moving_statistics": self.moving_statistics, "growth": growth}

@@ -24,7 +24,7 @@ from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.objectives import JointOverSteps
 from driftline.training.regularization import AdjacentSteps
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @dataclass
@@ -35,7 +35,7 @@ class JointTraining(PlannedLearner):
     shared: tuple[str, ...] = ()
     rank: int = 4
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
 
         expand(self._initial, self.growth(2), self.seed)

@@ -17,7 +17,6 @@ second release no longer zeroes gradients between steps. The capacity is Wild-Ti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
@@ -28,7 +27,7 @@ from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.regularization import gradient, step_with_gradient, trainable_parameters
 from driftline.training.torch_model import torch_model
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @register("method", "a-gem")
@@ -40,7 +39,7 @@ class AGEM(SupervisedLearner):
 
     requires = "network"
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.buffer = ReservoirBuffer(self.capacity, self.seed.child("memory"))
 
@@ -57,7 +56,7 @@ class AGEM(SupervisedLearner):
         )
         step_with_gradient(self.optim, weights, project_gradient(grad, memory_gradient))
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self.train(x, y)
         self.buffer.add(x, y)
 

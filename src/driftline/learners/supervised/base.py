@@ -14,7 +14,7 @@ from driftline.learners.settings import Count, CountOrZero, NonNegative
 from driftline.registry import register
 from driftline.tasks import Task, mean_loss
 from driftline.training.model import as_model
-from driftline.types import Samples, concat_rows
+from driftline.types import Inputs, Network, Samples, Targets, concat_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,7 @@ class SupervisedLearner(Learner):
 
     transient = frozenset({"_initial_weights"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.training_rounds = 0
         if as_model(model).is_network:
@@ -67,7 +67,7 @@ class SupervisedLearner(Learner):
 
         descend_on(self.optim, self.model, self.batch_loss, x, y)
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         """Train on these samples, from the present weights and optimizer state."""
         targets = self._task.targets(y)
         if not as_model(self.model).is_network:
@@ -79,7 +79,7 @@ class SupervisedLearner(Learner):
         fit(self.model, x, targets, self.update, updates=self.updates, batch=self.batch, seed=seed)
         self.training_rounds += 1
 
-    def train_from_scratch(self, x: Any, y: Any) -> None:
+    def train_from_scratch(self, x: Inputs, y: Targets) -> None:
         """Train on these samples from the initial weights."""
         if not as_model(self.model).is_network:
             self.model.fit(x, self._task.targets(y))
@@ -100,11 +100,11 @@ class CumulativeLearner(SupervisedLearner):
 
     start: Literal["fresh", "warm"] = "fresh"
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.history: list[tuple[Any, np.ndarray]] = []
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self.history.append((x, y))
         if not self.evaluated_at_end:
             self.train_on_history()

@@ -8,10 +8,10 @@ here every model starts from the same initial weights, so that A(t, tau) depends
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.learners.supervised.base import CumulativeLearner, SupervisedLearner
 from driftline.registry import register
+from driftline.types import Inputs, Targets
 
 
 @register("method", "erm")
@@ -19,7 +19,7 @@ from driftline.registry import register
 class ERM(SupervisedLearner):
     """ERM on the latest labels alone."""
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self.train_from_scratch(x, y)
 
 

@@ -19,7 +19,6 @@ decay are Wild-Time's for Yearbook.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,7 +28,7 @@ from driftline.learners.supervised.base import SupervisedLearner
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.regularization import FisherLabels, FisherToStart, fisher, flatten, trainable_parameters
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @register("method", "ewc")
@@ -46,7 +45,7 @@ class EWC(SupervisedLearner):
 
     cost_free = frozenset({"fisher_decay", "penalty_weight"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.importance: Tensor | None = None
         self.anchor: Tensor | None = None
@@ -58,7 +57,7 @@ class EWC(SupervisedLearner):
         penalty = FisherToStart(self.penalty_weight)
         return loss + penalty.term(flatten(trainable_parameters(self.model)), self.anchor, self.importance)
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         seed = self.seed.child("fisher", self.training_rounds)
         self.train(x, y)
         new = fisher(self.model, self._task, x, y, labels=self.fisher_labels, examples=self.fisher_examples, seed=seed)

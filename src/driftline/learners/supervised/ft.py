@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.registry import register
+from driftline.types import Inputs, Targets
 
 
 @register("method", "ft")
@@ -16,5 +16,5 @@ class FineTune(SupervisedLearner):
 
     requires = "partial-fit"
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self.train(x, y)

@@ -10,7 +10,6 @@ draws as the class has samples. Pixels are mixed as floats.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from driftline.registry import register
 from driftline.tasks import Classification, Task
 from driftline.training.objectives import mix
 from driftline.training.torch_model import torch_model
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 class RowsByLabel:
@@ -52,12 +51,12 @@ class LISA(CumulativeLearner):
 
     transient = frozenset({"_inputs", "_rng", "_rows_by_label"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         if not isinstance(task, Classification):
             raise UserError("lisa mixes examples of the same class, and this task has no classes: use mixup")
         super().prepare(model, task, upstream)
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         self._rng = self.seed.child("lesson", self.training_rounds, "mixing").numpy()
         self._inputs, self._rows_by_label = torch_model(self.model).encode(x), RowsByLabel(self._task.targets(y))
         super().train(x, y)

@@ -9,7 +9,6 @@ this is mixup.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from driftline.learners.settings import Positive
 from driftline.learners.supervised.base import CumulativeLearner
 from driftline.registry import register
 from driftline.training.objectives import mix
+from driftline.types import Inputs, Targets
 
 
 @register("method", "mixup")
@@ -30,7 +30,7 @@ class Mixup(CumulativeLearner):
     requires = "network"
     transient = frozenset({"_rng"})
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         self._rng = self.seed.child("lesson", self.training_rounds, "mixing").numpy()
         super().train(x, y)
 

@@ -20,7 +20,6 @@ Wild-Time's for Yearbook.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,7 +29,7 @@ from driftline.learners.supervised.base import SupervisedLearner
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.regularization import flatten, gradient, step_with_gradient, trainable_parameters
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, Targets
 
 
 @register("method", "si")
@@ -45,7 +44,7 @@ class SI(SupervisedLearner):
 
     cost_free = frozenset({"penalty_weight"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.anchor = self._theta()
         self.omega, self.path_integral = torch.zeros_like(self.anchor), torch.zeros_like(self.anchor)
@@ -57,7 +56,7 @@ class SI(SupervisedLearner):
         step_with_gradient(self.optim, weights, grad + penalty_grad)
         self.path_integral -= grad * (self._theta() - before)
 
-    def learn(self, x: Any, y: Any) -> None:
+    def learn(self, x: Inputs, y: Targets) -> None:
         self.train(x, y)
         theta = self._theta()
         self.omega = (self.omega + self.path_integral / ((theta - self.anchor).square() + self.damping)).clamp(min=0)

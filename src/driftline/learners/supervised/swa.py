@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +26,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.modes import training
 from driftline.training.torch_model import torch_model
-from driftline.types import Samples
+from driftline.types import Inputs, Network, Samples, State, Targets
 
 
 @register("method", "swa")
@@ -42,11 +41,11 @@ class SWA(CumulativeLearner):
 
     transient = frozenset({"_n_averaged", "_n_updates", "_weight_sums"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self.last_weights: dict[str, Any] = {}
+        self.last_weights: State = {}
 
-    def train(self, x: Any, y: Any) -> None:
+    def train(self, x: Inputs, y: Targets) -> None:
         if self.training_rounds:
             self.model.load_state_dict(self.last_weights)
         self._n_updates, self._n_averaged = 0, 0
@@ -70,7 +69,7 @@ class SWA(CumulativeLearner):
                 total.add_(p.detach())
 
 
-def recompute_batch_norm(model: nn.Module, x: Any, seed: Seed, batch: int = 128) -> None:
+def recompute_batch_norm(model: nn.Module, x: Inputs, seed: Seed, batch: int = 128) -> None:
     """Recompute batch-norm statistics over these inputs, in batches of about the same size."""
     inputs = torch_model(model).encode(x)
     order = torch.randperm(len(inputs), generator=seed.child("order").torch())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -30,7 +30,7 @@ from driftline.training.normalization import (
     work_around_group_norm_bug,
 )
 from driftline.training.torch_model import torch_model
-from driftline.types import Answers, Reveal, Samples
+from driftline.types import Answers, Inputs, Network, Reveal, Samples
 
 
 @dataclass
@@ -45,7 +45,7 @@ class NormAdapter(Learner):
 
     transient = frozenset({"_min_inputs"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if not isinstance(task, Classification):
             raise UserError(f"{self._name} needs a classification task")
@@ -58,14 +58,14 @@ class NormAdapter(Learner):
         work_around_group_norm_bug(model)
         self._min_inputs = 2 if use_batch_statistics(model) else 1
 
-    def predict(self, x: Any) -> Answers:
+    def predict(self, x: Inputs) -> Answers:
         with torch.no_grad():
             return self._decoded([self.outputs(part, k) for k, part in enumerate(self._batches(x))])
 
-    def answer(self, x: Any) -> Answers:
+    def answer(self, x: Inputs) -> Answers:
         return self._decoded([self.adapt_batch(part) for part in self._batches(x)])
 
-    def adapt(self, x: Any) -> None:
+    def adapt(self, x: Inputs) -> None:
         self.answer(x)
 
     def outputs(self, x: Tensor, batch_offset: int) -> Tensor:
@@ -82,7 +82,7 @@ class NormAdapter(Learner):
     def _name(self) -> str:
         return type(self).__name__.lower()
 
-    def _batches(self, x: Any) -> list[Tensor]:
+    def _batches(self, x: Inputs) -> list[Tensor]:
         inputs = torch_model(self.model).encode(x)
         if len(inputs) < self._min_inputs:
             raise UserError(
@@ -106,7 +106,7 @@ class NormGradientAdapter(NormAdapter):
     quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
     transient = frozenset({"_initial_weights", "_weights"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._weights = affine_parameters(self.adapted_layers(norm_layers(model)))
         if not self._weights:

@@ -7,13 +7,12 @@ Nado et al. 2020, without a prior from training and without a memory of earlier 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.errors import UserError
 from driftline.learners.test_time.base import NormAdapter
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @register("method", "bn")
@@ -21,7 +20,7 @@ from driftline.types import Samples
 class BN(NormAdapter):
     """BN: batch normalization with the statistics of the test batch."""
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         if self._min_inputs == 1:
             raise UserError("bn replaces the statistics of batch norm, and this network has none: it would be frozen")

@@ -23,7 +23,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.cotta_augmentations import cotta_augment
 from driftline.training.normalization import affine_parameters, mean_scale_per_block, norm_layers
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @register("method", "cotta")
@@ -56,7 +56,7 @@ class CoTTA(NormAdapter):
 
     transient = frozenset({"_source_model", "_source_weights", "_weights"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._source_model: nn.Module = copy.deepcopy(model)
         self.teacher: nn.Module = copy.deepcopy(model)

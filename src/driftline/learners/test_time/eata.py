@@ -19,7 +19,7 @@ batch as they come, and adaptation begins after that.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.regularization import flatten, gradient, quadratic_penalty
 from driftline.training.torch_model import torch_model
-from driftline.types import Samples, take_rows
+from driftline.types import Inputs, Network, Samples, take_rows
 
 FISHER_BATCH = 64
 
@@ -49,7 +49,7 @@ class EATA(ETA):
     transient = frozenset({"_anchor", "_penalty_weight", "_upstream"})
     cost_free = frozenset({"penalty_weight"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._penalty_weight = (
             default_for_classes(task.width, 1.0, 1.0, 2000.0) if self.penalty_weight is None else self.penalty_weight
@@ -76,7 +76,7 @@ class EATA(ETA):
         fisher = self.fisher_sum / self.n_fisher_batches
         return loss + self._penalty_weight * quadratic_penalty(flatten(self._weights), self._anchor, fisher)
 
-    def _measure_fisher_upstream(self, x: Any) -> None:
+    def _measure_fisher_upstream(self, x: Inputs) -> None:
         """Measure F on upstream samples drawn without replacement."""
         wanted = -(-self.fisher_images // FISHER_BATCH) * FISHER_BATCH
         rows = self.seed.child("fisher").numpy().permutation(len(x))[:wanted]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +24,7 @@ from driftline.learners.settings import NonNegative, Positive
 from driftline.learners.test_time.base import NormGradientAdapter, entropy
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 EMA_DECAY = 0.9  # of the moving average of probabilities
 
@@ -43,7 +42,7 @@ class ETA(NormGradientAdapter):
 
     transient = frozenset({"_entropy_threshold", "_similarity_margin"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._entropy_threshold = self.entropy_fraction * math.log(task.width)
         self._similarity_margin = (

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from driftline.learners.periodic_reset import Snapshot
 from driftline.learners.settings import Count
 from driftline.learners.test_time.eta import ETA
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.types import Answers, Samples
+from driftline.types import Answers, Inputs, Network, Samples
 
 
 @register("method", "rdumb")
@@ -29,13 +29,13 @@ class RDumb(ETA):
 
     transient = frozenset({"_snapshot"})
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.steps = 0
         self._snapshot: Snapshot | None = None  # it is among what a reset leaves alone
         self._snapshot = Snapshot(self)
 
-    def answer(self, x: Any) -> Answers:
+    def answer(self, x: Inputs) -> Answers:
         assert self._snapshot is not None
         done = self.steps
         if done % self.reset_every == 0:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +25,7 @@ from driftline.learners.test_time.base import NormGradientAdapter
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.normalization import last_block
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 @register("method", "slr")
@@ -38,7 +37,7 @@ class SLR(NormGradientAdapter):
     delta: NonNegative = 0.025  # weight of the likelihood ratio against diversity
     kappa: Fraction = 0.9  # decay of the moving average of probabilities
 
-    def prepare(self, model: Any, task: Task, upstream: Samples | None = None) -> None:
+    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.mean = torch.full((task.width,), 1 / task.width)
 

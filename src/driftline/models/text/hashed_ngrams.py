@@ -13,7 +13,6 @@ has mixed are refused.
 from __future__ import annotations
 
 import zlib
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 from driftline.errors import UserError
 from driftline.models.preprocessing import register_network
 from driftline.models.text.tfidf import check_texts, ngrams
+from driftline.types import Inputs
 
 MAX_BUCKETS = 2**24  # whole numbers up to here are exact in single precision
 INIT_STD = 0.03  # the deviation of initial rows; larger ones drown what a few updates teach
@@ -38,7 +38,7 @@ class HashedNgrams(nn.Module):
         self.hidden = nn.Sequential(nn.Linear(width, width), nn.ReLU())
         self.head = nn.Linear(width, outputs)
 
-    def encode(self, x: Any) -> Tensor:
+    def encode(self, x: Inputs) -> Tensor:
         """Per text the rows of its first `longest` n-grams, from 1, then zeros; a tensor stays as it is."""
         if isinstance(x, Tensor):
             return x

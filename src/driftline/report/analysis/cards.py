@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from driftline.record.card import Card
 from driftline.report.analysis.groups import Group
 
 Content = dict[str, Any]
@@ -33,9 +34,9 @@ def cards(group: Group) -> tuple[str, list[MethodCards]]:
     return to_yaml(everywhere), found
 
 
-def _without_files(card: Mapping[str, Any]) -> Content:
+def _without_files(card: Card) -> Content:
     """Return a card without the hashes of its files."""
-    return {key: value for key, value in card.items() if key != "files"}
+    return {key: value for key, value in card.to_dict().items() if key != "files"}
 
 
 def shared(contents: Sequence[Mapping[str, Any]]) -> Content:
@@ -81,12 +82,12 @@ def to_yaml(content: Content) -> str:
 
 def departures(group: Group) -> list[str]:
     """Return the departures from the paper of all runs, each once."""
-    return _each_once(note for run in group.runs for note in run.card["departures"])
+    return _each_once(note for run in group.runs for note in run.card.departures)
 
 
 def data_notes(group: Group) -> list[str]:
     """Return the notes about the data of all runs, each once."""
-    return _each_once(note for run in group.runs for note in run.card["data"]["notes"])
+    return _each_once(note for run in group.runs for note in run.card.data.notes)
 
 
 def _each_once(notes: Iterable[str]) -> list[str]:

@@ -50,7 +50,7 @@ def of_group(group: Group) -> Composition | None:
     """Return the composition of a group's first stream of queries, with errors if the frozen model was run."""
     baseline = group.runs_of(group.baseline) if group.baseline else ()
     run = (baseline or group.runs)[0]
-    protocol = run.card["protocol"]
+    protocol = run.card.protocol
     if "composition" not in protocol:
         return None
     title, times = f"stream {protocol['stream']}", [str(name) for name in protocol["periods"]]

@@ -14,6 +14,7 @@ from driftline.report.analysis.aggregate import mean_over_seeds, to_common_end
 from driftline.report.analysis.estimates import bounds, is_share
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.result_table import Column, ResultTable
+from driftline.types import JsonObject
 
 DIGITS = 4  # decimals in charts and tooltips
 ESTIMATE_COLUMNS = ["value", "low", "high", "n", "seeds", "interval"]
@@ -36,7 +37,7 @@ class Series:
         at = self.columns.index(column)
         return [row[at] for row in self.rows if row[at] is not None]
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(self) -> Iterator[JsonObject]:
         """Iterate over the rows as dictionaries."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
@@ -79,19 +80,19 @@ def final_values(table: ResultTable, column: Column) -> Series:
     return Series(["method", *ESTIMATE_COLUMNS], rows)
 
 
-def validation_choices(group: Group) -> list[tuple[str, int, int, dict[str, Any]]]:
+def validation_choices(group: Group) -> list[tuple[str, int, int, JsonObject]]:
     """Return what validation data selected: method, seed, number of fits, and each selected fit."""
     return [
-        (group.labels[run.key], run.seed, run.card["protocol"]["trials"], selected)
+        (group.labels[run.key], run.seed, run.card.protocol["trials"], selected)
         for run in group.runs
-        if not run.card["run"].get("search")  # a search before the runs has its own table
-        for selected in run.card["protocol"].get("chosen", [])
+        if not run.card.run.search  # a search before the runs has its own table
+        for selected in run.card.protocol.get("chosen", [])
     ]
 
 
 def sample_counts(group: Group) -> Series:
     """Return the number of training and held-out samples of each period or step."""
-    protocol = group.card["protocol"]
+    protocol = group.card.protocol
     parts = {
         "shown": protocol.get("samples_per_period") or protocol.get("samples_per_step", []),
         "held out": protocol.get("held_out_per_period") or _test_set(protocol),
@@ -107,7 +108,7 @@ def sample_counts(group: Group) -> Series:
 
 def time_names(group: Group) -> list[str]:
     """Return the names of the times in order: periods or steps of the card, else as they appear in the scores."""
-    protocol = group.card["protocol"]
+    protocol = group.card.protocol
     periods = protocol.get("periods") or protocol.get("steps")
     return [str(name) for name in periods or group.scores["time"].dropna().drop_duplicates()]
 
@@ -117,7 +118,7 @@ def time_unit(group: Group) -> str:
     return str(registry.get("benchmark", group.benchmark).time_unit)
 
 
-def _test_set(protocol: dict[str, Any]) -> list[int | None]:
+def _test_set(protocol: JsonObject) -> list[int | None]:
     """Return the size of the test set, which belongs to the last step."""
     return [*[None] * (len(protocol["steps"]) - 1), protocol["test"]] if "steps" in protocol else []
 

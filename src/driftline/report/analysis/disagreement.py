@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from driftline.report.analysis.aggregate import ANY, DIFFERENCE, SHARE
 from driftline.report.analysis.curves import time_names
 from driftline.report.analysis.estimates import estimate_from_seeds, is_share
 from driftline.report.analysis.groups import Group
+from driftline.types import JsonObject
 
 ANSWERS = "different answers"
 STEP_RANGES = ((10, 20), (30, 40))  # of Figure 6 of the paper
@@ -45,7 +45,7 @@ def parse_step_ranges(text: str | None, steps: int) -> tuple[StepRange, ...]:
     return tuple(ranges)
 
 
-def disagreement(group: Group, ranges: Sequence[StepRange], metric: str | None = None) -> Iterator[dict[str, Any]]:
+def disagreement(group: Group, ranges: Sequence[StepRange], metric: str | None = None) -> Iterator[JsonObject]:
     """Yield a row for each pair of methods and range of steps, means over common seeds.
 
     The value is the share of different answers; with a metric, the first method minus the other.

@@ -11,10 +11,12 @@ from typing import Any
 
 import pandas as pd
 
+from driftline.record.card import Card
 from driftline.record.run import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
 from driftline.report.analysis.versions import superseded
 from driftline.spec.keys import stable_hash
+from driftline.types import JsonObject
 
 HEAD = ("benchmark", "data", "model")
 
@@ -31,19 +33,18 @@ class Group:
     """User files of which other runs used a newer version: short hash and date of the version used here."""
 
     @property
-    def card(self) -> dict[str, Any]:
+    def card(self) -> Card:
         """The card of the first run; its protocol holds for all runs."""
         return self.runs[0].card
 
     @property
     def benchmark(self) -> str:
-        return str(self.card["run"]["benchmark"])
+        return self.card.run.benchmark
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> JsonObject:
         """Options of the benchmark."""
-        options: dict[str, Any] = self.card["run"]["options"]
-        return options
+        return self.card.run.options
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -52,7 +53,7 @@ class Group:
     @cached_property
     def roles(self) -> dict[str, str]:
         """`Learner.role` of each method."""
-        return {method: self.runs_of(method)[0].card.get("role", "method") for method in self.methods}
+        return {method: self.runs_of(method)[0].card.role for method in self.methods}
 
     @cached_property
     def ranked(self) -> frozenset[str]:
@@ -66,7 +67,7 @@ class Group:
         return min(found, key=self._labels_needed, default=None)
 
     def _labels_needed(self, method: str) -> int:
-        needs = self.runs_of(method)[0].card["protocol"].get("required_reveal", "labels")
+        needs = self.runs_of(method)[0].card.protocol.get("required_reveal", "labels")
         return ("inputs", "errors", "labels").index(needs)
 
     @cached_property
@@ -122,22 +123,22 @@ def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
     return superseded(runs, lambda card: _hashable(_comparison_key(card)))
 
 
-def _comparison_key(card: Mapping[str, Any], older: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonObject:
     """Return what two comparable runs share, flat, by the names of a spec."""
-    run = card["run"]
+    run = card.run
     parts = {
-        "data": run["data"]["settings"],
-        "model": run["model"]["settings"],
-        run["benchmark"]: run["options"],
-        "reveal": run["reveal"],
+        "data": run.data.settings,
+        "model": run.model.settings,
+        run.benchmark: run.options,
+        "reveal": run.reveal,
     }
     return {
-        "benchmark": run["benchmark"],
-        "data": run["data"]["name"],
-        "model": run["model"]["name"],
+        "benchmark": run.benchmark,
+        "data": run.data.name,
+        "model": run.model.name,
         **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
-        "fingerprint": card["data"]["fingerprint"],
-        "driftline": card["code"]["driftline"],
+        "fingerprint": card.data.fingerprint,
+        "driftline": card.code.driftline,
         **{f"older {name}": version for name, version in (older or {}).items()},
     }
 
@@ -180,7 +181,7 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
     named: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for run in runs:
         label = f"{run.method}{BY_ORACLE if _by_oracle(run.card) else ''}"
-        named[label][run.key] = {**run.card["run"]["method"]["settings"], "selection": _selection(run.card)}
+        named[label][run.key] = {**run.card.run.method.settings, "selection": _selection(run.card)}
     labels = {}
     for label, settings in named.items():
         differing = _differing(settings.values())
@@ -190,14 +191,14 @@ def _labels(runs: Iterable[Run]) -> dict[str, str]:
     return labels
 
 
-def _by_oracle(card: Mapping[str, Any]) -> bool:
-    search = card["run"].get("search")
+def _by_oracle(card: Card) -> bool:
+    search = card.run.search
     return search is not None and search["rule"] == "oracle"
 
 
-def _selection(card: Mapping[str, Any]) -> str:
+def _selection(card: Card) -> str:
     """Return how settings were selected; a short hash distinguishes searches of the same size."""
-    search = card["run"].get("search")
+    search = card.run.search
     if search is None:
         return "none"
     return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(search)[:4]})"
@@ -210,5 +211,5 @@ def _differing(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
     return [key for key in keys if len({_hashable(mapping.get(key)) for mapping in mappings}) > 1]
 
 
-def _hashable(content: Any) -> Hashable:
+def _hashable(content: object) -> Hashable:
     return json.dumps(content, sort_keys=True)

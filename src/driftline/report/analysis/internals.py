@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ import pandas as pd
 from driftline.record.run import Run
 from driftline.report.analysis.aggregate import mean_over_seeds
 from driftline.report.analysis.groups import Group
+from driftline.types import JsonObject
 
 MAX_POINTS = 100
 KEYS = ["method", "gauge", "time"]
@@ -32,11 +32,11 @@ def diagnostic_curves(group: Group) -> pd.DataFrame:
     return means.sort_values(KEYS, key=lambda column: column.map(order) if column.name == "gauge" else column)
 
 
-def _diagnostics(run: Run, label: str) -> Iterator[dict[str, Any]]:
+def _diagnostics(run: Run, label: str) -> Iterator[JsonObject]:
     table = run.table("diagnostics")
     if table.empty:
         return
-    options = run.card["run"]["options"]
+    options = run.card.run.options
     steps = np.unique(table["step"])
     kept = [part[-1] for part in np.array_split(steps, min(MAX_POINTS, len(steps)))]
     table = table[table["step"].isin(kept)]

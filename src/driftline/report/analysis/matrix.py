@@ -24,6 +24,7 @@ from driftline.report.analysis.groups import Group
 from driftline.report.analysis.pareto import primary_column
 from driftline.report.analysis.ranking import rank
 from driftline.report.analysis.result_table import Column, ResultTable, Score, scores_by_seed, tabulate
+from driftline.types import JsonObject
 
 MAX_SHADE = 45  # percent of color behind the largest gain of a column: numbers must stay legible
 
@@ -105,7 +106,7 @@ def require_views(record: Record) -> list[MatrixView]:
     return found
 
 
-def _contents(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+def _contents(paths: Iterable[Path]) -> Iterator[JsonObject]:
     for path in paths:
         try:
             yield read_checked(path)
@@ -142,9 +143,9 @@ def _table(benchmark: str, cells: Iterable[Mapping[str, Any]], runs: Mapping[str
 
 
 def _column(column: MatrixColumn, table: ResultTable) -> MatrixColumn:
-    run = table.group.card["run"]
+    run = table.group.card.run
     baseline = table.group.baseline or ""
-    setting = f"{run['data']['name']}, {run['model']['name']}"
+    setting = f"{run.data.name}, {run.model.name}"
     metric = primary_column(table) or next(iter(table.columns), None)
     return replace(column, metric=metric, setting=setting, baseline=baseline)
 

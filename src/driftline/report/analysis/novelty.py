@@ -20,7 +20,7 @@ def novelty_scores(runs: Iterable[Run], name: str) -> list[tuple[np.ndarray, np.
     found = []
     for run in runs:
         answers = run.table("answers")
-        flags = novelty.unseen_flags(answers["truth"].to_numpy(), run.card["protocol"]["pretrain_classes"])
+        flags = novelty.unseen_flags(answers["truth"].to_numpy(), run.card.protocol["pretrain_classes"])
         column = {"hg": "confidence", "mdt": "distance"}[name]
         score = answers[column].to_numpy(float) if column in answers else np.full(len(answers), np.nan)
         known = ~np.isnan(score)

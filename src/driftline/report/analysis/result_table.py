@@ -7,17 +7,18 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from driftline import registry
 from driftline.metrics import title
+from driftline.record.card import Card
 from driftline.report.analysis.aggregate import best_or_tied, clip_interval, mean_over_seeds
 from driftline.report.analysis.estimates import Estimate, bounds, is_share
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.published import published_values, source_note
 from driftline.report.analysis.trivial_baseline import NAME, trivial_scores
 from driftline.report.format import format_value
+from driftline.types import JsonObject
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Column:
     stat: str
     formula: str
     better: str
-    settings: dict[str, Any]
+    settings: JsonObject
     interval_over: str = "test examples"
     """What the interval of a single run is over."""
 
@@ -162,12 +163,13 @@ def mean_gmac(group: Group, method: str, *, uncached: bool = False) -> float | N
 
     `uncached` adds the forward passes that cached features saved.
     """
-    counts = [run.card["compute"] for run in group.runs_of(method)]
-    if any(count["forward_macs"] is None for count in counts):
-        return None
-    saved = [count.get("cached_macs", 0) if uncached else 0 for count in counts]
-    spent = [count["forward_macs"] + (count["backward_macs"] or 0) for count in counts]
-    return float(np.mean(np.add(spent, saved))) / 1e9
+    total = 0
+    runs = group.runs_of(method)
+    for compute in (run.card.compute for run in runs):
+        if compute.macs is None:
+            return None
+        total += compute.macs + (compute.cached_macs or 0 if uncached else 0)
+    return total / len(runs) / 1e9
 
 
 def _published(group: Group, method: str, columns: tuple[Column, ...]) -> list[Row]:
@@ -185,15 +187,15 @@ def _published_score(value: float | None) -> Score | None:
     return None if value is None else Score(value, interval="not printed", unit="as printed")
 
 
-def _column(metric: str, stat: str, card: dict[str, Any]) -> Column:
+def _column(metric: str, stat: str, card: Card) -> Column:
     registered = registry.get("metric", metric)
-    settings = {key: value for key, value in card["metrics"].get(metric, {}).items() if key != "formula"}
+    settings = {key: value for key, value in card.metrics.get(metric, {}).items() if key != "formula"}
     given = {key: value for key, value in settings.items() if value is not None}
-    over = getattr(registry.get("benchmark", card["run"]["benchmark"]), "interval_over", Column.interval_over)
+    over = getattr(registry.get("benchmark", card.run.benchmark), "interval_over", Column.interval_over)
     return Column(metric, stat, registered.formula, registered.better, given, over)
 
 
-def _score(summary: dict[Any, dict[str, Any]], method: str, column: Column, best: bool) -> Score | None:
+def _score(summary: dict[Any, JsonObject], method: str, column: Column, best: bool) -> Score | None:
     row = summary.get((method, column.metric, column.stat))
     if row is None or not math.isfinite(row["value"]):
         return None

@@ -6,9 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from driftline.record.card import Card
 from driftline.report.analysis.groups import Group
 from driftline.report.format import format_amount
 from driftline.spec.settings import format_settings
+from driftline.types import JsonObject
 
 HEADER = ("method", "rule", "selected", "candidates", "trials", "skipped", "GMAC to select")
 
@@ -23,7 +25,7 @@ class SelectedSettings:
 
     method: str
     rule: str
-    settings: dict[str, Any]
+    settings: JsonObject
     """The selected values."""
     candidates: int
     """Number of candidate settings, or of fits in a run."""
@@ -43,7 +45,7 @@ class SelectedSettings:
         return (self.method, rule, format_settings(self.settings), *counts)
 
     @property
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> JsonObject:
         """The same as numbers."""
         selected = {f"selected {name}": value for name, value in self.settings.items()}
         counts = {"candidates": self.candidates, "trials": self.runs, "skipped": self.skipped, "gmac": self.gmac}
@@ -61,11 +63,11 @@ def from_validation(group: Group) -> list[SelectedSettings]:
     found = []
     for method in group.methods:
         cards = [run.card for run in group.runs_of(method)]
-        last = [card["protocol"]["chosen"][-1] for card in cards if card["protocol"].get("chosen")]
-        selection = cards[0]["protocol"].get("selection") or ""
-        if len(last) < len(cards) or cards[0]["run"].get("search") or not selection.startswith(PHASES):
+        last = [card.protocol["chosen"][-1] for card in cards if card.protocol.get("chosen")]
+        selection = cards[0].protocol.get("selection") or ""
+        if len(last) < len(cards) or cards[0].run.search or not selection.startswith(PHASES):
             continue
-        fits = [card["protocol"]["trials"] for card in cards]
+        fits = [card.protocol["trials"] for card in cards]
         if max(fits) < 2:
             continue  # one fit: there was nothing to select
         settings = {name: _by_seeds([fit.get(name, 0) for fit in last]) for name in _searched(cards[0], last)}
@@ -73,9 +75,9 @@ def from_validation(group: Group) -> list[SelectedSettings]:
     return found
 
 
-def _searched(card: dict[str, Any], fits: list[dict[str, Any]]) -> list[str]:
+def _searched(card: Card, fits: list[JsonObject]) -> list[str]:
     """Return the settings with several candidates; a card omits those that are 0."""
-    options = card["run"]["options"]
+    options = card.run.options
     return [
         name
         for name in SETTINGS
@@ -101,11 +103,11 @@ def from_search(group: Group) -> list[SelectedSettings]:
     found = []
     for method in group.methods:
         card = group.runs_of(method)[0].card
-        search, protocol = card["run"].get("search"), card["protocol"]
+        search, protocol = card.run.search, card.protocol
         if search is None or not protocol.get("chosen"):
             continue
         names, selected = search["candidates"][0], protocol["chosen"][0]
-        macs = card["compute"].get("search_macs")
+        macs = card.compute.search_macs
         found.append(
             SelectedSettings(
                 method=method,

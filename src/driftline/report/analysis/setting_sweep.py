@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.errors import UserError
 from driftline.report.analysis.estimates import Estimate, estimates
@@ -28,10 +27,10 @@ def varying_settings(group: Group) -> list[str]:
     """Return the numeric settings that differ between runs of one method, such as `rdumb.reset_every`."""
     seen: dict[str, set[float]] = defaultdict(set)
     for run in group.runs:
-        method = run.card["run"]["method"]
-        for name, value in method["settings"].items():
+        method = run.card.run.method
+        for name, value in method.settings.items():
             if _is_number(value):
-                seen[f"{method['name']}.{name}"].add(value)
+                seen[f"{method.name}.{name}"].add(value)
     return [name for name, values in seen.items() if len(values) > 1]
 
 
@@ -43,13 +42,13 @@ def sweep_points(group: Group, setting: str, metric: str = STREAM) -> Iterator[S
     scores = estimates(group, metric)
     points = {}
     for run in group.runs:
-        method, label = run.card["run"]["method"], group.labels[run.key]
-        if method["name"] == name and _is_number(method["settings"].get(key)) and label in scores:
-            points[label] = SweepPoint(without_setting(label, key), key, method["settings"][key], scores[label])
+        method, label = run.card.run.method, group.labels[run.key]
+        if method.name == name and _is_number(method.settings.get(key)) and label in scores:
+            points[label] = SweepPoint(without_setting(label, key), key, method.settings[key], scores[label])
     yield from sorted(points.values(), key=lambda point: (point.method, point.value))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -63,11 +63,11 @@ class ConstantRun(Run):
 
     @cached_property
     def _task(self) -> Task:
-        data = self.card["data"]
-        if data["kind"] == "Regression":
-            scale = re.search(r"scale=([-+.\de]+)", data["task"])
+        data = self.card.data
+        if data.kind == "Regression":
+            scale = re.search(r"scale=([-+.\de]+)", data.task)
             return Regression(scale=float(scale[1]) if scale else 1.0)
-        return TextToText() if data["kind"] == "TextToText" else Classification(())
+        return TextToText() if data.kind == "TextToText" else Classification(())
 
 
 def trivial_notes(table: ResultTable) -> list[str]:
@@ -109,7 +109,7 @@ def _beats(cell: Score, baseline: Score, better: str) -> bool:
 
 def trivial_scores(group: Group) -> pd.DataFrame:
     """Return the summary scores of the baseline by seed; empty without labels."""
-    benchmark = registry.get("benchmark", group.card["run"]["benchmark"])
+    benchmark = registry.get("benchmark", group.card.run.benchmark)
     rows = [benchmark().score(run).assign(seed=run.seed) for run in _constants(group) if len(run.labels)]
     if not rows:
         return pd.DataFrame()

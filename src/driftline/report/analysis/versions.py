@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from datetime import datetime
-from typing import Any
 
+from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.store.last_used import last_used
 from driftline.store.run_names import format_time, short_hash
 
 
-def superseded(
-    runs: Iterable[Run], comparison_key: Callable[[Mapping[str, Any]], Hashable]
-) -> dict[str, dict[str, str]]:
+def superseded(runs: Iterable[Run], comparison_key: Callable[[Card], Hashable]) -> dict[str, dict[str, str]]:
     """Return by run key the files of which a comparable run used a newer version: short hash and date of each.
 
     The age of a version is that of its last use, by a new or a reused run. `comparison_key`: what comparable cards
     share.
     """
-    runs = [run for run in runs if run.card.get("user_files")]
+    runs = [run for run in runs if run.card.user_files]
     latest: dict[tuple[Hashable, str], dict[str, datetime]] = defaultdict(dict)
     for run in runs:
-        for name, content in run.card["user_files"].items():
+        for name, content in run.card.user_files.items():
             versions = latest[comparison_key(run.card), name]
             used = last_used(run, name)
             versions[content] = max(used, versions.get(content, used))
     replaced = {}
     for run in runs:
         older = {}
-        for name, content in run.card["user_files"].items():
+        for name, content in run.card.user_files.items():
             versions = latest[comparison_key(run.card), name]
             if content != max(versions, key=lambda version: (versions[version], version)):
                 older[name] = f"{short_hash(content)} ({format_time(versions[content])})"

@@ -43,7 +43,7 @@ class AdjacentStrength(Figure):
             fits = run.table("trials")
             if fits.empty:
                 continue
-            if run.card["run"]["method"]["name"] in (UNTIED, FULLY_TIED):
+            if run.card.run.method.name in (UNTIED, FULLY_TIED):
                 kept = fits[fits["picked"]].assign(strength=np.nan)
             else:
                 kept = fits[(fits["objective"] == "joint") & (fits["structure"] == "separate")]

@@ -123,7 +123,7 @@ def line_with_band(
 
 
 def curves_of_shares(
-    data: Any,
+    data: object,
     times: Sequence[str],
     methods: Sequence[str],
     name: str,
@@ -142,7 +142,7 @@ def curves_of_shares(
 
 
 def curves_over_images(
-    data: Any,
+    data: object,
     methods: Sequence[str],
     name: str,
     span: tuple[float, float],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -24,6 +24,7 @@ from driftline.report.analysis.groups import Group, groups
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.figures.axes import Chart
 from driftline.report.figures.export import style
+from driftline.types import Settings
 
 Row = dict[str, Any]
 FigureType = TypeVar("FigureType", bound="type[Figure]")
@@ -83,7 +84,7 @@ def figure(name: str, *, benchmarks: tuple[str, ...] = ()) -> Callable[[FigureTy
     return decorate
 
 
-def option(default: Any, help: str) -> Any:
+def option(default: object, help: str) -> Any:
     """Return a field that `driftline figure` offers as an option."""
     return dataclasses.field(default=default, metadata={"help": help})
 
@@ -94,7 +95,7 @@ def options(name: str) -> dict[str, dataclasses.Field[Any]]:
     return {field.name.replace("_", "-"): field for field in fields if "help" in field.metadata}
 
 
-def create(name: str, given: Mapping[str, Any]) -> Figure:
+def create(name: str, given: Settings) -> Figure:
     """Return a figure with options, which may be texts; those that are None keep their default."""
     thing = registry.get("figure", name)
     known, types = options(name), typing.get_type_hints(_class(thing), include_extras=True)
@@ -141,6 +142,6 @@ def left_out_note(reason: str, titles: Iterable[str]) -> list[str]:
     return [f"left out ({reason}): {text}"] if text else []
 
 
-def _class(thing: Any) -> type[Figure]:
+def _class(thing: object) -> type[Figure]:
     found: Any = thing.func if isinstance(thing, functools.partial) else thing
     return typing.cast("type[Figure]", found)

@@ -28,7 +28,7 @@ class ClassFrequencies(Figure):
 
     def rows(self, group: Group) -> Iterable[Row]:
         for run in {run.seed: run for run in group.runs}.values():  # all methods meet the same stream
-            shared = {"seed": run.seed, "head": run.card["protocol"]["head"]}
+            shared = {"seed": run.seed, "head": run.card.protocol["head"]}
             yield from ({**shared, **row} for row in _counts(run))
 
     def chart(self, frame: pd.DataFrame) -> Chart:

@@ -28,7 +28,7 @@ class Disagreement(Figure):
     missing = "no two methods in a stream of queries"
 
     def fits(self, group: Group) -> bool:
-        return "composition" in group.card["protocol"]
+        return "composition" in group.card.protocol
 
     def rows(self, group: Group) -> Iterable[Row]:
         ranges = parse_step_ranges(self.step_ranges, len(time_names(group)))

@@ -62,7 +62,7 @@ def _pictures(run: Run, data_dir: Path | None) -> Iterable[Row]:
     from driftline.spec.job import Job
     from driftline.tasks import Classification
 
-    job = Job.model_validate({**run.card["run"], "label": run.method})
+    job = Job.model_validate({**run.card.run.to_dict(), "label": run.method})
     dataset, layout = build_scenario(job, DatasetCache(data_dir))
     images, task = dataset.samples.x, dataset.task
     if getattr(images, "ndim", 0) != 4 or not isinstance(task, Classification):

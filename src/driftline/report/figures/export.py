@@ -14,6 +14,7 @@ from driftline.errors import UserError
 from driftline.io.atomic import write_bytes
 from driftline.io.sanitize import frame_to_csv
 from driftline.report.figures.axes import PALE, TEXT, Chart
+from driftline.types import JsonObject
 
 FORMATS = (".svg", ".pdf", ".png", ".html")
 COLUMN, PAGE = 252.0, 504.0  # points: 3.5 and 7 inches
@@ -65,7 +66,7 @@ def style(chart: Any, notes: list[str]) -> Chart:
     return plain.configure_legend(**text).configure_header(labelColor=TEXT, labelFontSize=11)
 
 
-def print_svg(spec: dict[str, Any], unit: str = "pt") -> str:
+def print_svg(spec: JsonObject, unit: str = "pt") -> str:
     """Return a chart as SVG in the width of print, with larger text where scaling would make it too small.
 
     A PDF has points where the SVG has pixels, so it needs an SVG without unit.
@@ -93,7 +94,7 @@ def svg_size(svg: str) -> tuple[float, float]:
     return float(found[1]), float(found[2])
 
 
-def scale_fonts(spec: Any, factor: float) -> Any:
+def scale_fonts(spec: object, factor: float) -> Any:
     """Return a chart with all font sizes multiplied by a factor.
 
     >>> scale_fonts({"axis": {"labelFontSize": 10}, "width": 5}, 1.5)

@@ -37,7 +37,7 @@ class Gains(Figure):
         rows: list[Row] = []
         for text, members in group_ignoring(usable, [f"refinement.{name}" for name in DYNAMICS]):
             for group in sorted(members, key=lambda group: tuple(group.options.get(name, 0) for name in DYNAMICS)):
-                shared = {"panel": text or _panel(group), "stream": str(group.card["protocol"].get("protocol", ""))}
+                shared = {"panel": text or _panel(group), "stream": str(group.card.protocol.get("protocol", ""))}
                 shared |= {"metric": self.metric, "baseline": self.baseline}
                 for method, gain in found[group.title][1].items():
                     number = {"value": gain.value, "low": gain.low, "high": gain.high}
@@ -61,5 +61,5 @@ class Gains(Figure):
 
 
 def _panel(group: Group) -> str:
-    run = group.card["run"]
-    return " · ".join(str(name) for name in (run["benchmark"], run["data"]["name"], run["model"]["name"]))
+    run = group.card.run
+    return " · ".join((run.benchmark, run.data.name, run.model.name))

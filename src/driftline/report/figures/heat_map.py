@@ -18,12 +18,12 @@ WIDTH = 340  # on the page
 NOT_EVALUATED = "#E4E4E4"
 
 
-def accuracy_map(data: Any, times: Sequence[str], domain: tuple[float, float]) -> alt.Chart:
+def accuracy_map(data: object, times: Sequence[str], domain: tuple[float, float]) -> alt.Chart:
     """Return the map of A(t, tau)."""
     return _heat_map(data, times, alt.Scale(domain=list(domain), scheme="viridis"), "A(t, τ)", [])
 
 
-def transfer_map(data: Any, times: Sequence[str], lowest: float, delta: float) -> alt.Chart:
+def transfer_map(data: object, times: Sequence[str], lowest: float, delta: float) -> alt.Chart:
     """Return the map of g(t, tau): white at delta, blue where the model is still valid, red where it is not."""
     ends = [min(lowest, delta - 0.05), delta, max(1.0, delta + 0.05)]
     scale = alt.Scale(domain=ends, range=[RED, WHITE, BLUE], interpolate="lab")

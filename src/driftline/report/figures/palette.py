@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from driftline.types import JsonObject
 
 # Okabe and Ito's colors, which color-blind readers can distinguish; black is left to text, yellow comes late.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#A6761D", "#8C8C8C")
@@ -84,7 +85,7 @@ def has_duplicates(styles: Mapping[str, Style]) -> bool:
     return len(styles) > len(STYLES)
 
 
-def apply_styles(spec: dict[str, Any], styles: Mapping[str, Style]) -> None:
+def apply_styles(spec: JsonObject, styles: Mapping[str, Style]) -> None:
     """Set the styles of the methods of a chart; a chart of other things stays unchanged."""
     for unit in unit_specs(spec):
         for channel, part in CHANNELS.items():
@@ -95,7 +96,7 @@ def apply_styles(spec: dict[str, Any], styles: Mapping[str, Style]) -> None:
                 encoding["scale"]["range"] = [list(one) if isinstance(one, tuple) else one for one in values]
 
 
-def make_interactive(spec: dict[str, Any]) -> None:
+def make_interactive(spec: JsonObject) -> None:
     """Let the page hide or emphasize methods of a chart through the parameters `hidden` and `focus`."""
     linked = [unit for unit in unit_specs(spec) if unit.get("encoding", {}).get("color", {}).get("field") == METHOD]
     for unit in linked:
@@ -109,7 +110,7 @@ def make_interactive(spec: dict[str, Any]) -> None:
         spec["params"] = [{"name": "hidden", "value": []}, {"name": "focus", "value": ""}, *spec.get("params", [])]
 
 
-def unit_specs(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def unit_specs(spec: JsonObject) -> Iterator[JsonObject]:
     """Yield the parts of a chart that have marks."""
     if "layer" in spec:
         for part in spec["layer"]:

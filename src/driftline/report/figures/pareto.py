@@ -36,7 +36,7 @@ class Pareto(Figure):
         headline = registry.get("benchmark", group.benchmark).headline_metrics
         fitting = [pair for pair in headline if (pair[0] == self.metric if self.metric else is_share(pair[0]))]
         metric, stat = fitting[0] if fitting else (str(self.metric), "mean")
-        cached = any(run.card["compute"].get("cached_macs") for run in group.runs)
+        cached = any(run.card.compute.cached_macs for run in group.runs)
         for compute in (CACHED, UNCACHED) if cached else (CACHED,):
             found = list(_points(group, metric, stat, compute))
             points = [(row["gmac"], row["value"]) for row in found]

@@ -59,7 +59,7 @@ class NetworkFigure(Figure):
         notes = [note for why, labels in left_out.items() for note in left_out_note(why, [", ".join(labels)])]
         return to_table(rows, notes)
 
-    def cached(self, key: Any, make: Callable[[], Any]) -> Any:
+    def cached(self, key: object, make: Callable[[], Any]) -> Any:
         """Return a value, computed at most once per key."""
         if key not in self.cache:
             self.cache[key] = make()

@@ -27,8 +27,8 @@ class SeveritySchedule(Figure):
     missing = "no stream of corrupted images in an order"
 
     def fits(self, group: Group) -> bool:
-        schedule = group.card["protocol"].get("schedule")
-        return super().fits(group) and bool(schedule) and not schedule["mixed"]
+        schedule = group.card.protocol.get("schedule")
+        return super().fits(group) and schedule is not None and not schedule["mixed"]
 
     def rows(self, group: Group) -> Iterable[Row]:
         run = min(group.runs, key=lambda run: run.seed)
@@ -67,8 +67,8 @@ def _severity_chart(frame: pd.DataFrame, x: alt.X, corruptions: list[str]) -> Ch
 
 
 def _severities(run: Run, points: int) -> Iterator[Row]:
-    options = run.card["run"]["options"]
-    schedule = orders.Schedule.from_card(run.card["protocol"]["schedule"])
+    options = run.card.run.options
+    schedule = orders.Schedule.from_card(run.card.protocol["schedule"])
     images, speed = options["images"], options["speed"]
     for number in range(min(points, -(-images // speed))):
         point, start, end = schedule.point(number), number * speed, min((number + 1) * speed, images)
@@ -80,7 +80,7 @@ def _severities(run: Run, points: int) -> Iterator[Row]:
 
 def _frozen_accuracy(runs: list[Run], points: int) -> Iterator[Row]:
     for run in runs:
-        options, answers = run.card["run"]["options"], run.table("answers")
+        options, answers = run.card.run.options, run.table("answers")
         speed, whole = options["speed"], options["images"] // options["speed"]  # the last point may be incomplete
         found = answers[answers["group"] < min(points, whole)].groupby("group")["correct"].agg(["mean", "size"])
         for number, accuracy, n in zip(found.index, found["mean"], found["size"], strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from driftline.metrics.model_similarity import leading_directions, svcca
 from driftline.report.figures.axes import Chart
 from driftline.report.figures.base import Row, figure
 from driftline.report.figures.reloaded import ALL_LAYERS, NetworkFigure, paths_by_layer, reload_oracle, shared_setting
+from driftline.types import Network
 
 if TYPE_CHECKING:
     from driftline.engine.reload import ReloadedRun, Snapshot
@@ -48,7 +49,7 @@ class Svcca(NetworkFigure):
         return paths_by_layer(frame, ("half", half), ("most", most), oracle=1.0)
 
 
-def _bases(visit: ReloadedRun, network: Any) -> dict[tuple[str, float], np.ndarray]:
+def _bases(visit: ReloadedRun, network: Network) -> dict[tuple[str, float], np.ndarray]:
     from driftline.training.interpolation import activations
 
     found = activations(network, visit.test.x)

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,6 +15,7 @@ from driftline.errors import DamagedFile
 from driftline.record.run import Run
 from driftline.report.live.sparkline import format_duration, progress_bar, sparkline
 from driftline.store.store import Store
+from driftline.types import JsonObject
 
 MAX_ROWS = 5  # of failures and interrupted runs
 CURVE_WIDTH = 24
@@ -89,7 +89,7 @@ def seconds_left(sweep: SweepStatus, now: float) -> float | None:
 
 def _left(stage: RunningStage, usual: dict[str, float], now: float) -> float | None:
     if stage.done > stage.first:
-        return (stage.of - stage.done) * (now - stage.first_at) / (stage.done - stage.first)
+        return (stage.total - stage.done) * (now - stage.first_at) / (stage.done - stage.first)
     if stage.kind in usual:
         return max(0.0, usual[stage.kind] - (now - stage.since))
     return None
@@ -123,11 +123,11 @@ def _curve(folder: Path, ascii: bool) -> str:
 
 
 def _running(store: Store, key: str, stage: RunningStage, now: float, ascii: bool) -> TextRow:
-    if not stage.of:
+    if not stage.total:
         return stage.name, f"for {format_duration(now - stage.since)}"
     left = _left(stage, {}, now)
     parts = [
-        f"{progress_bar(stage.done, stage.of, BAR_WIDTH, ascii)} {stage.done:,}/{stage.of:,}",
+        f"{progress_bar(stage.done, stage.total, BAR_WIDTH, ascii)} {stage.done:,}/{stage.total:,}",
         "" if left is None else f"{format_duration(left)} left",
         _curve(store.work_folder(key), ascii),
     ]
@@ -139,7 +139,7 @@ def _saved_steps(folder: Path) -> str:
     return f"{len(correct):,} steps are safe" if len(correct) else "no step is safe yet"
 
 
-def _failed(failure: dict[str, Any]) -> TextRow:
+def _failed(failure: JsonObject) -> TextRow:
     return f"{failure['run']['label']} seed {failure['run']['seed']}", str(failure["reason"])
 
 
@@ -157,7 +157,7 @@ def _finished(store: Store, key: str, name: str | None, ascii: bool) -> TextRow:
             card = Run(store.run_folder(key)).card
         except DamagedFile as damage:
             return key, f"damaged: {damage.reason}"
-        name = f"{card['label']} seed {card['run']['seed']}"
+        name = f"{card.label} seed {card.run.seed}"
     return name, _curve(store.run_folder(key), ascii)
 
 

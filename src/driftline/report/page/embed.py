@@ -12,6 +12,7 @@ from driftline.report import format
 from driftline.report.analysis.curves import DIGITS, Series
 from driftline.report.figures.palette import Style, apply_styles, make_interactive, unit_specs
 from driftline.report.page.alt_text import describe
+from driftline.types import JsonObject
 
 UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 SCALE = 10**DIGITS
@@ -32,7 +33,7 @@ class PageCharts:
     def __init__(self, styles: Mapping[str, Style] | None = None) -> None:
         self.styles = styles or {}
         self.series: dict[str, Series] = {}
-        self.specs: dict[str, dict[str, Any]] = {}
+        self.specs: dict[str, JsonObject] = {}
 
     def add_data(self, rows: Series) -> str:
         """Add data; return the name that charts use."""
@@ -40,7 +41,7 @@ class PageCharts:
         self.series[name] = rows
         return name
 
-    def add_chart(self, title: str, spec: dict[str, Any]) -> PlacedChart:
+    def add_chart(self, title: str, spec: JsonObject) -> PlacedChart:
         """Add a chart, with its alt text, styles and interaction."""
         name = f"chart{len(self.specs)}"
         numbers = [describe(self.series[data]) for data in data_names(spec)]
@@ -61,13 +62,13 @@ class PageCharts:
         return safe_json({"data": data, "charts": charts, "styles": [json.loads(config) for config in configs]})
 
 
-def data_names(spec: dict[str, Any]) -> list[str]:
+def data_names(spec: JsonObject) -> list[str]:
     """Return the names of a chart's data, each once."""
     parts = [spec.get("data"), *(unit.get("data") for unit in unit_specs(spec))]
     return list(dict.fromkeys(part["name"] for part in parts if part))
 
 
-def compress_columns(series: Series) -> dict[str, Any]:
+def compress_columns(series: Series) -> JsonObject:
     """Return rows by column: constants once, each text once, and shares as integers.
 
     >>> compress_columns(Series(["method", "time", "seeds"], [["erm", "a", 3], ["erm", "b", 3]]))["columns"]
@@ -96,7 +97,7 @@ def _integers(column: list[float | None]) -> Any:
     return {"of": SCALE, "at": at} if restored == column else column
 
 
-def safe_json(content: Any) -> str:
+def safe_json(content: object) -> str:
     """Return JSON that cannot end the script element it is in.
 
     >>> safe_json({"method": "</script>"})

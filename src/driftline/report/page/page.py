@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from driftline.io.atomic import write_bytes
 from driftline.record.run import Record
@@ -16,6 +15,7 @@ from driftline.report.page.embed import PageCharts, bundle, template
 from driftline.report.page.front import answers_by_benchmark
 from driftline.report.page.section import build
 from driftline.report.tables import matrix
+from driftline.types import JsonObject
 from driftline.version import __version__
 
 
@@ -42,6 +42,6 @@ def page(record: Record) -> str:
     return text
 
 
-def _matrices(record: Record) -> list[dict[str, Any]]:
+def _matrices(record: Record) -> list[JsonObject]:
     found = enumerate(views(record))
     return [{"view": view, "anchor": f"matrix-{k}", "notes": matrix.notes(view)} for k, view in found]

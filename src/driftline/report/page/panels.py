@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.metrics import title
 from driftline.report.analysis import curves
@@ -79,7 +78,7 @@ def over_time(results: ResultTable, page: PageCharts) -> Panel | None:
 
 
 def _samples(group: Group, page: PageCharts) -> list[PlacedChart]:
-    rows, unit = curves.sample_counts(group), "step" if "steps" in group.card["protocol"] else "period"
+    rows, unit = curves.sample_counts(group), "step" if "steps" in group.card.protocol else "period"
     if not rows.rows:
         return []
     spec = charts.bars(page.add_data(rows), curves.time_names(group), unit)
@@ -159,7 +158,7 @@ def internals(results: ResultTable, page: PageCharts) -> Panel | None:
 def different_answers(results: ResultTable, page: PageCharts) -> Panel | None:
     """Show how often methods answer the queries of a stream differently."""
     group = results.group
-    if "composition" not in group.card["protocol"]:
+    if "composition" not in group.card.protocol:
         return None
     found = list(disagreement(group, parse_step_ranges(None, len(curves.time_names(group)))))
     values, placed = [row["value"] for row in found], []
@@ -197,7 +196,7 @@ def validation_choices(results: ResultTable, page: PageCharts) -> Panel | None:
     return Panel(title, table=Table(title, "method", columns, tuple(rows)), summary=summary)
 
 
-def format_choice(value: Any) -> str:
+def format_choice(value: object) -> str:
     """Return a setting as text.
 
     >>> format_choice(0.0001), format_choice(0.58333), format_choice("fc")

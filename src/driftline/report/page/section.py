@@ -60,9 +60,9 @@ def build(table: ResultTable, place: int, charts: PageCharts) -> Section:
     return Section(
         anchor=f"group-{place}",
         title=group.title,
-        question=card["question"],
+        question=card.question,
         answer=answer(table),
-        paper=card["paper"],
+        paper=card.paper,
         table=table,
         caption=caption(table),
         notes=notes(table),

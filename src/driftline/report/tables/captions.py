@@ -21,10 +21,10 @@ FALSE_ALARMS = (
 
 def caption(table: ResultTable) -> str:
     """Return one sentence from the protocol card: the runs, the data, and what is revealed to the methods."""
-    card, protocol = table.group.card, table.group.card["protocol"]
+    card, protocol = table.group.card, table.group.card.protocol
     times = f"{len(protocol['periods'])} times, " if "periods" in protocol else ""
     return (
-        f"{table.group.title} ({times}{card['data']['samples']} samples, {_answers(table)} test answers per run). "
+        f"{table.group.title} ({times}{card.data.samples} samples, {_answers(table)} test answers per run). "
         f"{_revealed(table)}"
     )
 
@@ -40,14 +40,14 @@ def notes(table: ResultTable) -> list[str]:
         lines.append("Rows with a source are as published in that paper, under its own protocol, data and compute.")
         if not full_scale(table.group.card):
             lines.append("Full scale: these runs have other sizes, another width or a smaller grid than the paper.")
-    if len({run.card["code"]["sources"] for run in table.group.runs}) > 1:
+    if len({run.card.code.sources for run in table.group.runs}) > 1:
         lines.append("Caution: these runs were made with different versions of the code (code.sources on their cards).")
     return lines
 
 
 def _selection(table: ResultTable) -> list[str]:
     """Return the rules by which settings were selected."""
-    searches = [search for run in table.group.runs if (search := run.card["run"].get("search"))]
+    searches = [search for run in table.group.runs if (search := run.card.run.search)]
     rules = dict.fromkeys(describe_rule(search["rule"], search["metrics"]) for search in searches)
     return [
         f"Settings were selected before the runs ({rule}); the cards hold the scores of all candidates."
@@ -59,8 +59,8 @@ def _fits(table: ResultTable) -> list[str]:
     """Return a sentence if methods that select between their own fits have different numbers of them."""
     counts = {}
     for method in table.group.methods:
-        cards = [run.card for run in table.group.runs_of(method) if not run.card["run"].get("search")]
-        if fits := [card["protocol"]["trials"] for card in cards if card["protocol"].get("chosen")]:
+        cards = [run.card for run in table.group.runs_of(method) if not run.card.run.search]
+        if fits := [card.protocol["trials"] for card in cards if card.protocol.get("chosen")]:
             counts[method] = max(fits)
     if len(set(counts.values())) < 2:
         return []
@@ -112,7 +112,7 @@ def _highlights(table: ResultTable) -> str:
 
 
 def _revealed(table: ResultTable) -> str:
-    protocol = table.group.card["protocol"]
+    protocol = table.group.card.protocol
     delay, budget = protocol["label_delay_steps"], protocol["labels_per_step"]
     singly, missing = protocol.get("one_by_one", False), protocol.get("labels_missing", 0)
     at_once = "after each answer" if singly else "at the end of each step"

@@ -70,7 +70,7 @@ def _table(benchmark: str, column: Column, members: Mapping[str, Group], ranking
 
 
 def _notes(ranking: Ranking, result: Ranks, members: Mapping[str, Group]) -> list[str]:
-    datasets = {members[title].card["data"]["name"] for title in ranking.seeds}
+    datasets = {members[title].card.data.name for title in ranking.seeds}
     seeds = count_range([len(seeds) for seeds in ranking.seeds.values()])
     freedom, p = len(ranking.methods) - 1, format_p(result.p)
     return [

@@ -49,7 +49,7 @@ def result_table(results: ResultTable) -> Table:
 
 def _caption(results: ResultTable) -> str:
     """Return the data, the protocol and the number of seeds."""
-    protocol = results.group.card["protocol"].get("protocol")
+    protocol = results.group.card.protocol.get("protocol")
     named = [f"Protocol: {protocol}."] if protocol else []
     seeds = f"Seeds per method: {count_range([row.seeds for row in results.rows])}."
     return " ".join([caption(results), *named, seeds])

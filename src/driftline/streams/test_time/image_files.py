@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from driftline.io.user_files import resolve
 from driftline.seeds import Seed
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule
 from driftline.streams.test_time.stream import CACHED_PERMUTATIONS, sample_rows
-from driftline.types import Samples, Step
+from driftline.types import JsonObject, Samples, Step
 
 FOLDER_NAMES = {"elastic": "elastic_transform", "jpeg": "jpeg_compression"}
 """Folders of ImageNet-C whose corruption has a shorter name here."""
@@ -87,7 +86,7 @@ class ImageFiles:
         return tuple(cropping.center_crops(cropping.decode_image(self.files[0][0][0])[None])[0].shape)
 
     @cached_property
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> JsonObject:
         """What a card says about the stream."""
         return {
             "images": self.n_images,

@@ -18,6 +18,7 @@ from driftline.errors import UserError, unknown_name
 from driftline.seeds import Seed
 from driftline.streams.test_time.calibration import MAX_SEVERITY, N_LEVELS, AccuracyMatrices, severity_of_level
 from driftline.streams.test_time.path import corruption_path
+from driftline.types import JsonObject
 
 EASY_SUBSET = tuple(name for name in NAMES if name != "brightness")
 SUBSETS = {
@@ -67,7 +68,7 @@ class Schedule:
         """What is done in the point of this number; after the last one comes the first."""
         return self.points[number % len(self.points)]
 
-    def to_card(self) -> dict[str, Any]:
+    def to_card(self) -> JsonObject:
         """The schedule for a card: the pairs of corruptions in order, and each pair's severities once.
 
         A pair that comes back with other severities has a number behind its name.

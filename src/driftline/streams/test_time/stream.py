@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from driftline.data.formats import images as pictures
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.streams.test_time.schedule import Schedule
-from driftline.types import Samples, Step
+from driftline.types import JsonObject, Samples, Step
 
 Corrupt = Callable[[np.ndarray, str, float, np.ndarray], np.ndarray]
 """Images, the name of a corruption, a severity and a key per image to images: `shifts.corrupt`."""
@@ -109,7 +108,7 @@ class CorruptionStream:
         return images if self.jpeg is None else jpeg_compressed(images, self.jpeg)
 
     @cached_property
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> JsonObject:
         """What a card says about the stream."""
         return {
             "images": self.n_images,

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from driftline.io.atomic import write_json
 from driftline.io.user_files import resolve
 from driftline.streams.test_time.schedule import CorruptionPair
 from driftline.streams.test_time.stream import CorruptionStream
-from driftline.types import Samples, Step
+from driftline.types import JsonObject, Samples, Step
 
 PER_SHARD = 25_000
 CACHED_SHARDS = 2  # lists of entries in memory: a batch may begin in one shard and end in the next
@@ -145,7 +144,7 @@ class Shards:
         return Step(index, str(parse_info(moment)) if moment else str(index), Samples(np.stack(images), y, id=places))
 
     @property
-    def protocol(self) -> dict[str, Any]:
+    def protocol(self) -> JsonObject:
         """What a card says about the stream."""
         return {"images": self.n_images, "batch": self.batch, "shards": len(self._names), "folder": self.folder.name}
 

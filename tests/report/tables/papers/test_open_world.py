@@ -86,7 +86,7 @@ def test_table_1_of_other_networks(tmp_path: Path) -> None:
     theirs = [opened(tmp_path / "c", "ncm(pretraining=moco)", 0, shares(), data="imagenet-22k")]
     grid, _ = paper_tables(Record(theirs), "open-world/table-1")
     assert numbers(grid)["ncm(pretraining=moco) in NED Table 1 (full scale)"][-1] == 0.229
-    theirs[0].card["run"]["options"].update(classes=1000, pretrain=250, law="25000/(25+r)")
+    theirs[0].card.run.options.update(classes=1000, pretrain=250, law="25000/(25+r)")
     grid, _ = paper_tables(Record(theirs), "open-world/table-1")
     assert numbers(grid)["ncm(pretraining=moco) in NED Table 1"][-1] == 0.229
 
@@ -177,7 +177,7 @@ def test_table_3_has_both_printed_rows_of_one_layer(tmp_path: Path) -> None:
 def test_table_2_counts_samples(tmp_path: Path) -> None:
     runs = [opened(tmp_path, "ncm", seed, shares()) for seed in (0, 1)]
     for run, number, counts in zip(runs, (3, 6), ([5, 1, 2, 0], [400, 7, 93, 0]), strict=True):
-        run.card["protocol"].update(sequence=number, counts=counts, samples=sum(counts))  # the last class is not in it
+        run.card.protocol.update(sequence=number, counts=counts, samples=sum(counts))  # the last class is not in it
     (grid,) = paper_tables(Record(runs), "open-world/table-2")
     found = numbers(grid)
     assert [line.title for line in grid.rows if not line.source] == ["sequence 3", "sequence 6"]

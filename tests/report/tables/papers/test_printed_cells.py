@@ -16,6 +16,7 @@ from driftline.benchmarks.seq_to_final import benchmark as seq_to_final
 from driftline.benchmarks.test_time import benchmark as test_time
 from driftline.published import numbers as published
 from driftline.published.numbers import Published
+from driftline.record.card import Card
 from driftline.record.run import Record, Run
 from driftline.report.analysis.groups import Group, groups
 
@@ -99,7 +100,7 @@ def run(benchmark: str, key: str, data: str, protocol: str, model: str, method: 
         "protocol": {"protocol": protocol, "schedule": PATHS, "composition": [], **SEQUENCE},
     }
     made = Run(Path(key))
-    vars(made)["card"] = card(key, method, 0, changes)
+    vars(made)["card"] = Card.model_validate(card(key, method, 0, changes))
     return made
 
 

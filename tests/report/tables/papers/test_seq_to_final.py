@@ -247,8 +247,8 @@ def test_the_page_shows_the_end_between_oracle_and_baseline(make: Make) -> None:
     for run in runs:
         chosen = [{"train": "0,1,2", "objective": "erm", "layers": "all", "lr": 0.001, "epoch": 3, "score": 0.61}]
         steps = {"steps": ["0 source", "1 rotation"], "samples_per_step": [600, 400], "test": 50}
-        revealed = {name: run.card["protocol"][name] for name in ("revealed", "label_delay_steps", "labels_per_step")}
-        run.card["protocol"] = {**revealed, **steps, "protocol": "RCL", "trials": 8, "chosen": chosen}
+        revealed = {name: run.card.protocol[name] for name in ("revealed", "label_delay_steps", "labels_per_step")}
+        run.card.protocol = {**revealed, **steps, "protocol": "RCL", "trials": 8, "chosen": chosen}
     (table,) = results(Record(runs))
     assert answer(table) == (
         "lp-ft is best: 60.0% [59.0, 61.0] final accuracy (1 seed, n = 5,000 examples; 95% intervals). For comparison: "

@@ -106,11 +106,11 @@ def test_streams_with_targets_of_their_own_stand_beside_the_printed_ones(tmp_pat
 
 def test_table_1_at_full_scale(tmp_path: Path) -> None:
     found = runs(tmp_path, {"bn": [0.5]}, options={"order": "cin-c"})
-    found[0].card["data"]["name"] = "imagenet-val"
-    found[0].card["run"]["model"]["name"] = "resnet50"
+    found[0].card.data.name = "imagenet-val"
+    found[0].card.run.model.name = "resnet50"
     (grid,) = paper_tables(Record(found), "test-time/table-1")
     assert grid.rows[1].source == "RDumb Table 1 (full scale)"
-    found[0].card["run"]["options"].update(images=750_000, batch=64)
+    found[0].card.run.options.update(images=750_000, batch=64)
     (grid,) = paper_tables(Record(found), "test-time/table-1")
     assert grid.rows[1].source == "RDumb Table 1"
 
@@ -249,7 +249,7 @@ def test_printed_rows_do_not_stand_under_data_of_a_users_own(
 @pytest.mark.parametrize(("order", "images"), [("cin-c", 750_000), ("cin-3dcc", 600_000), ("ccc", 7_500_000)])
 def test_each_stream_has_its_own_full_length(tmp_path: Path, order: str, images: int) -> None:
     card = runs(tmp_path, {"frozen": [0.4]}, options={"order": order})[0].card
-    card["run"]["options"] |= {"images": images, "batch": 64}
+    card.run.options |= {"images": images, "batch": 64}
     assert full_scale(card)
-    card["run"]["options"]["images"] = images - 64
+    card.run.options["images"] = images - 64
     assert not full_scale(card)

@@ -83,7 +83,7 @@ class Source:
             rows = []
             for source in dict.fromkeys(n.source for n in found):
                 values = {n.metric: n.value / unit for n in found if n.source == source}
-                same = group.card["data"]["name"] == DATA
+                same = group.card.data.name == DATA
                 note = source_note(group.card, source) if same else f"{source} (ImageNet, {NETWORKS[model]})"
                 rows += published_row(label, tuple(published(values.get(name)) for name in metrics), note)
             if rows:
@@ -98,7 +98,7 @@ def _table(source: str) -> str:
 
 def source_of(group: Group, table: str, protocol: str = SEQUENCE) -> Source:
     """Return a published table for the network of a group, or for ResNet-18 if the paper does not have it."""
-    model = group.card["run"]["model"]["name"]
+    model = group.card.run.model.name
     return Source(table, protocol, model if model in NETWORKS else "resnet18")
 
 
@@ -108,7 +108,7 @@ def table_1(groups: list[Group]) -> list[Table]:
     require_runs(groups, BENCHMARK)
     tables = []
     for group in groups:
-        large = group.card["run"]["model"]["name"] == "resnet50"
+        large = group.card.run.model.name == "resnet50"
         source = source_of(group, "NED Table 4" if large else "NED Table 1")
         tables.append(_accuracies(f"Table 1: {group.title}", group, ordered(group.methods), source))
         tables += _compute(group, source)
@@ -141,7 +141,7 @@ def table_8(groups: list[Group]) -> list[Table]:
 
 def _accuracies(title: str, group: Group, labels: list[str], source: Source) -> Table:
     metrics = {name: name.replace("-", " ") for name in ACCURACIES}
-    head = group.card["protocol"]["head"]
+    head = group.card.protocol["head"]
     sections = f"Head: classes with more than {head} samples in the stream; tail: the others."
     return _shares(title, group, labels, metrics, source, (INTERVALS, sections, bold_note()))
 
@@ -192,9 +192,9 @@ def _of(group: Group, methods: Iterable[str], setting: str | None = None) -> lis
     """Return the display names of some methods, in increasing order of a setting."""
     found: dict[str, Any] = {}
     for run in group.runs:
-        method = run.card["run"]["method"]
-        if method["name"] in methods:
-            found[group.labels[run.key]] = method["settings"].get(setting, 0)
+        method = run.card.run.method
+        if method.name in methods:
+            found[group.labels[run.key]] = method.settings.get(setting or "", 0)
     return sorted(found, key=lambda label: (found[label], label))
 
 

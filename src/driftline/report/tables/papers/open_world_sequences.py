@@ -43,7 +43,7 @@ def _sizes(group: Group) -> Table | None:
     """Return a row for each sequence, ours and all published ones."""
     ours = {}
     for run in group.runs:
-        protocol = run.card["protocol"]
+        protocol = run.card.protocol
         if "counts" in protocol:
             counts = [protocol["counts"][c] for c in (*protocol["pretrain_classes"], *protocol["novel_classes"])]
             ours[f"sequence {protocol['sequence']}"] = (protocol["samples"], min(counts), max(counts))

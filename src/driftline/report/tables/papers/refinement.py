@@ -114,7 +114,7 @@ def _highlighted(found: dict[str, Estimate], labels: Iterable[str]) -> tuple[Tab
 
 
 def _dynamics(group: Group) -> str:
-    return str(group.card["protocol"]["protocol"])
+    return str(group.card.protocol["protocol"])
 
 
 def _ordered(labels: Iterable[str]) -> list[str]:

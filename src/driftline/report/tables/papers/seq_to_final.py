@@ -121,7 +121,7 @@ def _shifts(group: Group) -> str:
 
 
 def _network(group: Group) -> str:
-    return str(group.card["run"]["model"]["name"])
+    return str(group.card.run.model.name)
 
 
 def _halves(title: str, row_header: str, groups: Rows, source: str) -> list[Table]:
@@ -188,7 +188,7 @@ def _over_networks(title: str, members: list[Group]) -> Table:
 
 
 def _world(group: Group) -> tuple[str, str]:
-    return _shifts(group), str(group.card["data"]["name"])
+    return _shifts(group), str(group.card.data.name)
 
 
 def _by_method(members: Iterable[Group]) -> dict[str, tuple[list[Estimate], list[Estimate]]]:
@@ -230,7 +230,7 @@ def _labels(methods: Iterable[str], labels: Iterable[str]) -> dict[str, str]:
 
 def _published(group: Group, source: str) -> dict[str, float]:
     card = group.card
-    found = numbers(card, card["data"]["name"], _shifts(group), _network(group))
+    found = numbers(card, card.data.name, _shifts(group), _network(group))
     return {number.method: number.value for number in found if number.source == source}
 
 

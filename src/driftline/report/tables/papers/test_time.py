@@ -145,7 +145,7 @@ def _published_row(label: str, theirs: Mapping[str, Estimates], group: Group, so
 
 def _source(group: Group, source: str) -> str:
     card = group.card
-    same = (card["data"]["name"], card["run"]["model"]["name"]) == (DATA, MODEL)
+    same = (card.data.name, card.run.model.name) == (DATA, MODEL)
     return source_note(card, source) if same else f"{source} (ImageNet, ResNet-50)"
 
 
@@ -290,7 +290,7 @@ def path_lengths(group: Group) -> list[int]:
     """Return the number of points of each complete path, over the seeds of a group."""
     by_seed: dict[int, list[int]] = {}
     for run in group.runs:
-        schedule: dict[str, Any] = run.card["protocol"]["schedule"]
+        schedule: dict[str, Any] = run.card.protocol["schedule"]
         paths = [schedule["paths"][name] for name in schedule["order"]]
         lengths = [len(path) for path in paths if path[-1][0] == 0]
         by_seed[run.seed] = max(by_seed.get(run.seed, []), lengths, key=len)

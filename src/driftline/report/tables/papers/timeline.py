@@ -134,7 +134,7 @@ def _with_protocol(groups: list[Group], protocol: str) -> list[Group]:
 def _datasets(groups: list[Group]) -> dict[str, Group]:
     """Return the groups of Eval-Fix by the name of their data, or by title where a dataset has several groups."""
     groups = _with_protocol(groups, "fix")
-    names = [str(group.card["data"]["name"]) for group in groups]
+    names = [str(group.card.data.name) for group in groups]
     named = {name if names.count(name) == 1 else group.title: group for name, group in zip(names, groups, strict=True)}
     return {name: named[name] for name in sorted(named, key=order(DATASETS))}
 

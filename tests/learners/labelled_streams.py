@@ -1,4 +1,4 @@
-"""A network told labels one by one: what tests of methods for an open world share."""
+"""Networks and labelled streams that tests of open-world methods share."""
 
 from __future__ import annotations
 

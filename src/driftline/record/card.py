@@ -1,0 +1,127 @@
+"""The protocol card of a run: everything a reader needs to interpret its numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from driftline.errors import DamagedFile
+from driftline.io.checksums import file_hash, read_checked, write_checked
+from driftline.types import JsonObject
+
+CARD = "card.json"
+
+
+class CardPart(BaseModel):
+    """A part of a card. Fields that were not written have their defaults and are not written again."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    def to_dict(self) -> JsonObject:
+        """Return the content as JSON values."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Component(CardPart):
+    """A dataset, model or method by name, with all its settings."""
+
+    name: str = ""
+    settings: JsonObject = {}
+
+
+class RunSettings(CardPart):
+    """What was asked for: the job without its label."""
+
+    benchmark: str = ""
+    options: JsonObject = {}
+    data: Component = Component()
+    model: Component = Component()
+    method: Component = Component()
+    seed: int = 0
+    reveal: JsonObject = {}
+    search: JsonObject | None = None
+    purpose: str = "result"
+
+
+class DataCard(CardPart):
+    """The dataset that was loaded."""
+
+    name: str = ""
+    fingerprint: str = ""
+    samples: int = 0
+    samples_cut_short: int | None = None
+    kind: str = ""
+    task: str = ""
+    notes: list[str] = []
+
+
+class ComputeCard(CardPart):
+    """Multiply-accumulates of the method itself, of its evaluation, and of stages that it shares with others."""
+
+    forward_macs: int | None = None
+    backward_macs: int | None = None
+    cached_macs: int | None = None
+    probe_macs: int | None = None
+    upstream_macs: int | None = None
+    search_macs: int | None = None
+    convention: str = ""
+
+    @property
+    def macs(self) -> int | None:
+        """Forward and backward passes of the method itself; None if they were not counted."""
+        return None if self.forward_macs is None else self.forward_macs + (self.backward_macs or 0)
+
+
+class CodeVersion(CardPart):
+    """Version and source hash of the package that made the run."""
+
+    driftline: str = ""
+    sources: str = ""
+
+
+class TableFile(CardPart):
+    """Hash and row count of a table beside the card."""
+
+    sha256: str
+    rows: int
+
+
+class Card(CardPart):
+    """The card of a finished run; two runs of the same job have the same card."""
+
+    key: str = ""
+    label: str = ""
+    """The method's name, with the settings that differ from its defaults."""
+    role: str = "method"
+    run: RunSettings = RunSettings()
+    question: str = ""
+    paper: str = ""
+    departures: list[str] = []
+    protocol: JsonObject = {}
+    """What the benchmark says about its stream, the revealed labels, and how settings were selected."""
+    metrics: dict[str, JsonObject] = {}
+    data: DataCard = DataCard()
+    compute: ComputeCard = ComputeCard()
+    user_files: dict[str, str] = {}
+    code: CodeVersion = CodeVersion()
+    versions: dict[str, str] = {}
+    tables: list[str] = []
+    files: dict[str, TableFile] = {}
+
+
+def write_card(folder: Path, card: Card) -> None:
+    """Write the card of a run, with the hash and row count of each table, and a checksum."""
+    tables = sorted(folder.glob("*.parquet"))
+    files = {path.name: {"sha256": file_hash(path), "rows": pq.read_metadata(path).num_rows} for path in tables}
+    write_checked(folder / CARD, {**card.to_dict(), "files": files})
+
+
+def read_card(folder: Path) -> Card:
+    """Return the card of a run. Raise DamagedFile if it is missing, its checksum differs or a field is invalid."""
+    content = read_checked(folder / CARD)
+    try:
+        return Card.model_validate(content)
+    except ValidationError as error:
+        raise DamagedFile(folder / CARD, f"invalid field {error.errors()[0]['loc']}") from error

@@ -1,0 +1,83 @@
+"""A hook for profilers: long loops offer their items, so that a profiler can run a sample of them.
+
+A loop over items of about equal cost is written `for batch in profiling.sample(batches)`. Without a profiler this is
+the loop itself. A profiler (`engine.costs.profiler`) runs some items and counts the skipped ones as their neighbors.
+The result of a sampled loop is used for nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from driftline.training.mac_counter import MacCounter
+
+T = TypeVar("T")
+FEW = 3
+
+
+class Profiler(Protocol):
+    """Samples loops and counts what they cost."""
+
+    def sample(self, items: Sequence[T], few: int) -> Iterable[T]:
+        """Yield some of these items in order; all if there are no more than `few`."""
+
+    def add_counter(self, meter: MacCounter) -> None:
+        """Include the passes that this meter counts."""
+
+    def exclude(self, seconds: float) -> None:
+        """Exclude seconds that other iterations of the same loop do not take."""
+
+
+_profiler: ContextVar[Profiler | None] = ContextVar("profiler", default=None)
+
+
+def sample(items: Sequence[T], few: int = FEW) -> Iterable[T]:
+    """Return these items or, while profiling, a sample of them; up to `few` are never sampled."""
+    profiler = _profiler.get()
+    return items if profiler is None else profiler.sample(items, few)
+
+
+def is_active() -> bool:
+    """Whether the current stage is being profiled."""
+    return _profiler.get() is not None
+
+
+def add_counter(meter: MacCounter) -> None:
+    """Tell the profiler, if there is one, which meter counts."""
+    if (profiler := _profiler.get()) is not None:
+        profiler.add_counter(meter)
+
+
+@contextmanager
+def one_time_work() -> Iterator[None]:
+    """Mark work that only the first iteration of a loop does."""
+    began = time.process_time()
+    yield
+    if (profiler := _profiler.get()) is not None:
+        profiler.exclude(time.process_time() - began)
+
+
+def fill_rows(rows: Tensor, n: int) -> Tensor:
+    """Return the rows, repeated to be n if a profiler skipped some."""
+    if len(rows) == n or not len(rows):
+        return rows
+    import torch
+
+    return rows[torch.arange(n) % len(rows)]
+
+
+@contextmanager
+def use(profiler: Profiler) -> Iterator[None]:
+    """Let a profiler sample the loops of this context."""
+    token = _profiler.set(profiler)
+    try:
+        yield
+    finally:
+        _profiler.reset(token)
