@@ -10,7 +10,18 @@ import typer
 from driftline.errors import UserError
 from driftline.io.atomic import check_file_name
 
-ENGINE_FLAGS = ("--engine", "--jobs", "--address", "--timeout", "--retries", "--cpus", "--gpus", "--memory")
+ENGINE_FLAGS = (
+    "--device",
+    "--precision",
+    "--engine",
+    "--jobs",
+    "--address",
+    "--timeout",
+    "--retries",
+    "--cpus",
+    "--gpus",
+    "--memory",
+)
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
@@ -61,8 +72,21 @@ Address = Annotated[
 Timeout = Annotated[float | None, typer.Option(help="Seconds after which a stage counts as failed.")]
 Retries = Annotated[int, typer.Option(help="Number of retries of a stage whose worker or machine was lost.")]
 Cpus = Annotated[float, typer.Option(help="CPUs that Ray reserves for a stage.")]
-Gpus = Annotated[float, typer.Option(help="GPUs that Ray reserves for a stage; only your own code uses them.")]
+Gpus = Annotated[float, typer.Option(help="GPUs that Ray reserves for a stage, e.g. 0.5.")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="auto, cpu, cuda, cuda:1, mps or xpu. [default: $DRIFTLINE_DEVICE, else auto]"),
+]
+PrecisionName = Annotated[
+    str | None, typer.Option("--precision", help="float32, bfloat16 or float16. [default: float32]")
+]
 Memory = Annotated[str | None, typer.Option(help="Memory that Ray reserves for a stage, e.g. 4GB.")]
+
+
+def device_assignments(device: str | None, precision: str | None) -> list[str]:
+    """Return `--device` and `--precision` as assignments to a spec."""
+    given = {"name": device, "precision": precision}
+    return [f"device.{key}={value}" for key, value in given.items() if value is not None]
 
 
 def check_names(data: str | None, methods: str | None) -> None:

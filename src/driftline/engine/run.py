@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from driftline import models
 from driftline.data import using_data_folder
+from driftline.device import device_count
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors.base import Executor, OnEvent, RunSummary, ignore_event
 from driftline.engine.executors.config import ExecutorConfig, Name
@@ -89,11 +91,20 @@ def run_plan(
     on_event: OnEvent = ignore_event,
 ) -> RunSummary:
     """Compute the missing stages of a plan with executors of its own."""
-    config = config or ExecutorConfig()
+    config = _one_worker_per_device(config or ExecutorConfig(), planned)
     if config.jobs is not None:
         config = replace(config, jobs=max(1, min(config.jobs, len(planned.stages))))
     with executors(config, store, datasets or DatasetCache()) as pool:
         return compute_stages(planned, store, pool, on_event)
+
+
+def _one_worker_per_device(config: ExecutorConfig, planned: Plan) -> ExecutorConfig:
+    """Return the configuration with as many workers as devices, unless it says how many there are."""
+    if config.name != "serial" or config.jobs is not None:
+        return config
+    names = {stage.job.device.name for stage in planned.stages if not models.is_estimator(stage.job.model.name)}
+    count = max((device_count(name) for name in names), default=1)
+    return replace(config, name="local", jobs=count) if count > 1 else config
 
 
 def compute_stages(planned: Plan, store: Store, pool: list[Executor], on_event: OnEvent = ignore_event) -> RunSummary:

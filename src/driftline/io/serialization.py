@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
+from driftline.device import to_device
 from driftline.errors import DamagedFile
 from driftline.io.atomic import write_bytes
 from driftline.seeds import Seed
@@ -153,6 +155,8 @@ def _restored(present: Any, value: Any) -> Any:
         return type(present)(_restored(*pair) for pair in zip(present, value, strict=True))
     elif isinstance(present, dict) and isinstance(value, dict) and present.keys() == value.keys():
         return {key: _restored(present[key], value[key]) for key in value}
+    elif _is_tensor(value):
+        return value.to(present.device) if _is_tensor(present) else to_device(value)
     else:
         return value
     return present
@@ -186,7 +190,8 @@ def _update_digest(update: Callable[[bytes], object], tree: Any) -> None:
 
 
 def _is_tensor(thing: object) -> bool:
-    return type(thing).__module__.split(".")[0] == "torch" and hasattr(thing, "detach")
+    torch = sys.modules.get("torch")  # without it there are no tensors
+    return torch is not None and isinstance(thing, torch.Tensor)
 
 
 def _split_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:

@@ -13,10 +13,10 @@ from driftline.types import JsonObject
 def apply_overrides(content: JsonObject, assignments: list[str]) -> JsonObject:
     """Return the mapping with `part.key=value` applied.
 
-    Parts are data, model, reveal, selection, the benchmark and the methods.
+    Parts are data, model, reveal, device, selection, the benchmark and the methods.
     """
     content = {**content, "methods": [_as_mapping(method) for method in listed(content.get("methods"))]}
-    parts = {"reveal", "data", "model", "selection", str(content.get("benchmark"))}
+    parts = {"reveal", "data", "model", "device", "selection", str(content.get("benchmark"))}
     methods = {str(method.get("name")) for method in content["methods"]}
     for assignment in assignments:
         target, equals, text = assignment.partition("=")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline import loop
+from driftline.device import place
 from driftline.engine.executors.process import one_thread
 from driftline.errors import UserError
 from driftline.io import serialization as files
@@ -86,7 +87,7 @@ class ContractCheck:
         self.steps = [Step(k, f"t{k}", part) for k, part in enumerate(parts)]
 
     def model(self) -> Network:
-        return self.make_model(SHAPE, TASK.width, Seed(1))
+        return place(self.make_model(SHAPE, TASK.width, Seed(1)))
 
     def learner(self, seed: int = 2) -> Learner:
         learner, model = self.make(), self.model()

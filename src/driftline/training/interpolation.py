@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_numpy
 from driftline.models.block_networks.base import BlockNetwork, LayeredNetwork, weight_parameters
 from driftline.models.block_networks.joint import (
     JointNetwork,
@@ -57,7 +58,7 @@ def activations(network: LayeredNetwork, x: Inputs, batch: int = 500) -> dict[st
     finally:
         for hook in hooks:
             hook.remove()
-    return {name: torch.cat(parts).numpy() for name, parts in caught.items()}
+    return {name: to_numpy(torch.cat(parts)) for name, parts in caught.items()}
 
 
 def layer_weights(network: LayeredNetwork) -> dict[str, np.ndarray] | None:
@@ -66,7 +67,7 @@ def layer_weights(network: LayeredNetwork) -> dict[str, np.ndarray] | None:
     if any(layer is None for layer in layers.values()):
         return None
     kept = {name: weight_parameters(cast(nn.Module, layer)).values() for name, layer in layers.items()}
-    return {name: torch.cat([w.detach().flatten() for w in parts]).numpy() for name, parts in kept.items()}
+    return {name: to_numpy(torch.cat([w.detach().flatten() for w in parts])) for name, parts in kept.items()}
 
 
 def interpolate(before: Any, after: Any, s: float) -> tuple[Any, list[nn.BatchNorm2d]]:

@@ -37,7 +37,9 @@ class InnerLoop:
         weights: Weights = dict(self.model.named_parameters())
         for name, weight in weights.items():
             if id(weight) in self._head:
-                weights[name] = torch.zeros(way, *weight.shape[1:], dtype=weight.dtype, requires_grad=True)
+                weights[name] = torch.zeros(
+                    way, *weight.shape[1:], dtype=weight.dtype, device=weight.device, requires_grad=True
+                )
         return weights
 
     def outputs(self, weights: Weights, x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.models.block_networks.base import decayed_parameters
 from driftline.models.preprocessing import to_float_batch
@@ -89,7 +90,7 @@ class Penalty:
         """Return a function that computes the penalty on the network's present weights."""
         weights = decayed_parameters(network)
         names = {id(weight): name for name, weight in network.named_parameters()}
-        anchor = flatten([before["start_weights"][names[id(weight)]] for weight in weights])
+        anchor = to_device(flatten([before["start_weights"][names[id(weight)]] for weight in weights]))
         return lambda: self.term(flatten(weights), anchor)
 
 
@@ -132,7 +133,8 @@ class FisherToStart(Penalty):
 
     def bind(self, network: nn.Module, before: State) -> Callable[[], Tensor]:
         weights = list(network.parameters())  # frozen ones add a constant
-        return lambda: self.term(flatten(weights), before["anchor"], before["importance"])
+        anchor, importance = to_device(before["anchor"]), to_device(before["importance"])
+        return lambda: self.term(flatten(weights), anchor, importance)
 
 
 @register("penalty", "fisher-all")
@@ -193,7 +195,7 @@ def fisher(
     rows = torch.arange(len(targets))
     if examples is not None and examples < len(rows):
         rows = torch.randperm(len(rows), generator=random)[:examples]
-    total = torch.zeros(sum(weight.numel() for weight in weights))
+    total = torch.zeros(sum(weight.numel() for weight in weights), device=weights[0].device)
     with evaluating(model), torch.enable_grad():
         for row in profiling.sample(rows.split(1)):
             outputs = adapter.training_outputs(to_float_batch(inputs[row]), targets[row])

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device, to_numpy
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
 from driftline.training import profiling
@@ -59,7 +60,7 @@ class TorchModel:
 
     def targets(self, y: Targets) -> Tensor:
         """Return a task's targets as a tensor."""
-        return torch.as_tensor(y)
+        return to_device(torch.as_tensor(y))
 
     def fit_vocabulary(self, x: Inputs, y: Targets) -> None:
         """Take a vocabulary from the first training samples; only text generators have one."""
@@ -75,13 +76,13 @@ class TorchModel:
         with evaluating(self.module), torch.no_grad():
             starts = profiling.sample(range(0, max(len(inputs), 1), batch))
             parts = [self.module(to_float_batch(inputs[i : i + batch])) for i in starts]
-        return profiling.fill_rows(torch.cat(parts), len(inputs)).numpy()
+        return to_numpy(profiling.fill_rows(torch.cat(parts), len(inputs)))
 
     def features(self, x: Inputs) -> np.ndarray:
         linear_layers(self.module)  # refuses a network that has none
         with evaluating(self.module), torch.no_grad():
             _, seen = forward_with_features(self.module, to_float_batch(self.encode(x)))
-        return seen.numpy()
+        return to_numpy(seen)
 
     def truncated(self, x: Inputs) -> int | None:
         found: int | None = self.module.count_truncated(x) if hasattr(self.module, "count_truncated") else None
@@ -111,8 +112,7 @@ class TextGenerator(TorchModel):
 
     def targets(self, y: Targets) -> Tensor:
         """Return answers as rows of tokens."""
-        encoded: Tensor = self.module.targets(y)
-        return encoded
+        return to_device(self.module.targets(y))
 
     def fit_vocabulary(self, x: Inputs, y: Targets) -> None:
         self.module.build_vocabulary(x, y)

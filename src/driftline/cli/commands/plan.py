@@ -23,6 +23,8 @@ def plan(
     methods: options.Methods = None,
     seeds: options.Seeds = None,
     set_: options.Set = None,
+    device: options.Device = None,
+    precision: options.PrecisionName = None,
     profile_seconds: Annotated[
         float | None,
         typer.Option(
@@ -49,7 +51,8 @@ def plan(
         raise UserError("driftline plan needs a benchmark's name, matrix, or recipes")
     keep_freed_memory()
     with Progress(quiet) as progress:
-        specs = [_spec_content(one, given, data, model, methods, seeds, set_ or []) for one in named]
+        settings = [*(set_ or []), *options.device_assignments(device, precision)]
+        specs = [_spec_content(one, given, data, model, methods, seeds, settings) for one in named]
         found = forecast(
             *specs,
             runs=runs,

@@ -36,6 +36,8 @@ def run(
     methods: options.Methods = None,
     seeds: options.Seeds = None,
     set_: options.Set = None,
+    device: options.Device = None,
+    precision: options.PrecisionName = None,
     engine: options.EngineName = None,
     jobs: options.Jobs = None,
     address: options.Address = None,
@@ -62,17 +64,18 @@ def run(
         from driftline.io import user_code
         from driftline.store.store import Store
 
+        settings = [*(set_ or []), *options.device_assignments(device, precision)]
         size = None if memory is None else parse_bytes(memory)
         config = ExecutorConfig(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
         spec = None
         if not run_matrix.is_matrix(what):
             with user_code.forbid_code() if print_spec else nullcontext():
                 recipe = content(what, data, model, methods, seeds)
-                spec = _spec(recipe, context.args, set_ or [], print_spec)
+                spec = _spec(recipe, context.args, settings, print_spec)
     if spec is None:
         if data or model:
             raise UserError("a matrix has data and a model in each of its columns: set them in a recipe")
-        recipe = run_matrix.content(what, context.args, methods, seeds, set_ or [])
+        recipe = run_matrix.content(what, context.args, methods, seeds, settings)
         if print_spec:
             with user_code.forbid_code():
                 echo(run_matrix.to_yaml(recipe), nl=False)

@@ -81,9 +81,9 @@ def _apply_overrides(methods: list[Any], columns: JsonObject, assignments: list[
         made[name] = {**column, name: {k: v for k, v in options.items() if k != "name"}} if own else column
     rest = [one for one in assignments if not any(one.startswith(f"{name}.") for name in columns)]
     changed = spec_.apply_overrides({"methods": methods}, rest)
-    if extra := sorted(set(changed) - {"methods"}):
+    if extra := sorted(set(changed) - {"methods", "device"}):
         raise UserError(f"--set {extra[0]}.…: a matrix has {extra[0]} in each of its columns; set it in a recipe")
-    return {"methods": changed["methods"], "benchmarks": made}
+    return {**changed, "benchmarks": made}
 
 
 def run(recipe: Mapping[str, Any], store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:

@@ -14,6 +14,8 @@ from driftline.engine.stages.search_round import NO_MEMORY
 from driftline.errors import DiskError, InputsChanged, UserError
 from driftline.store.store import Store
 
+MEMORY_HINT = "Use a smaller batch or network, --precision bfloat16, or a device with more memory"
+
 
 @dataclass(frozen=True)
 class Event:
@@ -92,6 +94,8 @@ def attempt(stage: Stage, context: StageContext) -> bool:
     except Exception as error:
         name = NO_MEMORY[0] if out_of_memory(error) else type(error).__name__
         reason = str(error) if isinstance(error, UserError) else f"{name}: {error}"
+        if name == NO_MEMORY[0]:
+            reason += f". {MEMORY_HINT}"
         record_failure(stage, store, reason, "" if isinstance(error, InputsChanged) else traceback.format_exc())
         raise StageFailed(reason) from error
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from driftline.device import WORKER_VARIABLE
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import Interrupted, StageFailed, WorkerLost, record_failure
 from driftline.engine.stages import Stage
@@ -34,8 +35,14 @@ class LocalExecutor:
     in_process = False
     command: tuple[str, ...] = (sys.executable, "-m", "driftline.engine.executors.worker")
 
-    def __init__(self, store: Store, data_dir: Path | None, timeout: float | None = None, retries: int = 2) -> None:
-        """`timeout`: seconds a stage may take. `retries`: how often it is tried again if its worker dies."""
+    def __init__(
+        self, store: Store, data_dir: Path | None, timeout: float | None = None, retries: int = 2, number: int = 0
+    ) -> None:
+        """`timeout`: seconds a stage may take. `retries`: how often it is tried again if its worker dies.
+
+        `number`: the worker's place among all, by which they share the devices of a machine.
+        """
+        self._number = number
         self.retries = retries
         self._timeout = timeout
         self._store = store
@@ -92,7 +99,7 @@ class LocalExecutor:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 encoding="utf-8",
-                env={**os.environ, **ONE_THREAD},
+                env={**os.environ, **ONE_THREAD, WORKER_VARIABLE: str(self._number)},
             )
         return self._process
 

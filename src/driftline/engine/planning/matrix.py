@@ -23,6 +23,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from driftline import registry
+from driftline.device import DeviceSettings
 from driftline.engine.build import DatasetCache
 from driftline.engine.planning.plan import Plan, merged, plan
 from driftline.errors import UserError, unknown_name
@@ -54,6 +55,7 @@ class Matrix(FrozenModel):
 
     methods: tuple[Choice, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
+    device: DeviceSettings = DeviceSettings()
     benchmarks: dict[str, JsonObject] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -77,7 +79,8 @@ class Matrix(FrozenModel):
         column = self.benchmarks[benchmark]
         suited = with_column_settings(method, column.get("settings", {}), column.get("quick", {}))
         content = {name: value for name, value in column.items() if name not in ("settings", "quick")}
-        return parse({**content, "benchmark": benchmark, "methods": [suited.short()], "seeds": list(self.seeds)})
+        shared = {"seeds": list(self.seeds), "device": self.device.model_dump()}
+        return parse({**content, **shared, "benchmark": benchmark, "methods": [suited.short()]})
 
     def must_make_sense(self) -> None:
         """Refuse names and settings that do not exist, before anything is planned."""
@@ -94,7 +97,7 @@ class Matrix(FrozenModel):
 
     @property
     def name(self) -> str:
-        return stable_hash(self.model_dump(mode="json"))
+        return stable_hash(self.model_dump(mode="json", exclude={"device": {"name"}}))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from driftline import device
 from driftline.engine.build import DatasetCache
 from driftline.errors import InputsChanged
 from driftline.io import serialization
@@ -113,7 +114,7 @@ class Stage(ABC):
         A lock keeps two processes from computing the same stage at once.
         """
         store = context.store
-        with store.lock(self.key), use_copies(context.files):
+        with store.lock(self.key), use_copies(context.files), device.use(self.job.device):
             if self.is_done(store):
                 store.remove_work_folder(self.key)  # the process that finished it may have died before doing so
                 return False

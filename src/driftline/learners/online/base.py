@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.buffers import FullBuffer
@@ -137,7 +138,7 @@ class OnlineLearner(Learner):
 
     def loss(self, logits: Tensor, y: Tensor) -> Tensor:
         """Return the mean cross-entropy over the known classes."""
-        unknown = torch.from_numpy(~self.known_classes)
+        unknown = to_device(torch.from_numpy(~self.known_classes))
         return cross_entropy(logits.masked_fill(unknown, -torch.inf), y.long())
 
 

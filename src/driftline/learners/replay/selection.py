@@ -17,6 +17,7 @@ import scipy.sparse
 import torch
 from torch import nn
 
+from driftline.device import to_numpy
 from driftline.io import serialization
 from driftline.models.preprocessing import to_float_batch
 from driftline.models.text.tfidf import ngrams
@@ -106,8 +107,7 @@ def per_sample_losses(model: nn.Module, task: Task, x: Inputs, y: np.ndarray, ba
         for rows in torch.arange(len(targets)).split(adapter.micro_batch or batch):
             outputs = adapter.training_outputs(to_float_batch(inputs[rows]), targets[rows])
             parts.append(task.loss(outputs, targets[rows]))
-    found: np.ndarray = torch.cat(parts).numpy()
-    return found
+    return to_numpy(torch.cat(parts))
 
 
 def rank_for_replay(ranking: Ranking, before: np.ndarray, after: np.ndarray, n: int) -> np.ndarray:

@@ -17,6 +17,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from driftline.device import to_numpy
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.settings import BelowOne, NonNegative
@@ -93,7 +94,7 @@ class NormAdapter(Learner):
         return [to_float_batch(part) for part in inputs.tensor_split(max(1, -(-len(inputs) // self.batch)))]
 
     def _decoded(self, outputs: list[Tensor]) -> Answers:
-        return self._task.decode(torch.cat(outputs).numpy())
+        return self._task.decode(to_numpy(torch.cat(outputs)))
 
 
 @dataclass

@@ -28,6 +28,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.learners.settings import Count, Fraction, Inside, NonNegative
 from driftline.learners.test_time.base import NormAdapter
@@ -103,7 +104,7 @@ class CoTTA(NormAdapter):
             slow.lerp_(fast, 1 - self.teacher_momentum)
         random = self._seed(0).child("forget").torch()
         for weight, first in zip(self._weights, self._source_weights, strict=True):
-            restored = torch.rand(weight.shape, generator=random) < self.restore_probability
+            restored = to_device(torch.rand(weight.shape, generator=random) < self.restore_probability)
             weight.copy_(torch.where(restored, first, weight))
 
     def _seed(self, batch_offset: int) -> Seed:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
-from torch.nn import functional
 
+from driftline.device import dropout
 from driftline.errors import UserError, unknown_name
 from driftline.models.preprocessing import StandardizeChannels, register_network
 
@@ -127,7 +127,7 @@ class LayeredNetwork(nn.Module):
         for layer in trunk:
             x = layer(x, *extra)
             if self.dropout and self.training:
-                x = functional.dropout(x, self.dropout)
+                x = dropout(x, self.dropout)
         logits: Tensor = head(x, *extra)
         return logits
 

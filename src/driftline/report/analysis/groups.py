@@ -131,6 +131,7 @@ def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonO
         "model": run.model.settings,
         run.benchmark: run.options,
         "reveal": run.reveal,
+        "device": run.device,
     }
     return {
         "benchmark": run.benchmark,
