@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from driftline.data import data_folders, weights_file
+from driftline.device import HOST
 from driftline.errors import UserError
 from driftline.models.preprocessing import StandardizeChannels
 
@@ -96,4 +97,4 @@ def _content(path: Path) -> Any:
         from safetensors.torch import load_file
 
         return load_file(path)
-    return torch.load(path, map_location="cpu", weights_only=True)
+    return torch.load(path, map_location=HOST, weights_only=True)

@@ -20,12 +20,14 @@ from driftline.types import Answers, Inputs, Probe, Samples, Step, Targets
 
 @dataclass
 class AnswerLog:
-    """Recorder of a digest of every answer."""
+    """Recorder of every answer, and of its digest."""
 
     answers: list[str] = field(default_factory=list)
+    values: list[Answers] = field(default_factory=list)
 
     def add_answers(self, step: Step, answers: Answers) -> None:
         self.answers.append(digest([answers.prediction, answers.scores]))
+        self.values.append(answers)
 
     def add_probe(self, step: Step, probe: Probe, answers: Answers) -> None:
         """Ignore probes, which must not matter."""

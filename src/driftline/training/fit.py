@@ -12,6 +12,7 @@ from driftline.errors import UserError
 from driftline.models.preprocessing import Standardize, to_float_batch
 from driftline.seeds import Seed
 from driftline.training import profiling
+from driftline.training.loss_scaling import scaled, unscale_gradients
 from driftline.training.modes import training
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Targets
@@ -64,8 +65,9 @@ def new_optimizer(name: str, model: nn.Module, *, lr: float, weight_decay: float
 def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     """Take one optimizer step on a loss."""
     optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+    scaled(loss).backward()
+    if unscale_gradients(optimizer):
+        optimizer.step()
 
 
 def descend_on(
@@ -84,8 +86,9 @@ def accumulated_step(
     """Take one step on the mean loss of a mini-batch, with at most `micro_batch` samples in memory at a time."""
     optimizer.zero_grad()
     for rows in torch.arange(len(y)).split(micro_batch):
-        (loss(x[rows], y[rows]) * (len(rows) / len(y))).backward()
-    optimizer.step()
+        scaled(loss(x[rows], y[rows]) * (len(rows) / len(y))).backward()
+    if unscale_gradients(optimizer):
+        optimizer.step()
 
 
 def fit_input_scaling(model: nn.Module, inputs: Tensor) -> None:

@@ -59,10 +59,12 @@ def add_counter(meter: MacCounter) -> None:
 @contextmanager
 def one_time_work() -> Iterator[None]:
     """Mark work that only the first iteration of a loop does."""
+    if (profiler := _profiler.get()) is None:
+        yield
+        return
     began = clock()
     yield
-    if (profiler := _profiler.get()) is not None:
-        profiler.exclude(clock() - began)
+    profiler.exclude(clock() - began)
 
 
 def fill_rows(rows: Tensor, n: int) -> Tensor:

@@ -21,6 +21,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task
 from driftline.training import profiling
+from driftline.training.loss_scaling import loss_scale, scaled
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, State, Targets
@@ -45,7 +46,8 @@ def flatten(tensors: Iterable[Tensor]) -> Tensor:
 
 def gradient(loss: Tensor, weights: Sequence[Tensor]) -> Tensor:
     """The gradient of a loss as one vector, zero for weights it does not depend on; `.grad` is left alone."""
-    return flatten(torch.autograd.grad(loss, weights, materialize_grads=True))
+    grad = flatten(torch.autograd.grad(scaled(loss), weights, materialize_grads=True))
+    return grad if loss_scale() == 1 else grad / loss_scale()
 
 
 def step_with_gradient(optimizer: torch.optim.Optimizer, weights: Sequence[Tensor], grad: Tensor) -> None:

@@ -23,6 +23,7 @@ from driftline.learners.base import Learner
 from driftline.learners.settings import BelowOne, NonNegative
 from driftline.models.preprocessing import to_float_batch
 from driftline.tasks import Classification, Task
+from driftline.training.fit import optimizer_step
 from driftline.training.normalization import (
     affine_parameters,
     mean_scale_per_block,
@@ -134,8 +135,7 @@ class NormGradientAdapter(NormAdapter):
         # Gradients are forgotten even if no step follows; the momentum must not move weights on by itself then.
         self.optim.zero_grad()
         if (loss := self.loss(outputs)) is not None:
-            loss.backward()
-            self.optim.step()
+            optimizer_step(self.optim, loss)
         return outputs.detach()
 
     def diagnostics(self) -> Mapping[str, float]:

@@ -36,6 +36,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.cotta_augmentations import cotta_augment
+from driftline.training.fit import optimizer_step
 from driftline.training.normalization import affine_parameters, mean_scale_per_block, norm_layers
 from driftline.types import Network, Samples
 
@@ -87,9 +88,7 @@ class CoTTA(NormAdapter):
     def adapt_batch(self, x: Tensor) -> Tensor:
         with torch.no_grad():
             teacher_outputs = self.outputs(x, 0)
-        self.optim.zero_grad()
-        symmetric_cross_entropy(self.model(x), teacher_outputs).mean().backward()
-        self.optim.step()
+        optimizer_step(self.optim, symmetric_cross_entropy(self.model(x), teacher_outputs).mean())
         self._update_teacher_and_restore()
         self.steps += 1
         return teacher_outputs

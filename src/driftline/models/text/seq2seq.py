@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.device import HOST
 from driftline.errors import UserError
 from driftline.models.preprocessing import build_seeded
 from driftline.models.text.huggingface import load_pretrained
@@ -125,7 +126,7 @@ class Seq2Seq(nn.Module):
             "input_ids": tokens.to(device),
             "attention_mask": (tokens != self._has_vocabulary.pad).long().to(device),
         }
-        mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
+        mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type != HOST)
         with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
             if length is not None:
                 return self._generate(given, length)
