@@ -25,7 +25,7 @@ from driftline.spec.keys import run_key
 from driftline.store.store import Store
 from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
 from driftline.testing.learner import ContractCheck, _models
-from driftline.training.fit import optimizer_step
+from driftline.training.fit import descend_on, optimizer_step
 
 from . import sim_device
 from .test_contracts import quick
@@ -193,8 +193,28 @@ def test_out_of_memory_on_a_device_names_what_to_change(tmp_path: Path) -> None:
     stage: Any = type("S", (), {"key": "k", "run": lambda self, context: (_ for _ in ()).throw(error)})()
     stage.job = parse(SPEC).jobs("mlp")[0]
     context: Any = type("C", (), {"store": Store.create(tmp_path)})()
-    with pytest.raises(StageFailed, match=r"out of memory: .* Use a smaller batch or network, --precision bfloat16"):
+    with pytest.raises(StageFailed, match=r"out of memory: .* Use --set device.micro_batch=16, a smaller batch"):
         attempt(stage, context)
+
+
+def test_gradients_are_accumulated_over_micro_batches() -> None:
+    x, y = torch.randn(7, 3, generator=torch.Generator().manual_seed(0)), torch.zeros(7)
+    sizes, weights = [], []
+    for most in (None, 3):
+        layer = nn.Linear(3, 1, bias=False)
+        nn.init.ones_(layer.weight)
+        layer.register_forward_hook(lambda layer, args, out: sizes.append(len(args[0])))
+
+        def loss(x: torch.Tensor, y: torch.Tensor, layer: nn.Module = layer) -> torch.Tensor:
+            return (layer(x)[:, 0] - y).square().mean()
+
+        with device.use(DeviceSettings(name="cpu", micro_batch=most)):
+            descend_on(torch.optim.SGD(layer.parameters(), lr=0.1), layer, loss, x, y)
+        weights.append(layer.weight.detach())
+    assert sizes == [7, 3, 3, 1]
+    torch.testing.assert_close(weights[0], weights[1])
+    gradient = 2 * (x.sum(1)[:, None] * x).mean(0)
+    torch.testing.assert_close(weights[0][0], 1 - 0.1 * gradient)
 
 
 def test_only_one_module_names_devices() -> None:
@@ -206,16 +226,6 @@ def test_only_one_module_names_devices() -> None:
         and any(f'"{name}"' in path.read_text(encoding="utf-8") for name in ("cuda", "cpu", "mps", "xpu"))
     ]
     assert named == []
-
-
-def test_settings_of_a_device_from_the_command_line(driftline: Any, tmp_path: Path) -> None:
-    flags = ("run", "timeline", "--data", "digits", "--model", "mlp", "--methods", "ft", "--print-spec")
-    _, out, _ = driftline(*flags, "--device", "cuda:1", "--precision", "bfloat16", "--set", "device.tf32=true")
-    assert "device:\n  name: cuda:1\n  precision: bfloat16\n  tf32: true\n" in out
-    code, _, err = driftline(*flags[:-1], "--device", "tpu")
-    assert (code, "unknown device 'tpu'" in err or "not available" in err) == (2, True)
-    code, _, err = driftline(*flags, "--precision", "float8")
-    assert (code, "precision" in err) == (2, True)
 
 
 def test_a_spec_with_a_device_reads_back() -> None:

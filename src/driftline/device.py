@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from driftline.errors import UserError
 
@@ -49,6 +49,8 @@ class DeviceSettings(BaseModel):
     """Precision of matrix products and convolutions; weights and losses are float32 in any case."""
     tf32: bool = False
     """Whether float32 products may be rounded to TF32 by GPUs that can."""
+    micro_batch: int | None = Field(default=None, ge=1)
+    """Number of samples that pass at a time in training; gradients are accumulated over a batch. By default all."""
 
 
 ON_HOST = DeviceSettings(name=HOST)
@@ -149,6 +151,11 @@ def describe() -> dict[str, str | bool]:
     settings, device = _settings.get(), current()
     hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return {"name": str(device), "hardware": hardware, "precision": settings.precision, "tf32": settings.tf32}
+
+
+def micro_batch() -> int | None:
+    """Return the number of samples that pass at a time in training; None for a whole batch."""
+    return _settings.get().micro_batch
 
 
 def precision() -> Precision:

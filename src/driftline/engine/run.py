@@ -99,12 +99,13 @@ def run_plan(
 
 
 def _one_worker_per_device(config: ExecutorConfig, planned: Plan) -> ExecutorConfig:
-    """Return the configuration with as many workers as devices, unless it says how many there are."""
-    if config.name != "serial" or config.jobs is not None:
+    """Return the configuration with as many workers as devices, unless it says how many; refuse missing devices."""
+    if config.name == "ray":  # its machines may have others than this one
         return config
     names = {stage.job.device.name for stage in planned.stages if not models.is_estimator(stage.job.model.name)}
     count = max((device_count(name) for name in names), default=1)
-    return replace(config, name="local", jobs=count) if count > 1 else config
+    few = config.name == "serial" and config.jobs is None and count > 1
+    return replace(config, name="local", jobs=count) if few else config
 
 
 def compute_stages(planned: Plan, store: Store, pool: list[Executor], on_event: OnEvent = ignore_event) -> RunSummary:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from driftline.device import to_device, to_numpy
+from driftline.device import micro_batch, to_device, to_numpy
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
 from driftline.training import profiling
@@ -45,8 +45,7 @@ class TorchModel:
     @property
     def micro_batch(self) -> int | None:
         """The number of samples of a mini-batch that pass at a time; None for all."""
-        found: int | None = getattr(self.module, "micro_batch", None)
-        return found
+        return getattr(self.module, "micro_batch", None) or micro_batch()
 
     @property
     def reads_text(self) -> bool:

@@ -14,7 +14,7 @@ from driftline.engine.stages.search_round import NO_MEMORY
 from driftline.errors import DiskError, InputsChanged, UserError
 from driftline.store.store import Store
 
-MEMORY_HINT = "Use a smaller batch or network, --precision bfloat16, or a device with more memory"
+MEMORY_HINT = "Use --set device.micro_batch=16, a smaller batch or network, or --precision bfloat16"
 
 
 @dataclass(frozen=True)
