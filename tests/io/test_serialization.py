@@ -158,6 +158,16 @@ def test_a_file_with_whole_arrays_and_a_broken_tree_is_damaged(tmp_path: Path, m
             read(path)
 
 
+def test_a_changed_plain_value_is_damage_also_where_arrays_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    serialization.save({"seconds": 1.5, "x": np.arange(3)}, path)
+    assert serialization.load_metadata(path) == {"seconds": 1.5, "x": None}
+    path.write_bytes(path.read_bytes().replace(b"1.5", b"2.5"))
+    for read in (serialization.load, serialization.load_metadata):
+        with pytest.raises(DamagedFile, match="its checksum differs"):
+            read(path)
+
+
 def test_equal_trees_give_equal_bytes(tmp_path: Path) -> None:
     tree = {"weights": np.arange(5.0), "ids": np.arange(3), "name": "erm"}
     for k in range(12):
