@@ -173,6 +173,7 @@ def test_damaged_failure_files_are_ignored(store: Store) -> None:
     (store.folder / "failed" / "k.json").write_text('{"key": "k"}')
     assert store.failures() == []
     assert store.failure("k") is None
+    assert check.check(store).damage == {"failed/k.json": "it is not JSON with a checksum"}
 
 
 def test_check_says_what_is_damaged_and_repairs_it(store: Store) -> None:

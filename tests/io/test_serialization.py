@@ -143,8 +143,11 @@ def test_hostile_and_broken_files_raise_and_run_nothing(tmp_path: Path, monkeypa
     bad += [pickle.dumps(Bomb()), (tmp_path / "torch").read_bytes(), b"\xff" * 64, whole[8:]]
     for content in bad:
         path.write_bytes(content)
-        with pytest.raises(Exception):  # noqa: B017, PT011  (any error will do; silence would not)
+        with pytest.raises(DamagedFile, match="it cannot be read"):
             serialization.load(path)
+    for other, reason in ((tmp_path, "it cannot be read"), (tmp_path / "none", "it is missing")):
+        with pytest.raises(DamagedFile, match=reason):
+            serialization.load(other)
     assert not (tmp_path / "exploded").exists()
 
 
