@@ -48,6 +48,8 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         (("list", "runs", "--runs", "x" * 300), "File name too long"),
         (("report", "-o", ""), "cannot write '.': it is not the name of a file"),
         (("report", "-o", "s3://bucket/x.html"), "cannot write 's3:/bucket/x.html': it is not the name of a file"),
+        (("audit", "~nouser/t.csv", *AUDIT[2:]), "there is no file ~nouser/t.csv"),
+        ((*RUN[:-1], "~nouser/m.py:M"), "cannot import ~nouser/m.py"),
         ((*AUDIT, "-o", ""), "it is not the name of a file"),
         ((*AUDIT, "--json", ""), "it is not the name of a file"),
         (("quickstart", "-o", ""), "it is not the name of a file"),
