@@ -11,7 +11,7 @@ import pytest
 
 from driftline.cli import main as cli
 from driftline.errors import UserError
-from driftline.spec import apply_overrides
+from driftline.spec import apply_overrides, parse
 from driftline.store.store import Store
 
 Command = Callable[..., tuple[int, str, str]]
@@ -94,6 +94,14 @@ def test_a_list_needs_no_quotes() -> None:
     assert made["timeline"]["delta"] == []
     with pytest.raises(UserError, match="is not JSON: put texts in double quotes"):
         apply_overrides(content, ["data.files=[[a],b]"])
+
+
+def test_a_method_without_a_name_is_left_to_the_spec() -> None:
+    content = {"benchmark": "timeline", "data": "digits", "methods": [{"lr": 1}, "erm"]}
+    changed = apply_overrides(content, ["erm.lr=2"])
+    assert changed["methods"] == [{"lr": 1}, {"name": "erm", "lr": 2}]
+    with pytest.raises(UserError, match=r"methods.0.name"):
+        parse(changed)
 
 
 @pytest.mark.parametrize(("command", "resumes"), [("run", True), ("audit", False), ("report", False), ("plan", False)])
