@@ -17,6 +17,7 @@ from driftline.store.store import Store
 Command = Callable[..., tuple[int, str, str]]
 RUN = ("run", "timeline", "--data", "digits", "--model", "logistic-regression", "--methods", "erm")
 AUDIT = ("audit", "t.csv", "--time", "t", "--target", "y")
+CALIBRATE = ("calibrate", "--data", "color-digits", "--model", "linear", "-o", "x.safetensors")
 LONG = "x" * 5000
 
 
@@ -45,6 +46,7 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         ((*RUN, "--runs", "odd"), "store.json is damaged"),
         ((*RUN, "--runs", "s3:/bucket/runs"), "looks like a URL; write it as s3://bucket/folder"),
         ((*RUN, "--runs", "nowhere://bucket/runs"), "Protocol not known: nowhere"),
+        ((*CALIBRATE, "--runs", "nowhere://bucket/runs"), "Protocol not known: nowhere"),
         (("list", "runs", "--runs", "x" * 300), "File name too long"),
         (("report", "-o", ""), "cannot write '.': it is not the name of a file"),
         (("report", "-o", "s3://bucket/x.html"), "cannot write 's3:/bucket/x.html': it is not the name of a file"),

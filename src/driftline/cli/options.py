@@ -36,6 +36,7 @@ DataFolder = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder of the data. [default: $DRIFTLINE_DATA, else the user's cache]"),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 HtmlFile = Annotated[Path, typer.Option("-o", "--output", callback=check_output, help="The HTML file to write.")]
 
 Data = Annotated[str | None, typer.Option(help="Name of a dataset.")]
