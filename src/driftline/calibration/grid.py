@@ -2,8 +2,8 @@
 
 A row is one corruption at one level, followed by every other one at every level. The first corruption is applied once
 per row. Finished rows are kept, so that an interrupted calibration resumes. Rows are independent, so results are
-identical for any number of threads. Each image has the same random numbers in all entries: its noise changes in strength, not in
-pattern. So the entries with a single corruption are the same for all pairs, and are measured once.
+identical for any number of threads. Each image has the same random numbers in all entries: its noise changes in
+strength, not in pattern. So the entries with a single corruption are the same for all pairs, and are measured once.
 """
 
 from __future__ import annotations

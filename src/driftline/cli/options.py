@@ -10,7 +10,11 @@ import typer
 from driftline.errors import UserError
 from driftline.io.atomic import check_file_name
 
-ENGINE_FLAGS = ("--engine", "--jobs", "--address", "--timeout", "--retries", "--cpus", "--gpus", "--memory")
+RUN_FLAGS = (
+    *("--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec"),
+    *("--engine", "--jobs", "--address", "--timeout", "--retries", "--cpus", "--gpus", "--memory"),
+)
+"""Flags of `driftline run` for benchmarks and for a matrix."""
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
@@ -64,6 +68,15 @@ Retries = Annotated[int, typer.Option(help="Number of retries of a stage whose w
 Cpus = Annotated[float, typer.Option(help="CPUs that Ray reserves for a stage.")]
 Gpus = Annotated[float, typer.Option(help="GPUs that Ray reserves for a stage; only your own code uses them.")]
 Memory = Annotated[str | None, typer.Option(help="Memory that Ray reserves for a stage, e.g. 4GB.")]
+
+
+def split_flags(words: list[str]) -> list[str]:
+    """Return arguments with `--flag=value` as two words.
+
+    >>> split_flags(["--shifts=CLR", "--test", "a=b"])
+    ['--shifts', 'CLR', '--test', 'a=b']
+    """
+    return [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
 
 
 def check_names(data: str | None, methods: str | None) -> None:

@@ -25,9 +25,7 @@ Levels = Annotated[
 ]
 Corruptions = Annotated[str, typer.Option(help="easy, medium, hard or uniform, or names separated by commas.")]
 ModelSeed = Annotated[int, typer.Option(help="Seed of the model, the images and the noise.", min=0)]
-Updates = Annotated[
-    int | None, typer.Option(help="As for `driftline run test-time`: 0 for a pretrained model.", min=0)
-]
+Updates = Annotated[int | None, typer.Option(help="As for `driftline run test-time`: 0 for a pretrained model.", min=0)]
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="part.key=value, e.g. model.weights=x.pth or data.size=256")
 ]

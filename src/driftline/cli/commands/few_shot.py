@@ -9,6 +9,7 @@ import typer
 
 from driftline.cli.options import DataFolder
 from driftline.cli.printing.terminal import echo
+from driftline.errors import UserError
 from driftline.types import JsonObject, Network
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ def _split_classes(
     import numpy as np
 
     from driftline import data
-    from driftline.errors import UserError
     from driftline.tasks import Classification
 
     options = {key: value for key, value in settings.items() if key != "name"}
@@ -101,7 +101,6 @@ def _training_rows(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
 def _train_network(parts: dict[str, JsonObject], dataset: Dataset, samples: Samples, seed: Any) -> Network:
     """Return a network trained on these samples."""
     from driftline.engine.build import initial_model, new_pretrainer
-    from driftline.errors import UserError
     from driftline.spec.settings import Choice, with_defaults
     from driftline.training.model import as_model
 

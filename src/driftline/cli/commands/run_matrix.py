@@ -10,7 +10,7 @@ import yaml
 
 from driftline import registry
 from driftline import spec as spec_
-from driftline.cli.options import ENGINE_FLAGS
+from driftline.cli.options import RUN_FLAGS, split_flags
 from driftline.cli.printing import runs
 from driftline.cli.printing.terminal import echo
 from driftline.cli.progress import Progress
@@ -28,8 +28,6 @@ from driftline.store.store import Store
 from driftline.types import JsonObject
 
 NAME = "matrix"
-OWN_FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec")
-FLAGS = (*OWN_FLAGS, *ENGINE_FLAGS)
 
 
 def is_matrix(what: str) -> bool:
@@ -37,7 +35,7 @@ def is_matrix(what: str) -> bool:
     return what == NAME or (what.endswith((".yaml", ".yml")) and NAME in spec_.read_yaml(Path(what)))
 
 
-def content(what: str, given: list[str], methods: str | None, seeds: int | None, assignments: list[str]) -> JsonObject:
+def content(what: str, flags: list[str], methods: str | None, seeds: int | None, assignments: list[str]) -> JsonObject:
     """Return the content of the matrix from the recipe, if there is one, and the flags; flags win."""
     recipe = {} if what == NAME else matrix.as_mapping(spec_.read_yaml(Path(what))[NAME], NAME)
     if methods is not None:
@@ -47,18 +45,18 @@ def content(what: str, given: list[str], methods: str | None, seeds: int | None,
     if not recipe.get("methods"):
         raise UserError("driftline run matrix needs --methods, names separated by commas; see `driftline list methods`")
     columns = matrix.parse_columns(recipe.get("benchmarks"))
-    if (names := _benchmarks(given)) is not None:
+    if (names := _benchmarks(flags)) is not None:
         columns = {name: columns.get(name, {}) for name in names}
     return {NAME: {**recipe, **_apply_overrides(listed(recipe["methods"]), columns, assignments)}}
 
 
-def _benchmarks(given: list[str]) -> list[str] | None:
+def _benchmarks(flags: list[str]) -> list[str] | None:
     """Return the names given with `--benchmarks`, if any."""
-    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    words = split_flags(flags)
     if not words:
         return None
     if words[0] != "--benchmarks":
-        raise unknown_name("flag", words[0], FLAGS, " (for matrix)")
+        raise unknown_name("flag", words[0], ["--benchmarks", *RUN_FLAGS], " (for matrix)")
     if len(words) != 2:
         raise UserError("--benchmarks takes names separated by commas, for example timeline,test-time")
     return listed(words[1])
