@@ -33,7 +33,7 @@ class FigureCommand(TyperCommand):
 
 def figure(
     name: Annotated[str, typer.Argument(help="Name of a figure, see below.", metavar="NAME")],
-    runs_given: Annotated[
+    arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="[RUNS] [OPTIONS OF THE FIGURE]", help="Keys of runs, or a folder. [default: all]"),
     ] = None,
@@ -49,11 +49,11 @@ def figure(
     from driftline.report.figures.base import create, draw
     from driftline.report.figures.export import check_format, save
 
-    names, given = _split(runs_given or [])
+    names, options = _split(arguments or [])
     output = output or Path(f"{name}.svg")
     check_format(output)
-    record = select_runs(names, runs) if create(name, given).needs_runs else Record([])
-    frame, chart = draw(name, record, data_dir, **given)
+    record = select_runs(names, runs) if create(name, options).needs_runs else Record([])
+    frame, chart = draw(name, record, data_dir, **options)
     table = save(frame, chart, output)
     for note in frame.attrs["notes"]:
         echo(note, err=True)

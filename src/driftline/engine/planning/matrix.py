@@ -175,8 +175,8 @@ def column_with_defaults(benchmark: str, column: Settings) -> JsonObject:
     """Return a column merged with its defaults by key; one that names its data gets none."""
     usual: Settings = {}
     with suppress(CodeNotAllowed):
-        found = registry.get("benchmark", benchmark)
-        usual = {**found.matrix_column, "quick": found.quick} if found.matrix_column else {}
+        default = registry.get("benchmark", benchmark)
+        usual = {**default.matrix_column, "quick": default.quick} if default.matrix_column else {}
     for key in column:
         if key not in (*COLUMN_KEYS, benchmark):
             raise unknown_name("setting", key, [*COLUMN_KEYS, benchmark], f" (in the column {benchmark})")
