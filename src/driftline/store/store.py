@@ -207,11 +207,16 @@ class Store:
         return [Run(path.parent) for path in sorted((self.folder / "runs").glob(f"*/{CARD}"))]
 
     def find(self, name: str) -> Run:
-        """Return the run in this folder, or the one that `name` matches: start of its key, METHOD, or METHOD:SEED."""
+        """Return the run in this folder, or the one that `name` matches: start of its key, METHOD, or METHOD:SEED.
+
+        A search run has no other name than its key.
+        """
         if os.path.exists(Path(name) / CARD):  # also if it is too long for a name
             return Run(Path(name))
-        runs = self.record(tables=()).runs
+        every = drop_damaged(self.runs(), ())
+        runs = [run for run in every if run.is_final]
         matching = [run for run in runs if matches(name, run.key, run.method, run.card.run.method.name, run.seed)]
+        matching = matching or [run for run in every if run.key.startswith(name)]
         if len(matching) != 1:
             raise UserError(ambiguity_message(shorten(name), self.folder, runs, matching))
         return matching[0]
