@@ -225,6 +225,7 @@ def test_a_column_is_merged_with_its_defaults_unless_it_names_its_data() -> None
         ({"benchmarks": [{"timeline": 3}]}, "benchmarks: expected a mapping or names, got"),
         ({"benchmarks": {"timeline": 3}}, "the column timeline: expected a mapping, got 3"),
         ({"benchmarks": {"timeline": {"timeline": 3}}}, "timeline in the column timeline: expected a mapping, got 3"),
+        ({"benchmarks": {"timeline": {1: 3}}}, "no setting '1'"),
         ({"benchmarks": {"timeline": {"settings": 3}}}, "settings in the column timeline: expected a mapping, got 3"),
         ({"benchmarks": {"timeline": {"settings": {"er": 3}}}}, "the settings of er in the column timeline: expected"),
     ],

@@ -149,7 +149,7 @@ def as_mapping(content: object, name: str) -> JsonObject:
     """Return a mapping from a recipe, empty where it has nothing; refuse anything else."""
     if not isinstance(content or {}, dict):
         raise UserError(f"{name}: expected a mapping, got {shorten(repr(content))}")
-    return dict(content) if isinstance(content, dict) else {}
+    return {str(key): value for key, value in content.items()} if isinstance(content, dict) else {}
 
 
 def parse_columns(content: object) -> dict[str, JsonObject]:
