@@ -10,10 +10,10 @@ import typer
 
 from driftline.cli import options
 from driftline.cli.printing.terminal import echo
-from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     from driftline.spec.job import Job
+    from driftline.types import JsonObject
 
 BENCHMARK = "test-time"
 ORDER = "cin-c"  # any that needs no calibration: the initial model does not depend on it

@@ -10,13 +10,12 @@ import typer
 from driftline.cli.options import DataFolder
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
-from driftline.types import JsonObject, Network
 
 if TYPE_CHECKING:
     import numpy as np
 
     from driftline.data import Dataset
-    from driftline.types import Samples
+    from driftline.types import JsonObject, Network, Samples
 
 
 def few_shot(

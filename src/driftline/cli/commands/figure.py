@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import Field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -14,7 +14,9 @@ from driftline.cli.options import DataFolder, RunsFolder, check_output
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 from driftline.errors import UserError
-from driftline.types import JsonObject
+
+if TYPE_CHECKING:
+    from driftline.types import JsonObject
 
 
 class FigureCommand(TyperCommand):

@@ -12,13 +12,13 @@ from driftline.cli import options
 from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
-from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     from driftline.engine.executors.config import ExecutorConfig
     from driftline.engine.planning.plan import Plan
     from driftline.spec import Spec
     from driftline.store.store import Store
+    from driftline.types import JsonObject
 
 What = Annotated[
     str,
