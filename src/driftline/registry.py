@@ -21,7 +21,9 @@ from typing import Any, NamedTuple, TypeVar
 from driftline._registry_index import INDEX
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_code
-from driftline.types import JsonObject
+
+if typing.TYPE_CHECKING:
+    from driftline.types import JsonObject
 
 T = TypeVar("T")
 

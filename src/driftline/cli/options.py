@@ -10,18 +10,22 @@ import typer
 from driftline.errors import UserError
 from driftline.io.atomic import check_file_name
 
-ENGINE_FLAGS = (
-    "--device",
-    "--precision",
-    "--engine",
-    "--jobs",
-    "--address",
-    "--timeout",
-    "--retries",
-    "--cpus",
-    "--gpus",
-    "--memory",
+RUN_FLAGS = (
+    *("--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec"),
+    *(
+        "--device",
+        "--precision",
+        "--engine",
+        "--jobs",
+        "--address",
+        "--timeout",
+        "--retries",
+        "--cpus",
+        "--gpus",
+        "--memory",
+    ),
 )
+"""Flags of `driftline run` for benchmarks and for a matrix."""
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
@@ -47,6 +51,7 @@ DataFolder = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder of the data. [default: $DRIFTLINE_DATA, else the user's cache]"),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 HtmlFile = Annotated[Path, typer.Option("-o", "--output", callback=check_output, help="The HTML file to write.")]
 
 Data = Annotated[str | None, typer.Option(help="Name of a dataset.")]
@@ -83,10 +88,19 @@ PrecisionName = Annotated[
 Memory = Annotated[str | None, typer.Option(help="Memory that Ray reserves for a stage, e.g. 4GB.")]
 
 
-def device_assignments(device: str | None, precision: str | None) -> list[str]:
-    """Return `--device` and `--precision` as assignments to a spec."""
-    given = {"name": device, "precision": precision}
-    return [f"device.{key}={value}" for key, value in given.items() if value is not None]
+def split_flags(words: list[str]) -> list[str]:
+    """Return arguments with `--flag=value` as two words.
+
+    >>> split_flags(["--shifts=CLR", "--test", "a=b"])
+    ['--shifts', 'CLR', '--test', 'a=b']
+    """
+    return [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+
+
+def assignments(settings: list[str] | None, device: str | None, precision: str | None) -> list[str]:
+    """Return `--set`, `--device` and `--precision` as assignments to a spec."""
+    flags = {"name": device, "precision": precision}
+    return [*(settings or []), *(f"device.{key}={value}" for key, value in flags.items() if value is not None)]
 
 
 def check_names(data: str | None, methods: str | None) -> None:

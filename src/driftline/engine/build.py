@@ -26,8 +26,6 @@ from driftline.types import Network, Stream
 
 CACHED = 2
 """Datasets that a process keeps in memory."""
-
-
 Round = tuple[Any, ...]
 """Inputs, labels and the split of one training round."""
 
@@ -110,15 +108,10 @@ def new_pretrainer(choice: Choice, seed: Seed) -> SupervisedLearner:
     return pretrainer
 
 
-def restore_model(model: Network, saved: object) -> None:
-    """Load pretrained weights into a model."""
-    as_model(model).restore(saved)
-
-
 def load_pretrained(model: Network, path: Path) -> int | None:
     """Load the result of a Pretrain stage into a model; return the MACs that its training took."""
     saved = serialization.load(path)
-    restore_model(model, saved["model"])
+    as_model(model).restore(saved["model"])
     return None if saved["macs"] is None else sum(saved["macs"])
 
 

@@ -56,7 +56,7 @@ def as_spec(spec: Spec | Mapping[str, Any] | str | Path) -> Spec:
 
 @dataclass(frozen=True)
 class FinishedSpec:
-    """What became of a spec."""
+    """A spec after its run."""
 
     plan: Plan
     summary: RunSummary

@@ -86,8 +86,8 @@ class Job(FrozenModel):
 
     @property
     def pretraining(self) -> Choice:
-        """How the model is trained on upstream samples before the method takes it."""
-        given = self.method.settings.get("pretraining", "supervised")
-        if isinstance(given, dict) and not isinstance(given.get("name"), str):
-            raise UserError(f"pretraining {given} has no name: write {{name: prototypes, way: 20}}, for example")
-        return Choice.model_validate(given)
+        """The pretraining of the model on upstream samples."""
+        choice = self.method.settings.get("pretraining", "supervised")
+        if isinstance(choice, dict) and not isinstance(choice.get("name"), str):
+            raise UserError(f"pretraining {choice} has no name: write {{name: prototypes, way: 20}}, for example")
+        return Choice.model_validate(choice)

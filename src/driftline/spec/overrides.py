@@ -29,7 +29,7 @@ def apply_overrides(content: JsonObject, assignments: list[str]) -> JsonObject:
         key = target[len(part) + 1 :].strip()
         if part in methods:
             for method in content["methods"]:
-                if method["name"] == part:
+                if method.get("name") == part:
                     method[key] = _parse_value(text)
         else:
             content[part] = {**_as_mapping(content.get(part) or {}), key: _parse_value(text)}

@@ -113,8 +113,8 @@ def forecast(
         began, grouper = time.perf_counter(), StageGrouper(plan.trials, datasets)
         profiler = partial(ProfilerProcess, datasets.data_dir)
         costs = stage_costs(plan.stages, grouper, store, profiler, seconds, on_profile)
-        made = build(plan, costs, grouper, store, workers, planning)
-        return replace(made, profiling=time.perf_counter() - began)
+        result = build(plan, costs, grouper, store, workers, planning)
+        return replace(result, profiling=time.perf_counter() - began)
 
 
 def plans_for(spec: SpecLike, datasets: DatasetCache) -> list[Plan]:

@@ -67,7 +67,7 @@ class Executor(Protocol):
     """A place where stages are computed, one at a time."""
 
     retries: int
-    """How often a stage is tried again after its worker was lost."""
+    """Number of retries of a stage whose worker was lost."""
     in_process: bool
     """Whether stages are computed in the calling thread, so that Ctrl-C reaches them."""
 
@@ -101,5 +101,5 @@ def attempt(stage: Stage, context: StageContext) -> bool:
 
 
 def record_failure(stage: Stage, store: Store, reason: str, details: str = "") -> None:
-    """Write down why a stage failed; `details`: a traceback or the end of its log."""
+    """Record why a stage failed; `details`: a traceback or the end of its log."""
     store.fail(stage.key, stage.job.model_dump(mode="json"), reason, details)

@@ -104,7 +104,7 @@ class LocalExecutor:
         return self._process
 
     def _kill_overdue(self, process: subprocess.Popen[str], late: threading.Event) -> None:
-        """A stage has taken too long: let its worker write down where it is, and kill it."""
+        """Let the worker of an overdue stage write its stack trace, and kill it."""
         late.set()
         if hasattr(signal, "SIGUSR1"):
             process.send_signal(signal.SIGUSR1)
@@ -113,7 +113,7 @@ class LocalExecutor:
         process.wait()
 
     def _lost_error(self, process: subprocess.Popen[str], stage: Stage, late: bool) -> Exception:
-        """What it means that a worker has gone without an answer."""
+        """Return what the loss of a worker means for its stage."""
         code = process.wait()
         if self._closing:
             return Interrupted()
@@ -134,7 +134,7 @@ def exit_reason(code: int) -> str:
 
 
 def _exchange(process: subprocess.Popen[str], stage: Stage) -> Iterator[JsonObject]:
-    """Hand a stage to a worker; its answers, until it dies."""
+    """Send a stage to a worker, and yield its answers until it dies."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:

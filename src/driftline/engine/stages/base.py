@@ -174,8 +174,8 @@ class Stage(ABC):
     def from_json(text: str) -> Stage:
         """Return the stage that `to_json` wrote."""
         content = json.loads(text)
-        made, job = Stage._classes[content.pop("kind")], Job.model_validate(content.pop("job"))
-        return made(job=job, **{name: _frozen(value) for name, value in content.items()})
+        stage_class, job = Stage._classes[content.pop("kind")], Job.model_validate(content.pop("job"))
+        return stage_class(job=job, **{name: _frozen(value) for name, value in content.items()})
 
 
 def total_macs(saved: State) -> int:
