@@ -84,6 +84,7 @@ def audit(
     >>> result.gate_values["periods"]
     4
     """
+    features = None if features is None else list(map(str, features))
     command = _command(dict(locals()))
     if delay < 0 or not 0 < delta <= 1 or jobs < 1 or not 0 < holdout < 1:
         raise UserError("delay must be 0 or greater, jobs 1 or greater, delta and holdout between 0 and 1")

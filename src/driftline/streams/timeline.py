@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -50,8 +50,8 @@ class PeriodRange:
         return self.end - self.first
 
     def __getitem__(self, index: int) -> Step:
-        step = self.timeline[self.first + index]
-        return Step(index, step.time, step.samples)
+        position = range(self.first, self.end)[index]
+        return replace(self.timeline[position], index=position - self.first)
 
 
 @dataclass(frozen=True)

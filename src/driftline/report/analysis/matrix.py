@@ -22,7 +22,7 @@ from driftline.record.run import Record, Run, log
 from driftline.report.analysis.aggregate import paired_differences
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.pareto import primary_column
-from driftline.report.analysis.ranking import rank
+from driftline.report.analysis.ranking import rank, ranked_scores
 from driftline.report.analysis.result_table import Column, ResultTable, Score, scores_by_seed, tabulate
 from driftline.types import JsonObject
 
@@ -124,9 +124,7 @@ def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> MatrixView:
         table = _table(benchmark, cells, runs)
         if table:
             column = _column(column, table)
-            known = scores_by_seed(table.group.scores, column.metric) if column.metric else {}
-            ranked = table.group.ranked
-            scores[benchmark] = {method: dict(values) for method, values in known.items() if method in ranked}
+            scores[benchmark] = ranked_scores(table.group, column.metric) if column.metric else {}
             better[benchmark] = column.metric.better if column.metric else "higher"
         columns.append(column)
         placed.update(_cells(column, cells, table, len(content["seeds"])))

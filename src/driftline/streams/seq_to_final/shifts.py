@@ -7,8 +7,8 @@ asked for.
 
 The paper's code draws sub-populations wrongly (history holds sub-classes that have not entered yet, and 2.4 times the
 samples); here they are drawn as the paper describes them. It would split 66 + 66 + 68 samples into 158 and 42; our
-split, exact for each class, is 160 and 40. With draws="reference" the rows are those of the paper's code, whatever the
-seed, but not their order and not the noise; it is refused for sub-populations.
+split, exact for each class, is 160 and 40. With row_order="reference" the rows are those of the paper's code, whatever
+the seed, but not their order and not the noise; it is refused for sub-populations.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def sequence(
 
     Classes are balanced unless a shift says otherwise, and no row is drawn twice in a step. The `test` rows come from
     the dataset's official test set or, if it has none, are set aside first. `oracle` is how many samples the final step
-    has for the oracle. With draws="reference" the rows are those of the paper's code.
+    has for the oracle. With row_order="reference" the rows are those of the paper's code.
     """
     written = parse(shifts)
     carried: ShiftSteps = tuple(tuple(s for step in written[:t] for s in step) for t in range(len(written) + 1))
@@ -202,13 +202,13 @@ def _draw_rows(
 
 def _check_data(dataset: Dataset, shifts: Listed[Shift], divided: bool, row_order: str) -> None:
     if row_order not in ROW_ORDERS:
-        raise unknown_name("way to draw", row_order, ROW_ORDERS)
+        raise unknown_name("row_order", row_order, ROW_ORDERS)
     if row_order == "reference" and dataset.test is None:
-        raise UserError(f"draws='reference' needs an official test set, and dataset '{dataset.name}' has none")
+        raise UserError(f"row_order='reference' needs an official test set, and dataset '{dataset.name}' has none")
     if row_order == "reference" and divided:
         raise UserError(
-            "draws='reference' is not possible with a sub-population shift (s): the paper's code draws sub-classes "
-            "that have not entered yet, which is not repeated here. Use draws='named'"
+            "row_order='reference' is not possible with a sub-population shift (s): the paper's code draws sub-classes "
+            "that have not entered yet, which is not repeated here. Use row_order='named'"
         )
     check_task(dataset)
     if divided and dataset.subclasses is None:

@@ -118,7 +118,7 @@ def table_1(groups: list[Group]) -> list[Table]:
 @register("paper-table", "open-world/table-3")
 def table_3(groups: list[Group]) -> list[Table]:
     """Number of fine-tuned layers."""
-    return tables_of(groups, _depth, "with fine-tune: make one with several `layers`")
+    return tables_of(groups, _depth, "with fine-tune: make one with several values of n_layers")
 
 
 @register("paper-table", "open-world/table-6")
