@@ -101,7 +101,7 @@ def _keys(rng: np.random.Generator | np.ndarray, count: int) -> np.ndarray:
 
 
 def _function(name: str) -> tuple[Any, Any]:
-    """The function behind a name; it is imported now, since compilers and image libraries are heavy."""
+    """Return the function of a corruption; imported here, since compilers and image libraries are heavy."""
     try:
         import cv2
 

@@ -87,7 +87,7 @@ def cifar100(folders: Sequence[Path], *, labels: str = "coarse") -> Dataset:
 
 
 def _batch(path: Path, labels: tuple[str, ...], classes: int) -> tuple[np.ndarray, ...]:
-    """The images of a file as bytes of shape (n, 32, 32, 3), and its labels of each kind."""
+    """Return the images of a file as bytes of shape (n, 32, 32, 3), and its labels of each kind."""
     expected = "a batch of CIFAR images"
     content: Any = safe_pickle.load_pickle(path, expected)
     with file_errors(path, expected):
@@ -105,7 +105,7 @@ def _batch(path: Path, labels: tuple[str, ...], classes: int) -> tuple[np.ndarra
 
 
 def _samples(x: np.ndarray, y: np.ndarray, tests: int, group: np.ndarray | None = None) -> tuple[Samples, np.ndarray]:
-    """All images with the time 0, and which of them are the test set: the last ones."""
+    """Return all images with time 0, and a mask of the test set, which comes last."""
     n = len(y)
     return Samples(x=x, y=y, time=np.zeros(n, np.int64), group=group), np.arange(n) >= n - tests
 

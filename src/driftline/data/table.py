@@ -81,7 +81,7 @@ def table(
 
 
 def read_file(file: Path) -> pd.DataFrame:
-    """The rows of a CSV or Parquet file, or an error that names it."""
+    """Read the rows of a CSV or Parquet file; errors name the file."""
     form = next((suffix for suffix in FILE_FORMATS if file.name.lower().endswith(suffix)), None)
     if form is None:
         raise UserError(f"cannot read {file}: expected a file whose name ends in {', '.join(FILE_FORMATS)}")
@@ -160,7 +160,7 @@ def _check_columns(frame: pd.DataFrame, file: Path, target: str, named: list[str
 
 
 def parse_target(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
-    """The answers, and whether they name classes or are numbers."""
+    """Return the targets, and the task: classification or regression."""
     _check_gaps(column, "target", "drop those rows")
     check_plain(column, "target")
     column = numbers_or_unchanged(column)

@@ -20,7 +20,7 @@ from driftline.types import JsonObject
 
 @dataclass(frozen=True)
 class Metric:
-    """A named way to score, with all that is needed to read the number."""
+    """A metric with its name, formula, direction and unit."""
 
     name: str
     compute: Callable[..., Any]
@@ -30,7 +30,7 @@ class Metric:
     paper: str
     example: Callable[[np.random.Generator], JsonObject]
     bounds: tuple[float, float] | None = None
-    """The least and the greatest value it can have, where both are known: they settle a choice early."""
+    """Smallest and largest possible value, if both are known; a search uses them to stop early."""
     title: str = ""
     """Its name in tables and figures; by default its registered name, with spaces for hyphens."""
 
@@ -52,11 +52,11 @@ def metric(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the metric `name`; the function itself is returned unchanged."""
 
-    def keep(compute: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(compute: Callable[..., Any]) -> Callable[..., Any]:
         register("metric", name)(Metric(name, compute, formula, better, unit, paper, example, bounds, title))
         return compute
 
-    return keep
+    return decorate
 
 
 def title(name: str) -> str:

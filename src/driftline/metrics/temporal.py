@@ -8,8 +8,8 @@ Iovine, Ziffer, Della Valle, "Tracking Adaptation Time: Metrics for Temporal Dis
 public code. Where its text admits several readings the default is ours and each other one is a keyword away.
 
 A period that was not evaluated concerns only the rows t that look at it. At the end of a row it shortens the
-future. As a gap inside the future it makes a mean (TAS, OOD), a minimum NaN, unless `partial=True`,
-which uses the steps there are.
+future. As a gap inside the future it makes a mean (TAS, OOD) or a minimum NaN, unless `partial=True`, which uses the
+steps there are.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class EvalFix(NamedTuple):
     example=example_maker(),
 )
 def accuracy(A: ArrayLike) -> np.ndarray:
-    """The accuracies themselves, checked: fractions, square, NaN where not evaluated. Higher is better."""
+    """Return the checked accuracies: fractions, square, NaN where not evaluated. Higher is better."""
     return accuracies(A)
 
 
@@ -94,7 +94,7 @@ def adaptation_score(
     clipping: Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"] = "ratio",
     partial: bool = False,
 ) -> PerStep:
-    """Temporal adaptation score: accuracy on the future as a share of what its oracles achieve.
+    """Return the temporal adaptation score: accuracy on the future as a share of what its oracles achieve.
 
     Over the future steps k = 1..horizon (None: all there are). Higher is better, 1 is no loss. By `clipping`:
 
@@ -132,7 +132,7 @@ def adaptation_score(
     example=example_maker(),
 )
 def in_distribution(A: ArrayLike) -> PerStep:
-    """Accuracy of each model on held-out data of its own period, A[t,t]. Higher is better.
+    """Return the accuracy of each model on held-out data of its own period, A[t,t]. Higher is better.
 
     >>> in_distribution([[0.8, 0.6], [np.nan, 0.75]]).values
     array([0.8 , 0.75])
@@ -151,7 +151,7 @@ def in_distribution(A: ArrayLike) -> PerStep:
     example=example_maker(),
 )
 def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
-    """Mean accuracy of each model over its future, mean_k A[t,t+k] for k = 1..horizon. Higher is better.
+    """Return the mean accuracy of each model over its future, mean_k A[t,t+k] for k = 1..horizon. Higher is better.
 
     >>> out_of_distribution([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]]).values
     array([0.55, 0.7 ,  nan])
@@ -170,7 +170,7 @@ def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool 
     example=example_maker(),
 )
 def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
-    """Accuracy of each model on the worst period of its future, min_k A[t,t+k]. Higher is better.
+    """Return the accuracy of each model in the worst period of its future, min_k A[t,t+k]. Higher is better.
 
     >>> worst_future([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]]).values
     array([0.5, 0.7, nan])
@@ -182,7 +182,7 @@ def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False
 
 
 def eval_fix(A: ArrayLike, split: int) -> EvalFix:
-    """Wild-Time's Eval-Fix: the model of period `split` on all later ones, unweighted mean and worst.
+    """Return Wild-Time's Eval-Fix: unweighted mean and minimum over the periods after `split`.
 
     >>> result = eval_fix([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]], split=0)
     >>> float(result.average), float(result.worst)

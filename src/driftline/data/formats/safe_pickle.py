@@ -24,7 +24,7 @@ PLAIN = re.compile(r"[<>=|]?([biufc]\d{1,2}|[SU]\d{1,9}|O\d?)")
 
 
 def load_pickle(path: Path, expected: str, encoding: str = "latin1") -> Any:
-    """Dicts, lists, tuples, texts, bytes, numbers and numpy arrays; `expected` says what the file should hold.
+    """Read dicts, lists, tuples, texts, bytes, numbers and numpy arrays; `expected` describes the file in errors.
 
     `encoding` is how the texts of Python 2 are read; "bytes" leaves them as they are.
     """

@@ -65,9 +65,7 @@ class ShiftSequence:
     seed: Seed
     original_time: bool = False
     """Whether samples keep the time that the dataset gives them; otherwise a sample's time is its step."""
-    _cached_step: dict[int, Samples] = field(
-        default_factory=dict, repr=False
-    )  # the step asked for last, since it is large
+    _cached_step: dict[int, Samples] = field(default_factory=dict, repr=False)  # the latest, since it is large
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -98,7 +96,7 @@ class ShiftSequence:
         return replace(both[place[np.argsort(np.argsort(rows))]], split=self.oracle_rows.split)
 
     def with_oracle(self) -> OracleSequence:
-        """The same steps, but the final one as the oracle has it."""
+        """Return the same steps, but with the oracle's samples in the final one."""
         return OracleSequence(self)
 
     def _shifted(self, rows: np.ndarray, index: int, noise: Seed) -> Samples:
@@ -144,7 +142,7 @@ def sequence(
     seed: Seed = Seed(0),
     row_order: str = "named",
 ) -> ShiftSequence:
-    """A dataset under the shifts of `shifts` (see `shifts.parse`), with `sizes` samples in the steps, the source first.
+    """Return a dataset under `shifts` (see `shifts.parse`), with `sizes` samples in the steps, the source first.
 
     Classes are balanced unless a shift says otherwise, and no row is drawn twice in a step. The `test` rows come from
     the dataset's official test set or, if it has none, are set aside first. `oracle` is how many samples the final step
@@ -178,7 +176,7 @@ def sequence(
 def _orders(
     dataset: Dataset, final: ClassProportions, test: int, steps: int, divided: bool, seed: Seed, row_order: str
 ) -> tuple[list[RowsByClass], RowsByClass]:
-    """In what order each step takes its training rows, and in what order the test set takes its own."""
+    """Return the order in which each step takes its training rows, and that of the test rows."""
     every = np.arange(len(dataset.samples))
     if dataset.test is None:
         order = shuffle_cells(rows_by_class(dataset, every, divided), seed.child("test"))
