@@ -191,7 +191,7 @@ def _returned(function: Callable[..., object]) -> object:
         return None
 
 
-def types_of(name: str, thing: object) -> JsonObject:
+def types_of(name: str, thing: Any) -> JsonObject:
     """Return the annotated types of a thing: of its parameters or fields, and of its result."""
     inner = inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing)
     try:

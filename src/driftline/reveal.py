@@ -16,7 +16,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.types import Answers, Inputs, Reveal, State, Step, concat_rows, take_rows
 
-Waiting = tuple[int, Any, np.ndarray, np.ndarray | None]
+Waiting = tuple[int, Inputs, np.ndarray, np.ndarray | None]
 """Delayed labels: their step, inputs, labels, and the split if there is one."""
 
 
@@ -42,11 +42,11 @@ class LabelFeed:
     x: Inputs
     first: int
     """Number of samples before these."""
-    reveal_next: Callable[[Any], RevealedLabels | None]
+    reveal_next: Callable[[object], RevealedLabels | None]
     """Takes the answer to the next sample, a prediction or `Answers` of one row; returns the labels then revealed.
 
     The answer is copied and recorded, with its scores and distance if it has them."""
-    reveal_many: Callable[[np.ndarray, Any, tuple[Any, ...]], None] | None = None
+    reveal_many: Callable[[np.ndarray, object, tuple[object, ...]], None] | None = None
     """Reveals the labels of the next samples, one row of outputs each, to compiled code (`jit.answer_in_order`).
 
     The prediction for a sample is the arg max of its row just before its label is revealed. None if a label may come
@@ -75,7 +75,7 @@ class RevealPolicy:
     waiting: list[Waiting] = field(default_factory=list)
     n_seen: int = 0
     """Number of samples so far."""
-    _predictions: list[Any] = field(default_factory=list, init=False, repr=False)
+    _predictions: list[int | float | str] = field(default_factory=list, init=False, repr=False)
     """Predictions of the current one-by-one step, each made before its label was revealed."""
     _answer_rows: list[Answers] = field(default_factory=list, init=False, repr=False)
     """Copies of those passed as `Answers` of one row."""
@@ -124,7 +124,7 @@ class RevealPolicy:
             turns, inputs, labels, _ = zip(*due, strict=True)
             return RevealedLabels(concat_rows(inputs), concat_rows(labels), list(turns))
 
-        def reveal_many(outputs: np.ndarray, callback: object, arguments: tuple[Any, ...]) -> None:
+        def reveal_many(outputs: np.ndarray, callback: object, arguments: tuple[object, ...]) -> None:
             from driftline.jit import answer_in_order  # imported here, because a compiler takes long to import
 
             k, self.n_seen = self.n_seen - first, self.n_seen + len(outputs)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -89,7 +88,7 @@ def cifar100(folders: Sequence[Path], *, labels: str = "coarse") -> Dataset:
 def _batch(path: Path, labels: tuple[str, ...], classes: int) -> tuple[np.ndarray, ...]:
     """Return the images of a file as bytes of shape (n, 32, 32, 3), and its labels of each kind."""
     expected = "a batch of CIFAR images"
-    content: Any = safe_pickle.load_pickle(path, expected)
+    content = safe_pickle.load_pickle(path, expected)
     with file_errors(path, expected):
         pixels = np.asarray(content["data"])
         if pixels.dtype != np.uint8 or pixels.ndim != 2:

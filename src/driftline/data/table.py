@@ -15,7 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -114,7 +114,7 @@ def _csv(file: Path) -> pd.DataFrame:
     return read.assign(**{str(name): texts[name] for name in figures if has_codes(texts[name])})
 
 
-def _parquet(file: Path) -> Any:
+def _parquet(file: Path) -> pyarrow.Table:
     """Read a Parquet file as an Arrow table whose texts are valid."""
     allowed = bounded_files.max_unpacked_bytes(file)
     with pyarrow.parquet.ParquetFile(file) as source:

@@ -160,7 +160,7 @@ def news_clusters(
     samples, found = data.samples, data.task.classes  # type: ignore[attr-defined]
     place = {s: (k, g) for k, sets in enumerate(SECTIONS.values()) for g, names in enumerate(sets) for s in names}
     kind, of_section = (np.array([place.get(name, (-1, -1))[n] for name in found])[samples.y] for n in (0, 1))
-    group, names = (of_section, SETS) if by == "sections" else _years(samples.time)
+    group, names = (of_section, SETS) if by == "sections" else _years(np.asarray(samples.time))
     once = np.zeros(len(samples), bool)
     once[np.unique(np.array(samples.x, dtype=object), return_index=True)[1]] = True
     kept = _draw_rows(once & (kind >= 0), samples.y, group, max_per_section, Seed(seed).child("news-clusters"))

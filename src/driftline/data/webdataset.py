@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from driftline.errors import UserError, unknown_name
 from driftline.io.atomic import write_then_rename
 from driftline.registry import register
 from driftline.tasks import Classification
-from driftline.types import Samples
+from driftline.types import JsonObject, Samples
 
 INDEX = "index.json"
 """A file beside the shards that says how many images each has; without it their entries are counted."""
@@ -56,7 +55,7 @@ def list_shards(folder: Path) -> list[Path]:
 
 def read_entries(shard: Path) -> list[Entry]:
     """Return the images of a shard in order, without their pixels."""
-    places: dict[str, dict[str, Any]] = {}
+    places: dict[str, JsonObject] = {}
     with file_errors(shard, EXPECTED), tarfile.open(shard, "r:") as tar:
         for member in tar:
             if not member.isfile() or member.issparse() or member.size < 0:
@@ -148,6 +147,6 @@ def webdataset(folders: Sequence[Path], *, path: str, classes: int | None = None
 
 def _encoded(image: np.ndarray, format: str, quality: int) -> bytes:
     file = io.BytesIO()
-    settings: dict[str, Any] = {"quality": quality, "optimize": True} if format == "jpg" else {}
+    settings: JsonObject = {"quality": quality, "optimize": True} if format == "jpg" else {}
     pictures.pil_image_module().fromarray(image).save(file, {"jpg": "JPEG", "png": "PNG"}[format], **settings)
     return file.getvalue()

@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ ADVICE = (
     "Get yearbook.pkl as the Wild-Time repository (huaxiuyao/Wild-Time) describes, or yearbook.hdf5 with the "
     "package wild-time-data, or unpack the portraits of 'A Century of Portraits', and put it there"
 )
-Part = tuple[int, Any, Any]  # a year, its images, their labels
+Part = tuple[int, object, object]  # a year, its images, their labels
 
 
 @register("dataset", "yearbook")

@@ -200,7 +200,7 @@ def _fraction(what: str, value: float, largest: float) -> None:
         raise UserError(f"{what} must be a fraction from 0 to {largest}, not {value}")
 
 
-def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:
+def _variant(name: str, formula: str, compute: Callable[..., object], **settings: Any) -> None:
     metric(name, formula=formula, better="higher", unit="steps", paper=PAPER, example=example_maker(**settings))(
         compute
     )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -224,7 +224,7 @@ SCORES = {"hg": "1 - max softmax", "mdt": "min distance to a class, or -max simi
 SEEN = {"": "first sample of a class that was not pretrained", "-any": "first sample of any class"}
 """What counts as unseen, by the suffix of the metrics' names."""
 
-VARIANTS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+VARIANTS: tuple[tuple[str, str, Callable[..., object]], ...] = (
     ("unseen-auroc", "AUROC = P(s(unseen) > s(seen)), ties half", unseen_auroc),
     ("matched-auroc", "AUROC among the nearest 10 earlier and 10 later seen samples", time_matched_auroc),
     ("best-f1", "max over thresholds of 2 TP / (2 TP + FP + FN), an oracle's choice", best_f1),
@@ -232,13 +232,13 @@ VARIANTS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
 
 
 TITLES = {
-    "unseen-auroc-mdt": "noticing the new (AUROC)",
-    "matched-auroc-mdt": "noticing, times matched (AUROC)",
-    "clock-auroc": "noticing by the clock (AUROC)",
+    "unseen-auroc-mdt": "novelty (AUROC)",
+    "matched-auroc-mdt": "novelty, time-matched (AUROC)",
+    "clock-auroc": "novelty by time alone (AUROC)",
 }
 
 
-def _register(name: str, formula: str, compute: Callable[..., Any], example: Callable[..., JsonObject]) -> None:
+def _register(name: str, formula: str, compute: Callable[..., object], example: Callable[..., JsonObject]) -> None:
     title = TITLES.get(name, "")
     metric(name, title=title, formula=formula, better="higher", unit="share", paper=NED, example=example)(compute)
 

@@ -215,7 +215,7 @@ def overall_criterion(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayL
 
 
 def _register(name: str, title: str, formula: str, compute: Callable[..., Curve]) -> None:
-    settings: dict[str, Any] = {"better": "higher", "unit": "share", "bounds": (0, 1)}
+    settings: JsonObject = {"better": "higher", "unit": "share", "bounds": (0, 1)}
     metric(name, title=title, formula=formula, paper=CMR, example=_example, **settings)(compute)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial as fix
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 WILD_TIME = "Yao et al. 2022, Wild-Time"
-CLIPPINGS = ("ratio", "transfer", "raw-transfer", "elementwise", "none")
+Clipping = Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"]
 
 
 class EvalFix(NamedTuple):
@@ -91,7 +91,7 @@ def accuracy(A: ArrayLike) -> np.ndarray:
 def adaptation_score(
     A: ArrayLike,
     horizon: int | None = None,
-    clipping: Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"] = "ratio",
+    clipping: Clipping = "ratio",
     partial: bool = False,
 ) -> PerStep:
     """Return the temporal adaptation score: accuracy on the future as a share of what its oracles achieve.
@@ -109,7 +109,7 @@ def adaptation_score(
     (array([0.863415, 0.992308, 1.      ,      nan]), 0.951907)
     """
     A = accuracies(A)
-    check_choice("clipping", clipping, CLIPPINGS)
+    check_choice("clipping", clipping, get_args(Clipping))
     accuracy, oracle = (rows_by_age(x)[..., 1:] for x in (A, np.broadcast_to(diagonal(A), A.shape)))
     use, counted = usable_steps(~np.isnan(accuracy + oracle), horizon, partial)
     if clipping in ("transfer", "raw-transfer"):
@@ -218,17 +218,18 @@ def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[PeriodAns
     return columns
 
 
-def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:
+def _variant(name: str, formula: str, compute: Callable[..., object], **settings: Any) -> None:
     metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example_maker(**settings))(
         compute
     )
 
 
 _variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False))
-for _name, _clipping, _formula in (
+_VARIANTS: tuple[tuple[str, Clipping, str], ...] = (
     ("tas-unclipped", "none", "mean_k A[t,t+k] / mean_k A[t+k,t+k]"),
     ("tas-elementwise", "elementwise", "mean_k min(A[t,t+k], A[t+k,t+k]) / mean_k A[t+k,t+k]"),
     ("tas-transfer", "transfer", "mean_k min(1, A[t,t+k] / A[t+k,t+k])"),
     ("tas-raw-transfer", "raw-transfer", "mean_k (A[t,t+k] / A[t+k,t+k])"),
-):
+)
+for _name, _clipping, _formula in _VARIANTS:
     _variant(_name, f"TAS(t) = {_formula}", fix(adaptation_score, clipping=_clipping))

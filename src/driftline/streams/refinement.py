@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -249,7 +249,7 @@ def _check_clusters(clusters: int, beta: float, gamma: float) -> None:
 def _check_ids(names: tuple[str, ...], sources: tuple[Samples, ...]) -> None:
     if UPSTREAM in names[1:]:
         raise UserError(f"a cluster cannot be called '{UPSTREAM}': that is the name of the upstream data")
-    owners: dict[Any, list[str]] = {}
+    owners: dict[object, list[str]] = {}
     for name, source in zip(names, sources, strict=True):
         for one in source.id.tolist():
             owners.setdefault(one, []).append(name)

@@ -27,7 +27,7 @@ from driftline.testing.watched import AnswerLog, SameProbe, WatchedLearner, stat
 from driftline.types import JsonObject, Network, Reveal, Step
 
 Make = Callable[[], Learner]
-MakeModel = Callable[[tuple[int, ...], int, Seed], Any]
+MakeModel = Callable[[tuple[int, ...], int, Seed], Network]
 Outcome = tuple[list[str], dict[str, str]]
 """Digests of all answers, and of each part of the learner's final state."""
 

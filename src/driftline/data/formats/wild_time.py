@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from driftline.data import file_errors
 from driftline.errors import UserError
 from driftline.io import bounded_files
-from driftline.types import Samples
+from driftline.types import Inputs, Samples, Settings
 
-Part = tuple[int, list[Any], np.ndarray]
+Part = tuple[int, list[Inputs], np.ndarray]
 """A time step, the inputs of its two parts, and the labels of both."""
 
 PICKLE, HDF5 = "Wild-Time's pickle", "the HDF5 file of Wild-Time-Data"
@@ -78,7 +77,7 @@ def no_data_error(path: Path, form: str, what: str, years: range) -> UserError:
     return UserError(f"{path}: expected {form}, but found no {what} from {span} (options first, last)")
 
 
-def _part(step: int, train: Any, test: Any, inputs: str, labels: str, classes: int) -> Part:
+def _part(step: int, train: Settings, test: Settings, inputs: str, labels: str, classes: int) -> Part:
     both = [train[inputs], test[inputs]]
     y = np.concatenate([np.asarray(train[labels]), np.asarray(test[labels])])
     if y.size and (y.ndim != 1 or y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= classes):

@@ -14,6 +14,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.record.run import Record, Run
 from driftline.report.figures.axes import TEXT, Chart, independent_scales, names, panels
@@ -75,7 +76,7 @@ def _pictures(run: Run, data_dir: Path | None) -> Iterable[Row]:
             yield {**place, "picture": f"data:image/png;base64,{base64.b64encode(png(x[k], white)).decode()}"}
 
 
-def _steps(dataset: Any, stream: Any) -> Iterator[tuple[int, str, Any, np.ndarray, np.ndarray]]:
+def _steps(dataset: Dataset, stream: Any) -> Iterator[tuple[int, str, np.ndarray, np.ndarray, np.ndarray]]:
     """Yield the number and name of each step, its images, their labels, and the columns they are placed in."""
     from driftline.shifts import apply_to_images, apply_to_labels, white_level
 

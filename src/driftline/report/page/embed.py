@@ -78,7 +78,7 @@ def compress_columns(series: Series) -> JsonObject:
     return {"rows": len(series.rows), "columns": {name: _compress(column) for name, column in columns.items()}}
 
 
-def _compress(column: list[Any]) -> Any:
+def _compress(column: list[Any]) -> object:
     if all(value == column[0] for value in column):
         return {"all": column[0]}
     if all(value is None or isinstance(value, float) for value in column):
@@ -90,7 +90,7 @@ def _compress(column: list[Any]) -> Any:
     return {"words": list(words), "at": at}
 
 
-def _integers(column: list[float | None]) -> Any:
+def _integers(column: list[float | None]) -> object:
     """Return numbers as multiples of their last digit, if division restores them exactly."""
     at = [None if value is None else round(value * SCALE) for value in column]
     restored = [None if whole is None else whole / SCALE for whole in at]

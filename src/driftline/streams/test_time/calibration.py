@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from driftline.data import file_errors
 from driftline.data.formats import safe_pickle
 from driftline.errors import UserError
 from driftline.io import serialization
+from driftline.types import Settings
 
 MAX_SEVERITY = 5.0
 """The highest severity."""
@@ -35,7 +35,7 @@ class AccuracyMatrices:
     """Accuracies in percent for pairs of corruptions, and what they were measured with."""
 
     by_pair: Mapping[Pair, np.ndarray]
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Settings = field(default_factory=dict)
     """The model, the data and the settings; printed on the card."""
 
     def __post_init__(self) -> None:

@@ -7,18 +7,18 @@ fixed number of images on each point and begins anew when the points are used up
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from driftline.corruptions import HOLDOUT, NAMES
 from driftline.errors import UserError, unknown_name
 from driftline.seeds import Seed
 from driftline.streams.test_time.calibration import MAX_SEVERITY, N_LEVELS, AccuracyMatrices, severity_of_level
 from driftline.streams.test_time.path import corruption_path
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Settings
 
 EASY_SUBSET = tuple(name for name in NAMES if name != "brightness")
 SUBSETS = {
@@ -85,7 +85,7 @@ class Schedule:
         return {"order": order, "paths": paths, "mixed": self.mixed}
 
     @staticmethod
-    def from_card(card: Mapping[str, Any]) -> Schedule:
+    def from_card(card: Settings) -> Schedule:
         """Return the schedule that a card describes."""
         points = []
         for name in card["order"]:
