@@ -13,6 +13,7 @@ One file per block or close family, registered under a letter. A block of one's 
 written `fade.py:Fade` or `fade.py:Fade=20` in a sequence.
 """
 
+from driftline.corruptions import corrupt
 from driftline.shifts.apply import apply, apply_to_images, apply_to_labels, check_shifts, white_level
 from driftline.shifts.base import Shift
 from driftline.shifts.notation import ShiftNotation, ShiftSteps, parse
@@ -25,6 +26,7 @@ __all__ = [
     "apply_to_images",
     "apply_to_labels",
     "check_shifts",
+    "corrupt",
     "parse",
     "white_level",
 ]
