@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from driftline.errors import UserError, unknown_name
 from driftline.metrics import metric
@@ -43,7 +43,7 @@ class PerStep:
         """Smallest over the t that count, one per leading index; NaN if there are none."""
         return np.fmin.reduce(self.counted_values, axis=-1, initial=np.nan)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __len__(self) -> int:

@@ -64,10 +64,10 @@ class Curve(PerStep):
 class OverallCurve(Curve):
     """A curve whose mean is made of the means of other curves."""
 
-    mean_of_means: Any
+    mean_of_means: np.ndarray
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> np.ndarray:
         return self.mean_of_means
 
 

@@ -62,8 +62,8 @@ Clipping = Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"]
 class EvalFix(NamedTuple):
     """Accuracy of one model on all later periods: unweighted mean and worst period."""
 
-    average: Any
-    worst: Any
+    average: np.ndarray
+    worst: np.ndarray
 
 
 @metric(
