@@ -11,6 +11,7 @@ import pytest
 import driftline
 from driftline.auditing.decay import Decay
 from driftline.auditing.examples import table
+from driftline.auditing.table import Limits
 from driftline.errors import UserError
 
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic-regression"}
@@ -143,3 +144,16 @@ def test_a_column_that_identifies_the_row_is_named_with_the_way_to_exclude_it() 
     again = driftline.audit(frame, **QUICK, features=others.split(","))
     assert again.data.time_proxies == ()
     assert "--features" not in again.answers[2].text
+
+
+@pytest.mark.parametrize("features", [np.array(["a", "b"]), table(rows=4).columns[[1, 2]]], ids=["array", "index"])
+def test_features_are_any_sequence_of_names(features: Any) -> None:
+    found = driftline.audit(table(rows=400), **QUICK, features=features)
+    assert found.data.features == ("a", "b")
+    assert "features=['a', 'b']" in found.provenance.command
+
+
+@pytest.mark.parametrize("limits", [{"rows": 1}, {"training_rows": 0}, {"probe_rows": 0}])
+def test_limits_that_leave_no_row_are_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="limits: rows must be 2 or greater"):
+        Limits(**limits)

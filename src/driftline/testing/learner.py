@@ -31,7 +31,7 @@ from driftline.training.model import as_model
 from driftline.types import JsonObject, Network, Reveal, Step
 
 Make = Callable[[], Learner]
-MakeModel = Callable[[tuple[int, ...], int, Seed], Any]
+MakeModel = Callable[[tuple[int, ...], int, Seed], Network]
 Outcome = tuple[list[str], dict[str, str]]
 """Digests of all answers, and of each part of the learner's final state."""
 

@@ -51,7 +51,7 @@ class WatchedLearner:
 
     def __init__(self, learner: Learner, name: str, labels: list[np.ndarray]) -> None:
         self.learner, self.name, self.labels = learner, name, labels
-        self.arguments: list[tuple[Any, str]] = []
+        self.arguments: list[tuple[object, str]] = []
 
     def answer(self, x: Inputs) -> Answers:
         answers: Answers = self._checked("answer", x)

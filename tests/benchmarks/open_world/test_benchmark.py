@@ -178,7 +178,7 @@ def test_the_answer_in_a_sentence(record: driftline.Record) -> None:
     best = values["overall"].idxmax()
     assert said.startswith(f"{best} is best: {100 * values['overall'].max():.1f}% [")
     assert re.search(rf"; {100 * values['novel-head'][best]:.1f}% \[[^]]*\] new classes, many samples; ", said)
-    assert re.search(rf"; {100 * values['matched-auroc-mdt'][best]:.1f}% \[[^]]*\] noticing, times matched", said)
+    assert re.search(rf"; {100 * values['matched-auroc-mdt'][best]:.1f}% \[[^]]*\] novelty, time-matched", said)
     assert "(1 seed, n = " in said
 
 
