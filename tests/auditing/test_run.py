@@ -22,6 +22,8 @@ from driftline.auditing.table import Limits
 from driftline.errors import UserError
 from driftline.metrics.confidence import wilson
 
+pytestmark = pytest.mark.xdist_group("audit")  # what all its tests use is made once
+
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "model": "logistic-regression"}
 
 

@@ -22,6 +22,8 @@ from driftline.metrics.horizons import drift_horizon, stability_horizon
 from driftline.metrics.temporal import adaptation_score, period_answers
 from driftline.seeds import Seed
 
+pytestmark = pytest.mark.xdist_group("timeline")  # what all its tests use is made once
+
 SPEC = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 6},
