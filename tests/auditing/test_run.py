@@ -148,7 +148,7 @@ def test_estimators_and_pipelines_of_scikit_learn() -> None:
     encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["colour"]), remainder="passthrough")
     tree = DecisionTreeClassifier(max_depth=4)
     for model in (tree, make_pipeline(encode, tree)):
-        found = driftline.audit(table(rows=600), **{**QUICK, "model": model, "period": "100 rows"})
+        found = driftline.audit(table(rows=400), **{**QUICK, "model": model, "period": "100 rows"})
         assert found.gate_values["never"] > 0.8  # type: ignore[operator]
 
 
