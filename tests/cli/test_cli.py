@@ -351,11 +351,24 @@ def test_a_failed_run_gives_exit_code_1_and_is_listed(driftline: Command, tmp_pa
     assert "erm" in out
 
 
+PATIENT = """
+import os, time
+from driftline.learners.supervised.erm import ERM
+
+class Patient(ERM):
+    def learn(self, x, y):
+        super().learn(x, y)
+        self.lessons = getattr(self, "lessons", 0) + 1
+        while self.lessons == 2 and not os.path.exists("go"):
+            time.sleep(0.02)
+"""
+
+
 def test_interrupt_exits_130_and_the_same_command_resumes(
     driftline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ["run", "timeline", "--data", "digits", "--model", "linear", "--methods", "ft", "--jobs=2", "--seeds=2"]
-    command += ["--set", "ft.updates=200", "--set", "timeline.resamples=10"]
+    (tmp_path / "patient.py").write_text(PATIENT)
+    command = [*RUN, "--methods", "patient.py:Patient", "--jobs=2", "--seeds=2"]
     monkeypatch.setenv("DRIFTLINE_CHECKPOINT_SECONDS", "0")
     running = subprocess.Popen(
         [sys.executable, "-m", "driftline", *command], stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -370,6 +383,7 @@ def test_interrupt_exits_130_and_the_same_command_resumes(
     assert "Traceback" not in err
     assert not list((tmp_path / "driftline-runs").glob("failed/*")), "an interrupted run has not failed"
     assert list(work.glob("*/checkpoint.safetensors"))
+    (tmp_path / "go").touch()
     monkeypatch.setattr(pool, "LocalExecutor", ForkedWorker)
     code, out, err = driftline(*command)
     assert (code, err.count("finished")) == (0, 2), err

@@ -20,6 +20,8 @@ from driftline.record.run import RUNTIME
 from driftline.report.analysis.groups import groups
 from driftline.store.store import Store
 
+pytestmark = pytest.mark.xdist_group("versions")  # what all its tests use is made once
+
 OWN = """
 from dataclasses import dataclass
 from driftline.learners.supervised.erm import ERM

@@ -23,6 +23,8 @@ from driftline.record.run import Run, load
 from driftline.store import check
 from driftline.store.store import Store
 
+pytestmark = pytest.mark.xdist_group("damage")  # what all its tests use is made once
+
 SPEC: dict[str, Any] = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 3},

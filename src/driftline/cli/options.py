@@ -12,18 +12,8 @@ from driftline.io.atomic import check_file_name
 
 RUN_FLAGS = (
     *("--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec"),
-    *(
-        "--device",
-        "--precision",
-        "--engine",
-        "--jobs",
-        "--address",
-        "--timeout",
-        "--retries",
-        "--cpus",
-        "--gpus",
-        "--memory",
-    ),
+    *("--device", "--precision", "--engine", "--jobs", "--address", "--timeout", "--retries"),
+    *("--cpus", "--gpus", "--memory"),
 )
 """Flags of `driftline run` for benchmarks and for a matrix."""
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")

@@ -23,6 +23,8 @@ from driftline.seeds import Seed
 from driftline.spec import parse
 from driftline.store.store import Store
 
+pytestmark = pytest.mark.xdist_group("open-world")  # what all its tests use is made once
+
 SPEC: dict[str, Any] = {
     "benchmark": "open-world",
     "data": "digit-symmetries",

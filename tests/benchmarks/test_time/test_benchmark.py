@@ -34,6 +34,8 @@ from driftline.streams import corruption_path, write_shards
 from driftline.streams.test_time.calibration import AccuracyMatrices, write_matrices
 from driftline.streams.test_time.stream import image_keys
 
+pytestmark = pytest.mark.xdist_group("test-time")  # what all its tests use is made once
+
 NAMES = ("gaussian_noise", "contrast", "brightness")
 OPTIONS: dict[str, Any] = {
     **{"order": "cin-c", "corruptions": ",".join(NAMES), "images": 230, "batch": 16, "speed": 20},

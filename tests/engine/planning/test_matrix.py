@@ -29,7 +29,11 @@ TINY: dict[str, Any] = {
         "data": {"name": "digits", "periods": 4},
         "model": NARROW,
         "timeline": {"upstream": 1, "upstream_updates": 60, "resamples": 20},
-        "settings": {"ewc": {"updates": 5}, "er": {"epochs": 1}, "periodic-reset": {"reset_every": 2}},
+        "settings": {
+            "ewc": {"updates": 5, "fisher_examples": 10},
+            "er": {"epochs": 1},
+            "periodic-reset": {"reset_every": 2},
+        },
     },
     "seq-to-final": {
         "data": {"name": "color-digits"},

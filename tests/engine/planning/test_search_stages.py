@@ -12,6 +12,8 @@ from driftline.record.run import Run, load
 from driftline.spec import parse
 from driftline.store.store import Store
 
+pytestmark = pytest.mark.xdist_group("search")  # what all its tests use is made once
+
 SPEC = {
     "benchmark": "refinement",
     "data": "digit-clusters",

@@ -94,6 +94,7 @@ def test_fits_are_shared_across_options_that_they_do_not_depend_on(images: Path)
     assert not fits(shifts="LR") & usual
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_two_processes_give_the_same_record(images: Path, plain: Path, tmp_path: Path) -> None:
     driftline.run(spec(images), runs=tmp_path, jobs=2)
     assert contents(tmp_path) == contents(plain)
