@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from driftline import models
 from driftline.data import using_data_folder
@@ -22,10 +21,11 @@ from driftline.errors import UserError
 from driftline.record.run import Record
 from driftline.spec import Spec, parse, read
 from driftline.store.store import Store
+from driftline.types import Settings
 
 
 def run(
-    spec: Spec | Mapping[str, Any] | str | Path,
+    spec: Spec | Settings | str | Path,
     *,
     runs: str | Path | None = None,
     data_dir: str | Path | None = None,
@@ -47,7 +47,7 @@ def run(
     return finished.record
 
 
-def as_spec(spec: Spec | Mapping[str, Any] | str | Path) -> Spec:
+def as_spec(spec: Spec | Settings | str | Path) -> Spec:
     """Return the spec from any of the forms that `run` takes."""
     if isinstance(spec, Spec):
         return spec

@@ -134,7 +134,7 @@ class RowIndexModel:
         self.table, self.model, self.labels = table, model, labels
         self.center, self.scale = center, scale
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> RowIndexModel:
+    def __deepcopy__(self, memo: dict[int, object]) -> RowIndexModel:
         return RowIndexModel(self.table, copy.deepcopy(self.model, memo), self.labels, self.center, self.scale)
 
     def __repr__(self) -> str:

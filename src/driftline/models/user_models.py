@@ -22,7 +22,7 @@ BUILD_ARGUMENTS = ("shape", "outputs", "seed", "published_answers")
 """Parameters that a model is given by name; all others are its options."""
 
 
-def factory_of(name: str, thing: Any) -> Callable[..., Any]:
+def factory_of(name: str, thing: Any) -> Callable[..., Network]:
     """A function `(shape, outputs, seed, *, options)` that makes the model."""
     if is_estimator_class(thing):
         return factory_for_class(name, thing)
@@ -48,7 +48,7 @@ def factory_of(name: str, thing: Any) -> Callable[..., Any]:
     return build
 
 
-def _describe(build: Callable[..., Any], name: str, make: object, parameters: dict[str, inspect.Parameter]) -> None:
+def _describe(build: Callable[..., Network], name: str, make: object, parameters: dict[str, inspect.Parameter]) -> None:
     """Give `build` the signature and the types of what it calls, every option by name only."""
     usual = inspect.signature(build).parameters
     first = [usual[one] for one in BUILD_ARGUMENTS if one != "published_answers" or one in parameters]
@@ -60,7 +60,7 @@ def _describe(build: Callable[..., Any], name: str, make: object, parameters: di
     )
 
 
-def _build_seeded(make: Callable[[], Any], seed: Seed) -> Network:
+def _build_seeded(make: Callable[[], Network], seed: Seed) -> Network:
     """What `make` returns; a network's initial weights come from the seed alone."""
     if "torch" not in sys.modules:  # it takes seconds to load, and a model of tables has no use for it
         made = make()

@@ -10,7 +10,7 @@ only where the last step moved them: frozen layers keep theirs, as they did in t
 from __future__ import annotations
 
 import copy
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from driftline.seeds import Seed
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
-from driftline.types import Inputs
+from driftline.types import Inputs, Network
 
 
 def truncate_to_step(network: JointNetwork, step: int) -> JointNetwork:
@@ -70,7 +70,7 @@ def layer_weights(network: LayeredNetwork) -> dict[str, np.ndarray] | None:
     return {name: to_numpy(torch.cat([w.detach().flatten() for w in parts])) for name, parts in kept.items()}
 
 
-def interpolate(before: Any, after: Any, s: float) -> tuple[Any, list[nn.BatchNorm2d]]:
+def interpolate(before: Network, after: Network, s: float) -> tuple[Network, list[nn.BatchNorm2d]]:
     """Return the network at `s` between one step's network (0) and the next one's (1), and the batch norm that moved.
 
     A joint network contains the step before, so `before` is not used: separate layers are interpolated with

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -20,14 +20,14 @@ from driftline.training import profiling
 from driftline.training.features import forward_with_features, linear_layers
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
-from driftline.types import Inputs, State, Targets
+from driftline.types import Inputs, Network, State, Targets
 
 
 @dataclass(frozen=True, eq=False)
 class TorchModel:
     """A network whose outputs are numbers."""
 
-    module: Any
+    module: Network
     is_network: ClassVar[bool] = True
     generates_text: ClassVar[bool] = False
     supports_partial_fit: ClassVar[bool] = True

@@ -137,7 +137,7 @@ class PlannedMatrix:
         return path
 
 
-def read(content: Mapping[str, Any]) -> Matrix:
+def read(content: Settings) -> Matrix:
     """Return the matrix in a mapping with the key `matrix`; refuse an invalid one."""
     extra = sorted(set(content) - {"matrix"})
     if extra:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import nn
 
@@ -41,7 +41,7 @@ class EpochLearner(SupervisedLearner):
         if self.max_grad_norm is not None:
             self.optim.register_step_pre_hook(self._clip_gradients)
 
-    def _clip_gradients(self, *_: Any) -> None:
+    def _clip_gradients(self, *_: object) -> None:
         nn.utils.clip_grad_norm_(trainable_parameters(self.model), self.max_grad_norm or math.inf)
 
     def train_epochs(self, x: Inputs, y: Targets, seed: Seed) -> None:

@@ -168,7 +168,7 @@ class NearestInputs:
     each sample is looked at once, and a model that writes needs nothing special.
     """
 
-    def __init__(self, upstream: Any) -> None:
+    def __init__(self, upstream: Inputs) -> None:
         self._scale: Any = 1.0
         self._memories: JsonObject = {}  # vectors of each memory, as far as they were needed
         if upstream is None:
@@ -195,7 +195,7 @@ class NearestInputs:
         distances = squares.reshape(1, -1) - 2 * (products if isinstance(products, np.ndarray) else products.toarray())
         return np.unique(np.argsort(distances, axis=1, kind="stable")[:, :n])
 
-    def vectorize(self, x: Inputs) -> Any:
+    def vectorize(self, x: Inputs) -> Inputs:
         """One row per input, such that near rows are like inputs."""
         if not isinstance(x, list):
             return np.asarray(x).reshape(len(x), -1).astype(np.float32) * self._scale

@@ -54,7 +54,7 @@ class FrozenEncoder:
         self.features_by_text: dict[str, Tensor] = {}
         self.cache = kept
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> FrozenEncoder:
+    def __deepcopy__(self, memo: dict[int, object]) -> FrozenEncoder:
         return self
 
     @property
