@@ -1,7 +1,7 @@
 """A user's frame or file with the roles of its columns: time, target, features, logged predictions.
 
 Rows are not copied: samples hold row numbers in order of time, and a model looks the rows up
-(`models.tabular.OnRows`).
+(`models.tabular.RowIndexModel`).
 """
 
 from __future__ import annotations

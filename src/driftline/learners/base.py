@@ -59,7 +59,7 @@ class Learner:
     train once at the end."""
 
     plans_fits: ClassVar[bool] = False
-    """Whether it is a plan of fits (`learners.staged`), which an engine may compute ahead and share."""
+    """Whether it is a plan of fits (`learners.sequence`), which an engine may compute ahead and share."""
     is_oracle: ClassVar[bool] = False
     """True for an upper bound that is shown more samples than other methods, where the benchmark has them."""
 

@@ -50,7 +50,7 @@ class InnerLoop:
     def adapt(self, x: Tensor, y: Tensor, way: int, *, second_order: bool) -> Weights:
         """The weights after `steps` steps down the mean cross-entropy.
 
-        `for_outer`: whether they shall be differentiated by the weights they came from, gradients of gradients
+        `second_order`: whether they shall be differentiated by the weights they came from, gradients of gradients
         included.
         """
         weights = self.initial_weights(way)

@@ -182,7 +182,7 @@ def fisher(
     F_i = mean over examples of (d log p(label | x) / d weight_i)^2, in evaluation mode. The square is taken example
     by example: the square of a batch's mean gradient is another quantity, close to zero where a model has converged.
     The task's loss counts as -log p, so a squared error stands for a normal distribution of variance 1/2.
-    `examples`: the number drawn without replacement; None takes them all. `labels`: see `Labels`.
+    `examples`: the number drawn without replacement; None takes them all. `labels`: see `FisherLabels`.
 
     Examples pass one at a time. That works for every network and its compute is counted, and `vmap` measured no
     faster (convolutions 590 to 540 examples/s, a perceptron 1,000 to 1,900): per-example gradients are bound by memory.

@@ -139,7 +139,7 @@ def train_epochs(
     seed: Seed,
     max_updates: int,
 ) -> None:
-    """Epochs over all samples, each in another order, with all noise from the seed; `most` updates if that is not 0.
+    """Train for epochs over all samples, each in another order; stop after `max_updates` updates if that is not 0.
 
     The last, smaller batch counts like the others; a single sample left over joins the batch before it, which batch
     norm needs. Where a task accepts several answers, each epoch trains on one of them at random.

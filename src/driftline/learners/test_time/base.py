@@ -71,7 +71,7 @@ class NormAdapter(Learner):
         self.answer(x)
 
     def outputs(self, x: Tensor, batch_offset: int) -> Tensor:
-        """Return raw outputs for a batch that is `ahead` batches from now."""
+        """Return raw outputs for a batch that is `batch_offset` batches from now."""
         outputs: Tensor = self.model(x)
         return outputs
 

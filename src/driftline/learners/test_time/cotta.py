@@ -107,7 +107,7 @@ class CoTTA(NormAdapter):
             weight.copy_(torch.where(restored, first, weight))
 
     def _seed(self, batch_offset: int) -> Seed:
-        """Return the seed of the batch `ahead` batches from now."""
+        """Return the seed of the batch that is `batch_offset` batches from now."""
         return self.seed.child("step", self.steps + batch_offset)
 
 

@@ -49,7 +49,7 @@ class AnswerLength:
 
 
 class Seq2Seq(nn.Module):
-    """A Hugging Face encoder and decoder behind the verbs of a `Writer`."""
+    """A Hugging Face encoder and decoder with the interface of `tasks.TextGenerator`."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Seq2Seq(nn.Module):
         return outputs
 
     def generate(self, x: Inputs, batch: int = 64) -> np.ndarray:
-        """One text each, by greedy search or with `beams`; without any words yet, an empty one."""
+        """One text each, by greedy search or with `num_beams`; without any words yet, an empty one."""
         answers = np.full(len(x), "", dtype=object)
         if self.tokenizer is None or not len(x):
             return answers
