@@ -189,7 +189,7 @@ def test_check_says_what_is_damaged_and_repairs_it(store: Store) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
     assert "1 damaged" in result.stdout, "no run needs the stage"
-    assert "a stage when a missing or damaged run needs it" in result.stdout
+    assert "computes the runs again, and the stages that they need" in result.stdout
     (run.folder / "probes.parquet").unlink()
     result = CliRunner().invoke(app, arguments)
     assert f"damaged: runs/{run.key}: probes.parquet: it is missing" in result.stdout

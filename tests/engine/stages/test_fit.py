@@ -152,7 +152,7 @@ def _answering(run: Any) -> int:
 
 def test_the_card_names_what_was_chosen(plain: Path) -> None:
     cards = {card.label: card for card in Store.open(plain).record().cards}
-    protocol = cards["lp-ft"]["protocol"]
+    protocol = cards["lp-ft"].protocol
     assert protocol["trials"] == 6
     assert [(row["train"], row["layers"]) for row in protocol["chosen"]] == [("0,1", "all"), ("2", "fc"), ("2", "all")]
     assert all(row["lr"] in (3e-3, 1e-3) for row in protocol["chosen"])
