@@ -17,20 +17,26 @@ import yaml
 from torch import nn
 from torch.nn import functional
 
-from driftline import device, registry
+from driftline import device, models, registry
 from driftline.device import DeviceSettings, dropout, place, resolve, to_device, to_numpy
 from driftline.engine.executors.base import StageFailed, attempt
+from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.executors.process import out_of_memory
-from driftline.engine.run import run
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import _one_worker_per_device, run
 from driftline.errors import UserError
+from driftline.learners.supervised.ft import FineTune
 from driftline.learners.test_time.tent import Tent
 from driftline.seeds import Seed
 from driftline.spec import parse
 from driftline.spec.keys import run_key
 from driftline.store.store import Store
+from driftline.tasks import TextToText
 from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
 from driftline.testing.learner import ContractCheck, _models
 from driftline.training.fit import descend_on, optimizer_step
+from driftline.training.torch_model import torch_model
+from driftline.types import Samples
 
 from . import sim_device
 from .test_contracts import quick
@@ -235,3 +241,82 @@ def test_only_one_module_names_devices() -> None:
 def test_a_spec_with_a_device_reads_back() -> None:
     spec = parse({**SPEC, "device": {"name": "cuda", "precision": "float16"}})
     assert parse(yaml.safe_load(spec.to_yaml())) == spec
+
+
+IMAGE_NETWORKS = ["mlp", "linear", "yearbook-cnn", "conv-1", "dense-1", "res-1", "resnet20"]
+
+
+def trained_weights(network: Any, learner: Any, data: Samples, task: Any = TASK) -> dict[str, np.ndarray]:
+    learner.seed = Seed(0)
+    learner.prepare(network, task, data)
+    learner.train(data.x, data.y)
+    return {name: to_numpy(value) for name, value in network.state_dict().items() if isinstance(value, torch.Tensor)}
+
+
+@pytest.mark.parametrize("name", IMAGE_NETWORKS)
+def test_every_kind_of_network_trains_as_on_the_cpu(name: str) -> None:
+    rng = np.random.default_rng(0)
+    data = Samples(rng.integers(0, 256, (8, 32, 32, 3), np.uint8), np.arange(8) % TASK.width)
+    found = []
+    for where in (device.ON_HOST, SIM):
+        with device.use(where):
+            network = models.build(
+                name, shape=(32, 32, 3), outputs=TASK.width, **({"width": 4} if "-" in name[:6] else {})
+            )
+            found.append(trained_weights(network, FineTune(updates=2, batch=4), data))
+            found.append({"outputs": torch_model(network).predict(data.x)})
+    for one, other in zip(found[:2], found[2:], strict=True):
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key], err_msg=key)
+
+
+@pytest.mark.parametrize("name", registry.names("pretraining"))
+def test_every_pretraining_ends_as_on_the_cpu(name: str) -> None:
+    found = []
+    for where in (device.ON_HOST, SIM):
+        with device.use(where):
+            settings = {
+                "updates": 2,
+                **({"way": 2, "shot": 1, "query": 1} if name not in ("supervised", "moco") else {}),
+            }
+            network = place(small_network(SHAPE, TASK.width, Seed(1)))
+            found.append(trained_weights(network, registry.get("pretraining", name)(**settings), samples(0)))
+    for key in found[0]:
+        close = (
+            {"rtol": 1e-4, "atol": 1e-6} if name == "maml" else {"rtol": 0, "atol": 0}
+        )  # it differentiates gradients
+        np.testing.assert_allclose(found[0][key], found[1][key], err_msg=key, **close)
+
+
+def test_a_network_for_texts_trains_as_on_the_cpu() -> None:
+    texts = ["who is it", "where is it", "who was that", "where was that"]
+    data = Samples(texts, np.array([0, 1, 0, 1]))
+    found = []
+    for where in (device.ON_HOST, SIM):
+        with device.use(where):
+            network = models.build("hashed-ngrams", shape=(), outputs=TASK.width)
+            found.append(trained_weights(network, FineTune(updates=3, batch=4), data))
+    for key in found[0]:
+        np.testing.assert_array_equal(found[0][key], found[1][key], err_msg=key)
+
+
+def test_a_network_that_writes_trains_as_on_the_cpu() -> None:
+    questions, answers = ["who is it ?", "where is it ?"] * 3, np.array(["ann", "rome"] * 3, dtype=object)
+    data, found = Samples(questions, answers), []
+    for where in (device.ON_HOST, SIM):
+        with device.use(where):
+            sizes = {"width": 16, "layers": 1, "heads": 2, "dropout": 0.0}
+            network = models.build("small-bart", shape=(), outputs=TextToText().width, **sizes)
+            found.append(trained_weights(network, FineTune(updates=2, batch=4), data, TextToText()))
+    for key in found[0]:
+        np.testing.assert_array_equal(found[0][key], found[1][key], err_msg=key)
+
+
+def test_workers_by_default_are_as_many_as_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftline.engine.run.device_count", lambda name: 2 if name == "cuda" else 1)
+    on_two, on_one = (plan(parse({**SPEC, "device": name})) for name in ("cuda", "cpu"))
+    assert _one_worker_per_device(ExecutorConfig(), on_two) == ExecutorConfig("local", jobs=2)
+    assert _one_worker_per_device(ExecutorConfig(), on_one) == ExecutorConfig()
+    assert _one_worker_per_device(ExecutorConfig(jobs=1), on_two).jobs == 1
+    sklearn = plan(parse({**SPEC, "device": "cuda", "model": "naive-bayes", "methods": ["ft"]}))
+    assert _one_worker_per_device(ExecutorConfig(), sklearn) == ExecutorConfig()

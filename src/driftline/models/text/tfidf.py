@@ -32,7 +32,7 @@ def ngrams(text: str, max_n: int = 2) -> list[str]:
 def check_texts(model: str, shape: tuple[int, ...]) -> None:
     """Refuse inputs that have a shape, which a text has not."""
     if shape != ():
-        raise UserError(f"{model} takes texts, and these inputs are numbers of shape {shape}: use mlp or logistic")
+        raise UserError(f"{model} takes texts, and these inputs are numbers of shape {shape}: use mlp, for example")
 
 
 @register("model", "tfidf")
