@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
+from driftline.models.weights import LoadedWeights
 from driftline.training import profiling
 from driftline.training.features import forward_with_features, linear_layers
 from driftline.training.mac_counter import MacCounter
@@ -34,6 +35,11 @@ class TorchModel:
     @property
     def is_pretrained(self) -> bool | None:
         found: bool | None = getattr(self.module, "pretrained", None)
+        return found
+
+    @property
+    def loaded_weights(self) -> LoadedWeights | None:
+        found: LoadedWeights | None = getattr(self.module, "loaded_weights", None)
         return found
 
     @property

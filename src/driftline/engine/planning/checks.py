@@ -87,8 +87,8 @@ def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
     if not (unlabeled or (method.frozen_features and _has_hidden_weights(model))):
         return
     adapter = as_model(model)
-    untrained = job.options.get("upstream_updates") == 0 and adapter.is_network  # which says that it comes trained
-    pretrained = untrained if adapter.is_pretrained is None else adapter.is_pretrained
+    pretrained = adapter.is_pretrained or (not unlabeled and adapter.loaded_weights is not None)
+    untrained = job.options.get("upstream_updates") == 0 and adapter.is_network
     if pretrained or (scenario.upstream is not None and not untrained):
         return
     why = "never sees labels" if unlabeled else "uses a network's features and never trains them"

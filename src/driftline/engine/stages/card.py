@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import platform
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from driftline import registry
 from driftline.benchmarks.base import Benchmark, Scenario
 from driftline.data import Dataset
 from driftline.engine.stages.search_round import SearchResult
-from driftline.record.card import Card, CodeVersion, ComputeCard, DataCard, RunSettings
+from driftline.record.card import Card, CodeVersion, ComputeCard, DataCard, RunSettings, WeightsCard
 from driftline.record.recorder import TABLES
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, package_versions, sources_hash
 from driftline.spec.settings import learner_class
 from driftline.types import JsonObject
 from driftline.version import __version__
+
+if TYPE_CHECKING:
+    from driftline.models.weights import LoadedWeights
 
 
 def build(
@@ -28,10 +32,12 @@ def build(
     trials: list[JsonObject],
     selected: SearchResult | None,
     truncated: int | None,
+    weights: LoadedWeights | None,
 ) -> Card:
     """Return the card of a finished run; it holds nothing that may differ between two runs of the same job.
 
-    `trials`: the fits of a method that trains in phases. `truncated`: samples longer than the model reads.
+    `trials`: the fits of a method that trains in phases. `truncated`: samples longer than the model reads. `weights`:
+    where the model's weights come from, if they were given.
     """
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
@@ -47,6 +53,7 @@ def build(
         protocol=protocol,
         metrics=_metrics(benchmark, options, protocol),
         data=_data(dataset, truncated),
+        **({} if weights is None else {"weights": WeightsCard(**asdict(weights))}),
         compute=compute,
         user_files=file_hashes(job),
         code=CodeVersion(driftline=__version__, sources=sources_hash()),
