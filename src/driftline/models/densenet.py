@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from driftline.models.preprocessing import register_network
-from driftline.models.weights import Head, check_images, pretrained_network
+from driftline.models.weights import check_images, pretrained_network
+from driftline.types import Head
 
 DEPTHS = (6, 12, 24, 16)
 ADVICE = (

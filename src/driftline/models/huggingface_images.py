@@ -26,13 +26,12 @@ from driftline.models.text.tokenizer import optional_import
 from driftline.models.weights import (
     IMAGENET_MEAN,
     IMAGENET_STD,
-    Head,
     NormalizedNetwork,
     check_images,
     head_name,
     new_head,
 )
-from driftline.types import JsonObject, Network
+from driftline.types import Head, JsonObject, Network
 
 NAME = "huggingface-images"
 

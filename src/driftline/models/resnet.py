@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from driftline.models.preprocessing import register_network
-from driftline.models.weights import Head, check_images, pretrained_network
+from driftline.models.weights import check_images, pretrained_network
+from driftline.types import Head
 
 WeightLayout = Literal["torchvision", "original"]
 Norm = Callable[[int], nn.Module]

@@ -18,7 +18,6 @@ from driftline.errors import UserError
 from driftline.models.preprocessing import build_seeded, register_network
 from driftline.models.weights import (
     Convert,
-    Head,
     LoadedWeights,
     NormalizedNetwork,
     check_head,
@@ -27,7 +26,7 @@ from driftline.models.weights import (
     new_head,
 )
 from driftline.seeds import Seed
-from driftline.types import Network
+from driftline.types import Head, Network
 
 PUBLISHED_WEIGHTS = "published"
 

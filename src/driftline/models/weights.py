@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +17,11 @@ from torch import Tensor, nn
 from driftline.errors import UserError
 from driftline.models.checkpoints import find_weights, read_checkpoint
 from driftline.models.preprocessing import StandardizeChannels
-from driftline.types import Network
+from driftline.types import Head, Network
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
 
-Head = Literal["keep", "new"]
-"""Whether a network takes the head of its weights, or only the rest and a new head."""
 Convert = Callable[[dict[str, Tensor]], dict[str, Tensor]]
 """From the tensors of a file to those that a network expects."""
 UNUSED = re.compile(
@@ -134,10 +131,17 @@ def head_name(network: nn.Module) -> str:
     return next((name for name, part in reversed(list(network.named_modules())) if isinstance(part, nn.Linear)), "")
 
 
-def new_head(network: Network) -> list[str]:
-    """Initialize a network's head anew; return the names of its tensors."""
+def new_head(network: Network, outputs: int | None = None) -> list[str]:
+    """Initialize a network's head anew, with another number of outputs if given; return the names of its tensors."""
     name = head_name(network)
-    network.get_submodule(name).reset_parameters()
+    if not name:
+        raise UserError(f"model.head=new: {type(network).__name__} has no linear layer, which would be its head")
+    head = network.get_submodule(name)
+    if outputs is not None:
+        parent, _, last = name.rpartition(".")
+        head = nn.Linear(head.in_features, outputs, bias=head.bias is not None)
+        setattr(network.get_submodule(parent), last, head)
+    head.reset_parameters()
     return [key for key in network.state_dict() if key.startswith(f"{name}.")]
 
 

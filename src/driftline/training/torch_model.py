@@ -17,7 +17,7 @@ from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
 from driftline.models.weights import LoadedWeights
 from driftline.training import profiling
-from driftline.training.features import forward_with_features, linear_layers
+from driftline.training.features import forward_with_features
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
 from driftline.types import Inputs, State, Targets
@@ -84,7 +84,6 @@ class TorchModel:
         return profiling.fill_rows(torch.cat(parts), len(inputs)).numpy()
 
     def features(self, x: Inputs) -> np.ndarray:
-        linear_layers(self.module)  # refuses a network that has none
         with evaluating(self.module), torch.no_grad():
             _, seen = forward_with_features(self.module, to_float_batch(self.encode(x)))
         return seen.numpy()

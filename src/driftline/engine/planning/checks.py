@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from driftline import registry
 from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import (
@@ -21,7 +22,7 @@ from driftline.spec.job import Job
 from driftline.spec.settings import learner_class
 from driftline.tasks import TextToText
 from driftline.training.model import as_model
-from driftline.types import Network, Reveal, Settings, Stream
+from driftline.types import Network, Reveal, Settings, Stream, take_rows
 
 
 def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: set[str]) -> dict[str, list[FitSpec]]:
@@ -43,6 +44,7 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
     dataset, scenario = build_scenario(job, datasets)
     model = build_model(job, dataset)
     _check_output(job, model, dataset)
+    _check_network(job, model, dataset)
     _check_delay(job.reveal.delay, stream_for(job, scenario))
     _check_unused(job, model, given)
     _check_trained(job, model, scenario)
@@ -59,6 +61,28 @@ def _check_output(job: Job, model: Network, dataset: Dataset) -> None:
         raise UserError(
             f"{job.model.name} is a classifier, but answers in '{dataset.name}' are texts: use small-bart or seq2seq, "
             "or, where the data allow it, answers that are classes"
+        )
+
+
+def _check_network(job: Job, model: Network, dataset: Dataset) -> None:
+    """Refuse a user's network that does not take the inputs, or has another number of outputs than the task needs."""
+    adapter, x = as_model(model), take_rows(dataset.samples.x, slice(0, 2))
+    if registry.describe("model", job.model.name) or not adapter.is_network or adapter.generates_text:
+        return
+    try:
+        outputs = adapter.predict(x)
+    except UserError:
+        raise
+    except Exception as error:
+        shape = tuple(getattr(x, "shape", ())[1:])
+        raise UserError(
+            f"model '{job.model.name}' fails on inputs of shape {shape} (images arrive as floats from 0 to 1 with "
+            f"channels first): {type(error).__name__}: {error}"
+        ) from error
+    if outputs.shape != (len(x), dataset.task.width):
+        raise UserError(
+            f"model '{job.model.name}' returns outputs of shape {outputs.shape} for {len(x)} samples, and this task "
+            f"needs {(len(x), dataset.task.width)}: give it a parameter `outputs`, or use --set model.head=new"
         )
 
 
@@ -100,8 +124,10 @@ def _has_hidden_weights(model: Network) -> bool:
     """Whether a network has weights before its last layer; otherwise its features are the inputs."""
     if not as_model(model).is_network:
         return False
-    from driftline.training.features import linear_layers
+    from driftline.training.features import linear_layers, own_features
 
+    if own_features(model):
+        return True
     last = sum(weights.numel() for layer in linear_layers(model)[-1:] for weights in layer.parameters())
     return bool(sum(weights.numel() for weights in model.parameters()) > last)
 
@@ -112,7 +138,10 @@ def _how_to_pretrain(benchmark: str, options: Settings) -> str:
         return f"pretrain on the first period with --set {benchmark}.upstream=1"
     weights = "give weights (--set model.weights=FILE)"
     if "upstream_updates" in options:
-        return f"{weights}, or upstream_updates above 0 and data with images to train on"
+        return (
+            f"{weights}, or upstream_updates above 0 and data with images to train on; if your own code loads its "
+            "weights, set `pretrained = True` on the network"
+        )
     return f"{benchmark} has no pretraining, so {weights} to a model that takes them"
 
 

@@ -31,7 +31,8 @@ from driftline.learners.prototypes.class_vectors import CHUNK, ClassVectors, add
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.tasks import Task
 from driftline.training import profiling
-from driftline.training.cached_features import classifier_layer, extract_features_fixed_batch, macs_per_sample
+from driftline.training.cached_features import extract_features_fixed_batch, macs_per_sample
+from driftline.training.features import feature_width
 from driftline.training.fit import optimizer_step
 from driftline.training.mac_counter import mac_counter_of
 from driftline.training.torch_model import torch_model
@@ -51,7 +52,7 @@ class PrototypeLearner(OnlineLearner):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.known_classes[:] = False
-        width = classifier_layer(model).in_features
+        width = feature_width(model)
         self.sums = np.zeros((task.width, width))
         self.counts = np.zeros(task.width, int)
         self.pending_features = np.zeros(

@@ -10,8 +10,8 @@ from typing import Any
 from driftline.errors import UserError
 from driftline.io.user_files import resolve
 from driftline.models.text.tokenizer import Tokenizer, from_huggingface, optional_import
-from driftline.models.weights import Head, LoadedWeights, count_by_start, set_loaded
-from driftline.types import JsonObject, Network
+from driftline.models.weights import LoadedWeights, count_by_start, set_loaded
+from driftline.types import Head, JsonObject, Network
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 LOAD_OPTIONS = {  # weights of another shape are reported, and refused by us
