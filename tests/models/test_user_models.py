@@ -15,7 +15,7 @@ from driftline.models.sklearn_models import SklearnModel
 from driftline.models.user_models import factory_of
 from driftline.seeds import Seed
 from driftline.spec.settings import Choice, with_defaults
-from driftline.training.fit import new_optimizer
+from driftline.training.optimizers import new_optimizer
 
 SOURCE = """
 import functools
@@ -218,5 +218,5 @@ def test_a_factory_that_raises_is_named_with_its_reason() -> None:
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_network_without_parameters_is_refused(optimizer: str) -> None:
-    with pytest.raises(UserError, match="the network Identity has no parameters to train"):
-        new_optimizer(optimizer, torch.nn.Identity(), lr=0.1, weight_decay=0.0)
+    with pytest.raises(UserError, match="the network has no parameters to train"):
+        new_optimizer(optimizer, torch.nn.Identity().parameters(), lr=0.1)

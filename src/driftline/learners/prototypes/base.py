@@ -90,11 +90,9 @@ class PrototypeLearner(OnlineLearner):
         return found
 
     def add_head(self, weights: dict[str, Tensor]) -> None:
-        """Register parameters to train, by SGD whose momentum is kept between trainings."""
+        """Register parameters to train, by an optimizer that is kept between trainings."""
         self.head = nn.ParameterDict({name: nn.Parameter(start) for name, start in weights.items()})
-        self.optim = torch.optim.SGD(
-            self.head.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
-        )
+        self.optim = self.new_optimizer(self.head.parameters())
 
     def head_rows(self, name: str, which: slice) -> np.ndarray:
         """Return the trained rows of these classes."""

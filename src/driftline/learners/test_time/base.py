@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.learners.settings import BelowOne, NonNegative
+from driftline.learners.settings import BelowOne, NonNegative, OptimizerName
 from driftline.models.preprocessing import to_float_batch
 from driftline.tasks import Classification, Task
 from driftline.training.normalization import (
@@ -29,6 +29,7 @@ from driftline.training.normalization import (
     use_batch_statistics,
     work_around_group_norm_bug,
 )
+from driftline.training.optimizers import new_optimizer
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Inputs, Network, Reveal, Samples
 
@@ -102,6 +103,7 @@ class NormGradientAdapter(NormAdapter):
 
     lr: NonNegative = 2.5e-4
     momentum: BelowOne = 0.9
+    optimizer: OptimizerName = "sgd"
 
     quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
     transient = frozenset({"_initial_weights", "_weights"})
@@ -114,15 +116,11 @@ class NormGradientAdapter(NormAdapter):
         for weight in self._weights:
             weight.requires_grad_()
         self._initial_weights = [weight.detach().clone() for weight in self._weights]
-        self.optim = self.new_optimizer()
+        self.optim = new_optimizer(self.optimizer, self._weights, lr=self.lr, momentum=self.momentum)
 
     def adapted_layers(self, layers: dict[str, nn.Module]) -> list[nn.Module]:
         """Return the normalization layers to train: all of them."""
         return list(layers.values())
-
-    def new_optimizer(self) -> torch.optim.Optimizer:
-        """Return the optimizer."""
-        return torch.optim.SGD(self._weights, lr=self.lr, momentum=self.momentum)
 
     def loss(self, outputs: Tensor) -> Tensor | None:
         """Return the loss of a batch; None to skip the update."""
