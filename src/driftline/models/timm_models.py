@@ -7,7 +7,6 @@ of another package, such as those of DINOv2 or CLIP: timm's own conversion is ap
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from driftline.errors import UserError
+from driftline.models.packages import import_package
 from driftline.models.preprocessing import build_seeded, register_network
 from driftline.models.weights import (
     Convert,
@@ -103,18 +103,8 @@ def efficientnet_lite0(shape: tuple[int, ...], outputs: int, *, head: Head = "ke
 
 
 def require_package(module: str, model: str, packages: str) -> Any:
-    """Return a module that only this model needs, or say what is missing or broken."""
+    """Return a module that only this model needs, or say how to install it."""
     try:
-        return importlib.import_module(module)
+        return import_package(module, f"model '{model}'")
     except ModuleNotFoundError as error:
-        if error.name != module:
-            raise UserError(
-                f"model '{model}' needs {module}, which is installed but needs {error.name}, which is not: "
-                f"pip install {error.name}"
-            ) from error
         raise UserError(f"model '{model}' needs another package: pip install {packages}") from error
-    except Exception as error:  # a package that is built for another version of torch fails in many ways
-        reason = " ".join(str(error).split())[:300]
-        raise UserError(
-            f"model '{model}' needs {module}, which is installed but broken: {type(error).__name__}: {reason}"
-        ) from error

@@ -15,6 +15,7 @@ from driftline.engine.build import (
 )
 from driftline.engine.stages.fit import plannable_trials
 from driftline.errors import UserError
+from driftline.learners.base import Learner
 from driftline.learners.fit_plan import FitSpec
 from driftline.learners.supervised.base import CumulativeLearner
 from driftline.spec import Spec
@@ -50,7 +51,9 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
     _check_trained(job, model, scenario)
     if scenario.upstream is not None:
         build_pretrainer(job, scenario)
-    trials = plannable_trials(build_learner(job, model, dataset, scenario), job, scenario)
+    learner = build_learner(job, model, dataset, scenario)
+    _check_batch(job, learner, stream_for(job, scenario))
+    trials = plannable_trials(learner, job, scenario)
     _check_candidates([jobs[0] for jobs in job.search_jobs()], model, datasets)
     return trials
 
@@ -94,6 +97,20 @@ def _check_delay(delay: int, stream: Stream) -> None:
         raise UserError(
             f"The label delay is {delay} steps but the stream has only {steps}, so no label would be revealed. "
             f"Use --set reveal.delay={steps - 1} or less."
+        )
+
+
+def _check_batch(job: Job, learner: Learner, stream: Stream) -> None:
+    """Refuse a stream whose first or last step is smaller than the method can answer."""
+    smallest = learner.smallest_batch
+    if smallest == 1:
+        return
+    size = min(1 if step.one_by_one else len(step.samples) for step in (stream[0], stream[len(stream) - 1]))
+    if size < smallest:
+        larger = f"increase it (--set {job.benchmark}.batch=64), or use" if "batch" in job.options else "use"
+        raise UserError(
+            f"{job.method.name} needs at least {smallest} inputs per batch with {job.model.name}, and a batch of this "
+            f"stream has {size}: {larger} a network without batch normalization"
         )
 
 

@@ -59,6 +59,10 @@ class NormAdapter(Learner):
         work_around_group_norm_bug(model)
         self._min_inputs = 2 if use_batch_statistics(model) else 1
 
+    @property
+    def smallest_batch(self) -> int:
+        return self._min_inputs
+
     def predict(self, x: Inputs) -> Answers:
         with torch.no_grad():
             return self._decoded([self.outputs(part, k) for k, part in enumerate(self._batches(x))])
