@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 import driftline
 from driftline import models
+from driftline.cli.printing.runs import print_difference
 from driftline.data import weights_file
 from driftline.errors import UserError
 from driftline.models.checkpoints import read_checkpoint
@@ -152,7 +153,7 @@ def test_the_head_is_the_last_linear_layer() -> None:
     assert head_name(models.build("densenet121", **SIZES)) == "network.classifier"
 
 
-def test_a_run_says_what_it_loaded(tmp_path: Path) -> None:
+def test_a_run_says_what_it_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Open-world and timeline start from published weights; the card and `driftline diff` show them."""
     file = saved(tmp_path / "seven.pth", backbone("resnet18"))
     (tmp_path / "images.py").write_text(IMAGES)
@@ -171,6 +172,10 @@ def test_a_run_says_what_it_loaded(tmp_path: Path) -> None:
     spec["model"] = {"name": "resnet18", "width": 4}
     (random,) = driftline.run(spec, runs=tmp_path / "runs").runs
     assert "weights" not in random.card.to_dict()
+    print_difference(run, random)
+    shown = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["weights.loaded", "120", "absent"] in shown
+    assert ["weights.left_out.fc.bias", "1", "absent"] in shown
     frozen = {**spec, "methods": ["frozen"], "model": {**spec["model"], "weights": file, "head": "new"}}
     with pytest.raises(UserError, match="frozen never sees labels, so it needs a pretrained model"):
         driftline.run(frozen, runs=tmp_path / "runs")
@@ -190,6 +195,25 @@ def test_open_world_starts_from_weights_with_a_head_that_knows_no_class(tmp_path
         answers = run.table("answers")
         assert run.card.weights.initialized == ["fc.bias", "fc.weight"]
         assert np.isinf(answers["distance"].to_numpy()[0]), "no class is known before the first label"
+
+
+def test_eata_adapts_a_new_head_that_was_trained_upstream(tmp_path: Path) -> None:
+    file = saved(tmp_path / "seven.pth", backbone("resnet20"))
+    images = np.random.default_rng(0).integers(0, 256, (60, 32, 32, 3), dtype=np.uint8)
+    np.savez(tmp_path / "images.npz", x=images, y=np.arange(60) % 4, test=np.arange(60) >= 40)
+    options = {"order": "cin-c", "corruptions": "contrast", "images": 20, "batch": 10, "resamples": 5}
+    spec: dict[str, Any] = {
+        "benchmark": "test-time",
+        "data": {"name": "npz", "path": str(tmp_path / "images.npz")},
+        "model": {"name": "resnet20", "width": 4, "weights": file, "head": "new"},
+        "methods": ["eata"],
+        "test-time": {**options, "upstream_updates": 2},
+    }
+    (run,) = driftline.run(spec, runs=tmp_path / "runs").runs
+    assert run.card.weights.initialized == ["linear.bias", "linear.weight"]
+    spec["test-time"]["upstream_updates"] = 0
+    with pytest.raises(UserError, match="eata never sees labels, so it needs a pretrained model"):
+        driftline.run(spec, runs=tmp_path / "runs")
 
 
 def test_imagenet_resnet50_serves_ten_classes() -> None:

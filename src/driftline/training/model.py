@@ -51,7 +51,7 @@ class Model(Protocol):
         """Train on these inputs and targets, on top of the earlier ones."""
 
     def features(self, x: Inputs) -> np.ndarray | None:
-        """Return the input of the last linear layer; None if there is no such layer."""
+        """Return what a network's head sees (`training.features`); None if the model has no features."""
 
     def truncated(self, x: Inputs) -> int | None:
         """Return how many texts are longer than it reads; None if it reads no texts."""

@@ -36,13 +36,12 @@ def build(
 ) -> Card:
     """Return the card of a finished run; it holds nothing that may differ between two runs of the same job.
 
-    `trials`: the fits of a method that trains in phases. `truncated`: samples longer than the model reads. `weights`:
-    where the model's weights come from, if they were given.
+    `trials`: the fits of a method that trains in phases. `truncated`: samples longer than the model reads.
     """
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
     protocol = _protocol(job, benchmark, scenario, _selection(trials, selected))
-    return Card(
+    card = Card(
         key=key,
         label=job.label,
         role=learner_class(job.method.name).role,
@@ -53,13 +52,15 @@ def build(
         protocol=protocol,
         metrics=_metrics(benchmark, options, protocol),
         data=_data(dataset, truncated),
-        **({} if weights is None else {"weights": WeightsCard(**asdict(weights))}),
         compute=compute,
         user_files=file_hashes(job),
         code=CodeVersion(driftline=__version__, sources=sources_hash()),
         versions={"python": platform.python_version(), **package_versions()},
         tables=list(TABLES),
     )
+    if weights is not None:
+        card.weights = WeightsCard(**asdict(weights))
+    return card
 
 
 def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: JsonObject) -> JsonObject:

@@ -77,8 +77,9 @@ class OnlineLearner(Learner):
 
     def new_optimizer(self, weights: Iterable[Tensor | JsonObject]) -> torch.optim.Optimizer:
         """Return an optimizer of these weights, or groups of them, that is kept between trainings."""
-        settings = {"lr": self.lr, "weight_decay": self.weight_decay, "momentum": self.momentum}
-        return new_optimizer(self.optimizer, weights, **settings)
+        return new_optimizer(
+            self.optimizer, weights, lr=self.lr, weight_decay=self.weight_decay, momentum=self.momentum
+        )
 
     def should_train(self) -> bool:
         """Return whether training is due."""

@@ -50,8 +50,10 @@ class SupervisedLearner(Learner):
         """Start a new optimizer, without earlier momentum."""
         from driftline.training.optimizers import new_optimizer
 
-        settings = {"lr": self.lr, "weight_decay": self.weight_decay, "momentum": self.momentum}
-        self.optim = new_optimizer(self.optimizer, self.model.parameters(), **settings)
+        weights = self.model.parameters()
+        self.optim = new_optimizer(
+            self.optimizer, weights, lr=self.lr, weight_decay=self.weight_decay, momentum=self.momentum
+        )
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Return the mean loss of a mini-batch from outputs and targets; a method may add to it."""
