@@ -58,6 +58,14 @@ def test_what_extending_shows_works(reader: Reader) -> None:
     assert "fade.py" in reader.output
 
 
+def test_what_models_shows_works(reader: Reader) -> None:
+    for block in blocks(ROOT / "docs" / "models.md"):
+        reader.follow(block)
+    assert '"initialized": [\n   "head.bias",\n   "head.weight"\n  ]' in reader.output
+    assert "has a head with 26 outputs, and these data need 10 outputs: --set model.head=new" in reader.output
+    assert "frozen never sees labels, so it needs a pretrained model" in reader.output
+
+
 def test_the_method_in_architecture_runs_beside_built_in_ones(tmp_path: Path) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     (source,) = re.findall(r"```python\n(\"\"\"Half-way.*?)```", text, flags=re.DOTALL)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import driftline
 from driftline import models
@@ -200,7 +201,8 @@ def test_timeline_recipes_have_the_rows_of_their_table(name: str) -> None:
 def test_the_fmow_recipe_trains_the_layers_of_densenet_121_at_224_pixels() -> None:
     spec = recipe(FMOW)
     assert spec.model is not None
-    network = models.build(spec.model.name, (224, 224, 3), 1000, **spec.model.settings)
+    assert spec.model.settings == {"weights": "densenet121-a639ec97.pth", "head": "new"}
+    network = models.build(spec.model.name, (224, 224, 3), 1000)
     assert sum(weight.numel() for weight in network.parameters()) == 7_978_856  # as published for ImageNet
     assert spec.data.settings["size"] == 224
 
@@ -214,9 +216,13 @@ def test_the_fmow_recipe_from_end_to_end_on_a_small_file_of_the_same_layout(tmp_
                 file[f"{step}/{part}/images"] = rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
                 file[f"{step}/{part}/labels"] = rng.integers(0, 62, n).astype("u1")
     content = read_yaml(next(path for path in RECIPES if path.name == FMOW))
-    content |= {"data": {**content["data"], "size": 32}, "model": {"name": content["model"], "width": 2}, "seeds": 1}
+    published_weights = models.build("densenet121", (32, 32, 3), 1000, width=2).network.state_dict()
+    torch.save(published_weights, tmp_path / content["model"]["weights"])
+    content |= {"data": {**content["data"], "size": 32}, "model": {**content["model"], "width": 2}, "seeds": 1}
     content["methods"] = [{**m, "updates": 1, "batch": 4} for m in content["methods"] if m["name"] == "ft"]
     content["timeline"]["resamples"] = 5
-    scores = driftline.run(content, data_dir=tmp_path, runs=tmp_path / "runs").runs[0].table("scores")
+    run = driftline.run(content, data_dir=tmp_path, runs=tmp_path / "runs").runs[0]
+    assert run.card.weights.initialized == ["classifier.bias", "classifier.weight"]
+    scores = run.table("scores")
     each = scores[(scores["metric"] == "ood") & (scores["stat"] == "each")]
     assert each["time"].tolist() == [str(year) for year in range(2002, 2012)]  # ten years have six after them

@@ -84,6 +84,11 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(registry.INDEX["method"], "far", ("of_worlds", "Far away."))
     with pytest.raises(UserError, match=r"method 'far' needs torch_of_another_world: .*driftline\[worlds\]"):
         registry.get("method", "far")
+    monkeypatch.setattr(registry, "EXTRAS", {})
+    with pytest.raises(
+        UserError, match="method 'far' needs torch_of_another_world: pip install torch_of_another_world"
+    ):
+        registry.get("method", "far")
 
 
 def test_what_is_no_model_is_refused_as_such_whatever_its_annotations() -> None:

@@ -132,10 +132,11 @@ def _import(kind: str, name: str, module: str) -> None:
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
+        missing = str(error.name)
+        if missing.partition(".")[0] == "driftline":
             raise
-        extra = EXTRAS[error.name]
-        raise UserError(f"{kind} '{name}' needs {error.name}: pip install \"driftline[{extra}]\"") from error
+        package = f'"driftline[{EXTRAS[missing]}]"' if missing in EXTRAS else missing
+        raise UserError(f"{kind} '{name}' needs {missing}: pip install {package}") from error
 
 
 @functools.cache

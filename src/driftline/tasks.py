@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from driftline.errors import UserError
 from driftline.texts import matches, split_answers
 from driftline.types import Answers, Inputs, Targets
 
@@ -175,10 +176,18 @@ class TextGenerator(Protocol):
         """Return a generated answer to each text."""
 
 
-def mean_loss(task: Task, outputs: Tensor, y: Tensor) -> Tensor:
+def mean_loss(task: Task, outputs: Tensor, y: Tensor, label_smoothing: float = 0.0) -> Tensor:
     """Return the mean of a task's loss. For classes torch computes it at once: the same gradient to the bit, faster."""
     if type(task) is Classification:  # a subclass may have another loss
         from torch.nn.functional import cross_entropy
 
-        return cross_entropy(outputs, y.long())
+        return cross_entropy(outputs, y.long(), label_smoothing=label_smoothing)
+    if label_smoothing:
+        task = _smoothed(task, label_smoothing)
     return task.loss(outputs, y).mean()
+
+
+def _smoothed(task: Task, label_smoothing: float) -> Task:
+    if not isinstance(task, TextToText):
+        raise UserError(f"label_smoothing={label_smoothing}: only classes and texts can be smoothed")
+    return replace(task, label_smoothing=label_smoothing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,8 @@ Targets: TypeAlias = Any
 """Class indices, numbers or texts, as an array or a tensor."""
 Network: TypeAlias = Any
 """What a learner trains: a torch module, or a scikit-learn estimator with its adapter."""
+Head: TypeAlias = Literal["keep", "new"]
+"""Whether a network takes the head of its weights, or only the rest and a new head."""
 State: TypeAlias = dict[str, Any]
 """What a checkpoint keeps of an object: arrays, tensors, numbers, texts, and lists and dictionaries of them."""
 Settings: TypeAlias = Mapping[str, Any]

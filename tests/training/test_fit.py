@@ -12,7 +12,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Classification
 from driftline.testing import digest
 from driftline.training import fit as fitting
-from driftline.training.fit import Update, fit, new_optimizer, optimizer_step
+from driftline.training.fit import Update, fit, optimizer_step
 from driftline.training.torch_model import torch_model
 
 TASK = Classification(("a", "b"))
@@ -123,18 +123,3 @@ def test_batches_are_the_same_whenever_images_become_floats(
         by_hand = torch.from_numpy(images)[chosen].permute(0, 3, 1, 2).float() / 255
         assert torch.equal(x, by_hand)
         assert x.stride() == by_hand.stride()  # convolutions choose their kernels by the layout
-
-
-@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-@pytest.mark.parametrize("name", ["adam", "sgd"])
-def test_the_faster_way_of_descending_gives_the_same_bits(name: str, weight_decay: float) -> None:
-    model, other = network(), network()
-    plain_way = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}[name]
-    optimizers = (
-        new_optimizer(name, model, lr=0.01, weight_decay=weight_decay),
-        plain_way(other.parameters(), lr=0.01, weight_decay=weight_decay, foreach=False),
-    )
-    for trained, optimizer in zip((model, other), optimizers, strict=True):
-        trained[3].bias.requires_grad_(False)  # a weight without a gradient is left where it is
-        fit(trained, X, Y, plain(trained, optimizer), updates=50, batch=8, seed=Seed(3))
-    assert digest(dict(model.state_dict())) == digest(dict(other.state_dict()))

@@ -52,7 +52,7 @@ class Learner:
     frozen_features: ClassVar[bool] = False
     """True if the method uses the network as a fixed feature extractor. Such a method needs a pretrained network."""
     min_batch: ClassVar[int] = 1
-    """The smallest batch it can predict."""
+    """The smallest batch it can answer with any model."""
 
     evaluated_at_end: bool = False
     """Set by the benchmark. If True, the learner is evaluated only after `finish()`, so cumulative methods can
@@ -100,6 +100,11 @@ class Learner:
             raise UserError(f"{name} works on a network's weights, and {model} has none")
         if self.requires == "partial-fit" and not adapter.supports_partial_fit:
             raise UserError(f"{name} goes on training, and {model} can only start again: use erm")
+
+    @property
+    def smallest_batch(self) -> int:
+        """The smallest batch it can answer with the model it was given; at most `min_batch`."""
+        return self.min_batch
 
     def predict(self, x: Inputs) -> Answers:
         """Return predictions. This must not change the learner."""

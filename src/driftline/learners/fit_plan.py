@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
+from driftline.learners.settings import OptimizerName
 from driftline.types import JsonObject
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class SearchSpace:
     budget: Literal["same", "method", "paper"] = "same"
     """same: a phase has at most as many trials as lr x weight_decay x dropout; method: all phases of a method together
     have at most as many; paper: as many as there."""
+    optimizer: OptimizerName = "adam"
     epochs: int = 100
     batch: int = 100
     patience: int = 5

@@ -78,6 +78,10 @@ class PeriodicReset(Learner):
         """The model of the inner method."""
         return self.wrapped.model
 
+    @property
+    def smallest_batch(self) -> int:
+        return self.wrapped.smallest_batch
+
     def predict(self, x: Inputs) -> Answers:
         return self.wrapped.predict(x)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -21,6 +21,10 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
 Inside = Annotated[float, Field(gt=0, lt=1)]
+OptimizerName = Literal[
+    "adam", "adamw", "sgd", "adadelta", "adafactor", "adagrad", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop"
+]
+"""torch's optimizers (`driftline.training.optimizers`)."""
 
 
 def check_settings(method: object) -> None:

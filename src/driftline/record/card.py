@@ -59,6 +59,22 @@ class DataCard(CardPart):
     notes: list[str] = []
 
 
+class WeightsCard(CardPart):
+    """The weights that a model was given: what was loaded, left out and initialized anew."""
+
+    source: str = ""
+    head: str = "keep"
+    loaded: int = 0
+    entry: str = ""
+    """The entry of the file that held the weights; empty if the file itself did."""
+    prefix: str = ""
+    """The prefix that was stripped from their names."""
+    left_out: dict[str, int] = {}
+    """The tensors of the file that were not loaded: the start of their names, and how many there are."""
+    initialized: list[str] = []
+    """The tensors of the network that started at random."""
+
+
 class ComputeCard(CardPart):
     """Multiply-accumulates of the method itself, of its evaluation, and of stages that it shares with others."""
 
@@ -114,6 +130,7 @@ class Card(CardPart):
     """What the benchmark says about its stream, the revealed labels, and how settings were selected."""
     metrics: dict[str, JsonObject] = {}
     data: DataCard = DataCard()
+    weights: WeightsCard = WeightsCard()
     compute: ComputeCard = ComputeCard()
     device: DeviceCard = DeviceCard()
     user_files: dict[str, str] = {}

@@ -11,7 +11,7 @@ from torch.nn.functional import linear, pad
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch
 from driftline.training import profiling
-from driftline.training.features import forward_with_features, linear_layers
+from driftline.training.features import forward_with_features, linear_layers, own_features
 from driftline.training.mac_counter import count_macs
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
@@ -74,14 +74,17 @@ def extract_features_fixed_batch(model: nn.Module, inputs: Tensor) -> list[Tenso
         layer for layer in model.modules() if isinstance(layer, nn.Linear) and layer.out_features < NARROW_OUTPUTS
     ]
     hooks = [layer.register_forward_hook(lambda layer, args, _: padded_linear(layer, args[0])) for layer in narrow]
-    hooks.append(classifier_layer(model).register_forward_pre_hook(stop))
+    features = own_features(model)
+    if features is None:
+        hooks.append(classifier_layer(model).register_forward_pre_hook(stop))
     try:
         with evaluating(model), torch.no_grad():
             for start in range(0, len(inputs), FEATURE_BATCH):
                 block = inputs[start : start + FEATURE_BATCH]
                 if len(block) < FEATURE_BATCH:
                     block = block[torch.arange(FEATURE_BATCH).clamp(max=len(block) - 1)]
-                found.append(_capture(model, to_float_batch(block)).flatten(1))
+                x = to_float_batch(block)
+                found.append((_capture(model, x) if features is None else features(x)).flatten(1))
     finally:
         for hook in hooks:
             hook.remove()

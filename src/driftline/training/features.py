@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
 
 from driftline.errors import UserError
+from driftline.types import Network
 
 
 def forward_with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The outputs, and the input of the last linear layer: what the network's classifier or regressor sees.
+    """The outputs, and the features: what the network's classifier or regressor sees.
 
-    Last is the linear layer that is called last, not the one that was written last in the network's class, so that
-    this holds for any network that ends in one. Both results are part of the graph.
+    They are what its own `features(x)` returns, otherwise the input of the last linear layer. Last is the linear layer
+    that is called last, not the one that was written last in the network's class, so that this holds for any network
+    that ends in one. Both results are part of the graph.
     """
+    if features := own_features(model):
+        return model(x), features(x).flatten(1)
     layers = linear_layers(model)
     caught: list[Tensor] = []
 
@@ -30,6 +35,18 @@ def forward_with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
         for hook in hooks:
             hook.remove()
     return outputs, caught[-1].flatten(1)
+
+
+def own_features(model: Network) -> Callable[[Tensor], Tensor] | None:
+    """Return a network's method `features`, if it has one; a layer of this name is none."""
+    found: Callable[[Tensor], Tensor] | None = getattr(model, "features", None)
+    return None if isinstance(found, nn.Module) else found
+
+
+def feature_width(model: Network) -> int:
+    """Return the number of features: the network's own `n_features`, otherwise the inputs of its last linear layer."""
+    width: int = model.n_features if hasattr(model, "n_features") else linear_layers(model)[-1].in_features
+    return width
 
 
 def linear_layers(model: nn.Module) -> list[nn.Linear]:

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from driftline.errors import UserError
 from driftline.models.preprocessing import Standardize, to_float_batch
 from driftline.seeds import Seed
 from driftline.training import profiling
@@ -20,8 +19,6 @@ from driftline.types import Inputs, Targets
 Update = Callable[[Tensor, Tensor], None]
 """One step of training on the inputs and targets of a mini-batch."""
 
-FOREACH_MAX_WEIGHTS = 1 << 20
-"""The largest number of weights that Adam updates together; in larger networks it goes tensor by tensor."""
 PRECONVERT_MAX_VALUES = 1 << 24
 """Inputs of up to this many numbers, 64 MiB as floats, are converted once instead of batch by batch."""
 
@@ -47,19 +44,6 @@ def training_tensors(model: nn.Module, x: Inputs, y: Targets) -> tuple[Tensor, T
     inputs = adapter.encode(x)
     fit_input_scaling(model, inputs)
     return inputs, adapter.targets(y)
-
-
-def new_optimizer(name: str, model: nn.Module, *, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-    """Return torch's optimizer over all weights, in the faster of its implementations with the same results."""
-    weights = list(model.parameters())
-    if not weights:
-        raise UserError(f"the network {type(model).__name__} has no parameters to train: give one that has")
-    if name == "sgd":
-        return torch.optim.SGD(weights, lr=lr, weight_decay=weight_decay)
-    # Adam step by step over all weights at once saves up to a third on a small network, where calls cost more than
-    # sums; on one too large for the cache it takes nearly twice as long.
-    small = sum(weight.numel() for weight in weights) <= FOREACH_MAX_WEIGHTS
-    return torch.optim.Adam(weights, lr=lr, weight_decay=weight_decay, foreach=small or None)
 
 
 def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:

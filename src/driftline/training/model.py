@@ -10,6 +10,7 @@ from driftline.models.sklearn_models import SklearnModel
 from driftline.types import Inputs, Network
 
 if TYPE_CHECKING:
+    from driftline.models.weights import LoadedWeights
     from driftline.training.mac_counter import MacCounter
 
 
@@ -26,7 +27,11 @@ class Model(Protocol):
 
     @property
     def is_pretrained(self) -> bool | None:
-        """Whether it comes trained; None if that is unknown."""
+        """Whether it comes trained, its head included; None if that is unknown."""
+
+    @property
+    def loaded_weights(self) -> LoadedWeights | None:
+        """Where its weights come from, if they were loaded from a file."""
 
     @property
     def mac_counter(self) -> MacCounter | None:
@@ -46,7 +51,7 @@ class Model(Protocol):
         """Train on these inputs and targets, on top of the earlier ones."""
 
     def features(self, x: Inputs) -> np.ndarray | None:
-        """Return the input of the last linear layer; None if there is no such layer."""
+        """Return what a network's head sees (`training.features`); None if the model has no features."""
 
     def truncated(self, x: Inputs) -> int | None:
         """Return how many texts are longer than it reads; None if it reads no texts."""

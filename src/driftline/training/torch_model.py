@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from driftline.device import micro_batch, to_device, to_numpy
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
+from driftline.models.weights import LoadedWeights
 from driftline.training import profiling
-from driftline.training.features import forward_with_features, linear_layers
+from driftline.training.features import forward_with_features
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
 from driftline.types import Inputs, Network, State, Targets
@@ -35,6 +36,11 @@ class TorchModel:
     @property
     def is_pretrained(self) -> bool | None:
         found: bool | None = getattr(self.module, "pretrained", None)
+        return found
+
+    @property
+    def loaded_weights(self) -> LoadedWeights | None:
+        found: LoadedWeights | None = getattr(self.module, "loaded_weights", None)
         return found
 
     @property
@@ -78,7 +84,6 @@ class TorchModel:
         return to_numpy(profiling.fill_rows(torch.cat(parts), len(inputs)))
 
     def features(self, x: Inputs) -> np.ndarray:
-        linear_layers(self.module)  # refuses a network that has none
         with evaluating(self.module), torch.no_grad():
             _, seen = forward_with_features(self.module, to_float_batch(self.encode(x)))
         return to_numpy(seen)

@@ -75,7 +75,7 @@ def test_weight_decay_is_the_slope_of_the_sum_of_squares_and_spares_batch_norm()
     by_hand = [p.detach().clone() for p in net.parameters()]
     for weight in net.parameters():
         weight.grad = torch.zeros_like(weight)
-    made = optimizer(net, lr=1.0, weight_decay=decay)
+    made = optimizer("adam", net, lr=1.0, weight_decay=decay)
     assert {group["weight_decay"] for group in made.param_groups} == {2 * decay, 0}
     made.step()
     norms = [m for m in net.modules() if isinstance(m, nn.BatchNorm2d)]

@@ -20,6 +20,7 @@ from driftline.benchmarks import base, summary
 from driftline.data import Dataset
 from driftline.errors import UserError, unknown_name
 from driftline.learners.fit_plan import SearchSpace
+from driftline.learners.settings import OptimizerName
 from driftline.metrics.confidence import bootstrap_means, percentile_interval
 from driftline.record.card import Card
 from driftline.record.run import Run
@@ -95,6 +96,7 @@ class Options(base.Options):
     budget: Literal["same", "method", "paper"] = SearchSpace.budget
     """same: a phase has at most as many candidates as lr x weight_decay x dropout; method: all phases of a method
     together have at most as many; paper: the paper's number."""
+    optimizer: OptimizerName = SearchSpace.optimizer
     epochs: int = Field(default=SearchSpace.epochs, ge=1)
     batch: int = Field(default=SearchSpace.batch, ge=2)
     patience: int = Field(default=SearchSpace.patience, ge=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from driftline import registry
 from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import (
@@ -14,6 +15,7 @@ from driftline.engine.build import (
 )
 from driftline.engine.stages.fit import plannable_trials
 from driftline.errors import UserError
+from driftline.learners.base import Learner
 from driftline.learners.fit_plan import FitSpec
 from driftline.learners.supervised.base import CumulativeLearner
 from driftline.spec import Spec
@@ -21,7 +23,7 @@ from driftline.spec.job import Job
 from driftline.spec.settings import learner_class
 from driftline.tasks import TextToText
 from driftline.training.model import as_model
-from driftline.types import Network, Reveal, Settings, Stream
+from driftline.types import Network, Reveal, Settings, Stream, take_rows
 
 
 def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: set[str]) -> dict[str, list[FitSpec]]:
@@ -42,12 +44,15 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
     dataset, scenario = build_scenario(job, datasets)
     model = build_model(job, dataset)
     _check_output(job, model, dataset)
+    _check_network(job, model, dataset)
     _check_delay(job.reveal.delay, stream_for(job, scenario))
     _check_unused(job, model, given)
     _check_trained(job, model, scenario)
     if scenario.upstream is not None:
         build_pretrainer(job, scenario)
-    trials = plannable_trials(build_learner(job, model, dataset, scenario), job, scenario)
+    learner = build_learner(job, model, dataset, scenario)
+    _check_batch(job, learner, stream_for(job, scenario))
+    trials = plannable_trials(learner, job, scenario)
     _check_candidates([jobs[0] for jobs in job.search_jobs()], model, datasets)
     return trials
 
@@ -61,6 +66,28 @@ def _check_output(job: Job, model: Network, dataset: Dataset) -> None:
         )
 
 
+def _check_network(job: Job, model: Network, dataset: Dataset) -> None:
+    """Refuse a user's network that does not take the inputs, or has another number of outputs than the task needs."""
+    adapter, x = as_model(model), take_rows(dataset.samples.x, slice(0, 2))
+    if registry.describe("model", job.model.name) or not adapter.is_network or adapter.generates_text:
+        return
+    try:
+        outputs = adapter.predict(x)
+    except UserError:
+        raise
+    except Exception as error:
+        shape = tuple(getattr(x, "shape", ())[1:])
+        raise UserError(
+            f"model '{job.model.name}' fails on inputs of shape {shape} (images arrive as floats from 0 to 1 with "
+            f"channels first): {type(error).__name__}: {error}"
+        ) from error
+    if outputs.shape != (len(x), dataset.task.width):
+        raise UserError(
+            f"model '{job.model.name}' returns outputs of shape {outputs.shape} for {len(x)} samples, and this task "
+            f"needs {(len(x), dataset.task.width)}: give it a parameter `outputs`, or use --set model.head=new"
+        )
+
+
 def _check_delay(delay: int, stream: Stream) -> None:
     """Refuse labels that would arrive after the stream's end; where samples come one by one, each is a step."""
     last = stream[len(stream) - 1]
@@ -69,6 +96,20 @@ def _check_delay(delay: int, stream: Stream) -> None:
         raise UserError(
             f"The label delay is {delay} steps but the stream has only {steps}, so no label would be revealed. "
             f"Use --set reveal.delay={steps - 1} or less."
+        )
+
+
+def _check_batch(job: Job, learner: Learner, stream: Stream) -> None:
+    """Refuse a stream whose first or last step is smaller than the method can answer."""
+    smallest = learner.smallest_batch
+    if smallest == 1:
+        return
+    size = min(1 if step.one_by_one else len(step.samples) for step in (stream[0], stream[len(stream) - 1]))
+    if size < smallest:
+        larger = f"increase it (--set {job.benchmark}.batch=64), or use" if "batch" in job.options else "use"
+        raise UserError(
+            f"{job.method.name} needs at least {smallest} inputs per batch with {job.model.name}, and a batch of this "
+            f"stream has {size}: {larger} a network without batch normalization"
         )
 
 
@@ -86,8 +127,8 @@ def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
     if not (unlabeled or (method.frozen_features and _has_hidden_weights(model))):
         return
     adapter = as_model(model)
-    untrained = job.options.get("upstream_updates") == 0 and adapter.is_network  # which says that it comes trained
-    pretrained = untrained if adapter.is_pretrained is None else adapter.is_pretrained
+    pretrained = adapter.is_pretrained or (not unlabeled and adapter.loaded_weights is not None)
+    untrained = job.options.get("upstream_updates") == 0 and adapter.is_network
     if pretrained or (scenario.upstream is not None and not untrained):
         return
     why = "never sees labels" if unlabeled else "uses a network's features and never trains them"
@@ -99,8 +140,10 @@ def _has_hidden_weights(model: Network) -> bool:
     """Whether a network has weights before its last layer; otherwise its features are the inputs."""
     if not as_model(model).is_network:
         return False
-    from driftline.training.features import linear_layers
+    from driftline.training.features import linear_layers, own_features
 
+    if own_features(model):
+        return True
     last = sum(weights.numel() for layer in linear_layers(model)[-1:] for weights in layer.parameters())
     return bool(sum(weights.numel() for weights in model.parameters()) > last)
 
@@ -111,7 +154,10 @@ def _how_to_pretrain(benchmark: str, options: Settings) -> str:
         return f"pretrain on the first period with --set {benchmark}.upstream=1"
     weights = "give weights (--set model.weights=FILE)"
     if "upstream_updates" in options:
-        return f"{weights}, or upstream_updates above 0 and data with images to train on"
+        return (
+            f"{weights}, or upstream_updates above 0 and data with images to train on; if your own code loads its "
+            "weights, set `pretrained = True` on the network"
+        )
     return f"{benchmark} has no pretraining, so {weights} to a model that takes them"
 
 

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import platform
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from driftline import device, registry
 from driftline.benchmarks.base import Benchmark, Scenario
 from driftline.data import Dataset
 from driftline.engine.stages.search_round import SearchResult
-from driftline.record.card import Card, CodeVersion, ComputeCard, DataCard, DeviceCard, RunSettings
+from driftline.record.card import (
+    Card,
+    CodeVersion,
+    ComputeCard,
+    DataCard,
+    DeviceCard,
+    RunSettings,
+    WeightsCard,
+)
 from driftline.record.recorder import TABLES
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, package_versions, sources_hash
 from driftline.spec.settings import learner_class
 from driftline.types import JsonObject
 from driftline.version import __version__
+
+if TYPE_CHECKING:
+    from driftline.models.weights import LoadedWeights
 
 
 def build(
@@ -28,6 +40,7 @@ def build(
     trials: list[JsonObject],
     selected: SearchResult | None,
     truncated: int | None,
+    weights: LoadedWeights | None,
 ) -> Card:
     """Return the card of a finished run; it holds nothing that may differ between two runs of the same job.
 
@@ -36,7 +49,7 @@ def build(
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
     protocol = _protocol(job, benchmark, scenario, _selection(trials, selected))
-    return Card(
+    card = Card(
         key=key,
         label=job.label,
         role=learner_class(job.method.name).role,
@@ -54,6 +67,9 @@ def build(
         versions={"python": platform.python_version(), **package_versions()},
         tables=list(TABLES),
     )
+    if weights is not None:
+        card.weights = WeightsCard(**asdict(weights))
+    return card
 
 
 def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: JsonObject) -> JsonObject:

@@ -52,6 +52,11 @@ class Pretrain(Stage):
             pretrainer = build_pretrainer(self.job, scenario)
             pretrainer.prepare(model, dataset.task)
             pretrainer.train(upstream.x, upstream.y)
+            loaded = as_model(model).loaded_weights
+            if loaded is not None and loaded.head == "new" and pretrainer.updates == 0:
+                from driftline.pretraining.episodic import zero_head
+
+                zero_head(model)  # the head was never trained: it knows no class
         macs = (meter.forward, meter.backward) if meter else None
         seconds = time.perf_counter() - started
         saved = {"model": serialization.to_tree(model), "macs": macs, "seconds": seconds}

@@ -41,6 +41,7 @@ from driftline.training.model import as_model
 from driftline.types import Stream
 
 if TYPE_CHECKING:
+    from driftline.models.weights import LoadedWeights
     from driftline.training.mac_counter import MacCounter
 
 
@@ -180,6 +181,7 @@ class _Run:
     stream: Stream
     learner: Learner
     meter: MacCounter | None
+    weights: LoadedWeights | None
     pretrain_macs: int | None
     folder: Path
     recorder: FileRecorder
@@ -211,6 +213,7 @@ class _Run:
             stream=without_prefetching(stream_for(job, scenario)),
             learner=learner,
             meter=meter,
+            weights=as_model(model).loaded_weights,
             pretrain_macs=macs,
             folder=folder,
             recorder=recorder,
@@ -276,4 +279,5 @@ class _Run:
             trials=trials,
             selected=self.selected,
             truncated=as_model(learner.model).truncated(self.dataset.samples.x),
+            weights=self.weights,
         )

@@ -18,7 +18,7 @@ from driftline.learners.domain_generalization.base import DomainGeneralizationLe
 from driftline.learners.domain_generalization.windows import GroupedBatch
 from driftline.registry import register
 from driftline.tasks import Task
-from driftline.training.features import forward_with_features, linear_layers
+from driftline.training.features import feature_width, forward_with_features
 from driftline.training.objectives import coral
 from driftline.types import Network, Samples
 
@@ -33,7 +33,7 @@ class CoralT(DomainGeneralizationLearner):
     cost_free = frozenset({"penalty_weight"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
-        linear_layers(model)  # refuses a network that has none
+        feature_width(model)  # refuses a network without features
         super().prepare(model, task, upstream)
 
     def group_loss(self, batch: GroupedBatch) -> Tensor:

@@ -13,7 +13,7 @@ A method decides when to train: `should_train`. There are three schedules. A met
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -26,10 +26,11 @@ from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.buffers import FullBuffer
-from driftline.learners.settings import BelowOne, Count, CountOrZero, NonNegative
+from driftline.learners.settings import BelowOne, Count, CountOrZero, NonNegative, OptimizerName
 from driftline.reveal import LabelFeed
 from driftline.tasks import Classification, Task
 from driftline.training.cached_features import classifier_layer
+from driftline.training.optimizers import new_optimizer
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Inputs, JsonObject, Network, Samples, Targets, take_rows
 
@@ -51,6 +52,7 @@ class OnlineLearner(Learner):
     lr: NonNegative = 0.1
     momentum: BelowOne = 0.9
     weight_decay: NonNegative = 1e-4
+    optimizer: OptimizerName = "sgd"
     batch: Count = 256
     schedule: TrainSchedule = "every"
     pretraining: str | JsonObject = "supervised"  # how its model was trained on upstream samples
@@ -73,6 +75,12 @@ class OnlineLearner(Learner):
         elif torch_model(model).is_pretrained:
             self.known_classes[:] = True
         zero_rows(classifier_layer(model), ~self.known_classes)
+
+    def new_optimizer(self, weights: Iterable[Tensor | JsonObject]) -> torch.optim.Optimizer:
+        """Return an optimizer of these weights, or groups of them, that is kept between trainings."""
+        return new_optimizer(
+            self.optimizer, weights, lr=self.lr, weight_decay=self.weight_decay, momentum=self.momentum
+        )
 
     def should_train(self) -> bool:
         """Return whether training is due."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from driftline.device import to_numpy
@@ -41,9 +40,7 @@ class StandardTraining(OnlineLearner):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.known_classes &= initialized_rows(classifier_layer(model))
-        self.optim = torch.optim.SGD(
-            self.trainable_parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
-        )
+        self.optim = self.new_optimizer(self.trainable_parameters())
 
     def trainable_parameters(self) -> list[Any]:
         """Return the parameters to train, or groups of them with their own learning rates."""

@@ -32,7 +32,8 @@ from driftline.learners.prototypes.class_vectors import CHUNK, ClassVectors, add
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.tasks import Task
 from driftline.training import profiling
-from driftline.training.cached_features import classifier_layer, extract_features_fixed_batch, macs_per_sample
+from driftline.training.cached_features import extract_features_fixed_batch, macs_per_sample
+from driftline.training.features import feature_width
 from driftline.training.fit import optimizer_step
 from driftline.training.mac_counter import mac_counter_of
 from driftline.training.torch_model import torch_model
@@ -52,7 +53,7 @@ class PrototypeLearner(OnlineLearner):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self.known_classes[:] = False
-        width = classifier_layer(model).in_features
+        width = feature_width(model)
         self.sums = np.zeros((task.width, width))
         self.counts = np.zeros(task.width, int)
         self.pending_features = np.zeros(
@@ -90,11 +91,9 @@ class PrototypeLearner(OnlineLearner):
         return found
 
     def add_head(self, weights: dict[str, Tensor]) -> None:
-        """Register parameters to train, by SGD whose momentum is kept between trainings."""
+        """Register parameters to train, by an optimizer that is kept between trainings."""
         self.head = nn.ParameterDict({name: nn.Parameter(to_device(start)) for name, start in weights.items()})
-        self.optim = torch.optim.SGD(
-            self.head.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay
-        )
+        self.optim = self.new_optimizer(self.head.parameters())
 
     def head_rows(self, name: str, which: slice) -> np.ndarray:
         """Return the trained rows of these classes."""

@@ -76,7 +76,8 @@ class MIR(ER):
         """Return what the model would become if it were fine-tuned on these errors alone."""
         lr = self.lr if self.virtual_lr is None else self.virtual_lr
         same: dict[str, Any] = {
-            name: getattr(self, name) for name in ("batch", "weight_decay", "optimizer", "max_grad_norm")
+            name: getattr(self, name)
+            for name in ("batch", "weight_decay", "optimizer", "momentum", "max_grad_norm", "label_smoothing")
         }
         twin = EpochLearner(lr=lr, epochs=self.virtual_epochs, updates=self.updates, **same)
         twin.model, twin._task = copy.deepcopy(self.model), self._task

@@ -5,15 +5,16 @@ Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams",
     none            loss(E_t)
     l2              + strength * sum_i (theta_i - anchor_i)^2,         anchor = the weights at the start of the step
     ewc             + strength / 2 * sum_i F_i (theta_i - anchor_i)^2, anchor = the weights after the last step,
-                      F <- F_new + decay * F from its errors; no penalty in the first step
+                      F <- F_new + decay * F from its errors; no penalty in the first step, unless F comes
+                      from upstream samples there
 
 `er` and `mir` also replay samples. A step without errors trains nothing and does not count.
 
-As in the reference code, one optimizer serves the whole stream. Departs from that code: the loss is a mean, not a sum,
-the learning rate constant, and gradients are not clipped unless `max_grad_norm` is set, so that its strengths do not
-carry over; Fisher information is divided by n (there: n - 1), and `fisher_decay` counts once. F_new knows neither
-penalty nor replayed samples. Weight decay is Adam's own, not AdamW's. Strengths are those of our prototype on digits;
-tune them.
+As in the reference code, one optimizer serves the whole stream. Defaults are the paper's; the settings of the code are
+`optimizer="adamw"`, `lr_schedule="linear"`, `max_grad_norm=0.1` and `label_smoothing=0.1`.
+Departs from that code: the loss is a mean, not a sum, so that its strengths do not carry over; Fisher information is
+divided by n (there: n - 1), and `fisher_decay` counts once. F_new knows neither penalty nor replayed samples. Strengths
+are those of our prototype on digits; tune them.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from driftline.errors import UserError
 from driftline.learners.replay.base import EpochLearner
-from driftline.learners.settings import NonNegative
+from driftline.learners.settings import Count, NonNegative
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
@@ -45,6 +47,8 @@ class Refinement(EpochLearner):
     penalty: Literal["none", "l2", "ewc"] = "none"
     penalty_weight: NonNegative = 0.1  # of the penalty
     fisher_decay: NonNegative = 0.9  # ewc: how much of the Fisher information of earlier steps is kept
+    fisher_from: Literal["errors", "upstream"] = "errors"  # ewc: where it comes from before the first step
+    fisher_examples: Count | None = 1000  # ewc: the number of upstream samples for it; None: all
 
     quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
     cost_free = frozenset({"fisher_decay", "penalty_weight"})
@@ -58,6 +62,8 @@ class Refinement(EpochLearner):
         seed = self.seed.child("lesson", self.training_rounds)
         if self.penalty == "l2":
             self.anchor = self.flat_weights()
+        if self.penalty == "ewc" and self.fisher_from == "upstream" and self.training_rounds == 0:
+            self.measure_upstream_fisher()
         self.fine_tune(x, y, seed)
         if self.penalty == "ewc":
             new = fisher(self.model, self._task, x, y, labels="empirical", seed=seed.child("fisher"))
@@ -67,6 +73,16 @@ class Refinement(EpochLearner):
         else:
             self.anchor = None  # the next step sets it
         self.training_rounds += 1
+
+    def measure_upstream_fisher(self) -> None:
+        """Measure the Fisher information of the upstream model on its training samples."""
+        if self._upstream is None:
+            raise UserError("fisher_from=upstream needs upstream samples, and there are none: use fisher_from=errors")
+        x, y, seed = self._upstream.x, self._upstream.y, self.seed.child("upstream fisher")
+        self.importance = fisher(
+            self.model, self._task, x, y, labels="empirical", examples=self.fisher_examples, seed=seed
+        )
+        self.anchor = self.flat_weights()
 
     def fine_tune(self, x: Inputs, y: Targets, seed: Seed) -> None:
         """Train on new errors."""

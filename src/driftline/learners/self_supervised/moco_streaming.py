@@ -48,7 +48,7 @@ class MoCoStreaming(SupervisedLearner):
         "hat"  # Hoeffding adaptive tree, adaptive random forest or incremental naive Bayes
     )
     n_feature_rounds: int = 1  # how many training rounds train the features; -1: every one
-    momentum: float = 0.999
+    encoder_momentum: float = 0.999
     queue_size: int = 1024
     temperature: float = 0.07
     min_crop_area: float = 0.2  # the smallest share of an image that a view shows
@@ -67,7 +67,7 @@ class MoCoStreaming(SupervisedLearner):
         self.moco = MoCo(
             model,
             self.seed.child("projector"),
-            momentum=self.momentum,
+            momentum=self.encoder_momentum,
             size=self.queue_size,
             temperature=self.temperature,
         )

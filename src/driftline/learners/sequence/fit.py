@@ -22,6 +22,7 @@ from driftline.training.early_stopping import fit_with_early_stopping, infinite_
 from driftline.training.fit import fit_input_scaling, optimizer_step
 from driftline.training.modes import training
 from driftline.training.objectives import Group
+from driftline.training.optimizers import new_optimizer
 from driftline.training.regularization import trainable_parameters
 from driftline.training.step_data import StepData
 from driftline.training.torch_model import torch_model
@@ -53,7 +54,7 @@ class FitRun:
         trial, network, data = self.trial, self.network, self.data
         self.seed = self.seed.child("trial", *trial.train)  # part of the random stream; never rename
         network.dropout = trial.dropout  # type: ignore[assignment]  # networks without blocks do not look at it
-        self.optimizer = optimizer(network, trial.lr, trial.weight_decay)
+        self.optimizer = optimizer(self.selection.optimizer, network, trial.lr, trial.weight_decay)
         penalized = trial.penalty if trial.penalty and trial.penalty.weight else None
         self.penalty = penalized.bind(network, self.before) if penalized else lambda: torch.zeros(())
         self.augmented = random_flip_rotate_translate if self.selection.augment else lambda x: x
@@ -115,15 +116,15 @@ class FitRun:
         return float(self.task.correct(answers.prediction, self.valid_y).mean())
 
 
-def optimizer(network: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
-    """Adam on the weights that are to move, with `weight_decay` times their squares added to the loss.
+def optimizer(name: str, network: nn.Module, lr: float, weight_decay: float) -> torch.optim.Optimizer:
+    """Return an optimizer of the weights that are to move, with `weight_decay` times their squares added to the loss.
 
-    Adam's own weight decay adds decay * w to the gradient, and the derivative of w^2 is 2 w: hence the factor 2.
-    Batch norm is not decayed.
+    Adam's own weight decay adds decay * w to the gradient, and the derivative of w^2 is 2 w: hence the factor 2. (AdamW
+    shrinks weights by itself.) Batch norm is not decayed.
     """
     shrinking = {id(weight) for weight in decayed_parameters(network)}
     groups: list[dict[str, Any]] = [
         {"params": [w for w in trainable_parameters(network) if id(w) in shrinking], "weight_decay": 2 * weight_decay},
         {"params": [w for w in trainable_parameters(network) if id(w) not in shrinking]},
     ]
-    return torch.optim.Adam([group for group in groups if group["params"]], lr=lr)
+    return new_optimizer(name, [group for group in groups if group["params"]], lr=lr)

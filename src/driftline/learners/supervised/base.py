@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from driftline.learners.base import Learner
-from driftline.learners.settings import Count, CountOrZero, NonNegative
+from driftline.learners.settings import BelowOne, Count, CountOrZero, NonNegative, OptimizerName
 from driftline.registry import register
 from driftline.tasks import Task, mean_loss
 from driftline.training.model import as_model
@@ -32,7 +32,8 @@ class SupervisedLearner(Learner):
     updates: CountOrZero = 300
     batch: Count = 32
     weight_decay: NonNegative = 0.0
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: OptimizerName = "adam"
+    momentum: BelowOne | None = None  # None: the optimizer's default
 
     quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
 
@@ -47,9 +48,12 @@ class SupervisedLearner(Learner):
 
     def new_optimizer(self) -> None:
         """Start a new optimizer, without earlier momentum."""
-        from driftline.training.fit import new_optimizer
+        from driftline.training.optimizers import new_optimizer
 
-        self.optim = new_optimizer(self.optimizer, self.model, lr=self.lr, weight_decay=self.weight_decay)
+        weights = self.model.parameters()
+        self.optim = new_optimizer(
+            self.optimizer, weights, lr=self.lr, weight_decay=self.weight_decay, momentum=self.momentum
+        )
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Return the mean loss of a mini-batch from outputs and targets; a method may add to it."""

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from driftline.device import to_numpy
 from driftline.errors import UserError
 from driftline.learners.base import Learner
-from driftline.learners.settings import BelowOne, NonNegative
+from driftline.learners.settings import BelowOne, NonNegative, OptimizerName
 from driftline.models.preprocessing import to_float_batch
 from driftline.tasks import Classification, Task
 from driftline.training.fit import optimizer_step
@@ -31,6 +31,7 @@ from driftline.training.normalization import (
     use_batch_statistics,
     work_around_group_norm_bug,
 )
+from driftline.training.optimizers import new_optimizer
 from driftline.training.torch_model import torch_model
 from driftline.types import Answers, Inputs, Network, Reveal, Samples
 
@@ -59,6 +60,10 @@ class NormAdapter(Learner):
         model.eval().requires_grad_(False)
         work_around_group_norm_bug(model)
         self._min_inputs = 2 if use_batch_statistics(model) else 1
+
+    @property
+    def smallest_batch(self) -> int:
+        return self._min_inputs
 
     def predict(self, x: Inputs) -> Answers:
         with torch.no_grad():
@@ -104,6 +109,7 @@ class NormGradientAdapter(NormAdapter):
 
     lr: NonNegative = 2.5e-4
     momentum: BelowOne = 0.9
+    optimizer: OptimizerName = "sgd"
 
     quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
     transient = frozenset({"_initial_weights", "_weights"})
@@ -116,15 +122,11 @@ class NormGradientAdapter(NormAdapter):
         for weight in self._weights:
             weight.requires_grad_()
         self._initial_weights = [weight.detach().clone() for weight in self._weights]
-        self.optim = self.new_optimizer()
+        self.optim = new_optimizer(self.optimizer, self._weights, lr=self.lr, momentum=self.momentum)
 
     def adapted_layers(self, layers: dict[str, nn.Module]) -> list[nn.Module]:
         """Return the normalization layers to train: all of them."""
         return list(layers.values())
-
-    def new_optimizer(self) -> torch.optim.Optimizer:
-        """Return the optimizer."""
-        return torch.optim.SGD(self._weights, lr=self.lr, momentum=self.momentum)
 
     def loss(self, outputs: Tensor) -> Tensor | None:
         """Return the loss of a batch; None to skip the update."""

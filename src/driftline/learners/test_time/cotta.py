@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from driftline.device import to_device
 from driftline.errors import UserError
-from driftline.learners.settings import Count, Fraction, Inside, NonNegative
+from driftline.learners.settings import Count, Fraction, Inside, NonNegative, OptimizerName
 from driftline.learners.test_time.base import NormAdapter
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -38,6 +38,7 @@ from driftline.tasks import Task
 from driftline.training.cotta_augmentations import cotta_augment
 from driftline.training.fit import optimizer_step
 from driftline.training.normalization import affine_parameters, mean_scale_per_block, norm_layers
+from driftline.training.optimizers import new_optimizer
 from driftline.types import Network, Samples
 
 
@@ -48,6 +49,7 @@ class CoTTA(NormAdapter):
 
     lr: NonNegative = 0.01
     momentum: Inside = 0.9
+    optimizer: OptimizerName = "sgd"
     parameters: Literal["norm", "all"] = "norm"
     confidence_threshold: NonNegative = (
         0.1  # confidence of the source network above which no augmentations are averaged
@@ -68,7 +70,7 @@ class CoTTA(NormAdapter):
         )
         for weight in self._weights:
             weight.requires_grad_()
-        self.optim = torch.optim.SGD(self._weights, lr=self.lr, momentum=self.momentum, nesterov=True)
+        self.optim = new_optimizer(self.optimizer, self._weights, lr=self.lr, momentum=self.momentum, nesterov=True)
         self.steps = 0
 
     def outputs(self, x: Tensor, batch_offset: int) -> Tensor:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from driftline.device import to_device
-from driftline.learners.settings import Fraction, NonNegative
+from driftline.learners.settings import Fraction, NonNegative, OptimizerName
 from driftline.learners.test_time.base import NormGradientAdapter
 from driftline.registry import register
 from driftline.tasks import Task
@@ -35,6 +35,7 @@ class SLR(NormGradientAdapter):
     """SLR: soft likelihood ratio with a diversity term."""
 
     lr: NonNegative = 6e-4
+    optimizer: OptimizerName = "adam"
     delta: NonNegative = 0.025  # weight of the likelihood ratio against diversity
     kappa: Fraction = 0.9  # decay of the moving average of probabilities
 
@@ -46,9 +47,6 @@ class SLR(NormGradientAdapter):
         """Return all normalization layers but those of the last block."""
         frozen = last_block(layers)
         return [layer for name, layer in layers.items() if name not in frozen] or list(layers.values())
-
-    def new_optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self._weights, lr=self.lr, betas=(self.momentum, 0.999))
 
     def loss(self, outputs: Tensor) -> Tensor:
         mean = self.kappa * self.mean + (1 - self.kappa) * outputs.softmax(dim=1).mean(dim=0)

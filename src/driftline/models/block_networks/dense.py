@@ -1,8 +1,8 @@
 """dense-1 to dense-4: densely connected blocks. dense-4 at width 64 has the layers of DenseNet-121.
 
 Every layer of a block adds `width / 2` channels to what it saw, through a bottleneck of `2 * width`. Each block but the
-last ends with a transition that halves channels and pixels. Initial weights are PyTorch's defaults; published weights
-of DenseNet-121 have other names and are not loaded.
+last ends with a transition that halves channels and pixels. Initial weights are PyTorch's defaults;
+`densenet121` is the same network with published weights.
 """
 
 from __future__ import annotations

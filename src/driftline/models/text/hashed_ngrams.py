@@ -48,7 +48,7 @@ class HashedNgrams(nn.Module):
             row[: len(text)] = text
         return torch.from_numpy(rows)
 
-    def features(self, x: Tensor) -> Tensor:
+    def _features(self, x: Tensor) -> Tensor:
         """What the head sees."""
         rows = x.long()
         if (rows != x).any():
@@ -58,7 +58,7 @@ class HashedNgrams(nn.Module):
         return hidden
 
     def forward(self, x: Tensor) -> Tensor:
-        outputs: Tensor = self.head(self.features(x))
+        outputs: Tensor = self.head(self._features(x))
         return outputs
 
     def _row(self, gram: str) -> int:

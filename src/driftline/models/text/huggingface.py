@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from driftline.errors import UserError
 from driftline.io.user_files import resolve
 from driftline.models.text.tokenizer import Tokenizer, from_huggingface, optional_import
-from driftline.types import JsonObject
+from driftline.models.weights import LoadedWeights, count_by_start, set_loaded
+from driftline.types import Head, JsonObject, Network
 
 WEIGHT_FILES = ("model.safetensors", "model.safetensors.index.json")
 LOAD_OPTIONS = {  # weights of another shape are reported, and refused by us
@@ -33,6 +34,7 @@ def load_pretrained(weights: str) -> tuple[Any, Tokenizer]:
             way = download_hint(hub_name(weights), str(folder))
             raise UserError(f"model 'seq2seq' cannot load {folder}: {short_message(error)}. {way}") from error
     check_loaded("seq2seq", folder, report)
+    set_loaded(network, loaded_from(weights, network, report))
     network.generation_config.max_length = None  # the maximum length is passed with each call
     return network, from_huggingface(tokenizer)
 
@@ -43,6 +45,15 @@ def check_loaded(model: str, folder: Path, report: JsonObject, unused: str | Non
     lacking = sorted(key for key in (*report["missing_keys"], *unlike) if unused is None or unused not in key)
     if lacking:
         raise UserError(f"model '{model}': the weights in {folder} lack {lacking[0]}, and {len(lacking)} in all")
+
+
+def loaded_from(
+    weights: str, network: Network, report: JsonObject, head: Head = "keep", initialized: Sequence[str] = ()
+) -> LoadedWeights:
+    """Return what a network took from a folder, by the report of Hugging Face's loader."""
+    lacking = {*report["missing_keys"], *initialized}
+    loaded = sum(name not in lacking for name in network.state_dict())
+    return LoadedWeights(weights, head, loaded, "", "", count_by_start(report["unexpected_keys"]), list(initialized))
 
 
 def _folder(weights: str) -> Path:

@@ -18,6 +18,7 @@ import functools
 import importlib.util
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,9 +31,17 @@ from driftline.errors import UserError, unknown_name
 from driftline.io.user_files import resolve
 from driftline.models.preprocessing import build_seeded
 from driftline.models.text.feature_cache import FeatureCache, feature_cache
-from driftline.models.text.huggingface import LOAD_OPTIONS, check_loaded, download_hint, short_message, silenced
+from driftline.models.text.huggingface import (
+    LOAD_OPTIONS,
+    check_loaded,
+    download_hint,
+    loaded_from,
+    short_message,
+    silenced,
+)
 from driftline.models.text.tfidf import check_texts
 from driftline.models.text.tokenizer import Tokenizer, optional_import
+from driftline.models.weights import set_loaded
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.types import Inputs, Network
@@ -49,7 +58,7 @@ class FrozenEncoder:
     """A frozen encoder with the features of the texts it has met; it never changes, so copies share it."""
 
     def __init__(
-        self, network: nn.Module, tokenizer: Tokenizer, max_tokens: int, kept: FeatureCache | None = None
+        self, network: Network, tokenizer: Tokenizer, max_tokens: int, kept: FeatureCache | None = None
     ) -> None:
         self.network, self.tokenizer, self.max_tokens = network.requires_grad_(False).eval(), tokenizer, max_tokens
         self.features_by_text: dict[str, Tensor] = {}
@@ -60,8 +69,7 @@ class FrozenEncoder:
 
     @property
     def width(self) -> int:
-        config: Any = self.network.config
-        return int(config.hidden_size)
+        return int(self.network.config.hidden_size)
 
     def features(self, texts: Sequence[str]) -> Tensor:
         """One row per text."""
@@ -76,9 +84,8 @@ class FrozenEncoder:
         for length, found in by_length.items():
             for start in range(0, len(found), BATCH):
                 self._encode_batch(found[start : start + BATCH], length)
-        return (
-            torch.stack([self.features_by_text[text] for text in texts]) if len(texts) else torch.zeros(0, self.width)
-        )
+        rows = [self.features_by_text[text] for text in texts]
+        return torch.stack(rows) if rows else torch.zeros(0, self.width)
 
     def _missing(self, texts: Sequence[str]) -> list[str]:
         """The texts whose features are neither in memory nor on disk, each once."""
@@ -185,10 +192,15 @@ def minilm(
     folder = _folder(weights)
     if trainable == "all":
         network, tokenizer, max_tokens = _load(folder, max_tokens)
-        return build_seeded(lambda: FineTunedEncoder(network, tokenizer, max_tokens, outputs, width), seed)
-    file = next((folder / name for name in WEIGHT_FILES if (folder / name).exists()), folder)
-    encoder = _shared(folder, file.stat().st_mtime_ns, max_tokens)
-    return build_seeded(lambda: HeadOnFeatures(encoder, outputs, width), seed)
+        model = build_seeded(lambda: FineTunedEncoder(network, tokenizer, max_tokens, outputs, width), seed)
+    else:
+        file = next((folder / name for name in WEIGHT_FILES if (folder / name).exists()), folder)
+        encoder = _shared(folder, file.stat().st_mtime_ns, max_tokens)
+        network = encoder.network
+        model = build_seeded(lambda: HeadOnFeatures(encoder, outputs, width), seed)
+    head = [name for name in model.state_dict() if name.startswith("head.")]
+    set_loaded(model, replace(network.loaded_weights, source=weights, initialized=head))
+    return model
 
 
 def mean_pool(network: nn.Module, tokens: Tensor, pad: int) -> Tensor:
@@ -223,12 +235,8 @@ def _head(features: int, width: int | None, outputs: int) -> nn.Module:
 def _shared(folder: Path, changed: int, max_tokens: int) -> FrozenEncoder:
     """One encoder for all models of a process, so that each text is read once; a folder that changed is another."""
     network, tokenizer, max_tokens = _load(folder, max_tokens)
-    return FrozenEncoder(
-        network,
-        tokenizer,
-        max_tokens,
-        feature_cache(folder, f"{max_tokens} tokens, {BATCH} rows, steps of {LENGTH_STEP}"),
-    )
+    cache = feature_cache(folder, f"{max_tokens} tokens, {BATCH} rows, steps of {LENGTH_STEP}")
+    return FrozenEncoder(network, tokenizer, max_tokens, cache)
 
 
 def _folder(weights: str) -> Path:
@@ -255,7 +263,7 @@ def _folder(weights: str) -> Path:
         ) from error
 
 
-def _load(folder: Path, max_tokens: int) -> tuple[nn.Module, Tokenizer, int]:
+def _load(folder: Path, max_tokens: int) -> tuple[Network, Tokenizer, int]:
     """The encoder in a folder, its vocabulary, and how many tokens it can read, `longest` at most."""
     for names in (("config.json",), WEIGHT_FILES, ("tokenizer.json", "vocab.txt", "vocab.json")):
         if not any((folder / name).exists() for name in names):
@@ -271,6 +279,7 @@ def _load(folder: Path, max_tokens: int) -> tuple[nn.Module, Tokenizer, int]:
         raise UserError(f"model 'minilm' cannot load {folder}: {short_message(error)}. {way}") from error
     _check_encoder(network, tokenizer, folder)
     check_loaded("minilm", folder, report, unused="pooler")
+    set_loaded(network, loaded_from(str(folder), network, report, head="new"))
     if getattr(network, "pooler", None) is not None:
         network.pooler = None  # it is not used, and a weight without a gradient is in the way of penalties
     longest = min(

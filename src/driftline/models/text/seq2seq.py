@@ -28,6 +28,7 @@ from driftline.models.preprocessing import build_seeded
 from driftline.models.text.huggingface import load_pretrained
 from driftline.models.text.tfidf import check_texts
 from driftline.models.text.tokenizer import Tokenizer, optional_import, train_bpe
+from driftline.models.weights import set_loaded
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import IGNORE_INDEX
@@ -194,12 +195,14 @@ def seq2seq(
         min(max_input_tokens, room or max_input_tokens),
         min(max_answer_tokens, room or max_answer_tokens),
     )
-    return build_seeded(
+    model = build_seeded(
         lambda: Seq2Seq(
             network, words, max_input_tokens=max_input_tokens, max_answer_tokens=max_answer_tokens, **options
         ),
         seed,
     )
+    set_loaded(model, network.loaded_weights)
+    return model
 
 
 @register("model", "small-bart")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from driftline.errors import MissingExtra, UserError
+from driftline.models.packages import import_package
 
 START_TOKEN, PAD_TOKEN, END_TOKEN, UNKNOWN_TOKEN, MASK_TOKEN = SPECIAL_TOKENS = (
     "<s>",
@@ -21,10 +21,8 @@ N_BYTES = 256
 def optional_import(name: str, feature: str) -> Any:
     """A package of the extra `text`, imported when it is first needed: that takes seconds."""
     try:
-        return importlib.import_module(name)
+        return import_package(name, feature)
     except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
         raise MissingExtra(feature, "text") from error
 
 

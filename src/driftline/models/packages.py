@@ -1,0 +1,26 @@
+"""Packages that only some models need: told apart are one that is missing, one that lacks another, and a broken one."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from driftline.errors import UserError
+
+
+def import_package(name: str, needed_by: str) -> Any:
+    """Return a package. Raise ModuleNotFoundError if it is not installed, and say what is wrong if it is broken."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            raise
+        raise UserError(
+            f"{needed_by} needs {name}, which is installed but needs {error.name}, which is not: "
+            f"pip install {error.name}"
+        ) from error
+    except Exception as error:  # a package that was built for another version of torch fails in many ways
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(
+            f"{needed_by} needs {name}, which is installed but broken: {type(error).__name__}: {reason}"
+        ) from error
