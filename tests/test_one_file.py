@@ -17,6 +17,8 @@ from driftline.report.page.page import page
 from driftline.report.tables.render import render
 from driftline.report.tables.result import result_tables
 
+pytestmark = pytest.mark.xdist_group("one-file")  # what all its tests use is made once
+
 SOURCE = Path(driftline.__file__).parent
 GENERAL = ("engine", "report", "cli", "spec", "store", "record")
 """Packages, or modules, that work for any method and benchmark."""

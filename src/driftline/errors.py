@@ -1,4 +1,4 @@
-"""The one kind of error that is the user's to mend: it is shown as a sentence, never as a traceback."""
+"""Errors that the user can fix: they are shown as a sentence, never as a traceback."""
 
 import difflib
 from collections.abc import Iterable
@@ -12,11 +12,11 @@ class UserError(Exception):
 
 
 class DiskError(UserError):
-    """The disk refuses to be written to, so that nothing can go on."""
+    """The disk cannot be written to; the sweep stops."""
 
 
 class ClusterLost(UserError):
-    """The head of a Ray cluster no longer answers, so that nothing can go on."""
+    """The head of a Ray cluster no longer answers; the sweep stops."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -25,7 +25,7 @@ class ClusterLost(UserError):
 
 
 class InputsChanged(UserError):
-    """What a stage is made from is no longer what it was planned with."""
+    """The data or files of a stage changed after it was planned."""
 
 
 class DamagedFile(UserError):
@@ -56,7 +56,7 @@ def shorten(text: str, limit: int = 80) -> str:
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], hint: str = "") -> UserError:
-    """The error for a name that nothing is registered under, with the nearest valid one.
+    """Return the error for an unknown name, with the nearest valid one.
 
     >>> print(unknown_name("method", "emr", ["erm", "ft"]))
     no method 'emr'. Did you mean 'erm'? Known: erm, ft

@@ -21,7 +21,9 @@ from typing import Any, NamedTuple, TypeVar
 from driftline._registry_index import INDEX
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_code
-from driftline.types import JsonObject
+
+if typing.TYPE_CHECKING:
+    from driftline.types import JsonObject
 
 T = TypeVar("T")
 
@@ -74,12 +76,12 @@ class Entry(NamedTuple):
 def register(kind: str, name: str) -> Callable[[T], T]:
     """Make a class or function known under a name: `@register("method", "ft")`."""
 
-    def keep(thing: T) -> T:
+    def decorate(thing: T) -> T:
         if _things[kind].setdefault(name, thing) is not thing:
             raise ValueError(f"two {kind}s are called '{name}'")
         return thing
 
-    return keep
+    return decorate
 
 
 def get(kind: str, name: str) -> Any:
@@ -105,8 +107,8 @@ def names(kind: str) -> list[str]:
 
 def describe(kind: str, name: str) -> Entry | None:
     """Return the index's entry of a thing; None for a user's or a plugin's."""
-    found = INDEX.get(kind, {}).get(name)
-    return Entry(*found) if found else None
+    row = INDEX.get(kind, {}).get(name)
+    return Entry(*row) if row else None
 
 
 def summary(kind: str, name: str) -> str:
@@ -120,8 +122,8 @@ def first_line(thing: object) -> str:
     if hasattr(thing, "formula"):
         return str(thing.formula)
     if isinstance(thing, functools.partial):
-        given = ", ".join(f"{key}={value}" for key, value in thing.keywords.items())
-        return f"{first_line(thing.func)} [{given}]"
+        settings = ", ".join(f"{key}={value}" for key, value in thing.keywords.items())
+        return f"{first_line(thing.func)} [{settings}]"
     return (inspect.getdoc(thing) or "").split("\n")[0]
 
 
@@ -144,7 +146,7 @@ def _load_plugins(kind: str) -> None:
 
 
 def _plug_in(kind: str, entry: EntryPoint) -> None:
-    """Register what another package brings; its fault must not take ours down."""
+    """Register a thing of another package; log a warning if it is faulty."""
     try:
         thing = entry.load()
         must_be(kind, entry.name, thing, own=True)
@@ -158,32 +160,31 @@ def _plug_in(kind: str, entry: EntryPoint) -> None:
 
 
 def must_be(kind: str, name: str, thing: object, own: bool) -> None:
-    """Refuse a thing that is not what its kind says, before it is called.
+    """Refuse a thing that is not of its kind, before it is called.
 
-    A function in the user's `own` file need not say what it returns; one in an installed package must.
+    A function of an installed package must be annotated to return its kind; one in a user's `own` file need not be.
     """
     inner = thing.func if isinstance(thing, functools.partial) else thing
-    types = [found for path in TYPES[kind] if (found := _loaded(path))]
+    types = [loaded for path in TYPES[kind] if (loaded := _loaded(path))]
     if kind in MADE_BY_FUNCTIONS and callable(inner) and not isinstance(inner, type):
-        made = (inner,) if own else (inner, _returned(inner))
-        fits = own or any(_is_a(found, one) for found in types for one in made)
+        fits = own or any(_is_a(base, one) for base in types for one in (inner, _returned(inner)))
     elif kind in ("metric", "model"):
         duck = own and kind == "model" and all(callable(getattr(inner, verb, None)) for verb in ("fit", "predict"))
-        fits = duck or any(_is_a(found, inner) for found in types)
+        fits = duck or any(_is_a(base, inner) for base in types)
     else:
-        fits = isinstance(inner, type) and any(_is_a(found, inner) for found in types)
+        fits = isinstance(inner, type) and any(_is_a(base, inner) for base in types)
     if not fits:
-        said = ", nor a function annotated to return one" if kind in MADE_BY_FUNCTIONS else ""
-        raise UserError(f"{kind} '{name}' is not a {' or '.join(TYPES[kind])}{said}")
+        function = ", nor a function annotated to return one" if kind in MADE_BY_FUNCTIONS else ""
+        raise UserError(f"{kind} '{name}' is not a {' or '.join(TYPES[kind])}{function}")
 
 
-def _loaded(path: str) -> Any:
-    """The type with this path; None if its module was never loaded, so that nothing can be of that type."""
+def _loaded(path: str) -> type | None:
+    """Return the type with this path; None if its module was never imported, so nothing can be of that type."""
     module, _, name = path.rpartition(".")
     return getattr(sys.modules.get(module), name, None)
 
 
-def _returned(function: Any) -> Any:
+def _returned(function: Callable[..., object]) -> object:
     """Return the type that a function is annotated to return; None if there is none or it cannot be read."""
     function = inspect.unwrap(function)
     annotated = SimpleNamespace(__annotations__={"return": getattr(function, "__annotations__", {}).get("return")})
@@ -194,7 +195,7 @@ def _returned(function: Any) -> Any:
 
 
 def types_of(name: str, thing: Any) -> JsonObject:
-    """The types that a thing is annotated with: of its parameters, or its fields, and what it returns."""
+    """Return the annotated types of a thing: of its parameters or fields, and of its result."""
     inner = inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing)
     try:
         return typing.get_type_hints(inner, include_extras=True)
@@ -202,8 +203,8 @@ def types_of(name: str, thing: Any) -> JsonObject:
         raise UserError(f"{name}: cannot read its type annotations: {error}") from error
 
 
-def _is_a(kind: Any, thing: Any) -> bool:
-    """Whether a thing is a subclass or an instance of a type; of a protocol, a class with all of its members."""
+def _is_a(kind: type, thing: object) -> bool:
+    """Return whether a thing is a subclass or an instance of a type; of a protocol, a class with all its members."""
     if getattr(kind, "_is_protocol", False):
         members = {*kind.__annotations__, *(name for name in vars(kind) if not name.startswith("_"))}
         return isinstance(thing, type) and all(hasattr(thing, member) for member in members)

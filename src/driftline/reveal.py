@@ -16,7 +16,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.types import Answers, Inputs, Reveal, State, Step, concat_rows, take_rows
 
-Waiting = tuple[int, Any, np.ndarray, np.ndarray | None]
+Waiting = tuple[int, Inputs, np.ndarray, np.ndarray | None]
 """Delayed labels: their step, inputs, labels, and the split if there is one."""
 
 
@@ -42,11 +42,11 @@ class LabelFeed:
     x: Inputs
     first: int
     """Number of samples before these."""
-    reveal_next: Callable[[Any], RevealedLabels | None]
+    reveal_next: Callable[[object], RevealedLabels | None]
     """Takes the answer to the next sample, a prediction or `Answers` of one row; returns the labels then revealed.
 
     The answer is copied and recorded, with its scores and distance if it has them."""
-    reveal_many: Callable[[np.ndarray, Any, tuple[Any, ...]], None] | None = None
+    reveal_many: Callable[[np.ndarray, object, tuple[object, ...]], None] | None = None
     """Reveals the labels of the next samples, one row of outputs each, to compiled code (`jit.answer_in_order`).
 
     The prediction for a sample is the arg max of its row just before its label is revealed. None if a label may come
@@ -75,10 +75,10 @@ class RevealPolicy:
     waiting: list[Waiting] = field(default_factory=list)
     n_seen: int = 0
     """Number of samples so far."""
-    _given: list[Any] = field(default_factory=list, init=False, repr=False)
-    """Predictions of the current one-by-one step, each given before its label."""
-    _rows_given: list[Answers] = field(default_factory=list, init=False, repr=False)
-    """Copies of those given as `Answers` of one row."""
+    _predictions: list[int | float | str] = field(default_factory=list, init=False, repr=False)
+    """Predictions of the current one-by-one step, each made before its label was revealed."""
+    _answer_rows: list[Answers] = field(default_factory=list, init=False, repr=False)
+    """Copies of those passed as `Answers` of one row."""
 
     def __call__(self, step: Step, answers: Answers) -> RevealedLabels | None:
         """Return the labels revealed at the end of this step, or None."""
@@ -99,7 +99,7 @@ class RevealPolicy:
     def feed(self, step: Step) -> LabelFeed:
         """Return the samples of a step one by one; each label is revealed only after its sample is answered."""
         x, y, first = step.samples.x, step.samples.y, self.n_seen
-        given, rows_given = self._given, self._rows_given = [], []
+        predictions, answer_rows = self._predictions, self._answer_rows = [], []
         arrives, always = self._arrival_mask(step).tolist(), self.level is Reveal.LABELS
         immediate = always and self.delay == 0 and not self.waiting
 
@@ -109,9 +109,9 @@ class RevealPolicy:
             k, self.n_seen = turn - first, turn + 1
             if k >= len(y):
                 raise UserError(f"answer_one_by_one asked for more labels than the {len(y)} samples of this block")
-            given.append(prediction)
+            predictions.append(prediction)
             if row is not None:
-                rows_given.append(row)
+                answer_rows.append(row)
             if immediate:  # the usual case, on a fast path
                 return (
                     RevealedLabels(take_rows(x, slice(k, k + 1)), y[k : k + 1].copy(), (turn,)) if arrives[k] else None
@@ -124,30 +124,30 @@ class RevealPolicy:
             turns, inputs, labels, _ = zip(*due, strict=True)
             return RevealedLabels(concat_rows(inputs), concat_rows(labels), list(turns))
 
-        def reveal_many(outputs: np.ndarray, callback: object, arguments: tuple[Any, ...]) -> None:
+        def reveal_many(outputs: np.ndarray, callback: object, arguments: tuple[object, ...]) -> None:
             from driftline.jit import answer_in_order  # imported here, because a compiler takes long to import
 
             k, self.n_seen = self.n_seen - first, self.n_seen + len(outputs)
-            predictions = np.empty(len(outputs), np.int64)
-            answer_in_order(y[k : k + len(outputs)].astype(np.int64), outputs, predictions, callback, arguments)
-            given.extend(predictions.tolist())
+            answered = np.empty(len(outputs), np.int64)
+            answer_in_order(y[k : k + len(outputs)].astype(np.int64), outputs, answered, callback, arguments)
+            predictions.extend(answered.tolist())
 
         return LabelFeed(x, first, reveal_next, reveal_many if immediate and all(arrives) else None)
 
     def verified_answers(self, answers: Answers, *, trusted: bool) -> Answers:
-        """Return what was given before each label of a one-by-one step; refuse answers with other predictions.
+        """Return the answers made before each label of a one-by-one step; refuse answers with other predictions.
 
-        Scores and distances that were not given with the predictions are unknown, unless the method is `trusted` to
+        Scores and distances that were not passed with the predictions are unknown, unless the method is `trusted` to
         return those it had.
         """
         self._check_match(answers)
-        prediction = np.array(self._given, np.asarray(answers.prediction).dtype)
-        if len(self._rows_given) == len(prediction) > 0:
-            return replace(Answers.concat(self._rows_given), prediction=prediction)
+        prediction = np.array(self._predictions, np.asarray(answers.prediction).dtype)
+        if len(self._answer_rows) == len(prediction) > 0:
+            return replace(Answers.concat(self._answer_rows), prediction=prediction)
         return replace(answers, prediction=prediction) if trusted else Answers(prediction)
 
     def _check_match(self, answers: Answers) -> None:
-        given, returned = np.array(self._given), np.asarray(answers.prediction)
+        given, returned = np.array(self._predictions), np.asarray(answers.prediction)
         if given.shape != returned.shape:
             raise UserError(
                 f"answer_one_by_one returned {len(returned)} answers but gave {len(given)} predictions before labels: "

@@ -1,7 +1,7 @@
 """Random streams with names.
 
-Every random choice draws from a stream that is derived from one root seed and a path of names, so the same
-stream of samples meets every method, and adding a component never moves another one's random numbers.
+Every random choice draws from a stream derived from one root seed and a path of names. So all methods see the same
+stream of samples, and adding a component never changes the random numbers of another.
 
 >>> root = Seed(0)
 >>> root.child("init").value == Seed(0).child("init").value
@@ -20,7 +20,7 @@ import numpy as np
 
 from driftline.errors import UserError
 
-MAX_SEEDS = 100_000  # seeds that are asked for by their number
+MAX_SEEDS = 100_000
 
 if TYPE_CHECKING:
     import torch
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Seed:
-    """A 64-bit seed that names its children."""
+    """A 64-bit seed with named children."""
 
     value: int
 
     def child(self, *names: str | int) -> Seed:
-        """The seed of a named component; `child("a", 1)` is `child("a").child(1)`."""
+        """Return the seed of a named component; `child("a", 1)` is `child("a").child(1)`."""
         seed = self
         for name in names:
             digest = hashlib.sha256(f"{seed.value}/{name}".encode()).digest()
@@ -41,11 +41,11 @@ class Seed:
         return seed
 
     def numpy(self) -> np.random.Generator:
-        """A fresh numpy generator; two calls give the same numbers."""
+        """Return a fresh numpy generator; two calls give the same numbers."""
         return np.random.default_rng(self.value)
 
     def torch(self) -> torch.Generator:
-        """A fresh torch generator; two calls give the same numbers."""
+        """Return a fresh torch generator; two calls give the same numbers."""
         import torch
 
         return torch.Generator().manual_seed(self.value % 2**63)

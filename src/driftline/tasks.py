@@ -1,4 +1,4 @@
-"""What an answer is. A task hides the answer's type, so that a method is written once for all of them."""
+"""Tasks: classification, regression, text to text. A task hides the type of answers from methods."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 IGNORE_INDEX = -100
-"""What fills up a row of target tokens; Hugging Face's models use the same number."""
+"""Padding of target tokens, as in Hugging Face's models."""
 
 
 class Task(Protocol):
-    """Between a model's raw outputs and an answer that is right or wrong."""
+    """The conversion between a model's raw outputs and answers, and their correctness."""
 
     @property
     def width(self) -> int:
-        """How many raw outputs a model needs per sample."""
+        """Number of raw outputs per sample."""
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Answers in the units that a model is trained on and puts out."""
+        """Return labels in the units that a model is trained on."""
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """One loss per sample, from raw outputs and targets."""
+        """Return one loss per sample, from raw outputs and targets."""
 
     def decode(self, outputs: np.ndarray) -> Answers:
-        """Raw outputs to answers."""
+        """Return answers from raw outputs."""
 
     def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """How right each prediction is, from 0 to 1."""
+        """Return the correctness of each prediction, from 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Classification:
-    """One of `classes`; `y` and predictions are indices into it, raw outputs are logits."""
+    """Classification: `y` and predictions are indices into `classes`, raw outputs are logits."""
 
     classes: tuple[str, ...]
 
@@ -57,7 +57,7 @@ class Classification:
         return cross_entropy(outputs, y.long(), reduction="none")
 
     def decode(self, outputs: np.ndarray) -> Answers:
-        """Softmax and arg max; a tie goes to the lower index. The distance is minus the largest raw output.
+        """Return softmax and arg max; a tie goes to the lower index. The distance is minus the largest raw output.
 
         >>> Classification(("cat", "dog")).decode(np.array([[0.0, np.log(3.0)]])).scores.round(2).tolist()
         [[0.25, 0.75]]
@@ -74,7 +74,7 @@ class Classification:
 
 @dataclass(frozen=True)
 class Regression:
-    """A number. Models see it shifted by `centre` and divided by `scale`, which come from early data alone."""
+    """Regression: models see numbers shifted by `center` and divided by `scale`, which come from early data only."""
 
     center: float = 0.0
     scale: float = 1.0
@@ -84,7 +84,7 @@ class Regression:
         return 1
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Shifted and scaled.
+        """Return shifted and scaled labels.
 
         >>> Regression(center=10.0, scale=2.0).targets(np.array([10.0, 14.0])).tolist()
         [0.0, 2.0]
@@ -98,7 +98,7 @@ class Regression:
         return Answers(prediction=outputs[:, 0].astype(float) * self.scale + self.center)
 
     def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """1 for an exact prediction, 0 for one that is `scale` or more away: max(0, 1 - (error / scale)^2)."""
+        """Return max(0, 1 - (error / scale)^2): 1 if exact, 0 if `scale` or more away."""
         error = (np.asarray(prediction, float) - np.asarray(y, float)) / self.scale
         right: np.ndarray = np.maximum(0.0, 1.0 - error**2)
         return right
@@ -106,34 +106,34 @@ class Regression:
 
 @dataclass(frozen=True)
 class TextToText:
-    """A text, right if it is, normalised, one of the accepted ones (`driftline.texts`).
+    """Text to text: an answer is right if it is, normalized, one of the accepted ones (`driftline.texts`).
 
-    `y` is an array of strings, several accepted answers joined in one by `texts.one_of`. Its model is a `Writer`: raw
-    outputs are the logits of every token of the right answer, given the tokens before it.
+    `y` is an array of strings, each with all accepted answers (`texts.join_answers`). The model is a `TextGenerator`:
+    raw outputs are the logits of every token of the right answer, given the tokens before it.
     """
 
     label_smoothing: float = 0.0
-    """How much of each token's target is spread evenly over the whole vocabulary."""
+    """Share of each token's target that is spread evenly over the vocabulary."""
 
     @property
     def width(self) -> int:
-        return 0  # how many tokens there are, the model says
+        return 0  # the model knows its number of tokens
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """The first accepted answer of each sample; `Writer.targets` makes tokens of it."""
-        return np.array([(split_answers(one) or ("",))[0] for one in y], dtype=object)
+        """Return the first accepted answer of each sample; `TextGenerator.targets` tokenizes it."""
+        return np.array([(split_answers(text) or ("",))[0] for text in y], dtype=object)
 
     def sample_answers(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """One accepted answer of each sample at random, for training that takes another in each epoch.
+        """Draw one accepted answer of each sample, for training with another one in each epoch.
 
         >>> TextToText().sample_answers(np.array(["Rome"], dtype=object), np.random.default_rng(0)).tolist()
         ['Rome']
         """
-        several = [split_answers(one) or ("",) for one in y]
-        return np.array([answers[random.integers(len(answers))] for answers in several], dtype=object)
+        accepted = [split_answers(text) or ("",) for text in y]
+        return np.array([answers[random.integers(len(answers))] for answers in accepted], dtype=object)
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """The mean over an answer's tokens of minus log probability; `NO_TOKEN` in `y` does not count."""
+        """Return the mean negative log-likelihood of each answer's tokens, without `IGNORE_INDEX`."""
         from torch.nn.functional import cross_entropy
 
         y = y[:, : outputs.shape[1]]
@@ -147,39 +147,38 @@ class TextToText:
         return losses.sum(1) / (y != IGNORE_INDEX).sum(1).clamp(min=1)
 
     def decode(self, outputs: np.ndarray) -> Answers:
-        """What a model has written is its answer, without white space around it."""
+        """Return generated texts as answers, without surrounding white space."""
         return Answers(prediction=np.array([str(text).strip() for text in outputs], dtype=object))
 
     def correct(self, prediction: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.array([float(matches(said, truth)) for said, truth in zip(prediction, y, strict=True)], float)
+        return np.array([float(matches(answer, truth)) for answer, truth in zip(prediction, y, strict=True)], float)
 
 
 class TextGenerator(Protocol):
-    """What a network must offer, beside being one, to answer with texts of its own.
+    """The additional methods of a network that generates texts.
 
-    Such a network needs the right answer to compute its loss, and writes token by token to give an answer. The rest of
-    the library sees neither: `training.torch_model.TextGenerator` calls these.
+    Its loss needs the right answer, and it generates token by token; `training.torch_model.TextGenerator` calls these.
     """
 
     def build_vocabulary(self, x: Inputs, y: Targets) -> None:
-        """Take words from the first samples it is trained on, if it does not have any."""
+        """Build the vocabulary from the first training samples, if there is none yet."""
 
     def encode(self, x: Inputs) -> Tensor:
-        """Texts as rows of tokens; what is a tensor already stays as it is."""
+        """Return texts as rows of tokens; a tensor is returned unchanged."""
 
     def targets(self, y: Targets) -> Tensor:
-        """Answers as rows of tokens, filled up with `NO_TOKEN`."""
+        """Return answers as rows of tokens, padded with `IGNORE_INDEX`."""
 
     def teacher_forced(self, x: Tensor, y: Tensor) -> Tensor:
-        """Logits (samples, tokens, vocabulary) of each token of the right answers, given those before it."""
+        """Return logits (samples, tokens, vocabulary) of the right answers' tokens, given those before each."""
 
     def generate(self, x: Inputs) -> np.ndarray:
-        """An answer of its own for each text, as strings."""
+        """Return a generated answer to each text."""
 
 
 def mean_loss(task: Task, outputs: Tensor, y: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """The mean of a task's loss. Torch has it in one piece for classes: the same slope to the bit, in less time."""
-    if type(task) is Classification:  # not one derived from it, whose loss may be another
+    """Return the mean of a task's loss. For classes torch computes it at once: the same gradient to the bit, faster."""
+    if type(task) is Classification:  # a subclass may have another loss
         from torch.nn.functional import cross_entropy
 
         return cross_entropy(outputs, y.long(), label_smoothing=label_smoothing)

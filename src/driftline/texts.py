@@ -1,11 +1,11 @@
-"""When a written answer is right: the normalisation of SQuAD, and several accepted answers in one text.
+"""Correctness of text answers: SQuAD's normalization, and several accepted answers in one text.
 
-Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016. Two answers are the same if
-they are after, in this order: lower case; ASCII punctuation deleted, not made a space; the whole words a, an and the
-made a space; white space collapsed. Typographic quotes and dashes stay.
+Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016. Answers
+are equal if they are after these steps: lower case; delete ASCII punctuation; replace the words a, an and the by a
+space; collapse white space. Typographic quotes and dashes stay.
 
-A sample may accept several answers. They travel as one text, joined by the control character "unit separator", which
-no text of a dataset holds: such a text survives numpy, Parquet and a checkpoint, which keep strings but no lists.
+The accepted answers of a sample are one text, joined by the control character "unit separator", because numpy, Parquet
+and checkpoints store strings but no lists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 
 
 def normalize_answer(answer: str) -> str:
-    """What is compared of an answer.
+    """Return the part of an answer that is compared.
 
     >>> normalize_answer(" The Eiffel-Tower, in  PARIS!")
     'eiffeltower in paris'
@@ -29,7 +29,7 @@ def normalize_answer(answer: str) -> str:
 
 
 def join_answers(answers: Iterable[str]) -> str:
-    """Accepted answers as one text, the first of them first, each once.
+    """Return accepted answers as one text, without duplicates.
 
     >>> split_answers(join_answers(["Paris", "the city of Paris", "Paris"]))
     ('Paris', 'the city of Paris')
@@ -38,15 +38,14 @@ def join_answers(answers: Iterable[str]) -> str:
 
 
 def split_answers(y: str) -> tuple[str, ...]:
-    """The accepted answers in a text, of which there may be one; none in an empty text."""
+    """Return the accepted answers in a text; none if it is empty."""
     return tuple(y.split(SEPARATOR)) if y else ()
 
 
 def matches(prediction: str, y: str) -> bool:
-    """Whether a prediction is, normalised, one of the accepted answers.
+    """Return whether a normalized prediction is one of the accepted answers.
 
     >>> matches("U.S.", join_answers(["America", "us"]))
     True
     """
-    said = normalize_answer(prediction)
-    return any(said == normalize_answer(answer) for answer in split_answers(y))
+    return normalize_answer(prediction) in map(normalize_answer, split_answers(y))

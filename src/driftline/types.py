@@ -24,6 +24,9 @@ Settings: TypeAlias = Mapping[str, Any]
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object, or a row of a table by column."""
 
+TrainingRound: TypeAlias = tuple[Any, ...]
+"""Inputs, labels and, if there is one, the split of one training round."""
+
 TRAIN, VALIDATION = 0, 1
 """The values of `Samples.split`."""
 

@@ -16,6 +16,8 @@ from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
 from driftline.auditing.policies import recommend_policy
 
+pytestmark = pytest.mark.xdist_group("audit-baseline")  # what all its tests use is made once
+
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic-regression"}
 
 

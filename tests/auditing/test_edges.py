@@ -11,6 +11,7 @@ import pytest
 import driftline
 from driftline.auditing.decay import Decay
 from driftline.auditing.examples import table
+from driftline.auditing.table import Limits
 from driftline.errors import UserError
 
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "model": "logistic-regression"}
@@ -18,13 +19,13 @@ QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows", "m
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_a_target_that_nobody_can_answer_leaves_ratios_unknown() -> None:
-    frame = table(rows=600).assign(y=[f"c{k}" for k in range(600)])
+    frame = table(rows=400).assign(y=[f"c{k}" for k in range(400)])
     found = driftline.audit(frame, **QUICK)
     assert found.gate_values["tas"] is None
     assert "How long a model is valid (SH) is not known" in found.answers[1].text
     assert found.policies is not None
     row = found.policies["on-online-tas"]
-    assert len(row.online_tas) == len(row.online_ttr) == 5
+    assert len(row.online_tas) == len(row.online_ttr) == 3
     assert np.isnan([*row.online_tas, *row.online_ttr]).all()
     assert "Driftline audit" in found.html()
 
@@ -55,10 +56,10 @@ def test_one_time_for_all_rows_is_refused() -> None:
 
 
 def test_boundaries_among_rows_of_the_same_time_are_reported() -> None:
-    frame = table(rows=600)
+    frame = table(rows=400)
     assert not any("of the same time" in note for note in driftline.audit(frame, **QUICK).data.notes)
-    tied = driftline.audit(frame.assign(when=np.arange(600) // 150), **QUICK).data.notes
-    assert any(note.startswith("4 of 5 boundaries between periods fall among rows of the same time") for note in tied)
+    tied = driftline.audit(frame.assign(when=np.arange(400) // 150), **QUICK).data.notes
+    assert any(note.startswith("2 of 3 boundaries between periods fall among rows of the same time") for note in tied)
 
 
 def test_an_infinite_prediction_is_refused() -> None:
@@ -87,9 +88,9 @@ def test_texts_that_change_their_words_but_not_their_length_have_changed() -> No
     def said(pool: list[str]) -> str:
         return " ".join(random.choice(pool, 6))
 
-    same = [said(words) for _ in range(600)]
-    other = [said(words[:25] if k < 300 else words[25:]) for k in range(600)]
-    found = driftline.audit(table(rows=600).assign(same=same, other=other), **QUICK)
+    same = [said(words) for _ in range(400)]
+    other = [said(words[:25] if k < 200 else words[25:]) for k in range(400)]
+    found = driftline.audit(table(rows=400).assign(same=same, other=other), **QUICK)
     assert found.shift is not None
     changed = {row.feature: row.changed for row in found.shift.features}
     assert changed["other"]
@@ -97,7 +98,7 @@ def test_texts_that_change_their_words_but_not_their_length_have_changed() -> No
 
 
 def test_every_number_has_its_interval_and_n() -> None:
-    found = driftline.audit(table("concept", rows=800), **QUICK)
+    found = driftline.audit(table("concept", rows=500), **QUICK)
     assert isinstance(found.decay, Decay)
     assert found.policies is not None
     matrix = found.decay.matrix
@@ -134,8 +135,8 @@ def test_a_short_table_is_cut_by_itself_into_periods_that_are_long_enough() -> N
 
 
 def test_a_column_that_identifies_the_row_is_named_with_the_way_to_exclude_it() -> None:
-    frame = table(rows=600)
-    frame = frame.assign(number=range(600), name=[f"row {k}" for k in range(600)])
+    frame = table(rows=400)
+    frame = frame.assign(number=range(400), name=[f"row {k}" for k in range(400)])
     found = driftline.audit(frame, **QUICK)
     assert found.data.time_proxies == ("number", "name")
     others = ",".join(name for name in found.data.features if name not in ("number", "name"))
@@ -143,3 +144,16 @@ def test_a_column_that_identifies_the_row_is_named_with_the_way_to_exclude_it() 
     again = driftline.audit(frame, **QUICK, features=others.split(","))
     assert again.data.time_proxies == ()
     assert "--features" not in again.answers[2].text
+
+
+@pytest.mark.parametrize("features", [np.array(["a", "b"]), table(rows=4).columns[[1, 2]]], ids=["array", "index"])
+def test_features_are_any_sequence_of_names(features: Any) -> None:
+    found = driftline.audit(table(rows=400), **QUICK, features=features)
+    assert found.data.features == ("a", "b")
+    assert "features=['a', 'b']" in found.provenance.command
+
+
+@pytest.mark.parametrize("limits", [{"rows": 1}, {"training_rows": 0}, {"probe_rows": 0}])
+def test_limits_that_leave_no_row_are_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="limits: rows must be 2 or greater"):
+        Limits(**limits)

@@ -17,7 +17,7 @@ from driftline.seeds import Seed
 
 pytestmark = pytest.mark.xdist_group("by-hand")  # what all its tests use is made once
 
-SIZE, PERIODS = 400, 10
+SIZE, PERIODS = 100, 10
 FEATURES = ["day", "period", "nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
 
 

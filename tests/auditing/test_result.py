@@ -16,6 +16,8 @@ from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
 from driftline.auditing.result import _plain
 
+pytestmark = pytest.mark.xdist_group("audit-result")  # what all its tests use is made once
+
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "100 rows"}
 
 

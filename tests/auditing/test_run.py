@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import driftline
 from driftline.auditing import AuditResult
@@ -21,6 +21,8 @@ from driftline.auditing.frame import read_frame
 from driftline.auditing.table import Limits
 from driftline.errors import UserError
 from driftline.metrics.confidence import wilson
+
+pytestmark = pytest.mark.xdist_group("audit")  # what all its tests use is made once
 
 QUICK: dict[str, Any] = {"time": "when", "target": "y", "period": "month", "model": "logistic-regression"}
 
@@ -40,7 +42,7 @@ def small() -> AuditResult:
     ],
 )
 def test_known_drift_gets_its_name(drift: Any, cause: str, kind: str) -> None:
-    model = HistGradientBoostingClassifier(max_iter=30)
+    model = DecisionTreeClassifier(max_depth=4, random_state=0)
     found = driftline.audit(table(drift, rows=5000, seed=3), **{**QUICK, "period": "1000 rows", "model": model})
     assert isinstance(found.decay, Decay)
     assert found.shift is not None
@@ -97,8 +99,13 @@ def test_the_report_opens_and_escapes(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "audit.json").read_text()) == found.to_dict()
 
 
-@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet", "arrow"])
-def test_every_form_of_a_table_gives_the_same(form: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def of_pandas() -> dict[str, float | None]:
+    return driftline.audit(table("concept", rows=400), **{**QUICK, "period": "100 rows"}).gate_values
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet", "arrow", "polars"])
+def test_every_form_of_a_table_gives_the_same(form: str, of_pandas: dict[str, float | None], tmp_path: Path) -> None:
     frame = table("concept", rows=400)
     path = tmp_path / f"t.{form}"
     given: Any = path
@@ -106,18 +113,13 @@ def test_every_form_of_a_table_gives_the_same(form: str, tmp_path: Path) -> None
         frame.to_parquet(path)
     elif form == "arrow":
         given = pa.Table.from_pandas(frame)
+    elif form == "polars":
+        given = pytest.importorskip("polars").from_pandas(frame)
     else:
         frame.to_csv(path, index=False)
-    found, expected = (driftline.audit(x, **{**QUICK, "period": "100 rows"}).gate_values for x in (given, frame))
-    assert found == pytest.approx(expected, nan_ok=True)
-    assert expected["rows"] == 400
-
-
-def test_polars(tmp_path: Path) -> None:
-    polars = pytest.importorskip("polars")
-    frame = table("none", rows=400)
-    found = driftline.audit(polars.from_pandas(frame), **{**QUICK, "period": "100 rows"})
-    assert found.gate_values == driftline.audit(frame, **{**QUICK, "period": "100 rows"}).gate_values
+    found = driftline.audit(given, **{**QUICK, "period": "100 rows"}).gate_values
+    assert found == (of_pandas if form == "polars" else pytest.approx(of_pandas, nan_ok=True))
+    assert found["rows"] == 400
 
 
 class Majority:
@@ -142,12 +144,11 @@ def test_estimators_and_pipelines_of_scikit_learn() -> None:
     from sklearn.compose import make_column_transformer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
-    from sklearn.tree import DecisionTreeClassifier
 
     encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["colour"]), remainder="passthrough")
     tree = DecisionTreeClassifier(max_depth=4)
     for model in (tree, make_pipeline(encode, tree)):
-        found = driftline.audit(table(rows=600), **{**QUICK, "model": model, "period": "100 rows"})
+        found = driftline.audit(table(rows=400), **{**QUICK, "model": model, "period": "100 rows"})
         assert found.gate_values["never"] > 0.8  # type: ignore[operator]
 
 

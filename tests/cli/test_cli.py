@@ -351,11 +351,24 @@ def test_a_failed_run_gives_exit_code_1_and_is_listed(driftline: Command, tmp_pa
     assert "erm" in out
 
 
+PATIENT = """
+import os, time
+from driftline.learners.supervised.erm import ERM
+
+class Patient(ERM):
+    def learn(self, x, y):
+        super().learn(x, y)
+        self.lessons = getattr(self, "lessons", 0) + 1
+        while self.lessons == 2 and not os.path.exists("go"):
+            time.sleep(0.02)
+"""
+
+
 def test_interrupt_exits_130_and_the_same_command_resumes(
     driftline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ["run", "timeline", "--data", "digits", "--model", "linear", "--methods", "ft", "--jobs=2", "--seeds=2"]
-    command += ["--set", "ft.updates=200", "--set", "timeline.resamples=10"]
+    (tmp_path / "patient.py").write_text(PATIENT)
+    command = [*RUN, "--methods", "patient.py:Patient", "--jobs=2", "--seeds=2"]
     monkeypatch.setenv("DRIFTLINE_CHECKPOINT_SECONDS", "0")
     running = subprocess.Popen(
         [sys.executable, "-m", "driftline", *command], stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -370,6 +383,7 @@ def test_interrupt_exits_130_and_the_same_command_resumes(
     assert "Traceback" not in err
     assert not list((tmp_path / "driftline-runs").glob("failed/*")), "an interrupted run has not failed"
     assert list(work.glob("*/checkpoint.safetensors"))
+    (tmp_path / "go").touch()
     monkeypatch.setattr(pool, "LocalExecutor", ForkedWorker)
     code, out, err = driftline(*command)
     assert (code, err.count("finished")) == (0, 2), err
@@ -382,3 +396,13 @@ def test_lists_explain_every_name(driftline: Command, kind: str) -> None:
     assert code == 0
     for line in out.strip().splitlines():
         assert len(line.split()) > 2, f"{line!r} does not say what it is"
+
+
+def test_settings_of_a_device_from_the_command_line(driftline: Command) -> None:
+    flags = ("run", "timeline", "--data", "digits", "--model", "mlp", "--methods", "ft", "--print-spec")
+    _, out, _ = driftline(*flags, "--device", "cuda:1", "--precision", "bfloat16", "--set", "device.tf32=true")
+    assert "device:\n  name: cuda:1\n  precision: bfloat16\n  tf32: true\n" in out
+    code, _, err = driftline(*flags[:-1], "--device", "tpu")
+    assert (code, "unknown device 'tpu'" in err or "not available" in err) == (2, True)
+    code, _, err = driftline(*flags, "--precision", "float8")
+    assert (code, "precision" in err) == (2, True)

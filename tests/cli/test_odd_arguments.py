@@ -11,12 +11,13 @@ import pytest
 
 from driftline.cli import main as cli
 from driftline.errors import UserError
-from driftline.spec import apply_overrides
+from driftline.spec import apply_overrides, parse
 from driftline.store.store import Store
 
 Command = Callable[..., tuple[int, str, str]]
 RUN = ("run", "timeline", "--data", "digits", "--model", "logistic-regression", "--methods", "erm")
 AUDIT = ("audit", "t.csv", "--time", "t", "--target", "y")
+CALIBRATE = ("calibrate", "--data", "color-digits", "--model", "linear", "-o", "x.safetensors")
 LONG = "x" * 5000
 
 
@@ -45,9 +46,12 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         ((*RUN, "--runs", "odd"), "store.json is damaged"),
         ((*RUN, "--runs", "s3:/bucket/runs"), "looks like a URL; write it as s3://bucket/folder"),
         ((*RUN, "--runs", "nowhere://bucket/runs"), "Protocol not known: nowhere"),
+        ((*CALIBRATE, "--runs", "nowhere://bucket/runs"), "Protocol not known: nowhere"),
         (("list", "runs", "--runs", "x" * 300), "File name too long"),
         (("report", "-o", ""), "cannot write '.': it is not the name of a file"),
         (("report", "-o", "s3://bucket/x.html"), "cannot write 's3:/bucket/x.html': it is not the name of a file"),
+        (("audit", "~nouser/t.csv", *AUDIT[2:]), "there is no file ~nouser/t.csv"),
+        ((*RUN[:-1], "~nouser/m.py:M"), "cannot import ~nouser/m.py"),
         ((*AUDIT, "-o", ""), "it is not the name of a file"),
         ((*AUDIT, "--json", ""), "it is not the name of a file"),
         (("quickstart", "-o", ""), "it is not the name of a file"),
@@ -94,6 +98,14 @@ def test_a_list_needs_no_quotes() -> None:
     assert made["timeline"]["delta"] == []
     with pytest.raises(UserError, match="is not JSON: put texts in double quotes"):
         apply_overrides(content, ["data.files=[[a],b]"])
+
+
+def test_a_method_without_a_name_is_left_to_the_spec() -> None:
+    content = {"benchmark": "timeline", "data": "digits", "methods": [{"lr": 1}, "erm"]}
+    changed = apply_overrides(content, ["erm.lr=2"])
+    assert changed["methods"] == [{"lr": 1}, {"name": "erm", "lr": 2}]
+    with pytest.raises(UserError, match=r"methods.0.name"):
+        parse(changed)
 
 
 @pytest.mark.parametrize(("command", "resumes"), [("run", True), ("audit", False), ("report", False), ("plan", False)])

@@ -20,6 +20,8 @@ from driftline.record.run import RUNTIME
 from driftline.report.analysis.groups import groups
 from driftline.store.store import Store
 
+pytestmark = pytest.mark.xdist_group("versions")  # what all its tests use is made once
+
 OWN = """
 from dataclasses import dataclass
 from driftline.learners.supervised.erm import ERM
@@ -148,6 +150,14 @@ def test_forget_removes_what_is_superseded(here: Path) -> None:
     assert len(store.runs()) == before - 2
     assert len(groups(store.record())) == 1
     assert "no run to remove" in said("forget", "--superseded")
+
+
+def test_forget_refuses_a_run_of_another_store(here: Path) -> None:
+    (older, _), _ = versions()
+    Store.create("other")
+    refused = CliRunner().invoke(app, ["forget", f"s/runs/{older}", "--yes", "--runs", "other"])
+    assert "is not in other" in str(refused.exception)
+    assert Store.open("s").has(older)
 
 
 def test_forget_removes_named_and_old_runs(here: Path) -> None:

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from scipy.ndimage import correlate, gaussian_filter, zoom
 
-from driftline.corruptions import parameters
+from driftline.corruptions import corrupt, parameters
 from driftline.corruptions.defocus_blur import disk, kernel_of
 from driftline.corruptions.glass_blur import _shuffle_neighbors
 from driftline.corruptions.motion_blur import blur_along_line, directions, offsets, tap_weights
 from driftline.corruptions.per_image_rng import ROUNDING_GUARD, keys_for, random_bits, stream_words
 from driftline.corruptions.zoom_blur import zoom_factors
-from driftline.shifts import corrupt
 
 
 def same(found: np.ndarray, exact: np.ndarray) -> None:

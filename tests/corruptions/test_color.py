@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from driftline.corruptions import parameters
-from driftline.shifts import corrupt
+from driftline.corruptions import corrupt, parameters
 
 
 def through_hsv(image: np.ndarray, change) -> np.ndarray:  # type: ignore[no-untyped-def]

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from driftline.corruptions import HOLDOUT, NAMES, per_image_rng
+from driftline.corruptions import HOLDOUT, NAMES, corrupt, per_image_rng
 from driftline.errors import UserError
-from driftline.shifts import corrupt
 
 ALL = (*NAMES, *HOLDOUT)
 GROWING = ["gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "motion_blur", "brightness", "contrast"]

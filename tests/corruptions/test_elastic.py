@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from driftline.corruptions import parameters
+from driftline.corruptions import corrupt, parameters
 from driftline.corruptions.elastic import affine_map, corner_shifts, cosines, displacement, noise
 from driftline.corruptions.gaussian_blur import gaussian_weights
 from driftline.corruptions.per_image_rng import keys_for
-from driftline.shifts import corrupt
 
 
 @pytest.mark.parametrize("severity", [0.25, 0.75, 1, 1.5, 2, 2.5, 2.75, 3, 5])

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftline.corruptions import noise
+from driftline.corruptions import corrupt, noise
 from driftline.corruptions.per_image_rng import keys_for, random_bits, standard_normals, stream_words
-from driftline.shifts import corrupt
 
 
 def flat(level: int, count: int = 8) -> np.ndarray:

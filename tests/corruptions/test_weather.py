@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from scipy.ndimage import zoom
 
-from driftline.corruptions import frost, frost_source, parameters
+from driftline.corruptions import corrupt, frost, frost_source, parameters
 from driftline.corruptions.fog import plasma
 from driftline.corruptions.motion_blur import blur_along_line, directions, tap_weights
 from driftline.corruptions.per_image_rng import keys_for, random_bits, stream_words
 from driftline.corruptions.snow import flakes
 from driftline.errors import UserError
-from driftline.shifts import corrupt
 
 
 def snowed_slowly(image: np.ndarray, key: np.uint64, p: dict[str, float], angle: float) -> np.ndarray:

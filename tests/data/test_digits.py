@@ -68,7 +68,7 @@ def test_an_old_model_decays_and_a_fresh_one_hardly():
     assert old.score(*parts[11]) < 0.25
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(periods=st.integers(1, 1797), seed=st.integers(0, 2**32))
 def test_any_number_of_periods(periods, seed):
     data = digits(periods=periods, seed=seed)

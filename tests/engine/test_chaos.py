@@ -30,7 +30,7 @@ from driftline.store.store import Store
 from .forked import ForkedWorker
 
 SEED = 20
-LEAST = 15.0  # seconds; bench/chaos.py goes on for longer
+LEAST = 6.0  # seconds; bench/chaos.py goes on for longer
 FEWEST = 10  # kills, however long they take on a busy machine
 TOLD = "told"  # what a test records under this name is shown after all tests
 STREAM: dict[str, Any] = {"benchmark": "timeline", "data": {"name": "digits", "periods": 6}, "model": "linear"}

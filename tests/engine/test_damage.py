@@ -23,6 +23,8 @@ from driftline.record.run import Run, load
 from driftline.store import check
 from driftline.store.store import Store
 
+pytestmark = pytest.mark.xdist_group("damage")  # what all its tests use is made once
+
 SPEC: dict[str, Any] = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 3},
@@ -173,6 +175,7 @@ def test_damaged_failure_files_are_ignored(store: Store) -> None:
     (store.folder / "failed" / "k.json").write_text('{"key": "k"}')
     assert store.failures() == []
     assert store.failure("k") is None
+    assert check.check(store).damage == {"failed/k.json": "it is not JSON with a checksum"}
 
 
 def test_check_says_what_is_damaged_and_repairs_it(store: Store) -> None:
@@ -186,15 +189,17 @@ def test_check_says_what_is_damaged_and_repairs_it(store: Store) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
     assert "1 damaged" in result.stdout, "no run needs the stage"
-    assert "a stage when a missing or damaged run needs it" in result.stdout
+    assert "computes the runs again, and the stages that they need" in result.stdout
     (run.folder / "probes.parquet").unlink()
     result = CliRunner().invoke(app, arguments)
     assert f"damaged: runs/{run.key}: probes.parquet: it is missing" in result.stdout
     assert f"damaged: stages/{stage.name}: its checksum differs" in result.stdout
     assert CliRunner().invoke(app, [*arguments, "--repair"]).exit_code == 0
-    assert not run.folder.exists()
+    assert [path.name for path in (store.folder / "runs").iterdir()] == [run_of(store, "frozen").key]
+    assert not stage.exists()
     assert CliRunner().invoke(app, arguments).exit_code == 0
-    assert len(driftline.run(SPEC, runs=store.folder)) == 2
+    computed = run_plan(plan(as_spec(SPEC)), store).computed
+    assert [(one.kind, one.job.label) for one in computed] == [("pretrain", "erm"), ("run", "erm")]
 
 
 def test_a_note_names_a_few_damaged_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

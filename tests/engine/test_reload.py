@@ -61,7 +61,7 @@ def bands(folder: Path, n: int = 360) -> Path:
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     folder = tmp_path_factory.mktemp("revisit")
-    options = {"shifts": "RL", "sizes": [60, 60, 60], "test": 60, "oracle": 120, "epochs": 8, "batch": 8}
+    options = {"shifts": "RL", "sizes": [60, 60, 60], "test": 60, "oracle": 120, "epochs": 4, "batch": 8}
     grid = {"lr": [0.02], "weight_decay": [1e-4], "dropout": [0.0], "adjacent": [0.1], "fisher": [10.0]}
     low_rank = {"name": "seq-ft", "structure": "low-rank-multiply", "rank": 1}
     spec = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from driftline.errors import UserError
+from driftline.errors import DiskError, UserError
 from driftline.io import atomic
 from driftline.io.atomic import write_bytes, write_json, write_then_rename
 
@@ -70,6 +70,12 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(UserError, match="its folder cannot be made"):
         write_bytes(tmp_path / "deep" / "file", b"new")
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "s3://bucket/x"])
+def test_an_impossible_file_name_is_a_sentence(name: str) -> None:
+    with pytest.raises(DiskError, match="it is not the name of a file"):
+        write_bytes(Path(name), b"")
 
 
 def test_json_is_canonical(tmp_path: Path) -> None:

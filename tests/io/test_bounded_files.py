@@ -8,6 +8,7 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
+from threading import Thread
 
 import h5py
 import numpy as np
@@ -50,9 +51,11 @@ def test_a_program_a_pipe_and_a_huge_picture_are_no_pictures(tmp_path, read):
     (tmp_path / "program.png").write_bytes(EPS)
     os.mkfifo(tmp_path / "pipe.png")
     (tmp_path / "large.png").write_bytes(png_of(13_000, 13_000))
+    Thread(target=(tmp_path / "pipe.png").write_bytes, args=(EPS,), daemon=True).start()  # waits for a reader
     for name, reason in (("program", "neither of PNG"), ("pipe", "a pipe or a device"), ("large", "pixels")):
         with pytest.raises(UserError, match=f"{name}.png: expected a picture, but found: .*{reason}"):
             read(tmp_path / f"{name}.png")
+    assert (tmp_path / "pipe.png").read_bytes() == EPS, "nothing read the pipe before"
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM"])
@@ -121,6 +124,10 @@ def unwritten(group):
     group.create_dataset("images", (10**7, 32, 32), np.uint8, chunks=(1, 32, 32))
 
 
+def large_chunk(group):
+    group.create_dataset("images", (1, 32, 32), np.uint8, chunks=(300_000, 32, 32), maxshape=(None, 32, 32))
+
+
 @pytest.mark.parametrize(
     ("add", "reason"),
     [
@@ -129,6 +136,7 @@ def unwritten(group):
         (external_storage, "data lie in another file"),
         (virtual, "data lie in another file"),
         (unwritten, "once unpacked"),
+        (large_chunk, "once unpacked"),
     ],
 )
 def test_an_hdf5_file_must_hold_its_data_itself(tmp_path, add, reason):

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save as to_safetensors
 from torch import nn
 
+from driftline.errors import DamagedFile
 from driftline.io import serialization
 from driftline.seeds import Seed
 from driftline.testing import digest
@@ -141,9 +143,32 @@ def test_hostile_and_broken_files_raise_and_run_nothing(tmp_path: Path, monkeypa
     bad += [pickle.dumps(Bomb()), (tmp_path / "torch").read_bytes(), b"\xff" * 64, whole[8:]]
     for content in bad:
         path.write_bytes(content)
-        with pytest.raises(Exception):  # noqa: B017, PT011  (any error will do; silence would not)
+        with pytest.raises(DamagedFile, match="it cannot be read"):
             serialization.load(path)
+    for other, reason in ((tmp_path, "it cannot be read"), (tmp_path / "none", "it is missing")):
+        with pytest.raises(DamagedFile, match=reason):
+            serialization.load(other)
     assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("metadata", [None, {"other": ""}, {"tree": "{}"}], ids=["none", "no tree", "no checksums"])
+def test_a_file_with_whole_arrays_and_a_broken_tree_is_damaged(tmp_path: Path, metadata: dict[str, str] | None) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(to_safetensors({"0": np.arange(3)}, metadata=metadata))
+    assert not serialization.is_complete(path)
+    for read in (serialization.load, serialization.load_metadata):
+        with pytest.raises(DamagedFile, match="it cannot be read"):
+            read(path)
+
+
+def test_a_changed_plain_value_is_damage_also_where_arrays_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    serialization.save({"seconds": 1.5, "x": np.arange(3)}, path)
+    assert serialization.load_metadata(path) == {"seconds": 1.5, "x": None}
+    path.write_bytes(path.read_bytes().replace(b"1.5", b"2.5"))
+    for read in (serialization.load, serialization.load_metadata):
+        with pytest.raises(DamagedFile, match="its checksum differs"):
+            read(path)
 
 
 def test_equal_trees_give_equal_bytes(tmp_path: Path) -> None:

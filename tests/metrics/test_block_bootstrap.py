@@ -114,7 +114,7 @@ def test_points_of_a_curve_know_their_memory() -> None:
 
 
 def test_what_is_no_series() -> None:
-    with pytest.raises(UserError, match="a number for each of its steps"):
+    with pytest.raises(UserError, match="one-dimensional, not empty, and finite"):
         block_length([0.5, np.nan])
-    with pytest.raises(UserError, match="1 to 3 steps"):
+    with pytest.raises(UserError, match="must be from 1 to 3"):
         resample_blocks([1, 2, 3], 10, np.random.default_rng(0), length=4)

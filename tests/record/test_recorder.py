@@ -131,6 +131,18 @@ def test_parts_of_an_attempt_that_was_killed_do_not_come_back(tmp_path: Path) ->
     assert pq.read_table(tmp_path / "probes.parquet")["step"].unique().to_pylist() == [2]
 
 
+def test_a_part_whose_crc_differs_does_not_get_into_the_result(tmp_path: Path) -> None:
+    one, path = recorder(tmp_path), tmp_path / "parts" / "answers-000000.parquet"
+    one.add_answers(step(0), answers(0))
+    one.flush()
+    column = pq.read_metadata(path).row_group(0).column(0)
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(OSError, match="CRC"):
+        one.finish(tmp_path)
+
+
 def test_a_record_is_loaded_from_a_run_or_a_store(tmp_path: Path) -> None:
     for seed in (0, 1):
         folder = tmp_path / "runs" / f"k{seed}"

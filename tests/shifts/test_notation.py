@@ -1,9 +1,11 @@
 """How sequences are written, and what is said when they cannot be read."""
 
+import textwrap
+
 import numpy as np
 import pytest
 
-from driftline import registry
+from driftline import registry, shifts
 from driftline.errors import UserError
 from driftline.shifts import Shift, apply, parse
 from driftline.shifts.base import LABELS, SAMPLING
@@ -124,3 +126,12 @@ def test_every_block_says_what_it_is(name):
     x, y = apply(images, labels, [[kind()]], 0)
     assert (kind.target == "images") == bool((x != images).any())
     assert (kind.target == "labels") == bool((y != labels).any())
+
+
+def test_the_example_of_the_package_runs(tmp_path):
+    code = textwrap.dedent(shifts.__doc__.partition(":\n\n")[2].rpartition("\n\n")[0])
+    (tmp_path / "fade.py").write_text(
+        f"from dataclasses import dataclass\nfrom driftline.shifts import Shift\n\n{code}\n"
+    )
+    x, _ = apply(np.full((1, 2, 2, 1), 100.0), np.array([0]), f"{tmp_path}/fade.py:Fade=20", 0)
+    assert x.ravel().tolist() == pytest.approx([80.0] * 4)

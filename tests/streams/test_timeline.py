@@ -6,7 +6,8 @@ import pytest
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.streams import periods
-from driftline.streams.timeline import period_labels
+from driftline.streams.timeline import PeriodRange, period_labels
+from driftline.testing import check_stream
 from driftline.types import Samples
 
 
@@ -112,3 +113,11 @@ def test_change_needs_time_and_two_periods() -> None:
         periods(samples([1] * 20 + [2] * 3))
     with pytest.raises(UserError, match="no time column"):
         periods(Samples(np.zeros((3, 1)), np.zeros(3)))
+
+
+def test_a_range_of_periods_ends_where_it_should() -> None:
+    """Steps are numbered from the first period of the range, and there is none after its last."""
+    part = PeriodRange(periods(samples(np.repeat([1, 2, 3, 4], 10))), 1, 3)
+    check_stream(part)
+    assert [part[k].time for k in (0, 1, -1)] == ["2", "3", "3"]
+    assert part[-1].index == 1

@@ -2,5 +2,6 @@
 
 from driftline.auditing.result import AuditResult
 from driftline.auditing.run import audit
+from driftline.auditing.table import Limits
 
-__all__ = ["AuditResult", "audit"]
+__all__ = ["AuditResult", "Limits", "audit"]

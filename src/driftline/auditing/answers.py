@@ -203,7 +203,7 @@ def _losses(shift: Shift, decay: Decay | LogDecay) -> str:
     return (
         f"Target: of the {points(overall.total.value)} points that the first model lost, {points(covariate.value)} "
         f"{interval(covariate)} are due to the new mix of inputs and {points(conditional.value)} "
-        f"{interval(conditional)} arise at equal inputs{place} ({overall.periods} of {overall.of} later periods "
+        f"{interval(conditional)} arise at equal inputs{place} ({overall.periods} of {len(periods)} later periods "
         f"overlap enough; n = {conditional.n:,}). {SHIFTS[shift.kind(decay)]}"
     )
 

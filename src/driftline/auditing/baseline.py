@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,10 +34,10 @@ class Baseline:
     sh: Estimate | None = None
 
 
-def constant(table: AuditTable, labels: Sequence[np.ndarray]) -> Any:
+def constant(table: AuditTable, labels: Sequence[np.ndarray]) -> float:
     """Return the most frequent class of these labels, or their mean."""
     y = np.concatenate(labels)
-    return np.bincount(y).argmax() if table.is_classification else float(y.mean())
+    return int(np.bincount(y).argmax()) if table.is_classification else float(y.mean())
 
 
 def constant_answers(table: AuditTable) -> list[np.ndarray]:

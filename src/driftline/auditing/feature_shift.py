@@ -38,13 +38,13 @@ class FeatureShift:
 def first_rows(table: AuditTable) -> Samples:
     """Return rows of the first period: held-out ones, then others up to the limit."""
     limit, seed = table.limits.probe_rows, table.seed
-    held = draw(table.periods.held_out[0], limit, seed.child("examined", "held-out"))
-    more = limit - len(held)
+    held_out = draw(table.periods.held_out[0], limit, seed.child("examined", "held-out"))
+    more = limit - len(held_out)
     if more <= 0:
-        return held
+        return held_out
     if table.is_log:
         return draw(table.rows(0), limit, seed.child("examined", "first"))
-    return Samples.concat([held, draw(table.periods.revealed[0], more, seed.child("examined", "shown"))])
+    return Samples.concat([held_out, draw(table.periods.revealed[0], more, seed.child("examined", "shown"))])
 
 
 def later_rows(table: AuditTable, tau: int) -> Samples:

@@ -1,7 +1,7 @@
 """A user's frame or file with the roles of its columns: time, target, features, logged predictions.
 
 Rows are not copied: samples hold row numbers in order of time, and a model looks the rows up
-(`models.tabular.OnRows`).
+(`models.tabular.RowIndexModel`).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Frame:
 
 
 def read_frame(
-    given: object,
+    source: object,
     *,
     time: str,
     target: str,
@@ -100,7 +100,7 @@ def read_frame(
     Rows without a target are left out and counted: their label is not known yet. `columns`: kinds by name; the other
     kinds are guessed.
     """
-    name, table = _as_pandas(given)
+    name, table = _as_pandas(source)
     if task not in ("auto", "classes", "number"):
         raise unknown_name("task", task, ["auto", "classes", "number"])
     named = [time, target, *([] if prediction is None else [prediction])]
@@ -127,28 +127,28 @@ def read_frame(
     return Frame(name, time, target, prediction, table, inputs, described, samples, kind, labels, logged, tuple(notes))
 
 
-def _as_pandas(given: Any) -> tuple[str, pd.DataFrame]:
-    if isinstance(given, str | Path):
-        path = Path(os.path.expanduser(given))
+def _as_pandas(source: Any) -> tuple[str, pd.DataFrame]:
+    if isinstance(source, str | Path):
+        path = Path(os.path.expanduser(source))
         if not os.path.exists(path):
             raise UserError(f"there is no file {path}")
         return path.name, tables.read_file(path)
-    if not isinstance(given, pd.DataFrame):
-        if not hasattr(given, "to_pandas"):
+    if not isinstance(source, pd.DataFrame):
+        if not hasattr(source, "to_pandas"):
             raise UserError(
-                f"expected a frame of pandas or polars, or the path of a file, not a {type(given).__name__}"
+                f"expected a frame of pandas or polars, or the path of a file, not a {type(source).__name__}"
             )
-        given = given.to_pandas()
-    if isinstance(given.columns, pd.MultiIndex):
+        source = source.to_pandas()
+    if isinstance(source.columns, pd.MultiIndex):
         raise UserError(
-            f"the frame has {given.columns.nlevels} levels of column names; join them first, for example: "
+            f"the frame has {source.columns.nlevels} levels of column names; join them first, for example: "
             'frame.columns = ["_".join(map(str, name)) for name in frame.columns]'
         )
-    names = [str(column) for column in given.columns]
+    names = [str(column) for column in source.columns]
     twins = sorted(column for column, count in Counter(names).items() if count > 1)
     if twins:
         raise UserError(f"the frame has two columns called '{twins[0]}'; rename one")
-    return "the frame", given.set_axis(names, axis=1)
+    return "the frame", source.set_axis(names, axis=1)
 
 
 def _check_columns(table: pd.DataFrame, name: str, named: list[str], used: list[str], needed: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from driftline.report.analysis.curves import Series
 from driftline.report.figures.axes import share_range
 from driftline.report.page import charts
 from driftline.report.page.embed import PageCharts, PlacedChart, bundle, template
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Settings
 from driftline.version import __version__
 
 COLUMNS = ["method", "time", "value", "low", "high", "n", "seeds", "interval"]
@@ -33,7 +32,7 @@ def render(
     shift: Shift | None,
     policies: Policies | None,
     detectors: Sequence[DetectorResult],
-    card: Mapping[str, Any],
+    card: Settings,
 ) -> str:
     """Return the page as HTML."""
     figures, results = PageCharts(), policies.results if policies else ()
@@ -157,7 +156,7 @@ def _cells(matrix: AccuracyMatrix, times: list[str], values: np.ndarray, low: np
     return Series(["time", "tau", *COLUMNS[2:]], _rounded(rows))
 
 
-def _rounded(rows: list[list[Any]]) -> list[list[Any]]:
+def _rounded(rows: Sequence[Sequence[object]]) -> list[list[object]]:
     """Round floats to four digits; NaN becomes None."""
     return [[_round(value) if isinstance(value, float) else value for value in row] for row in rows]
 
@@ -171,7 +170,7 @@ def _number(value: float | None, form: str) -> str:
     return "–" if value is None or math.isnan(value) else form % value
 
 
-def _yaml(card: Mapping[str, Any]) -> str:
+def _yaml(card: Settings) -> str:
     import yaml
 
     return yaml.safe_dump(dict(card), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)

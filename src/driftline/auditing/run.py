@@ -10,7 +10,6 @@ from enum import Enum, auto
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from driftline import parallel
 from driftline.auditing.baseline import measure_baseline
@@ -29,7 +28,7 @@ from driftline.version import __version__
 
 OnProgress = Callable[[str, int, int], None]
 """Called with a description of what is done, the number of finished tasks, and the number of all tasks."""
-Computed = dict["Part", dict[str, Any]]
+Computed = dict["Part", JsonObject]
 
 
 class Part(Enum):
@@ -48,7 +47,7 @@ class Task:
     part: Part
     name: str
     description: str
-    compute: Callable[[], Any]
+    compute: Callable[[], object]
 
 
 def audit(
@@ -84,6 +83,7 @@ def audit(
     >>> result.gate_values["periods"]
     4
     """
+    features = None if features is None else list(map(str, features))
     command = _command(dict(locals()))
     if delay < 0 or not 0 < delta <= 1 or jobs < 1 or not 0 < holdout < 1:
         raise UserError("delay must be 0 or greater, jobs 1 or greater, delta and holdout between 0 and 1")
@@ -100,8 +100,8 @@ def _command(arguments: JsonObject) -> str:
     """Return the call of `audit`, without arguments that have their default values."""
     frame = repr(str(arguments["frame"])) if isinstance(arguments["frame"], str | Path) else "frame"
     options = [p for p in inspect.signature(audit).parameters.values() if p.name not in ("frame", "on_progress")]
-    given = [f"{p.name}={arguments[p.name]!r}" for p in options if arguments[p.name] != p.default]
-    return " ".join(f"driftline.audit({', '.join([frame, *given])})".split())
+    named = [f"{p.name}={arguments[p.name]!r}" for p in options if arguments[p.name] != p.default]
+    return " ".join(f"driftline.audit({', '.join([frame, *named])})".split())
 
 
 def _tasks(table: AuditTable) -> list[Task]:

@@ -62,7 +62,7 @@ class MeanLoss:
     covariate: Estimate
     conditional: Estimate
     periods: int
-    of: int
+    """Number of these periods."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,6 @@ def mean_decomposition(losses: Sequence[PeriodLoss]) -> MeanLoss:
         covariate=mean([loss.covariate for loss in usable]),
         conditional=mean([loss.conditional for loss in usable]),
         periods=len(usable),
-        of=len(losses),
     )
 
 
@@ -177,17 +176,17 @@ def uneven_features(table: AuditTable, probes: pd.DataFrame) -> tuple[UnevenFeat
     correct = _first_model(table, probes)
     names = table.names[-max(1, len(table.names) // 3) :]
     before, after = correct[table.names[0]], pd.concat([correct[name] for name in names])
-    found = []
+    changes = []
     for feature in table.frame.features:
         column = table.frame.inputs[feature]
         bins_before, bins_after, bin_name = _bins(column.iloc[before.index], column.iloc[after.index])
         change = error_change_by_feature(before.to_numpy(), bins_before, after.to_numpy(), bins_after)
         if np.isfinite(change.spread):
-            found.append((feature, change, bin_name(change.worst)))
-    adjusted = benjamini_hochberg([change.p for _, change, _ in found])
+            changes.append((feature, change, bin_name(change.worst)))
+    adjusted = benjamini_hochberg([change.p for _, change, _ in changes])
     rows = [
         UnevenFeature(feature, change.spread, float(p), worst)
-        for (feature, change, worst), p in zip(found, adjusted, strict=True)
+        for (feature, change, worst), p in zip(changes, adjusted, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: -row.spread))
 

@@ -36,6 +36,10 @@ class Limits:
     probe_rows: int = 2_000
     """Rows of a period that each earlier model is evaluated on, and that distances are computed from."""
 
+    def __post_init__(self) -> None:
+        if self.rows < 2 or self.training_rows < 1 or self.probe_rows < 1:
+            raise UserError("limits: rows must be 2 or greater, training_rows and probe_rows 1 or greater")
+
 
 @dataclass(frozen=True, eq=False)
 class AuditTable:

@@ -1,1 +1,1 @@
-"""The benchmarks: each one file that chooses stream, reveal, probes and scores."""
+"""The benchmarks, one package each: stream, revealed labels, probes and scores."""

@@ -61,6 +61,10 @@ class Options(BaseModel):
     phase_options: ClassVar[tuple[str, ...]] = ()
     """Options that are lists of values to try, for methods that choose between their own fits by validation-split."""
 
+    def pretrain_settings(self) -> JsonObject:
+        """Return the settings of pretraining, for options that have `upstream_updates`, `_lr` and `_batch`."""
+        return {name: getattr(self, f"upstream_{name}") for name in ("updates", "lr", "batch")}
+
     def validation_options(self) -> Options | None:
         """Return the options of the validation streams; None if there are none."""
         return None
@@ -74,7 +78,7 @@ class Scenario:
     probes: Probes
     upstream: Samples | None
     pretrain_settings: JsonObject = field(default_factory=lambda: {"updates": 3000})
-    """How a network is trained on the upstream samples: settings of `learners.trained.Trained`."""
+    """How a network is trained on the upstream samples: settings of its pretraining."""
     delayed_probes: Callable[[int], Probes] | None = None
     """The probes if labels arrive this many steps late; None if they are the same."""
     initial_probes: tuple[Probe, ...] = ()

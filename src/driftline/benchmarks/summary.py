@@ -56,8 +56,8 @@ def best_method(results: Results, primary: Sequence[tuple[str, str]], others: Se
     fair = {name: cell for name, cell in cells.items() if results.roles[name] != "upper-bound"} or cells
     sign = 1 if registry.get("metric", pair[0]).better == "higher" else -1
     method, best = max(fair.items(), key=lambda item: sign * item[1].value)
-    found = {pair: best, **{other: results.scores(*other).get(method) for other in others}}
-    numbers = [_described(metric, cell) for (metric, _), cell in found.items() if cell]
+    shown = {pair: best, **{other: results.scores(*other).get(method) for other in others}}
+    numbers = [_described(metric, cell) for (metric, _), cell in shown.items() if cell]
     seeds = f"{best.seeds} seed{'' if best.seeds == 1 else 's'}"
     first = f"{method} is best" if len(fair) > 1 else method
     return f"{first}: {'; '.join(numbers)} ({seeds}, n = {best.n:,} {best.unit}; 95% intervals)."

@@ -1,10 +1,9 @@
 """The accuracy of a fixed model under each pair of corruptions at each pair of severities.
 
-The work falls into rows: one corruption at one level, followed by every other one at every level. The images of a row
-are corrupted by the first corruption once. A finished row is kept, so that a calibration that was stopped goes on where
-it was; rows are independent, so that any number of workers gives the same matrices. Each image keeps its random
-numbers throughout: its noise differs from level to level in strength, not in pattern. What is measured without a
-first corruption therefore holds for every pair, and is measured once.
+A row is one corruption at one level, followed by every other one at every level. The first corruption is applied once
+per row. Finished rows are kept, so that an interrupted calibration resumes. Rows are independent, so results are
+identical for any number of threads. Each image has the same random numbers in all entries: its noise changes in
+strength, not in pattern. So the entries with a single corruption are the same for all pairs, and are measured once.
 """
 
 from __future__ import annotations
@@ -54,13 +53,13 @@ class AccuracyGrid:
         """Return the number of correct images by second corruption and level; level 0 in the clean row only."""
         first, level = row
         images = self._corrupted(self.images, first, level)
-        right = np.zeros((len(self.names), self.levels), np.int64)
+        counts = np.zeros((len(self.names), self.levels), np.int64)
         if first == CLEAN:
-            right[:, 0] = self._count(images)
+            counts[:, 0] = self._count(images)
         for k, second in enumerate(self.names):
             for j in range(1, self.levels) if second != first else ():
-                right[k, j] = self._count(self._corrupted(images, second, j))
-        return right
+                counts[k, j] = self._count(self._corrupted(images, second, j))
+        return counts
 
     def _corrupted(self, images: np.ndarray, name: str, level: int) -> np.ndarray:
         return self.corrupt(images, name, severity_of_level(level, self.levels), self.keys) if level else images
@@ -70,18 +69,17 @@ class AccuracyGrid:
             raise CancelledError
         return int((self.predict(images) == self.labels).sum())
 
-    def matrices(self, right: dict[Row, np.ndarray]) -> dict[Pair, np.ndarray]:
+    def matrices(self, row_counts: dict[Row, np.ndarray]) -> dict[Pair, np.ndarray]:
         """Return accuracies in percent from the counts of all rows."""
-        of: dict[Pair, np.ndarray] = {}
-        alone = right[CLEAN, 0]
+        by_pair: dict[Pair, np.ndarray] = {}
+        single = row_counts[CLEAN, 0]
         for a, first in enumerate(self.names):
             for b, second in enumerate(self.names):
                 if first != second:
-                    rows = [right[first, i][b] for i in range(1, self.levels)]
-                    counts = np.stack([alone[b], *rows])
-                    counts[1:, 0] = alone[a, 1:]
-                    of[first, second] = 100 * counts / len(self.labels)
-        return of
+                    counts = np.stack([single[b], *(row_counts[first, i][b] for i in range(1, self.levels))])
+                    counts[1:, 0] = single[a, 1:]
+                    by_pair[first, second] = 100 * counts / len(self.labels)
+        return by_pair
 
 
 def calibrate(
@@ -97,26 +95,26 @@ def calibrate(
     jobs: int = 1,
     on_progress: OnProgress = ignore_progress,
 ) -> AccuracyMatrices:
-    """Return matrices for every ordered pair of `names`; `predict` returns class indices for images in bytes.
+    """Return matrices for every ordered pair of `names`.
 
-    `parts` is a folder in which finished rows are kept; what is found there is not measured again. `jobs` threads work
-    side by side. `on_progress` is called with the number of rows done and of all rows.
+    `parts`: a folder of finished rows, which are not measured again. `jobs`: number of threads. `on_progress` is called
+    with the number of rows done and of all rows.
     """
     if len(set(names)) < max(len(names), 2):
         raise UserError(f"calibration is for pairs: name at least two corruptions, each once; got {', '.join(names)}")
     if levels < 2:
         raise UserError(f"levels={levels}: give at least 2, no corruption and the hardest; CCC has {N_LEVELS}")
-    drawn = image_keys(seed.child("noise"), np.arange(len(labels)))
-    grid = AccuracyGrid(predict, images, labels, tuple(names), levels, drawn, corrupt or builtin_corruptions())
+    keys = image_keys(seed.child("noise"), np.arange(len(labels)))
+    grid = AccuracyGrid(predict, images, labels, tuple(names), levels, keys, corrupt or builtin_corruptions())
     with one_thread():
-        right = parallel.map(
+        counts = parallel.map(
             lambda row: _cached_row(grid, row, parts),
             grid.rows,
             jobs,
             on_done=lambda row, done: on_progress(done, len(grid.rows)),
             stop=grid.stop,
         )
-    return AccuracyMatrices(grid.matrices(dict(zip(grid.rows, right, strict=True))))
+    return AccuracyMatrices(grid.matrices(dict(zip(grid.rows, counts, strict=True))))
 
 
 def _cached_row(grid: AccuracyGrid, row: Row, parts: Path | None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Calibrate a model: the accuracies that CCC streams are made from, kept in a file."""
+"""Calibrate a model: measure the accuracies that CCC streams are made from, and write them to a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from driftline.store.store import Store
 from driftline.streams.test_time.calibration import N_LEVELS, AccuracyMatrices, read_matrices, write_matrices
 from driftline.streams.test_time.stream import builtin_corruptions, source_images
 from driftline.training.model import as_model
-from driftline.types import Network, Samples
+from driftline.types import Samples
 
 
 def calibrate_model(
@@ -41,26 +41,14 @@ def calibrate_model(
 ) -> AccuracyMatrices:
     """Return the matrices of a job's model on images of its data, written to `output` or read from it.
 
-    A model that is trained on the spot is that of the job's runs: the same Pretrain stage of the same store. The
-    images are drawn from those that streams draw from; of images larger than 224 pixels the centre is taken. `frost` is
-    a folder with ImageNet-C's photographs of frost.
+    A model that is trained here is that of the job's runs: the same Pretrain stage of the same store. Images larger
+    than 224 pixels are center-cropped. `frost` is a folder with ImageNet-C's photographs of frost.
     """
-    datasets = DatasetCache(data_dir)
-    with using_data_folder(data_dir):
-        model, dataset, weights = initial_model(job, store, datasets)
-        predict = _frozen(job, model, datasets)
-    seed = Seed(job.seed).child("calibration")
+    predict, dataset, weights = _frozen_model(job, store, data_dir)
+    settings = {"weights": weights, "fingerprint": dataset.fingerprint, "images": images, "levels": levels}
+    settings |= {"corruptions": list(names), "frost": frost_source(frost), "seed": job.seed}
+    key, seed = stable_hash(settings), Seed(job.seed).child("calibration")
     samples = _draw_images(dataset, images, seed)
-    decisive = {
-        "weights": weights,
-        "fingerprint": dataset.fingerprint,
-        "images": images,
-        "levels": levels,
-        "corruptions": list(names),
-        "frost": frost_source(frost),
-        "seed": job.seed,
-    }
-    key = stable_hash(decisive)
     if output.exists():
         return _read_existing(output, key)
     parts = output.with_name(f"{output.name}.{key}.parts")
@@ -76,11 +64,8 @@ def calibrate_model(
         jobs=jobs,
         on_progress=on_progress,
     )
-    about = {"model": job.model.short(), "data": job.data.short(), **decisive, "key": key}
-    matrices = AccuracyMatrices(measured.by_pair, about)
-    write_matrices(matrices, output)
-    shutil.rmtree(parts)
-    return matrices
+    metadata = {"model": job.model.short(), "data": job.data.short(), **settings, "key": key}
+    return _finish(AccuracyMatrices(measured.by_pair, metadata), output, parts)
 
 
 def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, Dataset, str]:
@@ -99,11 +84,14 @@ def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, 
     return model, dataset, _hash(model.state_dict().items())
 
 
-def _frozen(job: Job, model: Network, datasets: DatasetCache) -> Predict:
-    """Return the answers of a model that never changes."""
-    frozen = job.model_copy(update={"method": with_defaults("method", Choice(name="frozen"))})
-    learner = build_learner(frozen, model, *build_scenario(frozen, datasets))
-    return lambda x: learner.predict(x).prediction
+def _frozen_model(job: Job, store: Store, data_dir: Path | None) -> tuple[Predict, Dataset, str]:
+    """Return the predictions of the job's initial model, which never changes, its data and a hash of its weights."""
+    datasets = DatasetCache(data_dir)
+    with using_data_folder(data_dir):
+        model, dataset, weights = initial_model(job, store, datasets)
+        frozen = job.model_copy(update={"method": with_defaults("method", Choice(name="frozen"))})
+        learner = build_learner(frozen, model, *build_scenario(frozen, datasets))
+    return lambda x: learner.predict(x).prediction, dataset, weights
 
 
 def _hash(weights: Iterable[tuple[str, Any]]) -> str:
@@ -121,9 +109,15 @@ def _draw_images(dataset: Dataset, images: int, seed: Seed) -> Samples:
 
 
 def _read_existing(output: Path, key: str) -> AccuracyMatrices:
-    found = read_matrices(output)
-    if found.metadata.get("key") != key:
+    matrices = read_matrices(output)
+    if matrices.metadata.get("key") != key:
         raise UserError(
             f"{output} holds a calibration of another model, data or setting: choose another -o, or move it"
         )
-    return found
+    return matrices
+
+
+def _finish(matrices: AccuracyMatrices, output: Path, parts: Path) -> AccuracyMatrices:
+    write_matrices(matrices, output)
+    shutil.rmtree(parts)
+    return matrices

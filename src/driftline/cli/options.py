@@ -10,7 +10,12 @@ import typer
 from driftline.errors import UserError
 from driftline.io.atomic import check_file_name
 
-ENGINE_FLAGS = ("--engine", "--jobs", "--address", "--timeout", "--retries", "--cpus", "--gpus", "--memory")
+RUN_FLAGS = (
+    *("--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec"),
+    *("--device", "--precision", "--engine", "--jobs", "--address", "--timeout", "--retries"),
+    *("--cpus", "--gpus", "--memory"),
+)
+"""Flags of `driftline run` for benchmarks and for a matrix."""
 TABLE_SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
@@ -36,6 +41,7 @@ DataFolder = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder of the data. [default: $DRIFTLINE_DATA, else the user's cache]"),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 HtmlFile = Annotated[Path, typer.Option("-o", "--output", callback=check_output, help="The HTML file to write.")]
 
 Data = Annotated[str | None, typer.Option(help="Name of a dataset.")]
@@ -61,8 +67,30 @@ Address = Annotated[
 Timeout = Annotated[float | None, typer.Option(help="Seconds after which a stage counts as failed.")]
 Retries = Annotated[int, typer.Option(help="Number of retries of a stage whose worker or machine was lost.")]
 Cpus = Annotated[float, typer.Option(help="CPUs that Ray reserves for a stage.")]
-Gpus = Annotated[float, typer.Option(help="GPUs that Ray reserves for a stage; only your own code uses them.")]
+Gpus = Annotated[float, typer.Option(help="GPUs that Ray reserves for a stage, e.g. 0.5.")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="auto, cpu, cuda, cuda:1, mps or xpu. [default: $DRIFTLINE_DEVICE, else auto]"),
+]
+PrecisionName = Annotated[
+    str | None, typer.Option("--precision", help="float32, bfloat16 or float16. [default: float32]")
+]
 Memory = Annotated[str | None, typer.Option(help="Memory that Ray reserves for a stage, e.g. 4GB.")]
+
+
+def split_flags(words: list[str]) -> list[str]:
+    """Return arguments with `--flag=value` as two words.
+
+    >>> split_flags(["--shifts=CLR", "--test", "a=b"])
+    ['--shifts', 'CLR', '--test', 'a=b']
+    """
+    return [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+
+
+def assignments(settings: list[str] | None, device: str | None, precision: str | None) -> list[str]:
+    """Return `--set`, `--device` and `--precision` as assignments to a spec."""
+    flags = {"name": device, "precision": precision}
+    return [*(settings or []), *(f"device.{key}={value}" for key, value in flags.items() if value is not None)]
 
 
 def check_names(data: str | None, methods: str | None) -> None:

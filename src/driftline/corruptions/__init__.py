@@ -14,7 +14,7 @@ __all__ = ["HOLDOUT", "NAMES", "Parameters", "Table", "corrupt", "frost_source",
 
 
 def frost_source(folder: Path | str | None = None) -> str:
-    """What the textures of frost are, in words for a protocol card.
+    """Return a description of the frost textures for a protocol card.
 
     >>> frost_source()
     'procedural textures, not paper-comparable'

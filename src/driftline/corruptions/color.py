@@ -19,7 +19,7 @@ def brightness(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> 
 
 @lru_cache(maxsize=64)
 def _brightened(more: float) -> np.ndarray:
-    """What a channel becomes, by the largest channel of its pixel (rows) and its own (columns)."""
+    """Return the new value of a channel, by the largest channel of its pixel (rows) and its own (columns)."""
     largest, own = np.arange(256)[:, None] / 255, np.arange(256) / 255
     value = np.clip(largest + more, 0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):

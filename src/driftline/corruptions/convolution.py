@@ -9,7 +9,7 @@ from driftline.jit import cached_njit
 
 
 def pad_to_four(starts: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Taps filled up with ones that have no weight, since they are summed four at a time."""
+    """Pad taps with ones of weight 0, since they are summed four at a time."""
     fill = -len(weights) % 4
     return (
         np.concatenate([starts, np.full(fill, starts[0])]).astype(np.int64),
@@ -38,7 +38,7 @@ def to_bytes(total: np.ndarray, line: np.ndarray) -> None:
 
 @cached_njit(fastmath=True)
 def sum_taps(wide: np.ndarray, out: np.ndarray, stride: int, starts: np.ndarray, weights: np.ndarray) -> None:
-    """Every row of `out` is the sum of taps into the flat image `wide`, whose rows are `stride` long."""
+    """Set every row of `out` to the sum of taps into the flat image `wide`, whose rows are `stride` long."""
     pixels = np.empty(len(wide), np.float32)
     for i in range(len(wide)):
         pixels[i] = wide[i]
@@ -52,7 +52,7 @@ def sum_taps(wide: np.ndarray, out: np.ndarray, stride: int, starts: np.ndarray,
 
 @cached_njit(fastmath=True)
 def sum_both_ways(wide: np.ndarray, out: np.ndarray, along: np.ndarray, down: np.ndarray, weights: np.ndarray) -> None:
-    """The same weights along rows and then along columns of `wide`, whose taps begin at `along` and at `down`."""
+    """Apply weights along the rows and then the columns of `wide`; taps begin at `along` and `down`."""
     row, length = out.shape[1], wide.shape[1]
     lines, pixels = np.zeros(len(wide) * row, np.float32), np.empty(length, np.float32)
     for y in range(len(wide)):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -100,8 +100,8 @@ def _keys(rng: np.random.Generator | np.ndarray, count: int) -> np.ndarray:
     raise UserError(f"rng is a numpy Generator, or an array of {count} keys of type uint64, one for every image")
 
 
-def _function(name: str) -> tuple[Any, Any]:
-    """The function behind a name; it is imported now, since compilers and image libraries are heavy."""
+def _function(name: str) -> tuple[Callable[..., np.ndarray], Callable[[np.ndarray, str], np.ndarray]]:
+    """Return the function of a corruption; imported here, since compilers and image libraries are heavy."""
     try:
         import cv2
 

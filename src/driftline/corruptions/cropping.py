@@ -1,7 +1,7 @@
 """From photographs to inputs of one size: random parts, flipped or not, or the centre; and a memory for decoded files.
 
-A stream of CCC shows a random part of each image, stretched to 224 pixels (`random_part`); its calibration, like
-ImageNet-C, shows the centre (`centre`). Both shrink with antialiasing, as Pillow does.
+A stream of CCC shows a random part of each image, stretched to 224 pixels (`random_crop`); its calibration, like
+ImageNet-C, shows the center (`center_crop`). Both shrink with antialiasing, as Pillow does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Box = tuple[int, int, int, int]
 
 
 def random_crop(image: np.ndarray, key: int, side: int = 224) -> np.ndarray:
-    """A random part of an image of bytes, stretched to a square, and in half of all cases flipped left to right.
+    """Return a random part of an image of bytes, stretched to a square, and flipped with probability 1/2.
 
     An image and its key always give the same part. 8 to 100 % of the area, 3:4 to 4:3 in shape.
     """
@@ -39,7 +39,7 @@ def random_crop(image: np.ndarray, key: int, side: int = 224) -> np.ndarray:
 
 
 def random_box(height: int, width: int, rng: np.random.Generator) -> Box:
-    """A part of random area and shape; after ten that do not fit, the largest allowed in the centre."""
+    """Return a box of random area and shape; after ten that do not fit, the largest allowed in the center."""
     for _ in range(MAX_TRIES):
         area = height * width * rng.uniform(*AREA_RANGE)
         aspect = math.exp(rng.uniform(math.log(ASPECT_RANGE[0]), math.log(ASPECT_RANGE[1])))
@@ -50,7 +50,7 @@ def random_box(height: int, width: int, rng: np.random.Generator) -> Box:
 
 
 def largest_box(height: int, width: int) -> Box:
-    """The largest part in the centre whose shape is allowed.
+    """Return the largest box in the center whose shape is allowed.
 
     >>> largest_box(100, 400)
     (0, 133, 100, 133)
@@ -64,7 +64,7 @@ def largest_box(height: int, width: int) -> Box:
 
 
 def center_crop(image: np.ndarray, side: int = 224, short_side: int = 256) -> np.ndarray:
-    """The centre of an image of bytes, after its shorter side has been brought to `shorter` pixels."""
+    """Return the center of an image of bytes, after its short side is resized to `short_side` pixels."""
     height, width = image.shape[:2]
     least = min(height, width)
     sized = resize(image, int(short_side * height / least), int(short_side * width / least))
@@ -73,12 +73,12 @@ def center_crop(image: np.ndarray, side: int = 224, short_side: int = 256) -> np
 
 
 def center_crops(images: np.ndarray) -> np.ndarray:
-    """Images of bytes as ImageNet-C shows them: `centre` of those larger than 224 pixels, others as they are."""
+    """Return images as ImageNet-C shows them: `center_crop` of those larger than 224 pixels, others unchanged."""
     return images if min(images.shape[1:3]) <= DEFAULT_SIDE else np.stack([center_crop(image) for image in images])
 
 
 def resize(image: np.ndarray, height: int, width: int) -> np.ndarray:
-    """An image of bytes at another size, bilinear; where it shrinks, every pixel counts."""
+    """Resize an image of bytes, bilinearly and with antialiasing."""
     if image.shape[:2] == (height, width):
         return np.ascontiguousarray(image)
     try:
@@ -119,7 +119,7 @@ class DecodedImages(Sequence[np.ndarray]):
 
 
 def decode_image(source: Path | str | bytes) -> np.ndarray:
-    """An image file, or its bytes, as an array of (height, width, 3) bytes; grey becomes three equal channels."""
+    """Decode an image file, or its bytes, to (height, width, 3) bytes; gray becomes three equal channels."""
     name = Path("an image in memory") if isinstance(source, bytes) else Path(source)
     with file_errors(name, "a picture"), pictures.open_image(source) as picture:
         return np.array(picture.convert("RGB"))

@@ -33,7 +33,7 @@ def defocus_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -
 
 
 def mirrored(index: np.ndarray, length: int) -> np.ndarray:
-    """Where an index outside of an axis lands if the axis is mirrored at its ends, which are not repeated.
+    """Return indices mirrored at the ends of an axis, which are not repeated.
 
     >>> mirrored(np.arange(-2, 5), 3).tolist()
     [2, 1, 0, 1, 2, 1, 0]
@@ -43,14 +43,14 @@ def mirrored(index: np.ndarray, length: int) -> np.ndarray:
 
 
 def disk(radius: float) -> np.ndarray:
-    """The disk before it is smoothed: 1 inside, 0 outside."""
+    """Return the disk before smoothing: 1 inside, 0 outside."""
     # Beyond the usual frame the grid starts at -radius, whole or not: 8.5 gives 18 points, and no centre.
     line = np.arange(-FRAME, FRAME + 1) if radius <= FRAME else np.arange(-radius, radius + 1)
     return (line[:, None] ** 2 + line**2 <= radius**2).astype(float)
 
 
 def smoothing_weights(radius: float, sigma: float) -> np.ndarray:
-    """The Gaussian that smooths the disk: 3 taps, and 5 for disks beyond the usual frame."""
+    """Return the Gaussian that smooths the disk: 3 taps, and 5 for disks beyond the usual frame."""
     reach = 1 if radius <= FRAME else 2
     taps = np.arange(-reach, reach + 1)
     bell = np.exp(-0.5 * (taps / sigma) ** 2) if sigma > 0 else (taps == 0).astype(float)
@@ -58,7 +58,7 @@ def smoothing_weights(radius: float, sigma: float) -> np.ndarray:
 
 
 def kernel_of(radius: float, sigma: float) -> np.ndarray:
-    """The disk, normalised and only then smoothed, as if its frame were mirrored."""
+    """Return the disk, normalized and then smoothed, as if its frame were mirrored."""
     flat, bell = disk(radius), smoothing_weights(radius, sigma)
     place, smooth = np.arange(len(flat)), np.zeros_like(flat)
     for tap, weight in enumerate(bell, start=-(len(bell) // 2)):

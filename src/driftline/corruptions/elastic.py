@@ -1,7 +1,7 @@
 """Elastic transform: a random affine map, then a smooth random field of displacements.
 
 Below severity 1 the Gaussian that smooths the field is up to twenty images wide. Mirrored at both ends, it is diagonal
-in cosines, of which all but a few vanish. So wide fields are made of those few, within `PRECISION`.
+in cosines, of which all but a few vanish. So wide fields are made of those few, within `MAX_RMS_ERROR`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def elastic(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.
 
 
 def affine_map(shape: tuple[int, int], moved: np.ndarray) -> np.ndarray:
-    """The affine map that moves three corners of the central square by the given pixels (x, y)."""
+    """Return the affine map that moves three corners of the central square by the given pixels (x, y)."""
     centre = np.array([shape[1] // 2, shape[0] // 2], np.float32)
     reach = min(shape) // 3
     corners = centre + np.array([[reach, reach], [reach, -reach], [-reach, -reach]], np.float32)
@@ -48,7 +48,7 @@ def affine_map(shape: tuple[int, int], moved: np.ndarray) -> np.ndarray:
 
 @cached_njit()
 def corner_shifts(key: np.uint64) -> np.ndarray:
-    """Three points, moved evenly by -1 to 1 in x and y."""
+    """Draw the shifts of three points, uniform from -1 to 1 in x and y."""
     low, high = stream_words(key, 0)
     drawn = np.empty((3, 2))
     for i in range(6):
@@ -58,7 +58,7 @@ def corner_shifts(key: np.uint64) -> np.ndarray:
 
 @cached_njit()
 def noise(key: np.uint64, shape: tuple[int, int], axis: int) -> np.ndarray:
-    """A field of numbers, evenly from -1 to 1."""
+    """Draw a field of numbers, uniform from -1 to 1."""
     low, high = stream_words(key, 1 + axis)
     drawn = np.empty(shape[0] * shape[1], np.float32)
     for i in range(len(drawn)):
@@ -67,7 +67,7 @@ def noise(key: np.uint64, shape: tuple[int, int], axis: int) -> np.ndarray:
 
 
 def displacement(field: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """The noise smoothed by a Gaussian, cut off at 3 sigma and mirrored at the edges, times alpha; in pixels."""
+    """Return the noise smoothed by a Gaussian (cut off at 3 sigma, mirrored at the edges) times alpha, in pixels."""
     alpha, sigma = parameters["alpha"], parameters["sigma"]
     if alpha == 0:
         return np.zeros_like(field)
@@ -81,7 +81,7 @@ def displacement(field: np.ndarray, parameters: Parameters) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def cosines(side: int, sigma: float, precision: float) -> tuple[np.ndarray, np.ndarray]:
-    """The cosines along an axis that a Gaussian does not wipe out, as orthonormal rows, and what it leaves of each.
+    """Return the cosines along an axis that a Gaussian does not remove, as orthonormal rows, and their gains.
 
     What is left out of a field of noise with variance 1/3 has a root mean square below `precision`.
     """

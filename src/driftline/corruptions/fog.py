@@ -20,7 +20,7 @@ def fog(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndar
 
 
 def map_side(shape: tuple[int, ...]) -> int:
-    """The side of the plasma, a power of 2: the corner of it that is as large as the image is used.
+    """Return the side of the plasma, a power of 2; its corner of the size of the image is used.
 
     >>> map_side((224, 224)), map_side((32, 32))
     (256, 32)
@@ -30,7 +30,7 @@ def map_side(shape: tuple[int, ...]) -> int:
 
 @cached_njit()
 def plasma(side: int, decay: float, low: np.uint32, high: np.uint32) -> np.ndarray:
-    """Diamond-square on a torus, from exactly 0 to exactly 1."""
+    """Return diamond-square noise on a torus, from exactly 0 to exactly 1."""
     land, amplitude, drawn = np.zeros((1, 1), np.float32), INITIAL_AMPLITUDE, 0
     while len(land) < side:
         land = _diamond_square_step(land, np.float32(amplitude * amplitude), drawn, low, high)
@@ -49,7 +49,7 @@ def plasma(side: int, decay: float, low: np.uint32, high: np.uint32) -> np.ndarr
 def _diamond_square_step(
     land: np.ndarray, reach: np.float32, drawn: int, low: np.uint32, high: np.uint32
 ) -> np.ndarray:
-    """One step: middles of squares, then middles of edges from two corners and two middles, each with noise."""
+    """Add the middles of squares, then of edges from two corners and two middles, each with noise."""
     side = len(land)
     centres, finer = np.empty((side, side), np.float32), np.empty((2 * side, 2 * side), np.float32)
     noise = np.empty(2 * side, np.float32)

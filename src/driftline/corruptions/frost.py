@@ -63,7 +63,7 @@ def frost(images: np.ndarray, keys: np.ndarray, parameters: Parameters, folder: 
 
 @cached_njit()
 def random_crop_position(key: np.uint64, count: int) -> tuple[np.int64, float, float]:
-    """Which texture, and how far down and across it (0 to 1, never 1) the part begins."""
+    """Draw the texture, and how far down and across it (0 to 1, excluding 1) the part begins."""
     low, high = stream_words(key, 0)
     chosen = np.int64((U64(random_bits(0, low, high)) * U64(count)) >> U64(32))
     return chosen, random_bits(1, low, high) * 2.0**-32, random_bits(2, low, high) * 2.0**-32
@@ -71,7 +71,7 @@ def random_crop_position(key: np.uint64, count: int) -> tuple[np.int64, float, f
 
 @lru_cache(maxsize=16)
 def scaled_textures(folder: Path | None, shape: tuple[int, int], scale: float) -> list[np.ndarray]:
-    """All textures at a scale, or larger where that would be too small to cut the image from."""
+    """Return all textures at a scale, or larger if they would be smaller than the image."""
     fitted = []
     for texture in synthetic_textures() if folder is None else textures_in(folder):
         factor = max(scale, *((side + 1) / have for side, have in zip(shape, texture.shape, strict=False)))
@@ -83,7 +83,7 @@ def scaled_textures(folder: Path | None, shape: tuple[int, int], scale: float) -
 
 @lru_cache(maxsize=4)
 def textures_in(folder: Path) -> list[np.ndarray]:
-    """The photographs in a folder, in colour."""
+    """Read the photographs in a folder, in color."""
     found = []
     for name, known in TEXTURES.items():
         file = folder / name
@@ -107,19 +107,19 @@ def textures_in(folder: Path) -> list[np.ndarray]:
 
 
 def textures_hash(textures: list[np.ndarray]) -> str:
-    """A hash of their pixels."""
+    """Return a hash of the pixels."""
     return hashlib.sha256(b"".join(texture.tobytes() for texture in textures)).hexdigest()[:16]
 
 
 @lru_cache(maxsize=1)
 def synthetic_textures() -> list[np.ndarray]:
-    """Textures of our own; the third is the second, as among the photographs."""
+    """Return synthetic textures; the third is the second, as among the photographs."""
     second = "frost2.png"
     return [synthesize(name if name != "frost3.png" else second, texture) for name, texture in TEXTURES.items()]
 
 
 def synthesize(name: str, texture: Texture) -> np.ndarray:
-    """Ridges, like needles of ice, that are given the spectrum, the colours and the spread of a photograph."""
+    """Return ridges, like needles of ice, with the spectrum, the colors and the spread of a photograph."""
     rng = Seed(0).child("frost", name).numpy()
     shape = (texture.height, texture.width)
     frequency = np.hypot(np.fft.fftfreq(shape[0])[:, None] * 3, np.fft.rfftfreq(shape[1]))  # longer than they are wide
@@ -138,7 +138,5 @@ def synthesize(name: str, texture: Texture) -> np.ndarray:
 
 @cached_njit()
 def _blend(image: np.ndarray, ice: np.ndarray, out: np.ndarray, own: float, other: float) -> None:
-    for i in range(
-        len(image)
-    ):  # in 64 bits, as in the definition: with .7 and .7 every tenth sum is whole but for rounding
+    for i in range(len(image)):  # in 64 bits, as in the definition: with .7 and .7 every tenth sum is nearly whole
         out[i] = np.uint8(min(own * image[i] + other * ice[i], 255.0))

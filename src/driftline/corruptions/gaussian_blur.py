@@ -15,7 +15,7 @@ def gaussian_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) 
 
 
 def gaussian_weights(sigma: float, cut: float) -> np.ndarray:
-    """A Gaussian at -r .. r, where r is `cut` times sigma, rounded; it sums to 1.
+    """Return a Gaussian at -r .. r, where r is `cut` times sigma, rounded; it sums to 1.
 
     >>> gaussian_weights(0.1, 4)
     array([1.])
@@ -28,7 +28,7 @@ def gaussian_weights(sigma: float, cut: float) -> np.ndarray:
 
 
 def blur(images: np.ndarray, sigma: float) -> np.ndarray:
-    """The images blurred and cut to whole numbers."""
+    """Return the images blurred and truncated to whole numbers."""
     bell = gaussian_weights(sigma, 4)
     reach = len(bell) // 2
     if reach == 0:

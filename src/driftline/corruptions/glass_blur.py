@@ -23,7 +23,7 @@ def glass_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> 
 
 
 def rounded_parameters(parameters: Parameters) -> tuple[int, int]:
-    """How far pixels move and how often; halves are rounded to the even number.
+    """Return how far pixels move and how often; halves are rounded to the even number.
 
     >>> rounded_parameters({"max_delta": 2.5, "iters": 2.5})
     (2, 2)

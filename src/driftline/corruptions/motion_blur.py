@@ -28,7 +28,7 @@ def motion_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) ->
 
 
 def tap_weights(radius: float, sigma: float) -> np.ndarray:
-    """The weights of 2 ceil(radius) + 1 pixels, from the pixel itself on ahead.
+    """Return the weights of 2 ceil(radius) + 1 pixels, from the pixel itself ahead.
 
     >>> len(tap_weights(11.25, 3.5))
     25
@@ -38,7 +38,7 @@ def tap_weights(radius: float, sigma: float) -> np.ndarray:
 
 
 def offsets(count: int, angle: float) -> tuple[np.ndarray, np.ndarray]:
-    """How far each pixel on the line is ahead, in columns and in rows; the angle is in degrees."""
+    """Return how far ahead each pixel on the line is, in columns and in rows; the angle is in degrees."""
     ahead, turn = np.arange(count), math.radians(angle)
     across, down = ahead * math.cos(turn), ahead * math.sin(turn)
     return np.ceil(across - 0.5).astype(np.int64), np.ceil(down - 0.5).astype(np.int64)
@@ -46,7 +46,7 @@ def offsets(count: int, angle: float) -> tuple[np.ndarray, np.ndarray]:
 
 @cached_njit()
 def directions(keys: np.ndarray, least: float, most: float) -> np.ndarray:
-    """An angle for every image, in degrees."""
+    """Draw an angle for every image, in degrees."""
     angles = np.empty(len(keys))
     for n in range(len(keys)):
         low, high = stream_words(keys[n], 0)

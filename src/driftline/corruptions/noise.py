@@ -55,7 +55,7 @@ def _by_level(images: np.ndarray, keys: np.ndarray, values: np.ndarray, tables: 
 
 @lru_cache(maxsize=64)
 def _offsets(sigma: float) -> np.ndarray:
-    """The alias table of floor(255 N(0, sigma)) + 256; beyond -255 and 255 every byte is black or white."""
+    """Return the alias table of floor(255 N(0, sigma)) + 256; beyond -255 and 255 every byte is black or white."""
     edges = np.arange(-254, 256) / (255 * sigma)
     below = np.concatenate([[0.0, 0.0], ndtr(edges), [1.0]])  # offset -256 is never needed
     return alias(np.diff(below), 9)
@@ -93,7 +93,7 @@ def _level_tables(cumulative: np.ndarray) -> np.ndarray:
 
 
 def alias(probabilities: np.ndarray, low: int, size: int | None = None) -> np.ndarray:
-    """An alias table of 2**size columns: in each word the other outcome (`low` bits) below a threshold (the rest).
+    """Return an alias table of 2**size words: the other outcome (`low` bits) below a threshold (the other bits).
 
     A draw takes a column and keeps it if a fraction of 32 - `low` bits is below the threshold.
     """
@@ -108,7 +108,7 @@ def alias(probabilities: np.ndarray, low: int, size: int | None = None) -> np.nd
 
 @cached_njit()
 def _alias(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of weight 1 on average, each shared by at most two outcomes."""
+    """Return columns of weight 1 on average, each shared by at most two outcomes."""
     count = len(weights)
     others = np.arange(count)
     poor, rich = np.empty(count, np.int64), np.empty(count, np.int64)

@@ -16,7 +16,7 @@ ROUNDING_GUARD = np.float32(2**-10)
 
 
 def keys_for(keys: np.ndarray, name: str) -> np.ndarray:
-    """The keys of the images for one corruption, from their own keys."""
+    """Return the keys of the images for one corruption, from their own keys."""
     return keys ^ np.uint64(Seed(0).child("corruption", name).value)
 
 
@@ -25,7 +25,7 @@ U32, U64 = np.uint32, np.uint64
 
 @cached_njit(inline="always")
 def stream_words(key: np.uint64, purpose: int) -> tuple[np.uint32, np.uint32]:
-    """Two words that name the random numbers of an image for one purpose."""
+    """Return two words that name the random numbers of an image for one purpose."""
     x = U64(key) + U64(purpose + 1) * U64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
@@ -35,7 +35,7 @@ def stream_words(key: np.uint64, purpose: int) -> tuple[np.uint32, np.uint32]:
 
 @cached_njit(inline="always")
 def random_bits(i: int, low: np.uint32, high: np.uint32) -> np.uint32:
-    """The i-th 32 random bits of a stream; written so that eight are made at a time."""
+    """Return the i-th 32 random bits of a stream; written to be vectorized."""
     x = U32(U32(i) * U32(0x9E3779B9) + low)
     x = U32(U32(x ^ (x >> U32(16))) * U32(0x21F0AAAD))
     x = U32(U32(x ^ (x >> U32(15))) + high)
@@ -45,7 +45,7 @@ def random_bits(i: int, low: np.uint32, high: np.uint32) -> np.uint32:
 
 @cached_njit(inline="always")
 def random_uniform(i: int, low: np.uint32, high: np.uint32) -> float:
-    """The i-th number of a stream, evenly from 0 to 1, never quite 0 or 1."""
+    """Return the i-th number of a stream, uniform between 0 and 1, both excluded."""
     return (np.float64(random_bits(i, low, high)) + 0.5) * 2.0**-32
 
 

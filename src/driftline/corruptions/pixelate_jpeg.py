@@ -23,7 +23,7 @@ def pixelate(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np
 
 
 def shrunk_side(side: int, scale: float) -> int:
-    """The side of the shrunk image; what is behind the point is cut off.
+    """Return the side of the shrunk image, rounded down.
 
     >>> shrunk_side(224, 0.3)
     67
@@ -44,7 +44,7 @@ def jpeg(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.nda
 
 
 def rounded_quality(quality: float) -> int:
-    """The quality as it is used; a half is rounded to the even number.
+    """Return the quality as a whole number; a half is rounded to the even one.
 
     >>> rounded_quality(21.5), rounded_quality(16.5)
     (22, 16)

@@ -132,7 +132,7 @@ TABLES: dict[str, tuple[Rows, int]] = {"imagenet": (IMAGENET, 224), "cifar": (CI
 
 
 def which_table(side: int, table: Table) -> str:
-    """The table for images whose shorter side is so long."""
+    """Return the name of the table for images with this shorter side."""
     if table == "auto":
         return "imagenet" if side >= IMAGENET_MIN_SIDE else "cifar"
     if table not in TABLES:
@@ -141,7 +141,7 @@ def which_table(side: int, table: Table) -> str:
 
 
 def parameters(name: str, severity: float, side: int = 224, table: Table = "auto") -> Parameters:
-    """The parameters of a corruption at a severity, for images whose shorter side is so long.
+    """Return the parameters of a corruption at a severity, for images with this shorter side.
 
     >>> parameters("gaussian_noise", 2.5)
     {'sigma': 0.15}

@@ -27,7 +27,7 @@ def snow(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.nda
 
 
 def flakes(key: np.uint64, shape: tuple[int, int], parameters: Parameters) -> np.ndarray:
-    """The normal field that is enlarged to the whole image: nothing but its centre would ever be seen, or is drawn."""
+    """Return the normal field that is enlarged to the whole image; only its visible center is drawn."""
     seen = [visible(side, parameters["zoom"]) for side in shape]
     drawn = standard_normals(seen[0] * seen[1], *stream_words(key, 1))
     field = np.zeros(shape, np.float32)

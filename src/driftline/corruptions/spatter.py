@@ -32,7 +32,7 @@ def spatter(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.
 
 
 def liquid(key: np.uint64, shape: tuple[int, ...], parameters: Parameters) -> np.ndarray:
-    """A normal field, blurred."""
+    """Return a blurred normal field."""
     drawn = standard_normals(shape[0] * shape[1], *stream_words(key, 0)).reshape(shape)
     return _smooth(drawn * np.float32(parameters["scale"]) + np.float32(parameters["loc"]), parameters["sigma"])
 
@@ -43,7 +43,7 @@ def _smooth(field: np.ndarray, sigma: float) -> np.ndarray:
 
 
 def water(field: np.ndarray, strength: float) -> np.ndarray:
-    """How much light the drops throw back, from a field that is 0 outside of them."""
+    """Return the light that drops reflect, from a field that is 0 outside of them."""
     drops = (field * 255).clip(0, 255).astype(np.uint8)
     rims = 255 - cv2.Canny(drops, 50, 150)
     distance = np.minimum(cv2.distanceTransform(rims, cv2.DIST_L2, 5), 20)
@@ -55,7 +55,7 @@ def water(field: np.ndarray, strength: float) -> np.ndarray:
 
 
 def mud_mask(wet: np.ndarray, sigma: float) -> np.ndarray:
-    """How much of the image mud covers, soft at its edges; below .8 it covers nothing."""
+    """Return how much of the image mud covers, with soft edges; below 0.8 it covers nothing."""
     mask = _smooth(wet.astype(np.float32), sigma)
     mask[mask < 0.8] = 0
     return mask

@@ -14,7 +14,7 @@ from driftline.jit import cached_njit
 
 
 def zoom_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """The mean over all zooms and once more the image: a zoom of 1 is among them, so it counts twice."""
+    """Return the mean over all zooms and once more the image; a zoom of 1 is among them, so it counts twice."""
     zooms = zoom_factors(parameters)
     height, width = images.shape[1:3]
     lattices = (*_lattices(height, tuple(zooms[1:])), *_lattices(width, tuple(zooms[1:])))
@@ -25,7 +25,7 @@ def zoom_blur(images: np.ndarray, keys: np.ndarray, parameters: Parameters) -> n
 
 
 def zoom_factors(parameters: Parameters) -> np.ndarray:
-    """All zooms. The last one depends on rounding errors of floats: from 1 to 1.11 by .01 there are 12, not 11.
+    """Return all zooms. The last one depends on rounding: from 1 to 1.11 by .01 there are 12, not 11.
 
     >>> [len(zoom_factors({"start": 1, "stop": stop, "step": 0.01})) for stop in (1.11, 1.16)]
     [12, 16]
@@ -34,7 +34,7 @@ def zoom_factors(parameters: Parameters) -> np.ndarray:
 
 
 def lattice(side: int, zoom: float) -> tuple[np.ndarray, np.ndarray]:
-    """For each pixel of an enlarged axis: the pixel of the whole axis it lies at or behind, and how far behind it.
+    """Return for each pixel of an enlarged axis the last original pixel at or before it, and the distance to it.
 
     The central ceil(side / zoom) pixels are spread over round(that * zoom), ends on ends, and the middle is kept.
     """
@@ -46,13 +46,13 @@ def lattice(side: int, zoom: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def visible(side: int, zoom: float) -> int:
-    """How many pixels of an axis are seen in a zoom."""
+    """Return the number of pixels of an axis that are visible in a zoom."""
     return math.ceil(side / zoom)
 
 
 @lru_cache(maxsize=128)
 def _lattices(side: int, zooms: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The lattices of all zooms, as arrays of (pixel, zoom)."""
+    """Return the lattices of all zooms, as arrays of (pixel, zoom)."""
     pairs = [lattice(side, zoom) for zoom in zooms]
     whole = np.array([whole for whole, _ in pairs], np.uint64).reshape(len(zooms), side)
     behind = np.array([behind for _, behind in pairs], np.float32).reshape(len(zooms), side)

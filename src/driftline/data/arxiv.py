@@ -88,7 +88,7 @@ def _from_snapshot(path: Path, years: range, date: str) -> tuple[Samples, tuple[
 
 
 def _created(record: JsonObject, line: int) -> datetime.date:
-    """The day of the first version, written as in an e-mail: Mon, 2 Apr 2007 19:18:42 GMT."""
+    """Return the day of the first version, written as in an e-mail: Mon, 2 Apr 2007 19:18:42 GMT."""
     try:
         return parsedate_to_datetime(record["versions"][0]["created"]).date()
     except (KeyError, IndexError, TypeError, ValueError):

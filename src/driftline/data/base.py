@@ -198,7 +198,7 @@ def _typed(name: str, option: str, value: Any, kind: Any) -> Any:
 
 
 def _is_finite(x: Inputs) -> bool:
-    """Whether no number in this array, sparse matrix, table or list is missing or infinite."""
+    """Return whether no number in an array, sparse matrix, table or list is missing or infinite."""
     if hasattr(x, "select_dtypes"):
         return bool(np.isfinite(x.select_dtypes("number").to_numpy(float)).all())
     numbers = x.data if hasattr(x, "tocsr") else np.asarray(x) if hasattr(x, "dtype") else np.zeros(0)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -87,9 +86,9 @@ def cifar100(folders: Sequence[Path], *, labels: str = "coarse") -> Dataset:
 
 
 def _batch(path: Path, labels: tuple[str, ...], classes: int) -> tuple[np.ndarray, ...]:
-    """The images of a file as bytes of shape (n, 32, 32, 3), and its labels of each kind."""
+    """Return the images of a file as bytes of shape (n, 32, 32, 3), and its labels of each kind."""
     expected = "a batch of CIFAR images"
-    content: Any = safe_pickle.load_pickle(path, expected)
+    content = safe_pickle.load_pickle(path, expected)
     with file_errors(path, expected):
         pixels = np.asarray(content["data"])
         if pixels.dtype != np.uint8 or pixels.ndim != 2:
@@ -105,7 +104,7 @@ def _batch(path: Path, labels: tuple[str, ...], classes: int) -> tuple[np.ndarra
 
 
 def _samples(x: np.ndarray, y: np.ndarray, tests: int, group: np.ndarray | None = None) -> tuple[Samples, np.ndarray]:
-    """All images with the time 0, and which of them are the test set: the last ones."""
+    """Return all images with time 0, and a mask of the test set, which comes last."""
     n = len(y)
     return Samples(x=x, y=y, time=np.zeros(n, np.int64), group=group), np.arange(n) >= n - tests
 

@@ -61,7 +61,7 @@ def clinc150(folders: Sequence[Path]) -> Dataset:
 
 
 def read_queries(path: Path) -> tuple[list[Query], int]:
-    """The queries of all parts, and how many are left out because they came before."""
+    """Return the distinct queries of all parts, and the number of repeated ones that are left out."""
     found: dict[str, Query] = {}
     total = 0
     with file_errors(path, EXPECTED):

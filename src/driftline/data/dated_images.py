@@ -59,8 +59,8 @@ def dated_images(
     for i, k in enumerate(order):
         x[i] = images.read_image(base / rows[k][0], size, gray)
     index = {name: k for k, name in enumerate(classes)}
-    y, ids = (np.array([of(rows[k]) for k in order]) for of in (lambda row: index[row[1]], lambda row: row[0]))
-    samples = Samples(x=x, y=y.astype(np.int64), id=ids, time=when[order])
+    y, ids = np.array([index[rows[k][1]] for k in order], np.int64), np.array([rows[k][0] for k in order])
+    samples = Samples(x=x, y=y, id=ids, time=when[order])
     notes = [f"{len(rows):,} pictures of {source.name} in {len(classes)} classes, brought to {size} x {size} pixels"]
     copies = len(x) - len({picture.tobytes() for picture in x})
     notes += [f"{copies:,} pictures are exact copies of another one, which may be trained on"] if copies else []
@@ -105,7 +105,7 @@ def _from_table(table: Path, file: str, label: str, time: str) -> list[Row]:
 
 
 def _times(source: Path, rows: list[Row]) -> np.ndarray:
-    """All times as numbers or all as moments in UTC, in days if none has an hour."""
+    """Return all times as numbers, or all as dates in UTC (in days if none has an hour)."""
     moments: list[float | datetime] = []
     for file, _, text in rows:
         moment = _moment(text)
@@ -123,7 +123,7 @@ def _times(source: Path, rows: list[Row]) -> np.ndarray:
 
 
 def _moment(text: str) -> float | datetime | None:
-    """A number, or a moment in UTC without saying so; eight digits are a day."""
+    """Parse a number or a date (without time zone, in UTC); eight digits are a day."""
     try:
         number = None if re.fullmatch(r"\d{8}", text) else float(text)
         if number is not None:

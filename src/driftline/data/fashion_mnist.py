@@ -52,7 +52,7 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
-    """The bytes of an idx file, the format of MNIST, with this many dimensions."""
+    """Read the bytes of an idx file (the format of MNIST) with this number of dimensions."""
     with file_errors(path, f"an idx file of bytes in {dimensions} dimension(s)"):
         with bounded_files.open_file(path) as file:
             raw = file.read()

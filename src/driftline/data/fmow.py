@@ -70,7 +70,7 @@ def _parts(path: Path, years: range) -> Iterator[wild_time.Part]:
 
 
 def _listed(path: Path, years: range) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The label, the year and the id of every picture."""
+    """Return the label, the year and the id of every picture."""
     y, time, ids = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for step, _, labels in _parts(path, years):
         y.append(labels)
@@ -80,7 +80,7 @@ def _listed(path: Path, years: range) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _pictures(path: Path, years: range, size: int) -> Iterator[np.ndarray]:
-    """The pictures in the same order: of an HDF5 file itself, or those that a pickle names by number."""
+    """Yield the pictures in the same order: those in an HDF5 file, or those that a pickle names by number."""
     folder = _folder(path) if path.suffix == ".pkl" else None
     for _, both, _ in _parts(path, years):
         for row in (row for part in both for row in part):

@@ -83,7 +83,7 @@ def _from_records(path: Path, years: range) -> tuple[Samples, tuple[str, ...]]:
 def _chosen(
     samples: Samples, found: tuple[str, ...], categories: list[str] | str, path: Path
 ) -> tuple[Samples, tuple[str, ...]]:
-    """The samples of the categories asked for, and these as classes; `found` is what the labels now stand for."""
+    """Return the samples of the requested categories, and these as classes; `found` names the present labels."""
     if isinstance(categories, str):
         named = {"all": found, "wild-time": WILD_TIME}
         if categories not in named:

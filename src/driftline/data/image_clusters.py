@@ -96,7 +96,7 @@ def _make_sets(
     seed: int,
     model: str,
 ) -> Dataset:
-    """The images of the first part upright in copies, those of the second in every set."""
+    """Return the first part upright in several copies, and the second part in every set."""
     train, others = parts
     sets = [(copy, 0, train) for copy in range(copies)] + [(k, k, others) for k in range(len(TRANSFORMATIONS))]
     made = []

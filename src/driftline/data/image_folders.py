@@ -1,7 +1,7 @@
 """Pictures sorted into one folder per class, as ImageNet's are, without a time.
 
 The class folders are under `train` and `val` (or `test`), and then the latter is the official test set; or they are in
-the folder itself, and there is none. Pictures with a date of their own are read by the dataset `images`.
+the folder itself, and there is none. Dated pictures are read by the dataset `dated-images`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def image_folders(folders: Sequence[Path], *, path: str, size: int = 64, gray: b
 
 
 def _parts(base: Path) -> list[Path]:
-    """The folders that hold class folders: those of training and test, or the folder itself."""
+    """Return the folders that hold class folders: training and test, or the folder itself."""
     if not (base / "train").is_dir():
         return [base]
     tests = [base / name for name in TEST_FOLDERS if (base / name).is_dir()]

@@ -3,7 +3,7 @@
 Russakovsky et al., "ImageNet Large Scale Visual Recognition Challenge", IJCV 2015. In the first layout a class is the
 place of its folder among all of them in sorted order, which is how published networks number their outputs if all
 1,000 folders are there. In the second `labels.csv` has a row per image with the columns file and class_index and, if
-known, wnid or name. Images are brought to `size` pixels: the short side is resized to it and the centre cut out. They
+known, wnid or name. Images are brought to `size` pixels: the short side is resized to it and the center cut out. They
 are held in memory, 0.2 GB per 1,000 images of 256 pixels; `per_class` takes only the first ones of each class.
 """
 
@@ -42,21 +42,21 @@ def imagenet_val(
     )
     if not folder.is_dir():
         raise UserError(f"dataset 'imagenet-val': there is no folder {folder}. {ADVICE}")
-    bounded_files, labels, classes = _from_table(folder) if (folder / LABELS).exists() else _from_folders(folder)
+    files, labels, classes = _from_table(folder) if (folder / LABELS).exists() else _from_folders(folder)
     kept = _first(labels, per_class)
     if not kept:
         raise UserError(f"dataset 'imagenet-val': no image in {folder}. {ADVICE}")
     x = pictures.allocate(len(kept), size, 3)
     for i, k in enumerate(kept):
-        x[i] = _center_crop(folder / bounded_files[k], size)
+        x[i] = _center_crop(folder / files[k], size)
     samples = Samples(
         x=x,
         y=np.array(labels, np.int64)[kept],
-        id=np.array(bounded_files)[kept],
+        id=np.array(files)[kept],
         time=np.zeros(len(kept), np.int64),
     )
     present = len(set(samples.y.tolist()))
-    note = f"{len(kept):,} images of {present:,} classes, the centre at {size} x {size} pixels"
+    note = f"{len(kept):,} images of {present:,} classes, the center at {size} x {size} pixels"
     return Dataset("imagenet-val", samples, Classification(classes), (note,), model="resnet50")
 
 
@@ -64,12 +64,12 @@ def _from_folders(folder: Path) -> Listed:
     inside = sorted(path.name for path in folder.iterdir() if path.is_dir())
     if len(inside) < 2:
         raise UserError(f"{folder}: expected a folder per class or a {LABELS}, but found {len(inside)} folder(s)")
-    bounded_files, labels = [], []
+    files, labels = [], []
     for k, name in enumerate(inside):
         images = sorted(file.name for file in (folder / name).iterdir() if file.suffix.lower() in SUFFIXES)
-        bounded_files += [f"{name}/{image}" for image in images]
+        files += [f"{name}/{image}" for image in images]
         labels += [k] * len(images)
-    return bounded_files, labels, tuple(inside)
+    return files, labels, tuple(inside)
 
 
 def _from_table(folder: Path) -> Listed:
@@ -86,7 +86,7 @@ def _from_table(folder: Path) -> Listed:
 
 
 def _first(labels: list[int], per_class: int | None) -> list[int]:
-    """The places of the first images of each class, in the order in which they are listed."""
+    """Return the positions of the first images of each class, in their order."""
     seen: dict[int, int] = {}
     kept = []
     for place, label in enumerate(labels):
@@ -97,7 +97,7 @@ def _first(labels: list[int], per_class: int | None) -> list[int]:
 
 
 def _center_crop(file: Path, size: int) -> np.ndarray:
-    """The centre of an image whose short side is first brought to `size` pixels."""
+    """Return the center of an image whose short side is first resized to `size` pixels."""
     with file_errors(file, "a picture"), pictures.open_image(file) as image:
         short = min(image.size)
         width, height = (int(size * side / short) for side in image.size)

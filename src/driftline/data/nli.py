@@ -70,7 +70,7 @@ def nli(
 
 
 def read_pairs(path: Path) -> Iterator[TextRecord]:
-    """The pairs in a file; those of a stream once each."""
+    """Yield the pairs in a file; those of a stream once each."""
     if ".json" in path.suffixes:
         yield from {item.id: item for step in read_steps(path) for item in step}.values()
         return
@@ -81,7 +81,7 @@ def read_pairs(path: Path) -> Iterator[TextRecord]:
 
 
 def join_pair(premise: str, hypothesis: str) -> str:
-    """One input.
+    """Return a pair as one input.
 
     >>> join_pair("It rains.", "It is wet.")
     'Premise: It rains. </s> Hypothesis: It is wet. | Options: entailment, neutral, contradiction'

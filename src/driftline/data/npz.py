@@ -44,7 +44,7 @@ def npz(folders: Sequence[Path], *, path: str) -> Dataset:
 
 
 def _column(parts: Mapping[str, np.ndarray], name: str) -> np.ndarray | None:
-    """An array of the file, with the part that belongs to the test set behind it."""
+    """Return an array of the file, followed by its test part if that is separate."""
     if name not in parts or "x_test" not in parts:
         return parts.get(name)
     if name == "test":
@@ -73,8 +73,8 @@ def _labels(y: np.ndarray) -> np.ndarray:
 def _subclasses(y: np.ndarray, group: np.ndarray, classes: int) -> tuple[tuple[int, ...], ...]:
     if group.shape != y.shape or group.dtype.kind not in "iu":
         raise ValueError(f"group of shape {group.shape} and type {group.dtype}, not one whole number per image")
-    of: list[list[int]] = [[] for _ in range(classes)]
+    groups: list[list[int]] = [[] for _ in range(classes)]
     for k, number in np.unique(np.stack([y, group.astype(np.int64)], axis=1), axis=0).tolist():
         if 0 <= k < classes:
-            of[k].append(number)
-    return tuple(map(tuple, of))
+            groups[k].append(number)
+    return tuple(map(tuple, groups))

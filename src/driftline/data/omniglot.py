@@ -53,7 +53,7 @@ def omniglot(folders: Sequence[Path], *, size: int = 28) -> Dataset:
 
 
 def _distinct(folder: Path) -> tuple[dict[str, tuple[Path, str]], int]:
-    """Where each drawing is, by archive or folder and path in it, and how many came before."""
+    """Return the source and path of each distinct drawing, and the number of repeated ones."""
     found: dict[str, tuple[Path, str]] = {}
     total = 0
     for source in _sources(folder):
@@ -65,7 +65,7 @@ def _distinct(folder: Path) -> tuple[dict[str, tuple[Path, str]], int]:
 
 
 def _sources(folder: Path) -> list[Path]:
-    """Archives, and the folder itself first: what was unpacked need not be unpacked again."""
+    """Return the folder itself, then its archives: unpacked drawings are preferred."""
     return [folder, *sorted(path for path in folder.glob("*.zip") if not path.name.startswith("."))]
 
 
@@ -77,7 +77,7 @@ def _listed(source: Path) -> list[str]:
 
 
 def _name(path: str) -> str:
-    """Alphabet, character and drawing, from a path that may have folders before them; nothing if it is no drawing.
+    """Return alphabet/character/drawing from a path with any folders before it; empty if it is not a drawing.
 
     >>> _name("images_background/Greek/character01/0394_01.png"), _name("a/b/._x.png"), _name("b/x.png")
     ('Greek/character01/0394_01', '', '')
@@ -89,7 +89,7 @@ def _name(path: str) -> str:
 
 
 def _pictures(entries: dict[str, tuple[Path, str]], size: int) -> Iterator[tuple[str, np.ndarray]]:
-    """Every drawing with its name; an archive is opened once."""
+    """Yield every drawing with its name; an archive is opened once."""
     for source in dict.fromkeys(source for source, _ in entries.values()):
         here = [(name, entry) for name, (home, entry) in entries.items() if home == source]
         if source.is_dir():
@@ -102,7 +102,7 @@ def _pictures(entries: dict[str, tuple[Path, str]], size: int) -> Iterator[tuple
 
 
 def _picture(content: bytes, size: int, path: Path) -> np.ndarray:
-    """White ink on black, squeezed to a square of `size` pixels."""
+    """Return a drawing as white ink on black, squeezed to a square of `size` pixels."""
     with file_errors(path, "a picture"), images.open_image(content) as image:
         gray = image.convert("L")
         ink: np.ndarray = WHITE - np.asarray(gray.resize((size, size), images.pil_image_module().Resampling.BILINEAR))

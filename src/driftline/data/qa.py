@@ -49,7 +49,7 @@ def qa(folders: Sequence[Path], *, files: list[str] | str | None = None, upstrea
 
 
 def read_questions(path: Path) -> Iterator[TextRecord]:
-    """The questions in a file of any of these forms; a ValueError says what is wrong with it."""
+    """Yield the questions in a file of any of these formats; raise ValueError if it is malformed."""
     if ".json" in path.suffixes:
         yield from read_squad(path)
         return
@@ -68,17 +68,17 @@ def read_questions(path: Path) -> Iterator[TextRecord]:
 
 
 def read_squad(path: Path) -> Iterator[TextRecord]:
-    """SQuAD's JSON; questions that it marks as impossible to answer are passed over."""
+    """Yield the questions in SQuAD's JSON, without those marked as impossible to answer."""
     content = json_lines.load_json(path)
     for article in content["data"]:
         for k, paragraph in enumerate(article["paragraphs"], 1):
-            of = f"in paragraph {k} of '{article.get('title', '')}'"
+            place = f"in paragraph {k} of '{article.get('title', '')}'"
             possible = [one for one in paragraph["qas"] if not one.get("is_impossible")]
-            yield from _questions({**paragraph, "qas": possible}, of, stem(path), None)
+            yield from _questions({**paragraph, "qas": possible}, place, stem(path), None)
 
 
 def join_question(question: str, context: str) -> str:
-    """One input.
+    """Return a question and its context as one input.
 
     >>> join_question("who ?", "Ann was here .")
     'Question: who ? </s> Context: Ann was here .'
@@ -86,15 +86,15 @@ def join_question(question: str, context: str) -> str:
     return f"Question: {question.strip()}{SEPARATOR}Context: {context.strip()}"
 
 
-def _questions(record: JsonObject, of: str, cluster: str, train: bool | None) -> Iterator[TextRecord]:
+def _questions(record: JsonObject, place: str, cluster: str, train: bool | None) -> Iterator[TextRecord]:
     context = record.get("context")
     if not isinstance(context, str) or not context.strip():
-        raise ValueError(f"{str(context)[:40]!r} as 'context' {of}, not a text")
+        raise ValueError(f"{str(context)[:40]!r} as 'context' {place}, not a text")
     for one in record["qas"]:
         question, name = one.get("question"), str(one.get("qid", one.get("id", "")))
         if not isinstance(question, str) or not name:
-            raise ValueError(f"a question {of} without 'question' or 'qid'")
-        answers = parse_answers(one.get("answers"), f"to question {name} {of}")
+            raise ValueError(f"a question {place} without 'question' or 'qid'")
+        answers = parse_answers(one.get("answers"), f"to question {name} {place}")
         yield TextRecord(join_question(question, context), answers, name, cluster, train)
 
 

@@ -15,7 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -81,7 +81,7 @@ def table(
 
 
 def read_file(file: Path) -> pd.DataFrame:
-    """The rows of a CSV or Parquet file, or an error that names it."""
+    """Read the rows of a CSV or Parquet file; errors name the file."""
     form = next((suffix for suffix in FILE_FORMATS if file.name.lower().endswith(suffix)), None)
     if form is None:
         raise UserError(f"cannot read {file}: expected a file whose name ends in {', '.join(FILE_FORMATS)}")
@@ -114,7 +114,7 @@ def _csv(file: Path) -> pd.DataFrame:
     return read.assign(**{str(name): texts[name] for name in figures if has_codes(texts[name])})
 
 
-def _parquet(file: Path) -> Any:
+def _parquet(file: Path) -> pyarrow.Table:
     """Read a Parquet file as an Arrow table whose texts are valid."""
     allowed = bounded_files.max_unpacked_bytes(file)
     with pyarrow.parquet.ParquetFile(file) as source:
@@ -160,7 +160,7 @@ def _check_columns(frame: pd.DataFrame, file: Path, target: str, named: list[str
 
 
 def parse_target(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
-    """The answers, and whether they name classes or are numbers."""
+    """Return the targets, and the task: classification or regression."""
     _check_gaps(column, "target", "drop those rows")
     check_plain(column, "target")
     column = numbers_or_unchanged(column)

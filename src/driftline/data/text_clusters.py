@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def intent_clusters(folders: Sequence[Path], *, upstream: int = 5, clusters: int
 
 
 def divide_intents(intents: Sequence[str], upstream: int, clusters: int, seed: int = 0) -> list[list[str]]:
-    """The intents of each set, upstream first; every set has some of every domain.
+    """Return the intents of each set, upstream first; every set has some of every domain.
 
     >>> [len(intents) for intents in divide_intents(list(DOMAIN_OF), 5, 4)]
     [50, 30, 30, 20, 20]
@@ -160,7 +160,7 @@ def news_clusters(
     samples, found = data.samples, data.task.classes  # type: ignore[attr-defined]
     place = {s: (k, g) for k, sets in enumerate(SECTIONS.values()) for g, names in enumerate(sets) for s in names}
     kind, of_section = (np.array([place.get(name, (-1, -1))[n] for name in found])[samples.y] for n in (0, 1))
-    group, names = (of_section, SETS) if by == "sections" else _years(samples.time)
+    group, names = (of_section, SETS) if by == "sections" else _years(np.asarray(samples.time))
     once = np.zeros(len(samples), bool)
     once[np.unique(np.array(samples.x, dtype=object), return_index=True)[1]] = True
     kept = _draw_rows(once & (kind >= 0), samples.y, group, max_per_section, Seed(seed).child("news-clusters"))
@@ -174,7 +174,7 @@ def news_clusters(
     return Dataset("news-clusters", chosen, task, tuple(notes), "hashed-ngrams", clusters=names)
 
 
-def _years(time: Any) -> tuple[np.ndarray, tuple[str, ...]]:
+def _years(time: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
     years = time.astype("datetime64[Y]").astype(np.int64) + 1970 if time.dtype.kind == "M" else time
     found, group = np.unique(years, return_inverse=True)
     return group.astype(np.int64), tuple(str(year) for year in found)
@@ -186,13 +186,13 @@ def _draw_rows(
     """Return rows of at most `max_per_section` usable samples of each section in each set, in their order."""
     rows = []
     for s, g in sorted(set(zip(section[usable].tolist(), group[usable].tolist(), strict=True))):
-        these = np.flatnonzero(usable & (section == s) & (group == g))
-        rows.append(seed.child(s, g).numpy().permutation(these)[:max_per_section])
+        candidates = np.flatnonzero(usable & (section == s) & (group == g))
+        rows.append(seed.child(s, g).numpy().permutation(candidates)[:max_per_section])
     return np.sort(np.concatenate(rows)) if rows else np.zeros(0, np.int64)
 
 
 def _check_shared_classes(kind: np.ndarray, group: np.ndarray, names: tuple[str, ...]) -> None:
-    """Every set needs samples, and a model can only know the classes that it was taught upstream."""
+    """Refuse empty sets, and classes without upstream samples, which a model could not know."""
     for g, name in enumerate(names):
         if not (group == g).any():
             raise UserError(f"news-clusters: no headline for the set '{name}' (options by, first, last)")

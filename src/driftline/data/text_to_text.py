@@ -51,7 +51,7 @@ Reader = Callable[[Path], Iterator[TextRecord]]
 
 
 def parse_answers(value: object, context: str) -> tuple[str, ...]:
-    """A text, texts, or SQuAD's records with a 'text', as accepted answers, of which there must be one."""
+    """Return the accepted answers, at least one, from a text, a list of texts, or SQuAD's records with 'text'."""
     found = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     texts = [one.get("text") if isinstance(one, dict) else one for one in found]
     if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
@@ -60,7 +60,7 @@ def parse_answers(value: object, context: str) -> tuple[str, ...]:
 
 
 def parse_record(record: JsonObject, line: int, cluster: str) -> TextRecord:
-    """A record with an input and its answers, and perhaps an id, a set and the answer of a published model."""
+    """Return a record with input and answers, and optional id, set and answer of a published model."""
     text = json_lines.text_field(record, "input", line, empty=False)
     field = next((name for name in ANSWER_FIELDS if name in record), ANSWER_FIELDS[0])
     published, name = record.get("mistake"), str(record.get("id", f"{cluster}-{line}"))
@@ -75,13 +75,13 @@ def parse_record(record: JsonObject, line: int, cluster: str) -> TextRecord:
 
 
 def read_records(path: Path) -> Iterator[TextRecord]:
-    """Every record of a file with one per line."""
+    """Yield the records of a file with one per line."""
     for line, record in json_lines.iter_records(path):
         yield parse_record(record, line, stem(path))
 
 
 def stem(path: Path) -> str:
-    """A file's name without its endings.
+    """Return a file's name without its suffixes.
 
     >>> stem(Path("qa/NewsQA.jsonl.gz"))
     'NewsQA'
@@ -92,7 +92,7 @@ def stem(path: Path) -> str:
 def read_files(
     name: str, folders: Sequence[Path], files: Sequence[str], read: Reader, expected: str, advice: str
 ) -> list[TextRecord]:
-    """All items of some files, each a path or a name in the data folders."""
+    """Return the records of some files, each a path or a name in the data folders."""
     items: list[TextRecord] = []
     for file in files:
         path = Path(file) if Path(file).is_absolute() else locate(folders, [file], name, advice)
@@ -106,7 +106,7 @@ def read_files(
 def build_dataset(
     name: str, items: Iterable[TextRecord], upstream: str | None = None, notes: Sequence[str] = ()
 ) -> Dataset:
-    """Items of several sets as one dataset, in their order; the first item's set is upstream if none is named."""
+    """Return records of several sets as one dataset, in order; by default the first record's set is upstream."""
     kept: dict[str, TextRecord] = {}
     dropped: Counter[str] = Counter()
     for item in items:
@@ -140,7 +140,7 @@ def build_dataset(
 
 
 def to_samples(items: Sequence[TextRecord], clusters: Sequence[str]) -> Samples:
-    """Items as samples, their group the place of their set in `clusters`."""
+    """Return records as samples; the group is the index of their set in `clusters`."""
     ids = Counter(item.id for item in items)
     return Samples(
         x=[item.text for item in items],
@@ -152,7 +152,7 @@ def to_samples(items: Sequence[TextRecord], clusters: Sequence[str]) -> Samples:
 
 
 def read_released_stream(path: Path, name: str, upstream: str | None = None) -> tuple[Dataset, list[np.ndarray]]:
-    """A released stream, a JSON list of time steps: its distinct samples, and for each step the rows it consists of."""
+    """Return the distinct samples of a released stream, and the rows of each of its time steps."""
     with file_errors(path, STREAM_FORMAT):
         steps = read_steps(path)
         distinct = {item.id: item for step in steps for item in step}
@@ -166,13 +166,13 @@ def read_released_stream(path: Path, name: str, upstream: str | None = None) -> 
 
 
 def read_steps(path: Path) -> list[list[TextRecord]]:
-    """The items of each time step of a released stream; one that comes again is there again."""
+    """Return the records of each time step of a released stream; records may repeat."""
     steps = json_lines.load_json(path)
     return [[parse_record(record, 1 + k, _set_of(record)) for record in step] for k, step in enumerate(steps)]
 
 
 def _set_of(record: JsonObject) -> str:
-    """The set that an id such as mrqa_naturalquestions-validation-3095 begins with."""
+    """Return the set that an id such as mrqa_naturalquestions-validation-3095 begins with."""
     return str(record["id"]).removeprefix("mrqa_").split("-")[0]
 
 

@@ -174,7 +174,7 @@ def tiny_qa(folders: Sequence[Path] = (), *, train: int = 2000, each: int = 600,
 
 
 def _distinct(name: str, random: np.random.Generator) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Questions of a set without end, none of them twice."""
+    """Yield different questions of a set without end."""
     seen = set()
     while True:
         text, answers = _draw(PHRASINGS[name], random)
@@ -184,7 +184,7 @@ def _distinct(name: str, random: np.random.Generator) -> Iterator[tuple[str, tup
 
 
 def _draw(phrasing: Phrasing, random: np.random.Generator) -> tuple[str, tuple[str, ...]]:
-    """Two or three people with one fact or two each, no value twice in a context, and a question about one fact."""
+    """Draw two or three people with one or two facts each, all values different, and a question about one fact."""
     people = [PEOPLE[k] for k in random.permutation(len(PEOPLE))[: random.integers(2, 4)]]
     unused = {kind: [values[k] for k in random.permutation(len(values))] for kind, values in VALUES.items()}
     facts: list[tuple[str, str, str]] = []
@@ -200,7 +200,7 @@ def _draw(phrasing: Phrasing, random: np.random.Generator) -> tuple[str, tuple[s
 
 
 def _accepted(value: str) -> tuple[str, ...]:
-    """A value as it stands in the context, then its other wordings.
+    """Return a value as in the context, then its other accepted forms.
 
     >>> _accepted("forty"), _accepted("tax clerk"), _accepted("cat")
     (('forty', '40'), ('tax clerk', 'clerk'), ('cat',))

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from driftline.errors import UserError, unknown_name
 from driftline.io.atomic import write_then_rename
 from driftline.registry import register
 from driftline.tasks import Classification
-from driftline.types import Samples
+from driftline.types import JsonObject, Samples
 
 INDEX = "index.json"
 """A file beside the shards that says how many images each has; without it their entries are counted."""
@@ -47,7 +46,7 @@ class Entry:
 
 
 def list_shards(folder: Path) -> list[Path]:
-    """The shards of a folder, in order."""
+    """Return the shards of a folder, in order."""
     found = sorted(folder.glob("*.tar"))
     if not found:
         raise UserError(f"no shard in {folder}: expected tar files such as serial_00000.tar")
@@ -55,22 +54,23 @@ def list_shards(folder: Path) -> list[Path]:
 
 
 def read_entries(shard: Path) -> list[Entry]:
-    """The images of a shard in order, without their pixels."""
-    places: dict[str, dict[str, Any]] = {}
+    """Return the images of a shard in order, without their pixels."""
+    places: dict[str, JsonObject] = {}
     with file_errors(shard, EXPECTED), tarfile.open(shard, "r:") as tar:
         for member in tar:
             if not member.isfile() or member.issparse() or member.size < 0:
                 continue
             name, _, part = member.name.rpartition("/")[2].partition(".")
-            of = places.setdefault(name, {"info": ""})
+            parts = places.setdefault(name, {"info": ""})
             if part in ("input.jpg", "input.png"):
-                of |= {"offset": member.offset_data, "size": member.size}
+                parts |= {"offset": member.offset_data, "size": member.size}
             elif part in ("output.cls", "info"):
                 content = tar.extractfile(member)
                 assert content is not None
-                of[part] = content.read(MAX_ENTRY_BYTES).decode()
+                parts[part] = content.read(MAX_ENTRY_BYTES).decode()
         found = [
-            Entry(name, of["offset"], of["size"], int(of["output.cls"]), of["info"]) for name, of in places.items()
+            Entry(name, parts["offset"], parts["size"], int(parts["output.cls"]), parts["info"])
+            for name, parts in places.items()
         ]
         numbered_names([entry.label for entry in found])
         if not found:
@@ -79,7 +79,7 @@ def read_entries(shard: Path) -> list[Entry]:
 
 
 def image_counts(folder: Path) -> dict[str, int]:
-    """How many images each shard has, from the index if there is one."""
+    """Return the number of images in each shard, from the index if there is one."""
     index, names = folder / INDEX, [shard.name for shard in list_shards(folder)]
     if index.exists():
         with file_errors(index, "a JSON file with the number of images in each shard"):
@@ -93,7 +93,7 @@ def image_counts(folder: Path) -> dict[str, int]:
 
 
 def read_images(shard: Path, selected: Iterable[Entry]) -> Iterator[np.ndarray]:
-    """The pictures of some entries, in colour."""
+    """Yield the pictures of some entries, in color."""
     with open(shard, "rb") as file:
         for entry in selected:
             file.seek(entry.offset)
@@ -104,7 +104,7 @@ def read_images(shard: Path, selected: Iterable[Entry]) -> Iterator[np.ndarray]:
 def write_shard(
     path: Path, images: Iterable[tuple[int, np.ndarray, int, str]], format: str = "jpg", quality: int = QUALITY
 ) -> int:
-    """A shard with these images, each with its number, class and info, whole or not at all; how many it has.
+    """Write a shard of images, each with its number, class and info, atomically; return how many it has.
 
     png keeps every pixel; jpg is what CCC has.
     """
@@ -129,8 +129,8 @@ def webdataset(folders: Sequence[Path], *, path: str, classes: int | None = None
     """
     folder = locate_user_path(folders, path, "webdataset", "Give a folder: --set data.path=...")
     listed = {shard: read_entries(shard) for shard in list_shards(folder)}
-    y = np.array([entry.label for of in listed.values() for entry in of], np.int64)
-    images = (image for shard, of in listed.items() for image in read_images(shard, of))
+    y = np.array([entry.label for entries in listed.values() for entry in entries], np.int64)
+    images = (image for shard, entries in listed.items() for image in read_images(shard, entries))
     first = next(images)
     if first.shape[0] != first.shape[1]:
         raise UserError(f"{folder}: expected square images, but found {first.shape[1]} x {first.shape[0]} pixels")
@@ -147,6 +147,6 @@ def webdataset(folders: Sequence[Path], *, path: str, classes: int | None = None
 
 def _encoded(image: np.ndarray, format: str, quality: int) -> bytes:
     file = io.BytesIO()
-    settings: dict[str, Any] = {"quality": quality, "optimize": True} if format == "jpg" else {}
+    settings: JsonObject = {"quality": quality, "optimize": True} if format == "jpg" else {}
     pictures.pil_image_module().fromarray(image).save(file, {"jpg": "JPEG", "png": "PNG"}[format], **settings)
     return file.getvalue()

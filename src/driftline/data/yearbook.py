@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ ADVICE = (
     "Get yearbook.pkl as the Wild-Time repository (huaxiuyao/Wild-Time) describes, or yearbook.hdf5 with the "
     "package wild-time-data, or unpack the portraits of 'A Century of Portraits', and put it there"
 )
-Part = tuple[int, Any, Any]  # a year, its images, their labels
+Part = tuple[int, object, object]  # a year, its images, their labels
 
 
 @register("dataset", "yearbook")
@@ -86,13 +85,13 @@ def _from_portraits(path: Path, years: range) -> Iterator[Part]:
         with file_errors(file, "a PNG image"), pictures.open_image(file) as image:
             return np.asarray(image.convert("L").resize((SIZE, SIZE), pictures.pil_image_module().Resampling.BILINEAR))
 
-    bounded_files: dict[int, list[tuple[Path, int]]] = {}
+    by_year: dict[int, list[tuple[Path, int]]] = {}
     for label, sex in enumerate("MF"):
         for file in sorted((path / sex).iterdir()):
             named = re.match(r"(\d{4})_.*\.png$", file.name)
             if named and int(named[1]) in years:
-                bounded_files.setdefault(int(named[1]), []).append((file, label))
-    for year, portraits in bounded_files.items():
+                by_year.setdefault(int(named[1]), []).append((file, label))
+    for year, portraits in by_year.items():
         yield year, np.stack([pixels(file) for file, _ in portraits]), [label for _, label in portraits]
 
 
@@ -111,7 +110,7 @@ def _concat(train: object, test: object) -> np.ndarray:
 
 
 def _gray(images: object) -> np.ndarray:
-    """Bytes of shape (n, 32, 32, 1) from numbers in 0..1 or 0..255, with no, one or three equal channels."""
+    """Return bytes of shape (n, 32, 32, 1) from values in 0..1 or 0..255, with no, one or three equal channels."""
     images = np.asarray(images)
     if images.ndim == 4 and images.shape[3] in (1, 3):
         if (images != images[..., :1]).any():

@@ -9,7 +9,6 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from driftline import data, models, registry
 from driftline.benchmarks.base import Scenario
@@ -22,14 +21,10 @@ from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.settings import Choice, learner_class, with_defaults
 from driftline.training.model import as_model
-from driftline.types import Network, Stream
+from driftline.types import Network, Stream, TrainingRound
 
 CACHED = 2
 """Datasets that a process keeps in memory."""
-
-
-Round = tuple[Any, ...]
-"""Inputs, labels and the split of one training round."""
 
 
 class DatasetCache:
@@ -39,7 +34,7 @@ class DatasetCache:
         self.data_dir = data_dir
         self._size = size
         self._datasets: OrderedDict[tuple[str, str], Dataset] = OrderedDict()
-        self._rounds: OrderedDict[str, list[Round]] = OrderedDict()
+        self._rounds: OrderedDict[str, list[TrainingRound]] = OrderedDict()
 
     def load(self, choice: Choice) -> Dataset:
         """Return a dataset, read once."""
@@ -60,7 +55,7 @@ class DatasetCache:
         dataset = self._datasets.get(dataset_key(choice))
         return None if dataset is None else dataset.fingerprint
 
-    def training_rounds(self, key: str, make: Callable[[], list[Round]]) -> list[Round]:
+    def training_rounds(self, key: str, make: Callable[[], list[TrainingRound]]) -> list[TrainingRound]:
         """Return the training rounds of a stream, made once, since many fits need the same."""
         if key not in self._rounds:
             self._rounds[key] = make()
@@ -110,15 +105,10 @@ def new_pretrainer(choice: Choice, seed: Seed) -> SupervisedLearner:
     return pretrainer
 
 
-def restore_model(model: Network, saved: object) -> None:
-    """Load pretrained weights into a model."""
-    as_model(model).restore(saved)
-
-
 def load_pretrained(model: Network, path: Path) -> int | None:
     """Load the result of a Pretrain stage into a model; return the MACs that its training took."""
     saved = serialization.load(path)
-    restore_model(model, saved["model"])
+    as_model(model).restore(saved["model"])
     return None if saved["macs"] is None else sum(saved["macs"])
 
 

@@ -20,7 +20,8 @@ def executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) -> I
         yield [SerialExecutor(store, datasets)]
     elif config.name == "local":
         workers = [
-            LocalExecutor(store, datasets.data_dir, config.timeout, config.retries) for _ in range(config.jobs or 1)
+            LocalExecutor(store, datasets.data_dir, config.timeout, config.retries, number)
+            for number in range(config.jobs or 1)
         ]
         try:
             yield list(workers)

@@ -38,7 +38,7 @@ class Snapshot:
 
     step: int
     key: str
-    """The same for the same network, and for no other: methods share their fits."""
+    """Identifies the network, also across methods, which share their fits."""
     network: Network
 
 
@@ -59,19 +59,19 @@ class ReloadedRun:
 
         A joint network holds one for every step; a method that trains only once has one.
         """
-        found: dict[int, Snapshot] = {}
+        by_step: dict[int, Snapshot] = {}
         pick: Winner | None = self.learner.within_budget(self.learner.n_steps_fitted).best
         while pick is not None:
             trial = self.learner.chosen(pick)
             step = max(trial.train)
-            if trial.trains and step not in found:  # of several fits on one step the last counts
+            if trial.trains and step not in by_step:  # of several fits on one step the last counts
                 key = fit_key(self.job, self.dataset.fingerprint, trial.key, self.learner.is_oracle)
-                found[step] = Snapshot(step, key, uncounted(self.learner.network_of(pick)).eval())
+                by_step[step] = Snapshot(step, key, uncounted(self.learner.network_of(pick)).eval())
             pick = trial.start
-        models = [found[step] for step in sorted(found)]
-        final = models[-1]
-        if len(models) > 1 or not isinstance(final.network, JointNetwork):
-            return models
+        snapshots = [by_step[step] for step in sorted(by_step)]
+        final = snapshots[-1]
+        if len(snapshots) > 1 or not isinstance(final.network, JointNetwork):
+            return snapshots
         return [Snapshot(t, f"{final.key}/{t}", truncate_to_step(final.network, t)) for t in range(final.network.steps)]
 
     @property

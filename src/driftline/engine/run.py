@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from driftline import models
 from driftline.data import using_data_folder
+from driftline.device import device_count
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors.base import Executor, OnEvent, RunSummary, ignore_event
 from driftline.engine.executors.config import ExecutorConfig, Name
@@ -20,10 +21,11 @@ from driftline.errors import UserError
 from driftline.record.run import Record
 from driftline.spec import Spec, parse, read
 from driftline.store.store import Store
+from driftline.types import Settings
 
 
 def run(
-    spec: Spec | Mapping[str, Any] | str | Path,
+    spec: Spec | Settings | str | Path,
     *,
     runs: str | Path | None = None,
     data_dir: str | Path | None = None,
@@ -45,7 +47,7 @@ def run(
     return finished.record
 
 
-def as_spec(spec: Spec | Mapping[str, Any] | str | Path) -> Spec:
+def as_spec(spec: Spec | Settings | str | Path) -> Spec:
     """Return the spec from any of the forms that `run` takes."""
     if isinstance(spec, Spec):
         return spec
@@ -54,7 +56,7 @@ def as_spec(spec: Spec | Mapping[str, Any] | str | Path) -> Spec:
 
 @dataclass(frozen=True)
 class FinishedSpec:
-    """What became of a spec."""
+    """A spec after its run."""
 
     plan: Plan
     summary: RunSummary
@@ -89,11 +91,21 @@ def run_plan(
     on_event: OnEvent = ignore_event,
 ) -> RunSummary:
     """Compute the missing stages of a plan with executors of its own."""
-    config = config or ExecutorConfig()
+    config = _one_worker_per_device(config or ExecutorConfig(), planned)
     if config.jobs is not None:
         config = replace(config, jobs=max(1, min(config.jobs, len(planned.stages))))
     with executors(config, store, datasets or DatasetCache()) as pool:
         return compute_stages(planned, store, pool, on_event)
+
+
+def _one_worker_per_device(config: ExecutorConfig, planned: Plan) -> ExecutorConfig:
+    """Return the configuration with as many workers as devices, unless it says how many; refuse missing devices."""
+    if config.name == "ray":  # its machines may have others than this one
+        return config
+    names = {stage.job.device.name for stage in planned.stages if not models.is_estimator(stage.job.model.name)}
+    count = max((device_count(name) for name in names), default=1)
+    few = config.name == "serial" and config.jobs is None and count > 1
+    return replace(config, name="local", jobs=count) if few else config
 
 
 def compute_stages(planned: Plan, store: Store, pool: list[Executor], on_event: OnEvent = ignore_event) -> RunSummary:

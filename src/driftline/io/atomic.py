@@ -1,8 +1,7 @@
-"""Files that are either whole or absent: written beside their place, flushed to the disk, then renamed into it.
+"""Atomic writes: a file is written under a temporary name, flushed to the disk, then renamed.
 
-The flush comes before the rename, so that also after a power cut a file that is there is whole. One that was renamed in
-the last seconds before it may be gone; whoever deletes something because a file has taken its place calls
-`sync_folder` in between.
+A file that exists is complete, even after a power failure. One that was renamed in the last seconds before the failure
+may be lost: call `sync_folder` before deleting what a new file replaces.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ ERROR_MESSAGES = {
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn what a disk may refuse into a sentence; nothing that was finished before is touched."""
+    """Turn errors of the disk into a DiskError that names the file and the reason."""
     try:
         yield
     except OSError as error:
@@ -46,14 +45,14 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def check_file_name(path: Path) -> None:
-    """Refuse what no file on a disk can be called: nothing, a null character, a URL."""
+    """Refuse an empty name, a null character or a URL."""
     if not path.name or "\0" in str(path) or re.match(r"[A-Za-z][\w+.-]+:/", str(path)):
         raise DiskError(f"cannot write {str(path)!r}: it is not the name of a file")
 
 
 @contextmanager
 def write_then_rename(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; it takes the place of `path` when the block ends well."""
+    """Yield a temporary path to write to; it is renamed to `path` if the block raises nothing."""
     check_file_name(path)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     with disk_errors(path):
@@ -62,7 +61,7 @@ def write_then_rename(path: Path) -> Iterator[Path]:
         except FileNotFoundError as error:
             raise DiskError(f"cannot write {path}: its folder cannot be made") from error
         try:
-            temporary.touch()  # as /proc does not allow
+            temporary.touch()  # fails in /proc
             temporary.unlink()
         except FileNotFoundError as error:
             raise DiskError(f"cannot write {path}: its folder takes no files") from error
@@ -76,7 +75,7 @@ def write_then_rename(path: Path) -> Iterator[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder outlive a power cut; Windows gives no way to ask for it."""
+    """Flush the names in a folder to the disk, which Windows cannot do."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -93,6 +92,6 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, content: object) -> None:
-    """A readable JSON file, the same for the same content."""
+    """Write a readable JSON file; equal content gives equal bytes."""
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False)
     write_bytes(path, (text + "\n").encode())

@@ -1,8 +1,7 @@
-"""Files from outside, opened safely: pipes and devices are refused, and a small file cannot take gigabytes.
+"""Open untrusted files safely: pipes and devices are refused, and a small file cannot unpack to gigabytes.
 
-A packed file may hold 256 MB, or 100 times its own size if that is more: far beyond what real data reach, far below
-what a file made for the purpose unpacks to. Everything here raises a ValueError that says what was found; call it
-inside `data.reading`, which names the file.
+A compressed file may unpack to 256 MB, or to 100 times its own size if that is more. Functions raise a ValueError that
+says what was found; call them inside `io.locate.file_errors`, which names the file.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 def max_unpacked_bytes(path: Path) -> int:
     """Return the number of bytes that a file may unpack to; refuse what is not a regular file."""
-    found = os.stat(path)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
         raise ValueError("a folder, a pipe or a device, not a file")
-    return max(ALWAYS_ALLOWED_BYTES, MAX_RATIO * found.st_size)
+    return max(ALWAYS_ALLOWED_BYTES, MAX_RATIO * status.st_size)
 
 
 def check_size(size: int, allowed: int) -> None:
-    """Refuse a size that the file cannot honestly have."""
+    """Refuse a size above the limit."""
     if size > allowed:
         raise ValueError(f"more than {allowed / 1e9:.1f} GB once unpacked, too much for a file of its size")
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a plain or gzipped file for reading; it ends with an error where it unpacks to too much."""
+    """Open a plain or gzipped file for reading; raise ValueError once it unpacks to too much."""
     allowed = max_unpacked_bytes(path)
     if path.suffix.lower() != ".gz":
         return open(path, "rb")
@@ -96,7 +95,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
 
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
-    """Open an HDF5 file; reach what is in it through `member`."""
+    """Open an HDF5 file; read its content through `hdf5_member`."""
     try:
         import h5py
     except ImportError:

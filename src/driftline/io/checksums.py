@@ -14,7 +14,7 @@ CHECKSUM_FIELD = "checksum"
 
 
 def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file's content; raise Damaged if it cannot be read."""
+    """Return the SHA-256 of a file's content; raise DamagedFile if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -30,7 +30,7 @@ def write_checked(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_checked(path: Path) -> dict[str, Any]:
-    """Read a JSON object that `write_checked` wrote; raise Damaged if it is not what was written."""
+    """Read a JSON object that `write_checked` wrote; raise DamagedFile if it is not what was written."""
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
         expected = content.pop(CHECKSUM_FIELD)

@@ -15,10 +15,10 @@ ENV_VARIABLE = "DRIFTLINE_DATA"
 PATH_HINT = "Give a path: --set data.path=..."
 
 
-def data_folders(given: Path | None = None) -> list[Path]:
-    """Return where data are looked for: the folder given, then `$DRIFTLINE_DATA`, then the user's cache folder."""
-    if given is not None:
-        return [given]
+def data_folders(folder: Path | None = None) -> list[Path]:
+    """Return the folders to search for data: this one, or else `$DRIFTLINE_DATA` and the user's cache folder."""
+    if folder is not None:
+        return [folder]
     from platformdirs import user_cache_path
 
     named = os.environ.get(ENV_VARIABLE)
@@ -44,16 +44,16 @@ def using_data_folder(folder: Path | None) -> Iterator[None]:
 
 def weights_file(name: str) -> Path | None:
     """Return the file itself, or the one of this name in a data folder or in `weights` there; None if there is none."""
-    given = resolve(name)
-    places = [given, *(folder / part / given for folder in data_folders() for part in ("weights", "."))]
-    return next((place for place in places if os.path.isfile(place)), None)  # also if it is too long for a name
+    path = resolve(name)
+    places = [path, *(folder / part / path for folder in data_folders() for part in ("weights", "."))]
+    return next((place for place in places if os.path.isfile(place)), None)  # False for a name that is too long
 
 
 def locate(folders: Sequence[Path], names: Sequence[str], dataset: str, advice: str) -> Path:
     """Return the first of these files or folders that exists, or raise an error that lists the folders."""
     for folder in folders:
         for name in names:
-            if os.path.exists(folder / name):  # unlike Path.exists, it is False where it may not look
+            if os.path.exists(folder / name):  # unlike Path.exists, False without permission
                 return folder / name
     looked = ", ".join(str(folder) for folder in folders)
     raise UserError(f"dataset '{dataset}' not found: none of {', '.join(names)} in {looked}. {advice}")
@@ -61,8 +61,8 @@ def locate(folders: Sequence[Path], names: Sequence[str], dataset: str, advice: 
 
 def locate_user_path(folders: Sequence[Path], path: str, dataset: str, advice: str = PATH_HINT) -> Path:
     """Return the file or folder that a user named: a path, or a name in a data folder."""
-    given = Path(os.path.expanduser(path))  # unlike Path.expanduser, it leaves unknown users alone
-    return given if os.path.exists(given) else locate(folders, [path], dataset, advice)
+    expanded = Path(os.path.expanduser(path))  # unlike Path.expanduser, it leaves unknown users alone
+    return expanded if os.path.exists(expanded) else locate(folders, [path], dataset, advice)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def file_errors(path: Path, expected: str) -> Iterator[None]:
         raise UserError(f"cannot read {path}: expected {expected}, but {damage.reason}") from damage
     except UserError:
         raise
-    except Exception as error:  # a broken file makes its parser fail in any way there is
+    except Exception as error:  # parsers of broken files raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         reason = f"no {reason}" if isinstance(error, KeyError) else reason
         raise UserError(f"cannot read {path}: expected {expected}, but found: {reason}") from error

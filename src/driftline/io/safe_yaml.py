@@ -1,4 +1,4 @@
-"""YAML from outside: plain data, bounded in size also where aliases repeat a part of it."""
+"""Untrusted YAML: plain data of bounded size, aliases included."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def load(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
     except ValueError:
         raise
-    except Exception as error:  # a tag such as !!bool before a word that is none raises anything
+    except Exception as error:  # an invalid value of a tag such as !!bool may raise anything
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
     finally:
         if loader is not None:
@@ -46,7 +46,7 @@ def _count_items(node: yaml.Node, counted: dict[yaml.Node, int]) -> int:
         return counted[node]
     counted[node] = 0
     if isinstance(node, yaml.ScalarNode):
-        node.value.encode()  # half of a surrogate pair is no text
+        node.value.encode()  # refuses half of a surrogate pair
         counted[node] = 1
     else:
         pairs = isinstance(node, yaml.MappingNode)

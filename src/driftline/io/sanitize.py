@@ -1,4 +1,4 @@
-"""Texts from records made harmless where they are shown: on a terminal, in a spreadsheet."""
+"""Escape texts from records for terminals and spreadsheets."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-# Control characters but for line ends and tabs, and those that change the direction of writing.
+# Control characters except line ends and tabs, and those that change the direction of writing.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def escape_control(text: str) -> str:
-    """Return the text with every character that a terminal would obey written out.
+    """Return the text with control characters written as escapes.
 
     >>> print(escape_control("er\\x1b[31m"))
     er\\x1b[31m
@@ -25,7 +25,7 @@ def escape_control(text: str) -> str:
 
 
 def escape_formula(value: object) -> Any:
-    """Return a value that a spreadsheet takes for what it is: a text that looks like a formula gets an apostrophe.
+    """Return a value with an apostrophe before it if it is a text that a spreadsheet would take for a formula.
 
     >>> escape_formula("=1+1"), escape_formula("-0.5"), escape_formula(-3), escape_formula("er")
     ("'=1+1", '-0.5', -3, 'er')

@@ -1,15 +1,16 @@
-"""Everything that must survive a crash, as one file: a tree of plain values whose arrays live in safetensors.
+"""Save and load trees of values as one safetensors file.
 
 A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays and torch tensors. Nothing
-in the file can run code when it is read. `capture(thing)` makes a tree of an object's attributes and `revive`
-puts it back into an object that was built the same way. Attributes that its classes name in `transient` are left out:
-they are what the object's own construction makes again.
+in the file can run code when it is read. `public_attributes` returns the state of an object as a tree, and
+`restore_attributes` puts it back into an object that was built the same way. Attributes that its classes name in
+`transient` are left out, because building the object creates them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
+from driftline.device import to_device
 from driftline.errors import DamagedFile
 from driftline.io.atomic import write_bytes
 from driftline.seeds import Seed
@@ -37,12 +39,12 @@ def save(tree: object, path: Path) -> None:
 
 
 def load(path: Path) -> Any:
-    """Read a tree back; raise Damaged if it is not what was written."""
+    """Read a tree; raise DamagedFile if it is not what was written."""
     return _insert_arrays(*_read(path))
 
 
 def load_metadata(path: Path) -> Any:
-    """The plain values of a tree without its arrays, which are not read from the disk: None in their place."""
+    """Return the plain values of a tree, with None in place of its arrays, which are not read from the disk."""
     with _damage_errors(path), safe_open(path, framework="np") as file:
         checksum, _, plain = file.metadata()[METADATA_KEY].split(" ", 2)
         if checksum != _checksum(plain, {}):
@@ -60,12 +62,12 @@ def is_complete(path: Path) -> bool:
 
 
 def verify(path: Path) -> None:
-    """Raise Damaged if a tree is missing or not what was written."""
+    """Raise DamagedFile if a tree is missing or not what was written."""
     _read(path)
 
 
 def _read(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
-    """The plain values and the arrays of a tree, once their checksum is verified."""
+    """Return the plain values and the arrays of a tree, and verify their checksum."""
     with _damage_errors(path), safe_open(path, framework="np") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
         _, checksum, plain = file.metadata()[METADATA_KEY].split(" ", 2)
@@ -84,7 +86,7 @@ def _checksum(tree: str, arrays: Mapping[str, np.ndarray]) -> str:
 
 @contextmanager
 def _damage_errors(path: Path) -> Iterator[None]:
-    """Turn what a broken file raises into Damaged."""
+    """Turn what a broken file raises into DamagedFile."""
     try:
         yield
     except FileNotFoundError:
@@ -94,7 +96,7 @@ def _damage_errors(path: Path) -> Iterator[None]:
 
 
 def to_tree(thing: object) -> Any:
-    """The state of an object, as a tree."""
+    """Return the state of an object as a tree."""
     if isinstance(thing, (*PLAIN_TYPES, np.ndarray)) or _is_tensor(thing):
         return thing
     if isinstance(thing, np.generic):
@@ -134,13 +136,13 @@ def declared(cls: type, attribute: str) -> set[str]:
 
 
 def restore_attributes(thing: object, saved: Mapping[str, Any]) -> None:
-    """Put saved attributes back; objects that hold state of their own are restored in place."""
+    """Restore saved attributes; objects that have state of their own are restored in place."""
     for name, value in saved.items():
         setattr(thing, name, _restored(getattr(thing, name, None), value))
 
 
 def _restored(present: Any, value: Any) -> Any:
-    """What was saved, in the object that is there if that can hold it."""
+    """Return the saved value, in the present object if that can hold it."""
     if hasattr(present, "load_state_dict"):
         present.load_state_dict(value)
     elif hasattr(present, "state") and hasattr(present, "restore"):
@@ -153,13 +155,15 @@ def _restored(present: Any, value: Any) -> Any:
         return type(present)(_restored(*pair) for pair in zip(present, value, strict=True))
     elif isinstance(present, dict) and isinstance(value, dict) and present.keys() == value.keys():
         return {key: _restored(present[key], value[key]) for key in value}
+    elif _is_tensor(value):
+        return value.to(present.device) if _is_tensor(present) else to_device(value)
     else:
         return value
     return present
 
 
 def digest(tree: object) -> str:
-    """A hash of a tree of plain values, arrays and tensors: equal for two trees exactly if every bit is equal."""
+    """Return a hash of a tree; two trees have the same hash if and only if every bit is equal."""
     hashed = hashlib.sha256()
     _update_digest(hashed.update, tree)
     return hashed.hexdigest()
@@ -186,11 +190,12 @@ def _update_digest(update: Callable[[bytes], object], tree: Any) -> None:
 
 
 def _is_tensor(thing: object) -> bool:
-    return type(thing).__module__.split(".")[0] == "torch" and hasattr(thing, "detach")
+    torch = sys.modules.get("torch")  # without it there are no tensors
+    return torch is not None and isinstance(thing, torch.Tensor)
 
 
 def _split_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The tree with every array moved into `arrays` and replaced by its name there."""
+    """Return the tree with every array moved into `arrays` and replaced by its name there."""
     if isinstance(tree, PLAIN_TYPES):
         return tree
     if isinstance(tree, list):

@@ -74,7 +74,7 @@ def _import_module(source: str) -> Any:
 
 
 def _local_files(source: str) -> list[Path]:
-    """The files that a module may have in the current folder."""
+    """Return the files that a module may have in the current folder."""
     start = Path.cwd().joinpath(*source.split("."))
     return [start.with_name(f"{start.name}.py"), start / "__init__.py"]
 
@@ -85,10 +85,10 @@ def _announce(path: Path) -> None:
 
 
 class _FreshLoader(importlib.machinery.SourceFileLoader):
-    """Compiles a file anew: Python takes one of the same second and size for the one that it compiled before."""
+    """A loader that always compiles: Python reuses what it compiled from a file of the same second and size."""
 
     def path_stats(self, path: object) -> Any:
-        raise OSError("its age says nothing")
+        raise OSError("a compiled file is not used")
 
 
 def _import_file(path: Path) -> Any:

@@ -1,7 +1,6 @@
-"""Files that a user named, for work that may be done on a machine that does not have them.
+"""Files that a user named, also on machines that only have copies of them.
 
-A name stays what it is, since a run's key and card contain it. What changes is where it is read: a copy that came with
-the work goes before the place that the name says.
+A run's key and card contain the name, so it never changes. `use_copies` changes where it is read.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ _copies: dict[str, Path] = {}
 
 
 def resolve(name: str | Path) -> Path:
-    """Where the file or folder of this name is to be read."""
+    """Return the path at which the file or folder of this name is read."""
     return _copies.get(str(name)) or Path(os.path.expanduser(name))
 
 
 @contextmanager
 def use_copies(copies: Mapping[str, Path]) -> Iterator[None]:
-    """Read these copies for the names they have, in all threads of this process."""
+    """Read these copies in place of the files they are named by, in all threads of this process."""
     before = dict(_copies)
     _copies.update(copies)
     try:
@@ -33,7 +32,7 @@ def use_copies(copies: Mapping[str, Path]) -> Iterator[None]:
 
 
 def iter_strings(value: object) -> Iterator[str]:
-    """All texts in a tree of settings that could name a file.
+    """Yield all texts in a tree of settings that could name a file.
 
     >>> list(iter_strings({"method": "own.py:Own", "points": [{"weights": "a.pt", "lr": 0.1}]}))
     ['own.py:Own', 'a.pt']
@@ -46,6 +45,6 @@ def iter_strings(value: object) -> Iterator[str]:
 
 
 def source_files(text: str) -> list[str]:
-    """The files of a user's code that a text names, as `my own.py:Own` and `C+fade.py:Fade=20,R` do."""
+    """Return the files of a user's code that a text names, as `my own.py:Own` and `C+fade.py:Fade=20,R` do."""
     named = (text.rpartition(":")[0], *re.findall(r"([^\s,+]+\.py):", text))
     return [path for path in dict.fromkeys(named) if path.endswith(".py") and os.path.isfile(resolve(path))]

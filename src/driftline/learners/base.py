@@ -12,7 +12,19 @@ from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.model import as_model
-from driftline.types import Answers, Inputs, JsonObject, Network, Reveal, Samples, Settings, State, Targets, take_rows
+from driftline.types import (
+    Answers,
+    Inputs,
+    JsonObject,
+    Network,
+    Reveal,
+    Samples,
+    Settings,
+    State,
+    Targets,
+    TrainingRound,
+    take_rows,
+)
 
 if TYPE_CHECKING:
     from driftline.learners.fit_plan import FitSpec, SearchSpace
@@ -47,7 +59,7 @@ class Learner:
     train once at the end."""
 
     plans_fits: ClassVar[bool] = False
-    """Whether it is a plan of fits (`learners.staged`), which an engine may compute ahead and share."""
+    """Whether it is a plan of fits (`learners.sequence`), which an engine may compute ahead and share."""
     is_oracle: ClassVar[bool] = False
     """True for an upper bound that is shown more samples than other methods, where the benchmark has them."""
 
@@ -136,7 +148,7 @@ class Learner:
     def set_fit_lookup(self, recall: Recall) -> None:
         """Look results of planned fits up here before computing them."""
 
-    def compute_fit(self, key: str, step_samples: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
+    def compute_fit(self, key: str, step_samples: list[TrainingRound], report: Callable[[int, int], None]) -> Outcome:
         """Return the result of the planned fit with this key, from the labelled samples of each step."""
         raise NotImplementedError(f"{type(self).__name__} plans no fits")
 

@@ -5,8 +5,6 @@ Vitter, "Random Sampling with a Reservoir", ACM Transactions on Mathematical Sof
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from driftline.io import serialization
@@ -52,7 +50,7 @@ class ReservoirBuffer:
         self.y = take_rows(y if self.y is None else concat_rows([self.y, y]), rows)
         self.n_seen += len(y)
 
-    def draw(self, n: int) -> tuple[Any, Any]:
+    def draw(self, n: int) -> tuple[Inputs, Targets]:
         """Inputs and labels of n random samples without replacement, or of all if there are no more than n."""
         rows = self.sample_rng.permutation(len(self))[:n]
         return take_rows(self.x, rows), take_rows(self.y, rows)
@@ -74,7 +72,7 @@ class FullBuffer:
     """
 
     def __init__(self) -> None:
-        self._x: list[Any] = []
+        self._x: list[Inputs] = []
         self._y: list[np.ndarray] = []
 
     def __len__(self) -> int:

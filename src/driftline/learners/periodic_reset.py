@@ -38,7 +38,7 @@ class Snapshot:
 @registry.register("method", "periodic-reset")
 @dataclass
 class PeriodicReset(Learner):
-    """Another method, reset every `every` steps."""
+    """Another method, reset every `reset_every` steps."""
 
     method: str = "tent"
     reset_every: Count = 1000  # steps between resets

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from driftline.errors import UserError
 from driftline.io import serialization
@@ -29,7 +28,7 @@ def changed_parts(before: Mapping[str, str], after: Mapping[str, str]) -> list[s
     return [name for name in {**before, **after} if before.get(name) != after.get(name)]
 
 
-def check_purity_once(learner: Learner) -> Callable[[Any], Answers]:
+def check_purity_once(learner: Learner) -> Callable[[Inputs], Answers]:
     """Return `learner.predict`; its first call refuses a learner that it changes.
 
     Methods of this package are checked by their tests. A learner whose state cannot be saved is not checked here.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -17,20 +17,22 @@ from driftline import registry
 from driftline.registry import register
 from driftline.types import JsonObject
 
+F = TypeVar("F", bound=Callable[..., object])
+
 
 @dataclass(frozen=True)
 class Metric:
-    """A named way to score, with all that is needed to read the number."""
+    """A metric with its name, formula, direction and unit."""
 
     name: str
-    compute: Callable[..., Any]
+    compute: Callable[..., object]
     formula: str
     better: Literal["higher", "lower"]
     unit: Literal["share", "steps", "macs"]
     paper: str
     example: Callable[[np.random.Generator], JsonObject]
     bounds: tuple[float, float] | None = None
-    """The least and the greatest value it can have, where both are known: they settle a choice early."""
+    """Smallest and largest possible value, if both are known; a search uses them to stop early."""
     title: str = ""
     """Its name in tables and figures; by default its registered name, with spaces for hyphens."""
 
@@ -49,14 +51,14 @@ def metric(
     example: Callable[[np.random.Generator], JsonObject],
     bounds: tuple[float, float] | None = None,
     title: str = "",
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+) -> Callable[[F], F]:
     """Register a function as the metric `name`; the function itself is returned unchanged."""
 
-    def keep(compute: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(compute: F) -> F:
         register("metric", name)(Metric(name, compute, formula, better, unit, paper, example, bounds, title))
         return compute
 
-    return keep
+    return decorate
 
 
 def title(name: str) -> str:

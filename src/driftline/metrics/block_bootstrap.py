@@ -1,11 +1,9 @@
-"""How sure a mean over time is, when neighbours in time are alike.
+"""Circular block bootstrap (Politis and Romano 1992) for means of autocorrelated series.
 
-Resampling single steps takes each for news of its own. Where a good step is followed by another good one that makes
-intervals too narrow. Here whole blocks of neighbouring steps are drawn, from wherever they begin, so that what lies
-within a block stays together. Blocks wrap around from the end to the beginning: otherwise the first and the last steps
-would be drawn less often than the others (Politis and Romano 1992, the circular block bootstrap).
+Resampling single steps assumes that they are independent; if they are not, intervals are too narrow. Here blocks of
+consecutive steps are drawn. Blocks wrap around from the end to the start, so that all steps are drawn equally often.
 
-Intervals come out right for series much longer than their memory, and still a little narrow for shorter ones.
+Intervals are accurate for series much longer than their correlation length, and a little narrow for shorter ones.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ MIN_LAGS = 5
 
 
 def block_length(values: ArrayLike) -> int:
-    """How long blocks should be, from how far the series resembles itself.
+    """Return a suitable block length, from the autocovariance of the series.
 
     The rule is that of Politis and White (2004), corrected by Patton, Politis and White (2009), for circular blocks:
     (2 G^2 / D)^(1/3) n^(1/3), where G and D sum autocovariances up to twice the lag after which they are noise.
@@ -33,26 +31,26 @@ def block_length(values: ArrayLike) -> int:
     """
     series = _series(values)
     n = len(series)
-    most = max(1, min(int(np.ceil(3 * np.sqrt(n))), n // 3))
-    covariance = _autocovariance(series - series.mean(), 2 * most)
+    longest = max(1, min(int(np.ceil(3 * np.sqrt(n))), n // 3))
+    covariance = _autocovariance(series - series.mean(), 2 * longest)
     if covariance[0] <= 1e-15:  # nothing varies
         return 1
     lags = np.arange(len(covariance))
-    reach = 2 * _last_significant_lag(covariance[: most + 1] / covariance[0], n)
+    reach = 2 * _last_significant_lag(covariance[: longest + 1] / covariance[0], n)
     near = lags / reach if reach else np.where(lags == 0, 0.0, 2.0)
     taper = np.clip(2 * (1 - near), 0, 1)  # flat up to half of the reach, then down to 0
     weights = taper * np.where(lags == 0, 1, 2)  # both sides of lag 0
     G, at_zero = (weights * lags * covariance).sum(), (weights * covariance).sum()
-    if at_zero <= 0:  # the series goes against itself: single steps are on the safe side
+    if at_zero <= 0:  # negatively correlated: single steps are on the safe side
         return 1
     ideal = (1.5 * (G / at_zero) ** 2 * n) ** (1 / 3)
-    return int(np.clip(np.ceil(ideal), 1, most))
+    return int(np.clip(np.ceil(ideal), 1, longest))
 
 
 def resample_blocks(
     values: ArrayLike, resamples: int, rng: np.random.Generator, length: int | None = None
 ) -> np.ndarray:
-    """Means (draws,) over the series with blocks drawn anew; `length` is of blocks, by default `block_length`.
+    """Return means (draws,) of the series with resampled blocks; `length` is by default `block_length`.
 
     >>> resample_blocks([0.5, 0.5, 0.5], resamples=2, rng=np.random.default_rng(0)).tolist()
     [0.5, 0.5]
@@ -61,7 +59,7 @@ def resample_blocks(
     n = len(series)
     size = block_length(series) if length is None else length
     if not 1 <= size <= n:
-        raise UserError(f"blocks have 1 to {n} steps, as the series does, not {size}")
+        raise UserError(f"the block length must be from 1 to {n}, the length of the series, not {size}")
     whole, rest = divmod(n, size)  # a shorter block at the end keeps the number of steps
     sums, short = _sums(series, size), _sums(series, rest)
     chunk = max(1, MAX_RESAMPLED_AT_ONCE // whole)
@@ -87,7 +85,7 @@ def block_indices(n: int, length: int, resamples: int, rng: np.random.Generator)
 def curve_interval(
     parts: Sequence[ArrayLike], resamples: int, rng: np.random.Generator, level: float = 0.95
 ) -> Interval:
-    """Intervals of the means of consecutive stretches of one series: the points of a curve over time.
+    """Return intervals of the means of consecutive parts of a series: the points of a curve over time.
 
     Blocks are drawn within each stretch. Their length is that of the whole series about its stretches' means, so that a
     curve that rises is not taken for one that is uncertain; it is a third of a short stretch at most.
@@ -105,12 +103,12 @@ def curve_interval(
 def _series(values: ArrayLike) -> np.ndarray:
     series = np.asarray(values, float)
     if series.ndim != 1 or not len(series) or not np.isfinite(series).all():
-        raise UserError("a series has a number for each of its steps, one at least, in the order of time")
+        raise UserError("a series must be one-dimensional, not empty, and finite")
     return series
 
 
 def _sums(series: np.ndarray, size: int) -> np.ndarray:
-    """The sum of the block of this size that begins at each step."""
+    """Return the sum of the block of this size that begins at each step."""
     running = np.concatenate([[0.0], np.cumsum(np.concatenate([series, series[:size]]))])
     return np.asarray(running[size : size + len(series)] - running[: len(series)])
 
@@ -121,7 +119,7 @@ def _autocovariance(centred: np.ndarray, lags: int) -> np.ndarray:
 
 
 def _last_significant_lag(correlation: np.ndarray, n: int) -> int:
-    """The lag after which a run of correlations is within what chance gives; else the last that stands out."""
+    """Return the lag before the first run of insignificant correlations, else the last significant lag."""
     run = max(MIN_LAGS, int(np.ceil(np.sqrt(np.log10(n)))))
     small = np.abs(correlation[1:]) < 2 * np.sqrt(np.log10(n) / n)
     for lag in range(len(small) - run + 1):

@@ -39,7 +39,7 @@ def macs(
     backward: float = 2,
     cached: bool = False,
 ) -> float:
-    """Multiply-accumulates of answering and training, from what one forward pass of backbone and head takes.
+    """Return the multiply-accumulates of answering and training, from those of one forward pass.
 
     `backward`: what the backward pass of a trained layer costs in forward passes: 2 here, 1 for a ResNet-18 in NED, 0
     where it counts none at all. `cached`: features of a frozen backbone are kept. Lower is better.

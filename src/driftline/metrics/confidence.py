@@ -1,4 +1,4 @@
-"""How sure a number is: resampling of examples, spread over seeds, and the interval of a proportion.
+"""Confidence intervals: bootstrap over examples, t-interval over seeds, and Wilson's interval of a proportion.
 
 The bootstrap stays inside a period. Whatever a resample does to the examples of period tau it does to all
 models evaluated on them, because they share the evaluation set; and it draws held-out and other examples
@@ -45,8 +45,8 @@ class PeriodAnswers:
     def __post_init__(self) -> None:
         later, own = np.asarray(self.later), np.asarray(self.own)
         if own.ndim != 1 or (later.size and (later.ndim != 2 or later.shape[1] != len(own))):
-            given = f"{later.shape} and {own.shape}"
-            raise UserError(f"a column needs 'later' (models x examples) and 'own' (examples), not {given}")
+            shapes = f"{later.shape} and {own.shape}"
+            raise UserError(f"a column needs 'later' (models x examples) and 'own' (examples), not {shapes}")
         later = later if later.ndim == 2 and later.shape[1] == len(own) else np.zeros((0, len(own)))
         object.__setattr__(self, "later", later)
         object.__setattr__(self, "own", own)
@@ -60,7 +60,7 @@ class PeriodAnswers:
 
 
 def accuracy_matrix(columns: Sequence[PeriodAnswers]) -> tuple[np.ndarray, np.ndarray]:
-    """Accuracies A[t,tau] = mean correctness of the model of t in period tau, and the counts n[t,tau] behind.
+    """Return A[t,tau] = mean correctness of the model of t in period tau, and the counts n[t,tau].
 
     >>> A, n = accuracy_matrix([PeriodAnswers([], [1, np.nan]), PeriodAnswers([[1, 0, 1, 1]], [np.nan, np.nan, 1, 0])])
     >>> A, n
@@ -78,7 +78,7 @@ def accuracy_matrix(columns: Sequence[PeriodAnswers]) -> tuple[np.ndarray, np.nd
 
 
 def standard_errors(columns: Sequence[PeriodAnswers]) -> np.ndarray:
-    """Standard errors of the A[t,tau] of `accuracy_matrix`, never 0 where a model was evaluated.
+    """Return the standard errors of `accuracy_matrix`, never 0 where a model was evaluated.
 
     >>> standard_errors([PeriodAnswers([], np.ones(40))]).round(3)
     array([[0.033]])
@@ -90,7 +90,7 @@ def standard_errors(columns: Sequence[PeriodAnswers]) -> np.ndarray:
 
 
 def standard_error(right: np.ndarray, evaluated: np.ndarray) -> np.ndarray:
-    """Standard error of the share of right answers, from 0 or 1 per example along the first axis; NaN for no examples.
+    """Return the standard error of the share of right answers, over examples along the first axis; NaN for none.
 
     sqrt(variance / n), the variance taken with two right and two wrong answers more, as Agresti and Coull do: 40 right
     answers of 40 do not make the next one certain.
@@ -101,7 +101,7 @@ def standard_error(right: np.ndarray, evaluated: np.ndarray) -> np.ndarray:
 
 
 def bootstrap_matrices(columns: Sequence[PeriodAnswers], resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Accuracy matrices (draws, T, T) of examples drawn anew, with replacement, within each period.
+    """Return accuracy matrices (draws, T, T) of examples resampled with replacement within each period.
 
     The diagonal has few examples. If they happen to be all right, drawing them anew shows no noise at all; normal noise
     is added to its draws until their spread is that of `standard_errors`.
@@ -129,7 +129,7 @@ def bootstrap_matrices(columns: Sequence[PeriodAnswers], resamples: int, rng: np
 
 
 def bootstrap_means(values: ArrayLike, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Means (draws,) of the values drawn anew with replacement.
+    """Return means (draws,) of values resampled with replacement.
 
     >>> bootstrap_means([1.0, 1.0, 1.0], resamples=2, rng=np.random.default_rng(0)).tolist()
     [1.0, 1.0]
@@ -142,7 +142,7 @@ def bootstrap_means(values: ArrayLike, resamples: int, rng: np.random.Generator)
 
 
 def percentile_interval(resamples: ArrayLike, level: float = 0.95, axis: int = 0) -> Interval:
-    """The middle `level` of the draws along `axis`; NaN draws are left out, only NaN gives NaN.
+    """Return the middle `level` of the draws along `axis`; NaN draws are left out, only NaN gives NaN.
 
     >>> low, high = percentile_interval(np.arange(101.0), level=0.9)
     >>> low.round(6).item(), high.round(6).item()
@@ -160,7 +160,7 @@ def percentile_interval(resamples: ArrayLike, level: float = 0.95, axis: int = 0
 
 
 def t_interval_over_seeds(values: ArrayLike, level: float = 0.95) -> Interval:
-    """Where the mean over seeds (first axis) lies: mean -+ t(level, k-1) * s / sqrt(k) for k seeds.
+    """Return the t-interval of the mean over seeds (first axis): mean -+ t(level, k-1) * s / sqrt(k) for k seeds.
 
     Assumes seeds that differ as draws of a normal; NaN seeds are left out, fewer than two give NaN.
 
@@ -180,7 +180,7 @@ def t_interval_over_seeds(values: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a proportion, at home also near 0 and 1; NaN for n = 0.
+    """Return Wilson's score interval of a proportion, which is also valid near 0 and 1; NaN for n = 0.
 
     (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n), p = successes / n, z the normal quantile.
 
@@ -200,7 +200,7 @@ def wilson(successes: ArrayLike, n: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def mean_interval(values: ArrayLike, resamples: ArrayLike) -> Interval:
-    """Interval of the mean of the values: Wilson's where each is 0 or 1, else the middle 95 % of its resamples.
+    """Return the interval of a mean: Wilson's if all values are 0 or 1, else the middle 95 % of its resamples.
 
     >>> low, high = mean_interval([1.0, 1.0, 1.0], resamples=[1.0, 1.0])
     >>> round(float(low), 3), float(high)
@@ -211,7 +211,7 @@ def mean_interval(values: ArrayLike, resamples: ArrayLike) -> Interval:
 
 
 def are_proportions(columns: Sequence[PeriodAnswers]) -> bool:
-    """Whether every answer is right or wrong, so that each accuracy is the share of a single count.
+    """Return whether every answer is right or wrong, so that each accuracy is a proportion.
 
     >>> are_proportions([PeriodAnswers([], [1.0, np.nan, 0.0])]), are_proportions([PeriodAnswers([], [0.5])])
     (True, False)
@@ -235,14 +235,14 @@ def _counts(column: PeriodAnswers) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _missing_std(right: np.ndarray, evaluated: np.ndarray) -> np.ndarray:
-    """The standard deviation that resampled means lack to have the standard error."""
+    """Return the standard deviation that resampled means lack to have the standard error."""
     n = np.maximum(1, evaluated.sum())
     resampled = ((right**2).sum() / n - (right.sum() / n) ** 2) / n
     return np.asarray(np.sqrt(np.maximum(0, standard_error(right, evaluated) ** 2 - resampled)))
 
 
 def _weights(held_out: np.ndarray, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """How often each example is drawn, draws x n: multinomial within the held-out ones and the rest."""
+    """Return how often each example is drawn, draws x n: multinomial within the held-out ones and the rest."""
     weights = np.zeros((resamples, len(held_out)))
     for stratum in (np.flatnonzero(held_out), np.flatnonzero(~held_out)):
         size = len(stratum)

@@ -26,7 +26,7 @@ class AlarmReport(NamedTuple):
 
 
 def match_alarms(alarms: Sequence[int], changes: Sequence[int], patience: int | None = None) -> AlarmReport:
-    """Which changes were found, how late, and how often the alarm was false.
+    """Return which changes were detected, with what delay, and the number of false alarms.
 
     A change at step c is found by the first alarm at a step from c on, before the next change, and no more than
     `patience` steps late (None: as late as the next change). Every other alarm is false. Lower delay is better.
@@ -49,7 +49,7 @@ def match_alarms(alarms: Sequence[int], changes: Sequence[int], patience: int | 
 
 
 def quality_gained(never: ArrayLike, acted: ArrayLike, weights: ArrayLike | None = None) -> float:
-    """How much higher the quality is than without any alarm: mean over time of acted - never. Higher is better.
+    """Return the mean over time of acted - never, the quality gained by reacting to alarms. Higher is better.
 
     >>> round(quality_gained(never=[0.9, 0.6, 0.5], acted=[0.9, 0.8, 0.8]), 6)
     0.166667
@@ -61,7 +61,7 @@ def quality_gained(never: ArrayLike, acted: ArrayLike, weights: ArrayLike | None
 
 
 def estimate_changes(transfer: ArrayLike, min_loss: float = 0.05) -> list[int]:
-    """Periods tau at which the model of tau - 1 lost more than `least` of what a fresh model reaches.
+    """Return the periods in which the model of the previous period lost more than `min_loss` to a new one.
 
     `transfer`: the matrix g(t, tau). An estimate for data without known change points; it looks at harm, so a
     change that hurts no model is none.

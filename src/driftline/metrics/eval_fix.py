@@ -28,7 +28,7 @@ def _example(rng: np.random.Generator) -> JsonObject:
     example=lambda rng: {**_example(rng), "n": rng.integers(1, 50, 5)},
 )
 def in_distribution_accuracy(accuracy: ArrayLike, n: ArrayLike) -> Any:
-    """Accuracy on the pooled held-out examples: large periods weigh more. Higher is better.
+    """Return the accuracy on the pooled held-out examples: large periods count more. Higher is better.
 
     >>> round(float(in_distribution_accuracy([0.9, 0.6], n=[1, 2])), 6)
     0.7
@@ -47,7 +47,7 @@ def in_distribution_accuracy(accuracy: ArrayLike, n: ArrayLike) -> Any:
     example=_example,
 )
 def ood_mean(accuracy: ArrayLike) -> Any:
-    """Plain mean over later periods. Higher is better."""
+    """Return the unweighted mean over later periods. Higher is better."""
     return np.asarray(accuracy, float).mean(axis=-1)
 
 
@@ -62,7 +62,7 @@ def ood_mean(accuracy: ArrayLike) -> Any:
     example=_example,
 )
 def ood_worst(accuracy: ArrayLike) -> Any:
-    """The worst later period. Higher is better."""
+    """Return the accuracy in the worst later period. Higher is better."""
     return np.asarray(accuracy, float).min(axis=-1)
 
 
@@ -76,5 +76,5 @@ def ood_worst(accuracy: ArrayLike) -> Any:
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
 def final_accuracy(correct: ArrayLike) -> Any:
-    """The share of right answers on the final test set. Higher is better."""
+    """Return the accuracy on the final test set. Higher is better."""
     return np.asarray(correct, float).mean(axis=-1)

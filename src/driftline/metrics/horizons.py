@@ -56,7 +56,7 @@ def stability_horizon(
     error: ArrayLike = 0.0,
     allowance: float = 0.0,
 ) -> Horizon:
-    """Stability horizon: for how many periods the model of t keeps a share `delta` of the oracle.
+    """Return the stability horizon: for how many periods the model of t keeps a share `delta` of the oracle.
 
     SH(t) = max{h : g(t,t+1), ..., g(t,t+h) all >= delta}: the steps before the first dip, or before the first
     period without a g. `gaps="skip"` is the paper's formula to the letter, max{h : g(t,t+h) >= delta}, which
@@ -107,7 +107,7 @@ def drift_horizon(
     error: ArrayLike = 0.0,
     allowance: float = 0.0,
 ) -> Horizon:
-    """Drift horizon: the first period at which a CUSUM of the change in accuracy raises the alarm.
+    """Return the drift horizon: the first period at which a CUSUM of the change in accuracy raises the alarm.
 
     S_h = max(0, S_{h-1} + |A[t,t+h] - A[t,t]| - epsilon), DH(t) = min{h <= horizon : S_h > threshold}.
     Higher is better: drift comes later. It knows no oracle, so harder data count as drift, and so do
@@ -152,7 +152,7 @@ class HorizonBounds:
 def horizon_bounds(
     compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike, level: float = 0.95
 ) -> HorizonBounds:
-    """Where the horizon of the true accuracies lies, from that of the measured ones and their standard errors.
+    """Return intervals of the horizon of the true accuracies, from the measured ones and their standard errors.
 
     A horizon grows with the allowance. Moving the allowance z standard errors down and up gives its ends, z being the
     normal quantile. For the summaries z is Bonferroni's for all models, so that the ends hold for all of them together.
@@ -172,7 +172,7 @@ def horizon_bounds(
 
 
 def false_alarm_rate(compute: Callable[..., Horizon], A: ArrayLike, error: ArrayLike) -> float:
-    """Share of models whose horizon would end within the data if nothing ever changed: the rate under no drift.
+    """Return the share of models whose horizon would end within the data if nothing ever changed.
 
     In each of 200 such worlds every model is right in mean_t A[t,t] of cases at all times, and each A[t,tau] that was
     measured differs from that by normal noise with its standard error. `compute` is the horizon with all settings.
@@ -195,12 +195,12 @@ def _errors(error: ArrayLike, A: np.ndarray) -> np.ndarray:
     return np.broadcast_to(np.asarray(error, dtype=float), A.shape)
 
 
-def _fraction(what: str, given: float, most: float) -> None:
-    if not 0 <= given <= most:
-        raise UserError(f"{what} is on the scale of fractions, from 0 to {most}, not {given}")
+def _fraction(what: str, value: float, largest: float) -> None:
+    if not 0 <= value <= largest:
+        raise UserError(f"{what} must be a fraction from 0 to {largest}, not {value}")
 
 
-def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:
+def _variant(name: str, formula: str, compute: Callable[..., object], **settings: Any) -> None:
     metric(name, formula=formula, better="higher", unit="steps", paper=PAPER, example=example_maker(**settings))(
         compute
     )

@@ -1,12 +1,12 @@
-"""How alike models are: in what their layers compute, in their weights, and in their answers.
+"""Similarity of models: of their activations, their weights, and their answers.
 
 Three views of models over time, of Ji, Alaa, Sontag, "Seq-to-Final", Appendix G.2:
 
 - `svcca` compares activations with those of another model, such as an oracle;
-- `project` places weights on two axes that leave from an oracle;
-- `map_models` needs no oracle. The paper finds the first two too dependent on one arbitrary training run and asks for a
-  view without a reference. Here models lie as far apart as they disagree on a fixed set of inputs. That is defined for
-  any architecture and any initialisation, side modules included, and no model is the origin.
+- `project_weights` places weights on two axes that leave from an oracle;
+- `disagreement_map` needs no oracle. The paper finds the first two too dependent on one training run and asks for one
+  without a reference. Here the distance of models is their disagreement on a fixed set of inputs, which is defined for
+  any architecture and initialization, side modules included.
 
 Where the paper and its code disagree, or this file departs from them:
 - The paper keeps directions that explain a share of the variance. Its code sums singular values, which are not squared,
@@ -30,17 +30,17 @@ from driftline.errors import UserError
 
 
 def svcca(acts_a: ArrayLike, acts_b: ArrayLike, share: float = 0.9) -> float:
-    """Mean canonical correlation of two layers after truncation: 0 nothing in common, 1 the same up to a linear map.
+    """Return the mean canonical correlation of two truncated layers: 0 unrelated, 1 equal up to a linear map.
 
     Rows are the same inputs in the same order; the rest is flattened. With few rows and many directions chance alone
-    gives high values: use many more rows than `directions` says are kept. NaN if a layer is constant.
+    gives high values: use many more rows than `leading_directions` has columns. NaN if a layer is constant.
     """
     found = canonical_correlations(acts_a, acts_b, share)
     return float(found.mean()) if len(found) else np.nan
 
 
 def canonical_correlations(acts_a: ArrayLike, acts_b: ArrayLike, share: float = 0.9) -> np.ndarray:
-    """The correlations between the directions kept of two layers, highest first; as many as the smaller side kept.
+    """Return the correlations between the leading directions of two layers, highest first.
 
     With orthonormal bases U_a and U_b of the kept, centred directions they are the singular values of U_a' U_b.
     """
@@ -55,7 +55,7 @@ def canonical_correlations(acts_a: ArrayLike, acts_b: ArrayLike, share: float = 
 
 
 def leading_directions(acts: ArrayLike, share: float = 0.9) -> np.ndarray:
-    """Orthonormal columns, one value per input: the leading singular directions of the centred activations.
+    """Return the leading singular directions of the centered activations as orthonormal columns.
 
     Kept is the smallest k with (s_1 + ... + s_k) / (s_1 + s_2 + ...) > share, as in the authors' code; 1 keeps all.
     """
@@ -93,7 +93,7 @@ def project_weights(
     historical: Mapping[str, ArrayLike],
     final: Mapping[str, ArrayLike],
 ) -> WeightProjection:
-    """Scalar projections <w - w*, d> / ||d|| on d_H = w_H - w* and d_T = w_T - w*, with w* the origin.
+    """Return scalar projections <w - w*, d> / ||d|| on d_H = w_H - w* and d_T = w_T - w*, with w* the origin.
 
     Each model is its layers' weights by name; the authors take convolution and linear weights, without batch norm.
     An axis is NaN where its model is the origin.
@@ -133,7 +133,7 @@ class PlanarLayout(NamedTuple):
 
 
 def disagreement_map(answers: ArrayLike) -> PlanarLayout:
-    """A map of models by what they answer to the same inputs, one row of labels per model; it has no origin.
+    """Return a map of models by their answers to the same inputs, one row of labels per model.
 
     The distance is the root of the disagreement. On one-hot answers it is Euclidean but for a factor, so that this map
     is their principal components and no distance is bent.
@@ -142,7 +142,7 @@ def disagreement_map(answers: ArrayLike) -> PlanarLayout:
 
 
 def disagreement(answers: ArrayLike) -> np.ndarray:
-    """The share of inputs that each two models answer differently, models by models.
+    """Return the share of inputs that each two models answer differently, models x models.
 
     >>> disagreement([[0, 1, 2, 2], [0, 1, 1, 1], [0, 1, 2, 2]]).tolist()
     [[0.0, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.0]]
@@ -154,7 +154,7 @@ def disagreement(answers: ArrayLike) -> np.ndarray:
 
 
 def classical_mds(distances: ArrayLike) -> PlanarLayout:
-    """Classical multidimensional scaling (Torgerson): the plane that best holds the centred scalar products.
+    """Return the classical multidimensional scaling (Torgerson) of distances to the plane.
 
     The sign of each axis is such that its first extreme point is positive. Where both axes are equally long, their
     direction in the plane is arbitrary; distances never are.

@@ -1,23 +1,23 @@
-"""Does a learner notice classes that it has never met? Scores of strangeness, judged with and without the clock.
+"""Novelty detection: AUROC and F1 for first samples of unseen classes, with a time-only baseline.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). A sample is unseen (positive) if
-it is the first of its class, and the class was not among those known at the start. A score says how strange a sample
-is, higher is stranger: HG is 1 - the largest softmax output, MDT the smallest distance to a class, or minus the largest
+it is the first of its class, and the class was not among those known at the start. A novelty score is higher the newer
+a sample looks: HG is 1 - the largest softmax output, MDT the smallest distance to a class, or minus the largest
 similarity. The paper's "unseen if the distance is below t" has the sign reversed.
 
-First samples of classes crowd at the start of a stream, so the score -t, which never looks at a sample, has an AUROC of
-.98 on NED's own sequences: more than any method that the paper prints. A score that drifts while a model trains is
-rewarded or punished for that alone. Hence two companions: the clock's own AUROC and F1, and an AUROC matched in time,
-in which each positive meets only its neighbours, as many earlier as later; there the clock has exactly .5.
+First samples of classes are frequent at the start of a stream, so the score -t, which ignores the sample, has an AUROC
+of .98 on NED's own sequences: more than any method in the paper. A score that drifts while a model trains is rewarded
+or penalized for that alone. So there are two more metrics: AUROC and F1 of -t ("clock"), and an AUROC matched in time,
+in which each positive is compared with as many earlier as later neighbors; there -t has exactly .5.
 
-The best F1 chooses its threshold on the stream that it is scored on, so it is an oracle's.
+The best F1 selects its threshold on the stream that it is scored on, as an oracle would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,7 +66,7 @@ class ThresholdCurves:
 
 
 def unseen_flags(labels: ArrayLike, seen: ArrayLike = ()) -> np.ndarray:
-    """Which samples are the first of a class that is not among the `seen`; with none seen, the first of any class.
+    """Return which samples are the first of a class that is not in `seen`.
 
     >>> unseen_flags(["A", "B", "A", "B", "C"], seen=["A"]).tolist()
     [False, True, False, False, True]
@@ -79,12 +79,12 @@ def unseen_flags(labels: ArrayLike, seen: ArrayLike = ()) -> np.ndarray:
 
 
 def time_score(samples: int) -> np.ndarray:
-    """The score -t."""
+    """Return the score -t."""
     return -np.arange(samples, dtype=float)
 
 
 def time_baseline(unseen: ArrayLike) -> TimeBaseline:
-    """AUROC and best F1 of the score -t: what a method must be compared with.
+    """Return AUROC and best F1 of the score -t, the baseline of every method.
 
     >>> round(time_baseline([0, 1, 0, 0, 1, 0, 0, 0]).auroc, 6)
     0.666667
@@ -94,7 +94,7 @@ def time_baseline(unseen: ArrayLike) -> TimeBaseline:
 
 
 def unseen_auroc(score: ArrayLike, unseen: ArrayLike) -> float:
-    """How often an unseen sample has a higher score than a seen one, ties half; NaN without both. Higher is better.
+    """Return P(score of unseen > score of seen), ties half; NaN without both. Higher is better.
 
     >>> round(unseen_auroc([0.1, 0.7, 0.2, 0.6, 0.4, 0.5, 0.1, 0.3], [0, 1, 0, 0, 1, 0, 0, 0]), 6)
     0.833333
@@ -103,7 +103,7 @@ def unseen_auroc(score: ArrayLike, unseen: ArrayLike) -> float:
 
 
 def roc_placements(score: ArrayLike, unseen: ArrayLike) -> np.ndarray:
-    """For each unseen sample the share of seen ones that it outranks; their mean is the AUROC."""
+    """Return for each unseen sample the share of seen ones that it outranks; their mean is the AUROC."""
     values, flags = _pair(score, unseen)
     others = np.sort(values[~flags])
     if not len(others):
@@ -113,10 +113,10 @@ def roc_placements(score: ArrayLike, unseen: ArrayLike) -> np.ndarray:
 
 
 def time_matched_auroc(score: ArrayLike, unseen: ArrayLike, n_neighbors: int = N_NEIGHBORS) -> float:
-    """The same among neighbours in time: mean over unseen samples of the share of their neighbours they outrank.
+    """Return the mean over unseen samples of the share of their neighbors in time that they outrank.
 
-    Each meets the same number of nearest earlier and nearest later seen samples: `neighbours` of each, or as many as
-    there are on the poorer side. One with none on a side is left out. The clock has .5. Higher is better.
+    Each is compared with the same number of nearest earlier and later seen samples: `n_neighbors` of each, or fewer if
+    a side has fewer. Samples without neighbors on a side are left out; -t has .5. Higher is better.
 
     >>> flags = [0, 0, 1, 0, 0]
     >>> time_matched_auroc(time_score(5), flags), time_matched_auroc([0, 9, 1, 0, 0], flags, n_neighbors=1)
@@ -126,8 +126,8 @@ def time_matched_auroc(score: ArrayLike, unseen: ArrayLike, n_neighbors: int = N
 
 
 def time_matched_placements(score: ArrayLike, unseen: ArrayLike, n_neighbors: int = N_NEIGHBORS) -> np.ndarray:
-    """For each unseen sample that has neighbours on both sides the share of them that it outranks, ties half."""
-    check_positive("neighbours", n_neighbors)
+    """Return for each unseen sample with neighbors on both sides the share of them that it outranks, ties half."""
+    check_positive("n_neighbors", n_neighbors)
     values, flags = _pair(score, unseen)
     own, others = values[flags], values[~flags]
     earlier = np.searchsorted(np.flatnonzero(~flags), np.flatnonzero(flags))
@@ -141,7 +141,7 @@ def time_matched_placements(score: ArrayLike, unseen: ArrayLike, n_neighbors: in
 
 
 def best_f1(score: ArrayLike, unseen: ArrayLike) -> BestThreshold:
-    """The highest F1 of any threshold, of equal ones the highest threshold; NaN without positives. Higher is better.
+    """Return the highest F1 over thresholds, and its highest threshold; NaN without positives. Higher is better.
 
     >>> best_f1([0.1, 0.7, 0.2, 0.6, 0.4, 0.5, 0.1, 0.3], [0, 1, 0, 0, 1, 0, 0, 0])
     BestThreshold(value=0.6666666666666666, threshold=0.7, flagged=1)
@@ -156,7 +156,7 @@ def best_f1(score: ArrayLike, unseen: ArrayLike) -> BestThreshold:
 
 
 def resample_best_f1(score: ArrayLike, unseen: ArrayLike, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Best F1 (draws,) with the classes whose first samples are to be noticed drawn anew."""
+    """Return the best F1 (draws,) with resampled unseen classes."""
     thresholds, last, wrong = _at_positives(score, unseen)
     if not len(thresholds):
         return np.full(resamples, np.nan)
@@ -166,7 +166,7 @@ def resample_best_f1(score: ArrayLike, unseen: ArrayLike, resamples: int, rng: n
 
 
 def roc(score: ArrayLike, unseen: ArrayLike) -> ROC:
-    """The ROC curve, a point for every different score after the origin; the area under it is the AUROC."""
+    """Return the ROC curve: the origin, then a point for every distinct score; its area is the AUROC."""
     values, flags = _pair(score, unseen)
     order = np.argsort(-values, kind="stable")
     ranked = values[order]
@@ -178,7 +178,7 @@ def roc(score: ArrayLike, unseen: ArrayLike) -> ROC:
 
 
 def threshold_curves(score: ArrayLike, unseen: ArrayLike, thresholds: ArrayLike | None = None) -> ThresholdCurves:
-    """What each threshold does to seen and to unseen samples; without thresholds, 101 over the range of the scores."""
+    """Return the effect of thresholds on seen and unseen samples; by default 101 over the range of scores."""
     values, flags = _pair(score, unseen)
     if thresholds is None:
         known = values[np.isfinite(values)]
@@ -190,7 +190,7 @@ def threshold_curves(score: ArrayLike, unseen: ArrayLike, thresholds: ArrayLike 
 
 
 def _at_positives(score: ArrayLike, unseen: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores of positives from the highest, the last place of an equal one, and how many negatives are as high.
+    """Return the scores of positives in descending order, the last index of equal ones, and the false alarms.
 
     No other threshold has a better F1: lowering one to below a negative only adds a false alarm.
     """
@@ -206,7 +206,7 @@ def _pair(score: ArrayLike, unseen: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     if values.ndim != 1 or values.shape != flags.shape:
         raise UserError(f"give one score and one flag for each sample, not {values.shape} and {flags.shape}")
     if np.isnan(values).any():
-        raise UserError("a score of strangeness is a number for every sample: leave out the samples that have none")
+        raise UserError("novelty scores must not be NaN: leave out samples without a score")
     return values, flags
 
 
@@ -219,12 +219,12 @@ def _example(rng: np.random.Generator) -> JsonObject:
 
 
 SCORES = {"hg": "1 - max softmax", "mdt": "min distance to a class, or -max similarity"}
-"""The two scores of strangeness, by the ends of the metrics' names."""
+"""The two novelty scores, by the suffix of the metrics' names."""
 
 SEEN = {"": "first sample of a class that was not pretrained", "-any": "first sample of any class"}
-"""Who counts as unseen, by what is added to the metrics' names."""
+"""What counts as unseen, by the suffix of the metrics' names."""
 
-VARIANTS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
+VARIANTS: tuple[tuple[str, str, Callable[..., object]], ...] = (
     ("unseen-auroc", "AUROC = P(s(unseen) > s(seen)), ties half", unseen_auroc),
     ("matched-auroc", "AUROC among the nearest 10 earlier and 10 later seen samples", time_matched_auroc),
     ("best-f1", "max over thresholds of 2 TP / (2 TP + FP + FN), an oracle's choice", best_f1),
@@ -232,13 +232,13 @@ VARIANTS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
 
 
 TITLES = {
-    "unseen-auroc-mdt": "noticing the new (AUROC)",
-    "matched-auroc-mdt": "noticing, times matched (AUROC)",
-    "clock-auroc": "noticing by the clock (AUROC)",
+    "unseen-auroc-mdt": "novelty (AUROC)",
+    "matched-auroc-mdt": "novelty, time-matched (AUROC)",
+    "clock-auroc": "novelty by time alone (AUROC)",
 }
 
 
-def _register(name: str, formula: str, compute: Callable[..., Any], example: Callable[..., JsonObject]) -> None:
+def _register(name: str, formula: str, compute: Callable[..., object], example: Callable[..., JsonObject]) -> None:
     title = TITLES.get(name, "")
     metric(name, title=title, formula=formula, better="higher", unit="share", paper=NED, example=example)(compute)
 
@@ -247,10 +247,11 @@ def _flags(rng: np.random.Generator) -> JsonObject:
     return {"unseen": rng.random(30) < 0.3}
 
 
-for _more, _who in SEEN.items():
+for _suffix, _unseen in SEEN.items():
     for _name, _formula, _compute in VARIANTS:
-        for _score, _how in SCORES.items():
-            _register(f"{_name}-{_score}{_more}", f"{_formula}; s = {_how}; unseen = {_who}", _compute, _example)
-    _of_clock = f"of the score -t; unseen = {_who}"
-    _register(f"clock-auroc{_more}", f"AUROC {_of_clock}", lambda unseen: time_baseline(unseen).auroc, _flags)
-    _register(f"clock-f1{_more}", f"best F1 {_of_clock}", lambda unseen: time_baseline(unseen).f1, _flags)
+        for _score, _definition in SCORES.items():
+            _text = f"{_formula}; s = {_definition}; unseen = {_unseen}"
+            _register(f"{_name}-{_score}{_suffix}", _text, _compute, _example)
+    _text = f"of the score -t; unseen = {_unseen}"
+    _register(f"clock-auroc{_suffix}", f"AUROC {_text}", lambda unseen: time_baseline(unseen).auroc, _flags)
+    _register(f"clock-f1{_suffix}", f"best F1 {_text}", lambda unseen: time_baseline(unseen).f1, _flags)

@@ -21,7 +21,7 @@ from driftline.metrics.per_period import TOLERANCE
 
 
 def online_ttr(deployed: ArrayLike, fresh: ArrayLike) -> np.ndarray:
-    """g(t, tau) = min(1, A(t,tau) / A(tau,tau)) for each period known so far; NaN where the fresh model has no skill.
+    """Return g(t, tau) = min(1, A(t,tau) / A(tau,tau)) of each period so far; NaN if the new model has no skill.
 
     >>> online_ttr([0.6, 0.8], [0.8, 0.7]).round(6).tolist()
     [0.75, 1.0]
@@ -32,7 +32,7 @@ def online_ttr(deployed: ArrayLike, fresh: ArrayLike) -> np.ndarray:
 
 
 def online_tas(deployed: ArrayLike, fresh: ArrayLike) -> np.ndarray:
-    """The estimate after each period since deployment: ratio of running means, cut at 1. Higher is better.
+    """Return the estimate after each period since deployment: ratio of running means, cut at 1. Higher is better.
 
     `deployed` and `fresh`: accuracies of the deployed model and of each period's challenger, in time order. The k-th
     number depends on the first k of each and on nothing later.

@@ -1,13 +1,11 @@
-"""One sample at a time, new classes among them: accuracy by class and by section of classes, over time, and its price.
+"""Metrics of the open-world benchmark: accuracy by class, by section of classes and over time.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). All answers count, also those to
-the first sample of a class. How well new classes are noticed is in `metrics.unseen`; its main functions have their
-names here too.
+the first sample of a class. Novelty detection is in `metrics.novelty`, compute in `metrics.compute`; their main
+functions can also be imported from here.
 
 Head and tail: the paper's text has a class with exactly 50 samples in the tail (the default here), a caption has it in
 the head, and its printed tables fit only if it is in neither. A section without classes is NaN, not 0.
-
-What it costs is counted in `metrics.macs`.
 """
 
 from __future__ import annotations
@@ -104,7 +102,7 @@ def _example(rng: np.random.Generator) -> JsonObject:
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
 def overall(correct: ArrayLike) -> Any:
-    """How often it is right, over the whole stream. Higher is better."""
+    """Return the accuracy over the whole stream. Higher is better."""
     return np.asarray(correct, float).mean(axis=-1)
 
 
@@ -119,7 +117,7 @@ def overall(correct: ArrayLike) -> Any:
     example=_example,
 )
 def mean_class(correct: ArrayLike, labels: ArrayLike) -> float:
-    """How often it is right, each class counting alike. Higher is better.
+    """Return the mean of the accuracies of the classes. Higher is better.
 
     >>> round(mean_class([1, 0, 1, 1, 0, 0, 1, 1], list("ABABCBAC")), 6)
     0.611111
@@ -128,7 +126,7 @@ def mean_class(correct: ArrayLike, labels: ArrayLike) -> float:
 
 
 def per_class(correct: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The classes that came, the accuracy in each, and how many samples it had."""
+    """Return the classes of the stream, the accuracy in each, and its number of samples."""
     right, truth = np.asarray(correct, float), np.asarray(labels)
     if right.ndim != 1 or right.shape != truth.shape or not len(right):
         raise UserError(f"give right or wrong and a label for each sample, not {right.shape} and {truth.shape}")
@@ -143,7 +141,7 @@ def cross_sections(
     head: int = HEAD_THRESHOLD,
     at_boundary: Boundary = "tail",
 ) -> dict[str, Section]:
-    """Novel and pretrain classes, those with more than `head` samples in the stream (head) and the others (tail).
+    """Return novel and pretrain classes, each with more than `head` samples in the stream (head) or not (tail).
 
     `at_boundary` says where a class with exactly `head` samples belongs. Higher is better.
 
@@ -172,7 +170,7 @@ def cross_sections(
     example=lambda rng: {"correct": rng.integers(0, 2, 20), "window": 8},
 )
 def rolling(correct: ArrayLike, window: int = 5000) -> Rolling:
-    """Accuracy over time. Higher is better.
+    """Return the accuracy in consecutive windows. Higher is better.
 
     Samples after the last whole window are left out; a stream shorter than a window is one window.
 
@@ -191,7 +189,7 @@ def rolling(correct: ArrayLike, window: int = 5000) -> Rolling:
 
 
 def n_classes_seen(labels: ArrayLike) -> np.ndarray:
-    """How many different classes have come up to each sample.
+    """Return the number of different classes up to each sample.
 
     >>> n_classes_seen(list("ABABC")).tolist()
     [1, 2, 2, 2, 3]
@@ -200,7 +198,7 @@ def n_classes_seen(labels: ArrayLike) -> np.ndarray:
 
 
 def accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLike) -> float:
-    """Accuracy if "unseen" is an answer too: it is right for unseen samples alone. Higher is better.
+    """Return the accuracy if "unseen" is an answer too, right only for unseen samples. Higher is better.
 
     >>> correct, unseen = [1, 0, 1, 1, 0, 0, 1, 1], [0, 1, 0, 0, 1, 0, 0, 0]
     >>> accuracy_with_unseen(correct, unseen, flagged=[0, 1, 0, 0, 0, 1, 0, 0])
@@ -225,7 +223,7 @@ def accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, flagged: ArrayLi
     },
 )
 def best_accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, score: ArrayLike) -> BestThreshold:
-    """The same for the best threshold on a score, which may be to flag nothing (inf). Higher is better.
+    """Return `accuracy_with_unseen` at the best threshold, which may flag nothing (inf). Higher is better.
 
     >>> best_accuracy_with_unseen([1, 0, 1, 0], [0, 1, 0, 0], score=[0.1, 0.9, 0.2, 0.3])
     BestThreshold(value=0.75, threshold=0.9, flagged=1)
@@ -251,7 +249,7 @@ def best_accuracy_with_unseen(correct: ArrayLike, unseen: ArrayLike, score: Arra
     example=lambda rng: {"correct": rng.integers(0, 2, (6, 10))},
 )
 def few_shot_accuracy(correct: ArrayLike) -> float:
-    """Accuracy over episodes x queries. Higher is better."""
+    """Return the accuracy over episodes x queries. Higher is better."""
     return float(np.asarray(correct, float).mean(axis=-1).mean())
 
 

@@ -1,4 +1,4 @@
-"""One number per training period, and the walk along its future that such numbers are computed from."""
+"""One number per training period, computed from the later periods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from driftline.errors import UserError, unknown_name
 from driftline.metrics import metric
@@ -43,7 +43,7 @@ class PerStep:
         """Smallest over the t that count, one per leading index; NaN if there are none."""
         return np.fmin.reduce(self.counted_values, axis=-1, initial=np.nan)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Horizon(PerStep):
 
 
 def accuracies(A: ArrayLike) -> np.ndarray:
-    """The input as square matrices of fractions, or a refusal in the user's words."""
+    """Return the input as square matrices of fractions, or raise an error that says what is wrong."""
     try:
         A = np.asarray(A, dtype=float)
     except (TypeError, ValueError) as error:
@@ -97,25 +97,25 @@ def accuracies(A: ArrayLike) -> np.ndarray:
 
 
 def diagonal(A: np.ndarray) -> np.ndarray:
-    """The diagonal, as a row [..., 1, tau] that lines up with the columns."""
+    """Return the diagonal as a row [..., 1, tau] that lines up with the columns."""
     return np.diagonal(A, axis1=-2, axis2=-1)[..., None, :]
 
 
 def rows_by_age(A: np.ndarray) -> np.ndarray:
-    """Rows by age instead of date: [..., t, h] = A[..., t, t+h], NaN past the last period."""
+    """Return rows by age instead of date: [..., t, h] = A[..., t, t+h], NaN past the last period."""
     periods = np.arange(A.shape[-1])
     when = periods[:, None] + periods
     return np.where(when < len(periods), A[..., periods[:, None], when % len(periods)], np.nan)
 
 
 def last_true(mask: np.ndarray) -> np.ndarray:
-    """The last step, counted from 1, at which the mask is true; 0 if nowhere."""
+    """Return the last step, counted from 1, at which the mask is true; 0 if there is none."""
     steps: np.ndarray = mask * np.arange(1, mask.shape[-1] + 1)
     return np.asarray(steps.max(axis=-1, initial=0))
 
 
 def usable_steps(evaluated: np.ndarray, horizon: int | None, partial: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Which steps [..., t, k] to use, and which rows t have enough of them."""
+    """Return which steps [..., t, k] to use, and which rows t have enough of them."""
     if horizon is not None:
         check_positive("horizon", horizon)
     wanted = last_true(evaluated) if horizon is None else np.full(evaluated.shape[:-1], horizon)
@@ -125,16 +125,16 @@ def usable_steps(evaluated: np.ndarray, horizon: int | None, partial: bool) -> t
 
 
 def masked_mean(x: np.ndarray, use: np.ndarray, counted: np.ndarray | bool = True) -> Any:
-    """Mean of the used entries of the last axis, NaN where none are or the row does not count."""
+    """Return the mean of the used entries of the last axis; NaN if there are none or the row is not counted."""
     count = use.sum(axis=-1)
     total = np.where(use, x, 0).sum(axis=-1)
     return np.where(counted & (count > 0), total / np.maximum(count, 1), np.nan)[()]
 
 
-def check_positive(what: str, given: int) -> None:
+def check_positive(what: str, value: int) -> None:
     """Refuse anything but 1, 2, 3, ..."""
-    if given < 1 or not float(given).is_integer():
-        raise UserError(f"{what} must be a whole number of steps, at least 1, not {given}")
+    if value < 1 or not float(value).is_integer():
+        raise UserError(f"{what} must be a whole number of steps, at least 1, not {value}")
 
 
 def example_maker(**settings: Any) -> Callable[[np.random.Generator], JsonObject]:
@@ -151,7 +151,7 @@ def example_maker(**settings: Any) -> Callable[[np.random.Generator], JsonObject
     example=example_maker(),
 )
 def transfer_ratio(A: ArrayLike, clip: bool = True) -> np.ndarray:
-    """Temporal transfer ratio: what the model of t achieves at tau, as a share of the model of tau.
+    """Return the temporal transfer ratio: accuracy of the model of t at tau relative to the model of tau.
 
     g(t, tau) = min(1, A[t,tau] / A[tau,tau]), unclipped with `clip=False`. Higher is better; 1 means that
     nothing was lost by being old. NaN below the diagonal, where not evaluated, and where the oracle is zero.
@@ -167,7 +167,7 @@ def transfer_ratio(A: ArrayLike, clip: bool = True) -> np.ndarray:
     return np.minimum(ratio, 1) if clip else ratio
 
 
-def check_choice(what: str, given: str, known: tuple[str, ...]) -> None:
+def check_choice(what: str, name: str, known: tuple[str, ...]) -> None:
     """Refuse anything but one of the known names."""
-    if given not in known:
-        raise unknown_name(what, given, known)
+    if name not in known:
+        raise unknown_name(what, name, known)

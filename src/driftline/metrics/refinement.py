@@ -64,10 +64,10 @@ class Curve(PerStep):
 class OverallCurve(Curve):
     """A curve whose mean is made of the means of other curves."""
 
-    mean_of_means: Any
+    mean_of_means: np.ndarray
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> np.ndarray:
         return self.mean_of_means
 
 
@@ -99,14 +99,14 @@ def scores(
     resamples: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> Scores:
-    """All scores of a run from who got what right.
+    """Return all scores of a run from the correctness of its answers.
 
     `answered[t]`, t = 0..T-1: answers to an episode, before anything was learned from it; below 1 is an error.
     `fixed[t]`: how the model that has learned from it does on its errors, in their order.
     `upstream[k]`, `held_out[k]`, `past[k]`, k = 0..T: model f_k on upstream data, on H, and on past queries. These are
     the queries before step k with indexing "after", and those up to step k with "before".
 
-    With `draws`, curves get a leading axis of bootstrap draws from `rng`: examples are drawn anew within upstream
+    With `resamples`, curves get a leading axis of bootstrap draws from `rng`: examples are drawn anew within upstream
     data, H and each episode, and whatever happens to an example happens to all its answers. For that, `past_of[k]`
     says which queries `past[k]` is about, counted through the stream from 0; otherwise they are drawn apart.
 
@@ -159,7 +159,7 @@ def _example(rng: np.random.Generator) -> JsonObject:
     example=_example,
 )
 def error_fixing_rate(right: ArrayLike, asked: ArrayLike) -> Curve:
-    """Error-fixing rate, from counts per step: of the errors just learned from, the share that is now right.
+    """Return the error-fixing rate from counts per step: the share of the latest errors that is now right.
 
     >>> float(error_fixing_rate([1, 1, 2], [1, 2, 3]).mean.round(6))
     0.722222
@@ -168,7 +168,7 @@ def error_fixing_rate(right: ArrayLike, asked: ArrayLike) -> Curve:
 
 
 def retention(right: ArrayLike, asked: ArrayLike, indexing: str = "after") -> Curve:
-    """UKR, OKR or KG, from counts per model 0..T (last axis); `asked` is 0 where a model was not evaluated.
+    """Return UKR, OKR or KG from counts per model 0..T (last axis); `asked` is 0 where a model was not evaluated.
 
     >>> retention([4, 3, 3, 2], [4, 4, 4, 4]).values.tolist()
     [0.75, 0.75, 0.5]
@@ -180,7 +180,7 @@ def retention(right: ArrayLike, asked: ArrayLike, indexing: str = "after") -> Cu
 
 
 def cumulative_success(right: ArrayLike, asked: ArrayLike, counting: str = "inclusive") -> Curve:
-    """Cumulative success rate, from counts per step: of all queries so far, the share answered right at once.
+    """Return the cumulative success rate from counts per step: the share of all queries answered right at once.
 
     >>> cumulative_success([3, 2, 1], [4, 4, 4]).values.tolist()
     [0.75, 0.625, 0.5]
@@ -207,7 +207,7 @@ def cumulative_success(right: ArrayLike, asked: ArrayLike, counting: str = "incl
     example=lambda rng: {name: rng.uniform(0, 1, 5) for name in ("ukr", "okr", "csr", "kg")},
 )
 def overall_criterion(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayLike) -> OverallCurve:
-    """Overall evaluation criterion, NaN where one of the four curves is; EFR stays out of it. Higher is better."""
+    """Return the overall evaluation criterion, NaN where one of the four curves is. Higher is better."""
     four = [Curve(np.asarray(curve, float)) for curve in (ukr, okr, csr, kg)]
     return OverallCurve(
         np.mean([curve.values for curve in four], axis=0), np.mean([curve.mean for curve in four], axis=0)
@@ -215,7 +215,7 @@ def overall_criterion(ukr: ArrayLike, okr: ArrayLike, csr: ArrayLike, kg: ArrayL
 
 
 def _register(name: str, title: str, formula: str, compute: Callable[..., Curve]) -> None:
-    settings: dict[str, Any] = {"better": "higher", "unit": "share", "bounds": (0, 1)}
+    settings: JsonObject = {"better": "higher", "unit": "share", "bounds": (0, 1)}
     metric(name, title=title, formula=formula, paper=CMR, example=_example, **settings)(compute)
 
 
@@ -235,7 +235,7 @@ _register("csr-strict", _title, "CSR(t) = 1 - |E_1 .. E_{t-1}| / |Q_1 .. Q_{t-1}
 
 
 def pairwise_disagreement(predictions: Mapping[str, Rows], first: int, last: int) -> np.ndarray:
-    """For each two methods, the share of queries in steps first..last that they answer differently; NaN for itself.
+    """Return the share of queries in steps first..last that two methods answer differently; NaN for itself.
 
     Steps count from 0 and both ends are included. Answers differ if they are not equal as they stand, whether right or
     wrong. Rows and columns are in the order of `predictions`.
@@ -258,7 +258,7 @@ def pairwise_disagreement(predictions: Mapping[str, Rows], first: int, last: int
 
 
 def composition(groups: Sequence[ArrayLike], width: int, keep: Sequence[ArrayLike] | None = None) -> np.ndarray:
-    """How many queries of each group 0..width-1 a step has (steps x width); of those that `keep` marks, if given.
+    """Return the number of queries of each group in each step (steps x width), only of those in `keep` if given.
 
     >>> composition([[0, 0, 1], [2, 1, 1]], 3).tolist(), composition([[0, 0, 1]], 2, keep=[[1, 0, 1]]).tolist()
     ([[2, 1, 0], [0, 2, 1]], [[1, 1]])

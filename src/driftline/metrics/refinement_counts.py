@@ -18,13 +18,13 @@ Counts = tuple[np.ndarray, np.ndarray]
 
 
 def fraction_correct(right: ArrayLike, asked: ArrayLike) -> np.ndarray:
-    """What part of the questions was answered right, NaN where none were asked."""
+    """Return the share of right answers; NaN where nothing was asked."""
     part, whole = np.asarray(right, float), np.asarray(asked, float)
     return np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
 
 
 def to_scores(what: str, row: ArrayLike | None) -> np.ndarray:
-    """A row as numbers from 0 to 1, empty if it was not evaluated."""
+    """Return a row as numbers from 0 to 1, empty if it was not evaluated."""
     score = np.zeros(0) if row is None else np.asarray(row, float)
     if score.ndim != 1 or not ((score >= 0) & (score <= 1)).all():
         raise UserError(f"each row of '{what}' lists a number from 0 (wrong) to 1 (right) for every example")
@@ -32,7 +32,7 @@ def to_scores(what: str, row: ArrayLike | None) -> np.ndarray:
 
 
 def check_episodes(answered: Rows) -> Listed:
-    """The answers to each episode, or a refusal: without them nothing can be scored."""
+    """Return the answers to each episode; refuse if there are none."""
     rows = [to_scores("answered", row) for row in answered]
     if not rows or not all(len(row) for row in rows):
         raise UserError("refinement is scored from the answers to at least one episode, none of them empty")
@@ -47,7 +47,7 @@ def check_length(length: int, **given: Rows) -> None:
 
 
 def bootstrap_weights(resamples: int | None, rng: np.random.Generator | None) -> Weigh:
-    """A function that says how often each example of some sets is drawn anew: once each if there are no draws."""
+    """Return a function that draws how often each example of some sets counts; once without resamples."""
     if resamples is None:
         return lambda *sizes: np.ones(sum(sizes))
     check_positive("resamples", resamples)
@@ -62,13 +62,13 @@ def bootstrap_weights(resamples: int | None, rng: np.random.Generator | None) ->
 
 
 def count_correct(rows: Listed, about: Listed, weights: np.ndarray) -> Counts:
-    """Right answers and questions [..., rows], each example counted as often as it was drawn."""
+    """Return right answers and questions [..., rows], each example counted as often as it was drawn."""
     right = [weights[..., which] @ row.astype(float) for row, which in zip(rows, about, strict=True)]
     return np.stack(right, axis=-1), np.stack([weights[..., which].sum(axis=-1) for which in about], axis=-1)
 
 
 def error_scores(asked: Listed, fixed: Rows, places: Listed) -> tuple[Listed, Listed]:
-    """How errors fare after the step, and where in the stream they are; nothing where the model was not asked."""
+    """Return the scores of errors after the step, and their positions in the stream; empty if not evaluated."""
     rows, about = [to_scores("fixed", row) for row in fixed], []
     for t, (row, answers, place) in enumerate(zip(rows, asked, places, strict=True)):
         wrong = place[answers < 1]

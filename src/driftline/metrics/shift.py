@@ -30,7 +30,7 @@ class Distance(NamedTuple):
 
 
 def ks_distance(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance:
-    """Kolmogorov-Smirnov distance max |F - G| of two samples of a number, its asymptotic p-value, and PSI over deciles.
+    """Return the Kolmogorov-Smirnov distance max |F - G|, its asymptotic p-value, and PSI over deciles.
 
     A gap is a value of its own, below all others. Lower is more alike.
 
@@ -52,7 +52,7 @@ def ks_distance(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance
 
 
 def total_variation(before: ArrayLike, after: ArrayLike) -> Distance:
-    """Total variation 1/2 sum |p - q| of two count vectors over the same categories, chi-squared p-value, and PSI.
+    """Return the total variation 1/2 sum |p - q| of two count vectors, its chi-squared p-value, and PSI.
 
     >>> round(total_variation([50, 50, 0], [25, 50, 25]).effect, 6)
     0.25
@@ -67,7 +67,7 @@ def total_variation(before: ArrayLike, after: ArrayLike) -> Distance:
 
 
 def psi(before: ArrayLike, after: ArrayLike) -> float:
-    """Population stability index sum (q - p) ln(q / p) of two count vectors; above 0.2 is usually called a shift.
+    """Return the population stability index sum (q - p) ln(q / p) of two count vectors; a shift is above 0.2.
 
     >>> round(psi([50, 50], [25, 75]), 4)
     0.2747
@@ -77,7 +77,7 @@ def psi(before: ArrayLike, after: ArrayLike) -> float:
 
 
 def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
-    """P-values adjusted for having looked many times (false discovery rate); NaN stays NaN.
+    """Return p-values adjusted for multiple tests (false discovery rate); NaN stays NaN.
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03]).round(4).tolist()
     [0.03, 0.04, 0.04]
@@ -92,7 +92,7 @@ def benjamini_hochberg(p: ArrayLike) -> np.ndarray:
 
 
 class AUC(NamedTuple):
-    """Return how well a classifier separates two samples: 0.5 not at all, 1 perfectly; with a 95 % interval."""
+    """Separation of two samples by a classifier, 0.5 for none and 1 for perfect, with a 95 % interval."""
 
     value: float
     low: float
@@ -100,7 +100,7 @@ class AUC(NamedTuple):
 
 
 def auc(before: ArrayLike, after: ArrayLike) -> AUC:
-    """Area under the ROC curve of scores that should be higher `after`; interval by Hanley and McNeil (1982).
+    """Return the AUC of scores that should be higher `after`, with the interval of Hanley and McNeil (1982).
 
     >>> round(auc([0.1, 0.4], [0.35, 0.8]).value, 6)
     0.75
@@ -128,7 +128,7 @@ class PerformanceGap(NamedTuple):
 def performance_gap(
     right_before: ArrayLike, weights: ArrayLike, right_after: ArrayLike, resamples: int, rng: np.random.Generator
 ) -> PerformanceGap:
-    """How much of a model's loss comes with other inputs, and how much arises at equal inputs.
+    """Split a model's loss into a part due to other inputs and a part at equal inputs.
 
     `weights` are q(x) / p(x), how much more frequent each earlier row would be later. With accuracies R, of one model:
 
@@ -166,11 +166,11 @@ class ErrorChange(NamedTuple):
 def error_change_by_feature(
     right_before: ArrayLike, bins_before: ArrayLike, right_after: ArrayLike, bins_after: ArrayLike, min_rows: int = 10
 ) -> ErrorChange:
-    """Along which feature the relation between inputs and target changed.
+    """Return how unevenly the error changed over the values of a feature.
 
     Per bin b of the feature, D_b = error after - error before, with variance v_b. The spread is
     sqrt(max(0, sum_b s_b ((D_b - D)^2 - v_b))), s_b the share of rows after and D the precision-weighted mean; p is
-    that of Q = sum_b (D_b - D)^2 / v_b under chi-squared. Bins with fewer than `fewest` rows on a side are left out.
+    that of Q = sum_b (D_b - D)^2 / v_b under chi-squared. Bins with fewer than `min_rows` rows on a side are left out.
     """
     wrong = [1 - np.asarray(x, float) for x in (right_before, right_after)]
     bins = [np.asarray(x, int) for x in (bins_before, bins_after)]

@@ -44,7 +44,7 @@ class Ranks(NamedTuple):
 
 
 def paired_t_test(differences: ArrayLike) -> Difference:
-    """Student's paired t test of one number per pair, and the t-interval that goes with it; NaN pairs are left out.
+    """Return Student's paired t-test of one number per pair, with its t-interval; NaN pairs are left out.
 
     t = mean / (s / sqrt(n)) with n - 1 degrees of freedom, two-sided.
 
@@ -70,7 +70,7 @@ def _t_test_p_value(known: np.ndarray) -> float:
 
 
 def sign_flip(differences: ArrayLike) -> float:
-    """The share of all ways to flip signs whose mean is as far from 0 as the one found: exact, two-sided.
+    """Return the exact two-sided p-value: the share of sign flips whose mean is as far from 0 as the observed one.
 
     Under no difference each pair might as well have come out the other way round. Above 16 pairs, 100,000 random flips
     stand for all.
@@ -92,7 +92,7 @@ def sign_flip(differences: ArrayLike) -> float:
 
 
 def holm(p: ArrayLike) -> np.ndarray:
-    """p-values corrected for their number m (Holm 1979): the k-th smallest times m - k + 1, and never falling.
+    """Return p-values corrected for their number m (Holm 1979): the k-th smallest times m - k + 1, never falling.
 
     Rejecting those at or below 5% errs anywhere among them in at most 5% of cases. NaN, no test, does not count.
 
@@ -110,7 +110,7 @@ def holm(p: ArrayLike) -> np.ndarray:
 
 
 def friedman(values: ArrayLike, better: str = "higher") -> Ranks:
-    """Mean ranks of methods (columns) over settings (rows), and Friedman's chi-squared test with ties corrected.
+    """Return mean ranks of methods (columns) over settings (rows), and Friedman's chi-squared test, tie-corrected.
 
     Methods that tie share the mean of their ranks. Chi-squared is an approximation, and rough for few settings.
 
@@ -133,7 +133,7 @@ def friedman(values: ArrayLike, better: str = "higher") -> Ranks:
 
 
 def average_ranks(values: ArrayLike, better: str = "higher") -> np.ndarray:
-    """1 for the best, 2 for the next; those that tie share the mean of their ranks.
+    """Return the rank of each value, 1 for the best; ties share the mean of their ranks.
 
     >>> average_ranks([0.5, 0.9, 0.5]).tolist(), average_ranks([0.5, 0.9, 0.5], "lower").tolist()
     ([2.5, 1.0, 2.5], [1.5, 3.0, 1.5])

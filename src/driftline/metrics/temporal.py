@@ -8,15 +8,15 @@ Iovine, Ziffer, Della Valle, "Tracking Adaptation Time: Metrics for Temporal Dis
 public code. Where its text admits several readings the default is ours and each other one is a keyword away.
 
 A period that was not evaluated concerns only the rows t that look at it. At the end of a row it shortens the
-future. As a gap inside the future it makes a mean (TAS, OOD), a minimum NaN, unless `partial=True`,
-which uses the steps there are.
+future. As a gap inside the future it makes a mean (TAS, OOD) or a minimum NaN, unless `partial=True`, which uses the
+steps there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial as fix
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,14 +56,14 @@ __all__ = [
 ]
 
 WILD_TIME = "Yao et al. 2022, Wild-Time"
-CLIPPINGS = ("ratio", "transfer", "raw-transfer", "elementwise", "none")
+Clipping = Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"]
 
 
 class EvalFix(NamedTuple):
     """Accuracy of one model on all later periods: unweighted mean and worst period."""
 
-    average: Any
-    worst: Any
+    average: np.ndarray
+    worst: np.ndarray
 
 
 @metric(
@@ -75,7 +75,7 @@ class EvalFix(NamedTuple):
     example=example_maker(),
 )
 def accuracy(A: ArrayLike) -> np.ndarray:
-    """The accuracies themselves, checked: fractions, square, NaN where not evaluated. Higher is better."""
+    """Return the checked accuracies: fractions, square, NaN where not evaluated. Higher is better."""
     return accuracies(A)
 
 
@@ -91,10 +91,10 @@ def accuracy(A: ArrayLike) -> np.ndarray:
 def adaptation_score(
     A: ArrayLike,
     horizon: int | None = None,
-    clipping: Literal["ratio", "transfer", "raw-transfer", "elementwise", "none"] = "ratio",
+    clipping: Clipping = "ratio",
     partial: bool = False,
 ) -> PerStep:
-    """Temporal adaptation score: accuracy on the future as a share of what its oracles achieve.
+    """Return the temporal adaptation score: accuracy on the future as a share of what its oracles achieve.
 
     Over the future steps k = 1..horizon (None: all there are). Higher is better, 1 is no loss. By `clipping`:
 
@@ -109,7 +109,7 @@ def adaptation_score(
     (array([0.863415, 0.992308, 1.      ,      nan]), 0.951907)
     """
     A = accuracies(A)
-    check_choice("clipping", clipping, CLIPPINGS)
+    check_choice("clipping", clipping, get_args(Clipping))
     accuracy, oracle = (rows_by_age(x)[..., 1:] for x in (A, np.broadcast_to(diagonal(A), A.shape)))
     use, counted = usable_steps(~np.isnan(accuracy + oracle), horizon, partial)
     if clipping in ("transfer", "raw-transfer"):
@@ -132,7 +132,7 @@ def adaptation_score(
     example=example_maker(),
 )
 def in_distribution(A: ArrayLike) -> PerStep:
-    """Accuracy of each model on held-out data of its own period, A[t,t]. Higher is better.
+    """Return the accuracy of each model on held-out data of its own period, A[t,t]. Higher is better.
 
     >>> in_distribution([[0.8, 0.6], [np.nan, 0.75]]).values
     array([0.8 , 0.75])
@@ -151,7 +151,7 @@ def in_distribution(A: ArrayLike) -> PerStep:
     example=example_maker(),
 )
 def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
-    """Mean accuracy of each model over its future, mean_k A[t,t+k] for k = 1..horizon. Higher is better.
+    """Return the mean accuracy of each model over its future, mean_k A[t,t+k] for k = 1..horizon. Higher is better.
 
     >>> out_of_distribution([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]]).values
     array([0.55, 0.7 ,  nan])
@@ -170,7 +170,7 @@ def out_of_distribution(A: ArrayLike, horizon: int | None = None, partial: bool 
     example=example_maker(),
 )
 def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False) -> PerStep:
-    """Accuracy of each model on the worst period of its future, min_k A[t,t+k]. Higher is better.
+    """Return the accuracy of each model in the worst period of its future, min_k A[t,t+k]. Higher is better.
 
     >>> worst_future([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]]).values
     array([0.5, 0.7, nan])
@@ -182,7 +182,7 @@ def worst_future(A: ArrayLike, horizon: int | None = None, partial: bool = False
 
 
 def eval_fix(A: ArrayLike, split: int) -> EvalFix:
-    """Wild-Time's Eval-Fix: the model of period `split` on all later ones, unweighted mean and worst.
+    """Return Wild-Time's Eval-Fix: unweighted mean and minimum over the periods after `split`.
 
     >>> result = eval_fix([[0.8, 0.6, 0.5], [np.nan, 0.75, 0.7], [np.nan, np.nan, 0.9]], split=0)
     >>> float(result.average), float(result.worst)
@@ -218,17 +218,18 @@ def period_answers(probes: pd.DataFrame, names: Sequence[str]) -> list[PeriodAns
     return columns
 
 
-def _variant(name: str, formula: str, compute: Callable[..., Any], **settings: Any) -> None:
+def _variant(name: str, formula: str, compute: Callable[..., object], **settings: Any) -> None:
     metric(name, formula=formula, better="higher", unit="share", paper=PAPER, example=example_maker(**settings))(
         compute
     )
 
 
 _variant("ttr-unclipped", "g(t,tau) = A[t,tau] / A[tau,tau]", fix(transfer_ratio, clip=False))
-for _name, _clipping, _formula in (
+_VARIANTS: tuple[tuple[str, Clipping, str], ...] = (
     ("tas-unclipped", "none", "mean_k A[t,t+k] / mean_k A[t+k,t+k]"),
     ("tas-elementwise", "elementwise", "mean_k min(A[t,t+k], A[t+k,t+k]) / mean_k A[t+k,t+k]"),
     ("tas-transfer", "transfer", "mean_k min(1, A[t,t+k] / A[t+k,t+k])"),
     ("tas-raw-transfer", "raw-transfer", "mean_k (A[t,t+k] / A[t+k,t+k])"),
-):
+)
+for _name, _clipping, _formula in _VARIANTS:
     _variant(_name, f"TAS(t) = {_formula}", fix(adaptation_score, clipping=_clipping))

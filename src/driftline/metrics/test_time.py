@@ -11,11 +11,8 @@ from driftline.metrics import metric
 
 RDUMB = "Press et al. 2023, RDumb"
 TENTHS = 10
-MAX_WINDOWS, SHORT_WINDOWS, MIN_IMAGES = (
-    100,
-    10,
-    250,
-)  # windows at most, windows of a short stream, images in each window of a long one
+MAX_WINDOWS, SHORT_WINDOWS = 100, 10  # the latter for a short stream
+MIN_IMAGES = 250  # in each window of a long stream
 
 
 @metric(
@@ -29,7 +26,7 @@ MAX_WINDOWS, SHORT_WINDOWS, MIN_IMAGES = (
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
 def stream_accuracy(correct: ArrayLike) -> Any:
-    """How often it is right. Higher is better."""
+    """Return the accuracy over the stream. Higher is better."""
     return np.asarray(correct, float).mean(axis=-1)
 
 
@@ -44,7 +41,7 @@ def stream_accuracy(correct: ArrayLike) -> Any:
     example=lambda rng: {"correct": rng.integers(0, 2, 20), "batch": np.arange(20) // 8},
 )
 def batch_accuracy(correct: ArrayLike, batch: ArrayLike) -> Any:
-    """How often it is right, each batch counting alike. Higher is better.
+    """Return the mean of the accuracies of the batches. Higher is better.
 
     >>> float(batch_accuracy([1, 1, 1, 0], batch=[0, 0, 0, 1]))
     0.5
@@ -63,7 +60,7 @@ def batch_accuracy(correct: ArrayLike, batch: ArrayLike) -> Any:
     example=lambda rng: {"correct": rng.integers(0, 2, 20)},
 )
 def final_tenth_accuracy(correct: ArrayLike) -> Any:
-    """How often it is right at the end of the stream. Higher is better.
+    """Return the accuracy in the last tenth of the stream. Higher is better.
 
     >>> float(final_tenth_accuracy([0] * 18 + [1, 0]))
     0.5
@@ -73,7 +70,7 @@ def final_tenth_accuracy(correct: ArrayLike) -> Any:
 
 
 def split_windows(correct: ArrayLike) -> list[np.ndarray]:
-    """The stream cut into up to 100 stretches of equal length, or one apart, of 250 images or more; 10 if it is short.
+    """Cut the stream into up to 100 windows of equal length (+-1), of 250 images or more; 10 if it is short.
 
     >>> [len(split_windows(np.ones(n))) for n in (5, 100, 10_000, 1_000_000)]
     [5, 10, 40, 100]

@@ -15,7 +15,7 @@ from driftline.texts import matches, normalize_answer, split_answers
 
 
 def exact_match(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> np.ndarray:
-    """1 where a prediction is one of the accepted answers, 0 elsewhere; higher is better.
+    """Return 1 where a prediction is one of the accepted answers, 0 elsewhere. Higher is better.
 
     >>> exact_match(["the Nile", "Nil"], ["Nile", "Nile"]).tolist()
     [1.0, 0.0]
@@ -24,7 +24,7 @@ def exact_match(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.n
 
 
 def token_f1(predictions: Sequence[str] | np.ndarray, y: Sequence[str] | np.ndarray) -> np.ndarray:
-    """2 P R / (P + R) on bags of normalised words, the best over the accepted answers; higher is better.
+    """Return 2 P R / (P + R) on bags of normalized words, the best over the accepted answers. Higher is better.
 
     >>> token_f1(["new york city", "york new"], ["new york", "new york"]).round(3).tolist()
     [0.8, 1.0]

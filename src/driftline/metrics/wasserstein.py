@@ -35,7 +35,7 @@ VARIANCE = 0.95
 
 
 def wasserstein2(a: ArrayLike, b: ArrayLike, max_iterations: int | None = None) -> float:
-    """Exact Wasserstein-2 distance of two samples, one row each: sqrt(min_P sum_ij P_ij |a_i - b_j|^2).
+    """Return the exact Wasserstein-2 distance of two samples of rows: sqrt(min_P sum_ij P_ij |a_i - b_j|^2).
 
     P moves mass 1/n from every row of `a` to mass 1/m on every row of `b`. 0: the same rows. Higher is further apart.
     The limit on iterations grows with the rows; if it is hit all the same, that is an error and never a rough answer.
@@ -118,7 +118,7 @@ def covariate_shift(
     components: int | None = COMPONENTS,
     variance: float = VARIANCE,
 ) -> StepDistances:
-    """W_X of every step: how far its inputs are from the final ones, whatever their labels.
+    """Return W_X of every step: the distance of its inputs from the final ones, whatever their labels.
 
     `components=None` takes the images as they are, for instance those that `principal_components` returned.
     """
@@ -137,7 +137,7 @@ def conditional_shift(
     components: int | None = COMPONENTS,
     variance: float = VARIANCE,
 ) -> StepDistances:
-    """W_X|Y of every step: the distance among images of one label, averaged with the labels' shares in the final test.
+    """Return W_X|Y of every step: the distance within each label, weighted by its share in the final test.
 
         distance_t = sum_y P_T(y) W2(train_t | y, test_T | y)
 

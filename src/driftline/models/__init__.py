@@ -15,20 +15,22 @@ from collections.abc import Callable
 from typing import Any
 
 from driftline import registry
+from driftline.device import place
 from driftline.errors import UserError
 from driftline.seeds import Seed
+from driftline.types import Network
 
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".joblib")
 
 
 def build(
     name: str, shape: tuple[int, ...] = (32, 32, 3), outputs: int = 10, seed: Seed = Seed(0), **options: Any
-) -> Any:
-    """Return a freshly initialised model: `build("mlp", shape=(8, 8, 1), outputs=10)`."""
-    return factory(name)(shape, outputs, seed, **options)
+) -> Network:
+    """Return a freshly initialised model, on the current device: `build("mlp", shape=(8, 8, 1), outputs=10)`."""
+    return place(factory(name)(shape, outputs, seed, **options))
 
 
-def factory(name: str) -> Callable[..., Any]:
+def factory(name: str) -> Callable[..., Network]:
     """Return the function behind a name, also one such as `sklearn.linear_model.Perceptron` or `timm:resnet18`."""
     if name.startswith("sklearn.") and ":" not in name:
         from driftline.models.sklearn_models import sklearn_factory

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from driftline.data import data_folders, weights_file
+from driftline.device import HOST
 from driftline.errors import UserError
 
 ENTRIES = ("state_dict_ema", "model_ema", "state_dict", "model", "teacher", "resnet")
@@ -89,4 +90,4 @@ def _content(path: Path) -> Any:
 
         return load_file(path)
     with torch.serialization.safe_globals([argparse.Namespace]):  # the arguments that training code saves
-        return torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location=HOST, weights_only=True)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -64,7 +65,10 @@ def to_tensor(x: Inputs) -> Tensor:
 
 
 def to_float_batch(batch: Tensor) -> Tensor:
-    """Byte images (n, height, width, channels) to floats in [0, 1] with channels first; other numbers to float32."""
+    """Copy a batch to the device: byte images (n, height, width, channels) as floats in [0, 1] with channels first,
+    other numbers as float32.
+    """
+    batch = to_device(batch)
     if batch.dtype == torch.uint8 and batch.ndim == 4:
         return batch.permute(0, 3, 1, 2).float().div_(255)
     return batch.float()

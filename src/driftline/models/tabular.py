@@ -4,8 +4,8 @@ Everything an encoding knows, it learnt from the rows its model is trained on: w
 in for a gap, which words count. A category met later is a gap, as for a model in use, so the order of time is kept
 whatever the table's future holds.
 
-`OnRows` lets such a model stand in the loop: what moves through streams, records and memories are row numbers, and the
-table itself is held once and never copied.
+`RowIndexModel` lets such a model run in the loop: streams, records and memories hold row numbers, and the table itself
+is held once and never copied.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class RowIndexModel:
         self.table, self.model, self.labels = table, model, labels
         self.center, self.scale = center, scale
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> RowIndexModel:
+    def __deepcopy__(self, memo: dict[int, object]) -> RowIndexModel:
         return RowIndexModel(self.table, copy.deepcopy(self.model, memo), self.labels, self.center, self.scale)
 
     def __repr__(self) -> str:

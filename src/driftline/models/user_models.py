@@ -25,7 +25,7 @@ LOADING: dict[str, tuple[Any, Any]] = {"weights": (str | None, None), "head": (H
 """The options of a user's network that Driftline itself carries out: their types and defaults."""
 
 
-def factory_of(name: str, thing: Any) -> Callable[..., Any]:
+def factory_of(name: str, thing: Any) -> Callable[..., Network]:
     """A function `(shape, outputs, seed, *, options)` that makes the model."""
     if is_estimator_class(thing):
         return factory_for_class(name, thing)
@@ -81,7 +81,7 @@ def _load(name: str, model: Network, outputs: int, seed: Seed, given: Settings) 
 
 
 def _describe(
-    build: Callable[..., Any],
+    build: Callable[..., Network],
     name: str,
     make: object,
     parameters: dict[str, inspect.Parameter],
@@ -99,7 +99,7 @@ def _describe(
     build.__annotations__ = types | {one: LOADING[one][0] for one in loading}
 
 
-def _build_seeded(make: Callable[[], Any], seed: Seed) -> Network:
+def _build_seeded(make: Callable[[], Network], seed: Seed) -> Network:
     """What `make` returns; a network's initial weights come from the seed alone."""
     if "torch" not in sys.modules:  # it takes seconds to load, and a model of tables has no use for it
         made = make()

@@ -15,10 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from driftline.device import to_device
 from driftline.learners.online.base import zero_rows
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.models.preprocessing import to_float_batch
@@ -72,7 +74,7 @@ def lr_factor(k: int, n: int) -> float:
 def zero_head(model: nn.Module) -> None:
     """Set an untrained last layer to zero, so that all classes get the same output."""
     head = classifier_layer(model)
-    zero_rows(head, torch.ones(head.out_features, dtype=torch.bool).numpy())
+    zero_rows(head, np.ones(head.out_features, bool))
 
 
 @register("pretraining", "prototypes")
@@ -109,7 +111,7 @@ class MetaBaselineTraining(PrototypicalTraining):
     meta_lr: float = 1e-3
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
-        self.scale = nn.Parameter(torch.tensor(10.0))
+        self.scale = nn.Parameter(to_device(torch.tensor(10.0)))
         super().prepare(model, task, upstream)
 
     def train(self, x: Inputs, y: Targets) -> None:

@@ -4,7 +4,7 @@ Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks"
 queries after `steps` steps on its support, differentiated by the weights before them, second order included. Episodes
 of 5 classes with 5 samples each, as in Wallingford et al., 2020 (NED).
 
-What stands in the last layer is `training.inner_loop`'s: zero at the start of each episode, and zero in the end. Batch
+The last layer is zero at the start of each episode, and zero at the end (`training.maml_inner_loop`). Batch
 norm uses batch statistics; its running statistics are updated by every pass. One episode per update.
 """
 

@@ -41,6 +41,8 @@ class RunSettings(CardPart):
     method: Component = Component()
     seed: int = 0
     reveal: JsonObject = {}
+    device: JsonObject = {}
+    """Precision, if it is not float32."""
     search: JsonObject | None = None
     purpose: str = "result"
 
@@ -90,6 +92,15 @@ class ComputeCard(CardPart):
         return None if self.forward_macs is None else self.forward_macs + (self.backward_macs or 0)
 
 
+class DeviceCard(CardPart):
+    """The device on which the run was finished."""
+
+    name: str = "cpu"
+    hardware: str = "cpu"
+    precision: str = "float32"
+    tf32: bool = False
+
+
 class CodeVersion(CardPart):
     """Version and source hash of the package that made the run."""
 
@@ -121,6 +132,7 @@ class Card(CardPart):
     data: DataCard = DataCard()
     weights: WeightsCard = WeightsCard()
     compute: ComputeCard = ComputeCard()
+    device: DeviceCard = DeviceCard()
     user_files: dict[str, str] = {}
     code: CodeVersion = CodeVersion()
     versions: dict[str, str] = {}

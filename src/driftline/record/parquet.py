@@ -15,7 +15,7 @@ ROW_GROUP_SIZE = 1 << 17  # rows per Parquet row group: fixed, so that files do 
 
 
 def write_rows(path: Path, tables: Iterable[pa.Table]) -> None:
-    """One Parquet file from many tables, in row groups of a fixed size; nothing is written for no rows."""
+    """Write tables to one Parquet file, in row groups of a fixed size; without rows, write no file."""
     groups = _regroup(tables)
     first = next(groups, None)
     if first is None:
@@ -33,7 +33,7 @@ def read_rows(path: Path) -> pa.Table:
 
 
 def _dictionary_columns(schema: pa.Schema) -> list[str]:
-    """The columns whose values repeat: a dictionary of scores takes more time and space than the scores."""
+    """Return the columns to encode as dictionaries; for scores, a dictionary takes more time and space."""
     return [field.name for field in schema if not (pa.types.is_floating(field.type) or pa.types.is_list(field.type))]
 
 
@@ -51,7 +51,7 @@ def _regroup(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def top_k(scores: np.ndarray, k_max: int) -> np.ndarray:
-    """The places of the highest scores of each row, best first; of equal ones the first.
+    """Return the indices of the highest scores of each row, best first; ties go to the lower index.
 
     >>> top_k(np.array([[0.1, 0.4, 0.4, 0.1]]), 3).tolist()
     [[1, 2, 0]]
@@ -61,13 +61,13 @@ def top_k(scores: np.ndarray, k_max: int) -> np.ndarray:
         remaining = scores[start : start + 64].copy()
         remaining[np.isnan(remaining)] = -np.inf
         rows, best = np.arange(len(remaining)), top[start : start + 64]
-        for k in range(top.shape[1]):  # with a thousand classes, five looks are ten times faster than sorting
+        for k in range(top.shape[1]):  # with 1,000 classes, five passes are ten times faster than sorting
             best[:, k] = remaining.argmax(axis=1)
             remaining[rows, best[:, k]] = -np.inf
     return top
 
 
 def list_column(rows: np.ndarray) -> pa.Array:
-    """A matrix as a column with one list per row."""
+    """Return a matrix as a column with one list per row."""
     ends = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(rows.ravel()))

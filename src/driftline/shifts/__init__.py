@@ -5,7 +5,7 @@ One file per block or close family, registered under a letter. A block of one's 
     @dataclass(frozen=True)
     class Fade(Shift):
         amount: float = 10
-        amounts = (1, 100)
+        amount_range = (1, 100)
 
         def images(self, images, labels, rng, white):
             return images * (1 - self.amount / 100)

@@ -25,7 +25,7 @@ class LabelShift(Shift):
     amount_range: ClassVar[tuple[float, float]] = (0.001, 1)
 
     def class_proportions(self, shares: list[Fraction]) -> list[Fraction]:
-        """With an odd number of classes, what is left over is spread in proportion.
+        """Return the new proportions; with an odd number of classes, the remainder is spread in proportion.
 
         >>> [str(share) for share in LabelShift().class_proportions([Fraction(1, 2)] * 2)]
         ['7/20', '13/20']
@@ -48,7 +48,7 @@ class SubpopulationShift(Shift):
     needs_subclasses: ClassVar[bool] = True
 
     def subclass_proportions(self, shares: list[Fraction]) -> list[Fraction]:
-        """One more sub-class, in equal shares.
+        """Return equal shares with one more sub-class.
 
         >>> [str(share) for share in SubpopulationShift().subclass_proportions([Fraction(1, 3)] * 3 + [Fraction(0)])]
         ['0', '1/3', '1/3', '1/3']

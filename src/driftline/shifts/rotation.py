@@ -29,7 +29,7 @@ class Rotation(Shift):
     amount_range: ClassVar[tuple[float, float]] = (-359.9, 359.9)
 
     def angles(self, labels: np.ndarray) -> np.ndarray:
-        """The angle of each image."""
+        """Return the angle of each image."""
         return np.full(len(labels), float(self.amount))
 
     @classmethod
@@ -49,7 +49,7 @@ class ConditionalRotation(Rotation):
 
 
 def rotate(images: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """Each image turned by its angle in degrees, counter-clockwise."""
+    """Return each image turned by its angle in degrees, counter-clockwise."""
     n, height, width, channels = images.shape
     flat = images.reshape(n, height * width, channels)
     turned = np.empty_like(flat)
@@ -65,7 +65,7 @@ def rotate(images: np.ndarray, angles: np.ndarray) -> np.ndarray:
 
 
 def source_pixels(height: int, width: int, angle: float) -> np.ndarray:
-    """For each pixel of a turned image, where it comes from in the flattened original; -1 if from outside.
+    """Return the index in the flattened original of each pixel of a turned image; -1 if it is outside.
 
     >>> source_pixels(2, 2, 90).tolist()
     [1, 3, 0, 2]

@@ -29,7 +29,7 @@ class Tint(Shift):
     amount_range: ClassVar[tuple[float, float]] = (-255, 255)
 
     def channels(self, labels: np.ndarray) -> np.ndarray:
-        """The channel of each image that is tinted."""
+        """Return the tinted channel of each image."""
         return np.zeros(len(labels), np.int64)
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from driftline import registry
+from driftline.device import DeviceSettings
 from driftline.errors import UserError
 from driftline.spec.settings import Choice, FrozenModel, format_settings, with_defaults
 from driftline.types import JsonObject
@@ -45,10 +46,18 @@ class Job(FrozenModel):
     label: str
     seed: int
     reveal: LabelPolicy
+    device: DeviceSettings = DeviceSettings()
     search: SearchSpace | None = None
     """If given, the selected candidate's settings replace the method's."""
     purpose: Literal["result", "search"] = "result"
     """A search run only serves to select settings."""
+
+    def content(self, include: set[str] | None = None) -> JsonObject:
+        """Return the fields that decide results, by default all: the label and the device's name do not."""
+        names = set(type(self).model_fields) if include is None else include
+        fields = self.model_dump(mode="json", include=names - {"label", "device"})
+        precision = self.device.model_dump(exclude={"name"}, exclude_defaults=True)
+        return {**fields, **({"device": precision} if precision else {})}
 
     def search_jobs(self) -> list[list[Job]]:
         """Return the runs of the search: one list per candidate, one run per seed."""
@@ -77,8 +86,8 @@ class Job(FrozenModel):
 
     @property
     def pretraining(self) -> Choice:
-        """How the model is trained on upstream samples before the method takes it."""
-        given = self.method.settings.get("pretraining", "supervised")
-        if isinstance(given, dict) and not isinstance(given.get("name"), str):
-            raise UserError(f"pretraining {given} has no name: write {{name: prototypes, way: 20}}, for example")
-        return Choice.model_validate(given)
+        """The pretraining of the model on upstream samples."""
+        choice = self.method.settings.get("pretraining", "supervised")
+        if isinstance(choice, dict) and not isinstance(choice.get("name"), str):
+            raise UserError(f"pretraining {choice} has no name: write {{name: prototypes, way: 20}}, for example")
+        return Choice.model_validate(choice)

@@ -26,8 +26,9 @@ def run_key(job: Job, fingerprint: str, files: Mapping[str, str] | None = None) 
 
     `fingerprint`: the hash of the dataset's content. `files`: `file_hashes` of the job, the same for all seeds.
     """
-    parts = job.model_dump(mode="json", exclude={"label"})
-    return stable_hash({**parts, "fingerprint": fingerprint, "files": file_hashes(job) if files is None else files})
+    return stable_hash(
+        {**job.content(), "fingerprint": fingerprint, "files": file_hashes(job) if files is None else files}
+    )
 
 
 def pretrain_key(job: Job, fingerprint: str) -> str:
@@ -35,7 +36,7 @@ def pretrain_key(job: Job, fingerprint: str) -> str:
     options = job.pretrain_options()
     return stable_hash(
         {
-            **job.model_dump(mode="json", include={"benchmark", "data", "model", "seed"}),
+            **job.content({"benchmark", "data", "model", "seed"}),
             "stage": "pretrain",
             "options": options,
             "fingerprint": fingerprint,
@@ -51,7 +52,7 @@ def fit_key(job: Job, fingerprint: str, trial: str, privileged: bool, files: Map
     unused = {*options.fit_independent, *(() if privileged else options.oracle_options)}
     return stable_hash(
         {
-            **job.model_dump(mode="json", exclude={"method", "label"}),
+            **{name: value for name, value in job.content().items() if name != "method"},
             "stage": "fit",
             "options": {name: value for name, value in job.options.items() if name not in unused},
             "fingerprint": fingerprint,

@@ -13,10 +13,10 @@ from driftline.types import JsonObject
 def apply_overrides(content: JsonObject, assignments: list[str]) -> JsonObject:
     """Return the mapping with `part.key=value` applied.
 
-    Parts are data, model, reveal, selection, the benchmark and the methods.
+    Parts are data, model, reveal, device, selection, the benchmark and the methods.
     """
     content = {**content, "methods": [_as_mapping(method) for method in listed(content.get("methods"))]}
-    parts = {"reveal", "data", "model", "selection", str(content.get("benchmark"))}
+    parts = {"reveal", "data", "model", "device", "selection", str(content.get("benchmark"))}
     methods = {str(method.get("name")) for method in content["methods"]}
     for assignment in assignments:
         target, equals, text = assignment.partition("=")
@@ -29,7 +29,7 @@ def apply_overrides(content: JsonObject, assignments: list[str]) -> JsonObject:
         key = target[len(part) + 1 :].strip()
         if part in methods:
             for method in content["methods"]:
-                if method["name"] == part:
+                if method.get("name") == part:
                     method[key] = _parse_value(text)
         else:
             content[part] = {**_as_mapping(content.get(part) or {}), key: _parse_value(text)}

@@ -34,10 +34,10 @@ class Range(FrozenModel):
     low: float | int = Field(alias="from")
     high: float | int = Field(alias="to")
     scale: Literal["linear", "log"] = "linear"
-    """log: every factor is as likely, as from 0.001 to 0.01 and from 0.01 to 0.1."""
+    """log: uniform on a log scale."""
 
     def draw(self, rng: np.random.Generator) -> float | int:
-        """A value, with four digits that count: no machine's rounding shows in them."""
+        """Return a random value with four significant digits, which are the same on every machine."""
         whole, share = isinstance(self.low, int) and isinstance(self.high, int), rng.random()
         low, high = (self.low - 0.5, self.high + 0.5) if whole else (self.low, self.high)
         if self.scale == "log":
@@ -52,7 +52,7 @@ Values = tuple[Any, ...] | Range
 
 
 class Search(FrozenModel):
-    """Settings to try, and how the best is found."""
+    """Settings to try, and the rule that selects the best."""
 
     grid: dict[str, Values] = Field(min_length=1)
     """Values by setting: `lr` for every method that has one and was not given one, `er.replay_size` for er alone. A
@@ -119,15 +119,15 @@ class Search(FrozenModel):
         if not isinstance(self.trials, int):
             name = next(name for name, values in axes.items() if isinstance(values, Range))
             raise UserError(f"selection: {name} is drawn from a range: give the number of settings, as trials: 20")
-        names, found = self._names(method), []
+        names, candidates = self._names(method), []
         draws = {name: Seed(0).child("search", "draws", names[name]).numpy() for name in axes}  # alike for all methods
         for _ in range(MAX_DRAWS * limit):
             candidate = _parsed(method, {name: _draw(values, draws[name]) for name, values in axes.items()})
-            if candidate not in found:
-                found.append(candidate)
-            if len(found) == limit:
+            if candidate not in candidates:
+                candidates.append(candidate)
+            if len(candidates) == limit:
                 break
-        return tuple(found)
+        return tuple(candidates)
 
     def axes(self, method: Choice) -> dict[str, Values]:
         """Return the settings that a method searches: its own, and the common ones that it has and was not given.
@@ -149,7 +149,7 @@ class Search(FrozenModel):
 
     def _check_used(self, methods: Iterable[Choice], axes: Iterable[Iterable[str]], unused: Mapping[str, str]) -> None:
         """Refuse a setting that no method has: it is misspelled."""
-        used = {name for method, found in zip(methods, axes, strict=True) for name in _grid_names(method, found)}
+        used = {name for method, own in zip(methods, axes, strict=True) for name in _grid_names(method, own)}
         for key in self.grid:
             setting = key.rpartition(".")[2]
             if setting == "pretraining":
@@ -163,8 +163,8 @@ class Search(FrozenModel):
     def phases(self, benchmark: str, methods: Sequence[Choice], known: Sequence[str]) -> JsonObject:
         """Return the benchmark's options that validation-split sets: the values to try in each training phase."""
         if not known or not any(learner_class(method.name).plans_fits for method in methods):
-            who = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
-            raise UserError(f"validation-split chooses between the fits of a phase, and {who}: use another rule")
+            reason = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
+            raise UserError(f"validation-split chooses between the fits of a phase, and {reason}: use another rule")
         for name in ("trials", "seeds"):
             if name in self.model_fields_set:
                 raise UserError(
@@ -186,12 +186,12 @@ def _parse_values(setting: str, values: object) -> Any:
     if not isinstance(values, Mapping):
         raise UserError(f"{where} is a list of values to try, or a range {{from: 1e-4, to: 1e-1}}; got {values!r}")
     ends = {key: _number(value) for key, value in values.items()}
-    found: Range = validate(Range, ends, where, ["from", "to", "scale"])
-    if not (math.isfinite(found.low) and math.isfinite(found.high) and found.low < found.high):
-        raise UserError(f"{where}: from must be less than to; got {found.low} and {found.high}")
-    if found.scale == "log" and found.low <= 0:
-        raise UserError(f"{where}: a logarithmic range begins above 0; got {found.low}")
-    return found
+    parsed: Range = validate(Range, ends, where, ["from", "to", "scale"])
+    if not (math.isfinite(parsed.low) and math.isfinite(parsed.high) and parsed.low < parsed.high):
+        raise UserError(f"{where}: from must be less than to; got {parsed.low} and {parsed.high}")
+    if parsed.scale == "log" and parsed.low <= 0:
+        raise UserError(f"{where}: a logarithmic range begins above 0; got {parsed.low}")
+    return parsed
 
 
 def _number(text: object) -> Any:
@@ -212,7 +212,7 @@ def _free_settings(method: Choice) -> list[str]:
 
 
 def _is_finite(axes: Mapping[str, Values]) -> bool:
-    """Whether the settings form a non-empty grid."""
+    """Return whether the settings form a non-empty grid."""
     return bool(axes) and not any(isinstance(values, Range) for values in axes.values())
 
 

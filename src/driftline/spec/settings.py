@@ -75,7 +75,7 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
     """Return the settings of a registered thing as a pydantic model; None if it accepts any setting."""
     entry = registry.describe(kind, name)
     if entry and entry.settings is not None:
-        known: dict[str, Any] | None = {key: (*given, ...)[:2] for key, given in entry.settings.items()}
+        known: dict[str, Any] | None = {key: (*field, ...)[:2] for key, field in entry.settings.items()}
     else:
         known = settings_of(kind, name)
     return None if known is None else create_model(name, __config__=SETTINGS_CONFIG, **known)
@@ -115,9 +115,9 @@ def display_name(method: Choice) -> str:
     schema = settings_model("method", method.name)
     if schema is None or not method.settings:
         return method.name
-    given = validate(schema, method.settings, method.name).model_dump(mode="json")
-    usual = schema().model_dump(mode="json")
-    changed = {key: value for key, value in given.items() if value != usual[key]}
+    settings = validate(schema, method.settings, method.name).model_dump(mode="json")
+    defaults = schema().model_dump(mode="json")
+    changed = {key: value for key, value in settings.items() if value != defaults[key]}
     return f"{method.name}({format_settings(changed)})" if changed else method.name
 
 
@@ -129,8 +129,8 @@ def format_settings(settings: JsonObject) -> str:
 def learner_class(name: str) -> type[Learner]:
     """Return the class behind a method's name; a preset is a class with some settings filled in."""
     thing = registry.get("method", name)
-    found: type[Learner] = getattr(thing, "func", thing)
-    return found
+    cls: type[Learner] = getattr(thing, "func", thing)
+    return cls
 
 
 def check_reveal_level(benchmark: str, choice: Choice) -> None:

@@ -13,6 +13,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from driftline import models, registry
+from driftline.device import DeviceSettings
 from driftline.errors import UserError
 from driftline.io import safe_yaml
 from driftline.learners.supervised.base import CumulativeLearner
@@ -41,6 +42,8 @@ class Spec(FrozenModel):
     methods: tuple[Choice, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
     reveal: LabelPolicy = LabelPolicy()
+    device: DeviceSettings = DeviceSettings()
+    """Where networks run; a name, or a mapping of the settings."""
     selection: Search | None = None
     """Hyper-parameter search before the runs; by default, methods run as written."""
     options: JsonObject = Field(default={})
@@ -57,6 +60,8 @@ class Spec(FrozenModel):
             given["options"] = given.pop(name) or {}
         if isinstance(given.get("seeds"), int):
             given["seeds"] = first_seeds(given["seeds"])
+        if isinstance(given.get("device"), str):
+            given["device"] = {"name": given["device"]}
         return {**given, "methods": listed(given.get("methods"))}
 
     def jobs(self, default_model: str) -> list[Job]:
@@ -82,6 +87,7 @@ class Spec(FrozenModel):
                 label=label,
                 seed=seed,
                 reveal=self.reveal,
+                device=self.device,
                 search=search,
             )
             for (label, method), search in zip(methods, searches, strict=True)
@@ -120,6 +126,7 @@ class Spec(FrozenModel):
             "methods": [method.short() for method in self.methods],
             "seeds": list(self.seeds),
             **({"reveal": self.reveal.model_dump()} if self.reveal != LabelPolicy() else {}),
+            **({"device": self.device.model_dump(exclude_defaults=True)} if self.device != DeviceSettings() else {}),
             **({"selection": self._selection_content()} if self.selection else {}),
             **({self.benchmark: self.options} if self.options else {}),
         }

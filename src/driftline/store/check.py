@@ -13,13 +13,12 @@ from driftline.io.checksums import read_checked
 from driftline.record.run import Run
 from driftline.store.store import Store
 
-JSON_FOLDERS = ("failed", "matrices", "texts", "used")
-"""Folders of JSON files."""
+JSON_FOLDERS = ("failed", "matrices", "used")
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check found."""
+    """The result of a check."""
 
     files: int
     """Runs, stages and notes that were verified."""
@@ -28,7 +27,7 @@ class CheckResult:
 
 
 def check(store: Store) -> CheckResult:
-    """Verify all that a store holds; of a remote one, what is there and not the copy here."""
+    """Verify everything in a store; of a remote store, the remote files and not the local copy."""
     if store.remote is not None:
         store.remote.download(store.remote.finished(), force=True)
     names = sorted(_names(store))
@@ -37,7 +36,7 @@ def check(store: Store) -> CheckResult:
 
 
 def repair(store: Store, result: CheckResult) -> None:
-    """Remove what is damaged, so that the next `driftline run` makes it again if it is needed."""
+    """Remove what is damaged, so that the next `driftline run` computes it again if it is needed."""
     for name in result.damage:
         remove(store, name)
 
@@ -61,7 +60,7 @@ def _names(store: Store) -> Iterator[str]:
 
 
 def _damage(path: Path) -> str:
-    """Why a run, a stage or a note cannot be used; nothing if it can."""
+    """Return why a run, a stage or a note cannot be used; an empty text if it can."""
     try:
         if path.parent.name == "runs":
             Run(path).verify()

@@ -1,6 +1,6 @@
-"""Last use of each version of a user's file: a run that is reused counts as used now, though it is never changed.
+"""Last use of each version of a user's file; reusing a run counts.
 
-One small note per version, in `used/`; without it, a version is as new as the latest run that was made with it.
+Each version has a small file in `used/`. Without it, the last use is the latest run made with that version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from driftline.store.store import Store
 
 
 def mark_used(store: Store, keys: Iterable[str]) -> None:
-    """Note that the versions of users' files behind these runs are in use now; a full disk does no harm."""
+    """Record that the versions of users' files behind these runs are used now; errors of the disk are ignored."""
     cards = (Run(store.run_folder(key)).card for key in keys)
     now = datetime.now(UTC).isoformat()
     for name, content in {version for card in cards for version in card.user_files.items()}:

@@ -1,8 +1,7 @@
-"""SQL over tables in memory and Parquet files, without a way to the disk.
+"""SQL over tables in memory and Parquet files, without access to the disk.
 
-DuckDB is given no file system at all: pyarrow reads the files, there is no folder for temporary files (DuckDB allows
-queries to read and write that one), and the configuration is locked. So no statement can read another file, or write
-one, whatever it says.
+DuckDB has no file system: pyarrow reads the files, there is no folder for temporary files (which queries could read and
+write), and the configuration is locked. So no statement can read or write another file.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SANDBOX = """
 
 
 def select(sql: str, frames: Mapping[str, pd.DataFrame], files: Mapping[str, Sequence[Path]]) -> pd.DataFrame:
-    """The rows that one SELECT gives; `files` have a column `run` besides, the name of the folder they are in."""
+    """Return the rows of one SELECT; tables of `files` also have a column `run`, the name of the file's folder."""
     import duckdb
 
     database = duckdb.connect()
@@ -45,7 +44,7 @@ def select(sql: str, frames: Mapping[str, pd.DataFrame], files: Mapping[str, Seq
 
 
 def check_single_select(database: duckdb.DuckDBPyConnection, sql: str) -> None:
-    """Refuse anything but a single statement that reads, as DuckDB's own parser sees it."""
+    """Refuse anything but a single SELECT, according to DuckDB's own parser."""
     import duckdb
 
     try:
@@ -61,7 +60,7 @@ def check_single_select(database: duckdb.DuckDBPyConnection, sql: str) -> None:
 
 
 def parquet_dataset(paths: Sequence[Path]) -> pyarrow.dataset.Dataset:
-    """Parquet files of runs as one table; a column that a file lacks is empty there."""
+    """Return Parquet files of runs as one table; a column that a file lacks is null there."""
     import pyarrow as pa
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq

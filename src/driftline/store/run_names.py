@@ -1,4 +1,4 @@
-"""Names of runs: which run a user means, and which there are."""
+"""Names of runs: find the run that a user means, and describe the candidates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_LISTED = 10  # candidates that an error lists
 
 
 def matches(name: str, key: str, label: str, method: str, seed: int) -> bool:
-    """Whether a user may mean this run by a name: the start of its key, METHOD, or METHOD:SEED.
+    """Return whether a name matches a run: the start of its key, METHOD, or METHOD:SEED.
 
     >>> matches("er:0", "5d1f", "er(lr=0.01)", "er", 0)
     True
@@ -21,25 +21,25 @@ def matches(name: str, key: str, label: str, method: str, seed: int) -> bool:
 
 
 def format_time(moment: datetime) -> str:
-    """A date and time of day, in the user's time zone."""
+    """Return a date and time of day in the user's time zone."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def short_hash(content: str) -> str:
-    """The first letters of a hash."""
+    """Return the first letters of a hash."""
     return content[:7]
 
 
 def _describe_origin(run: Run) -> str:
-    """When a run was made, and with which versions of a user's files."""
+    """Return when a run was made, and with which versions of a user's files."""
     files = (f" with {name} {short_hash(content)}" for name, content in run.card.user_files.items())
     return f"made {format_time(run.finished_at)}{','.join(files)}"
 
 
-def ambiguity_message(name: str, folder: Path, runs: Sequence[Run], found: Sequence[Run]) -> str:
-    """Why a name does not say which run is meant, and which there are."""
-    what = f"{len(found)} runs in {folder} can be called" if found else f"no finished run in {folder} is called"
-    among = sorted(found or runs, key=lambda run: (run.card.label, run.card.run.seed))
+def ambiguity_message(name: str, folder: Path, runs: Sequence[Run], matching: Sequence[Run]) -> str:
+    """Return the error for a name that matches no run or several, with the candidates."""
+    what = f"{len(matching)} runs in {folder} can be called" if matching else f"no finished run in {folder} is called"
+    among = sorted(matching or runs, key=lambda run: (run.card.label, run.card.run.seed))
     named = [
         f"{run.key[:12]} ({run.card.label}:{run.card.run.seed} in {run.card.run.benchmark}, "
         f"{run.card.run.data.name}, {run.card.run.model.name}, {_describe_origin(run)})"

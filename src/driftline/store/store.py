@@ -92,9 +92,7 @@ class Store:
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise UserError(f"{self._format_file} is damaged: expected {{'format': {FORMAT}}}") from error
             if version != FORMAT:
-                age, advice = (
-                    ("a newer", "pip install --upgrade driftline, or ") if version > FORMAT else ("an older", "")
-                )
+                age, advice = ("a newer", "upgrade driftline, or ") if version > FORMAT else ("an older", "")
                 raise UserError(
                     f"{self.folder} was made by {age} version of driftline (format {version}, this one reads "
                     f"{FORMAT}): {advice}choose another folder with --runs"
@@ -176,8 +174,8 @@ class Store:
 
     def failures(self) -> list[JsonObject]:
         """Return the failures of all keys that have not succeeded since."""
-        found = map(_read_or_none, sorted((self.folder / "failed").glob("[!.]*.json")))
-        return [failure for failure in found if failure and not self.has(failure["key"])]
+        failures = map(_read_or_none, sorted((self.folder / "failed").glob("[!.]*.json")))
+        return [failure for failure in failures if failure and not self.has(failure["key"])]
 
     def clean_up(self) -> None:
         """Remove what killed processes left: partial files, and work folders of finished runs.
@@ -209,14 +207,19 @@ class Store:
         return [Run(path.parent) for path in sorted((self.folder / "runs").glob(f"*/{CARD}"))]
 
     def find(self, name: str) -> Run:
-        """Return the run in this folder, or the one that `name` matches: start of its key, METHOD, or METHOD:SEED."""
+        """Return the run in this folder, or the one that `name` matches: start of its key, METHOD, or METHOD:SEED.
+
+        A search run has no other name than its key.
+        """
         if os.path.exists(Path(name) / CARD):  # also if it is too long for a name
             return Run(Path(name))
-        runs = self.record(tables=()).runs
-        found = [run for run in runs if matches(name, run.key, run.method, run.card.run.method.name, run.seed)]
-        if len(found) != 1:
-            raise UserError(ambiguity_message(shorten(name), self.folder, runs, found))
-        return found[0]
+        every = drop_damaged(self.runs(), ())
+        runs = [run for run in every if run.is_final]
+        matching = [run for run in runs if matches(name, run.key, run.method, run.card.run.method.name, run.seed)]
+        matching = matching or [run for run in every if run.key.startswith(name)]
+        if len(matching) != 1:
+            raise UserError(ambiguity_message(shorten(name), self.folder, runs, matching))
+        return matching[0]
 
     def query(self, sql: str) -> pd.DataFrame:
         """Run SQL over all runs: the tables are runs, failures, answers, probes, diagnostics and scores."""
@@ -225,8 +228,8 @@ class Store:
         named = [table for table in FRAMES if table in sql.lower()]  # other tables need not be verified
         record = self.record(tables=named)
         frames = {"runs": _runs_frame(record), "failures": _failures_frame(self.failures())}
-        found = {table: [run.file(table) for run in record.runs if table in named] for table in FRAMES}
-        return select(sql, frames, {table: [path for path in paths if path] for table, paths in found.items()})
+        paths = {table: [run.file(table) for run in record.runs if table in named] for table in FRAMES}
+        return select(sql, frames, {table: [path for path in every if path] for table, every in paths.items()})
 
 
 def _read_or_none(path: Path) -> JsonObject | None:

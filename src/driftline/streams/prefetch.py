@@ -44,7 +44,7 @@ class Prefetched:
 
 
 def prefetch(stream: Stream, workers: int = 1, depth: int | None = None) -> Prefetched:
-    """The same stream, prefetched by `workers` threads; at most `depth` steps wait, by default two per worker."""
+    """Prefetch steps in `workers` background threads. At most `depth` steps are buffered (default: 2 per worker)."""
     if workers < 1:
         raise UserError(f"workers={workers}: give a whole number from 1")
     return Prefetched(stream, workers, 2 * workers if depth is None else depth)

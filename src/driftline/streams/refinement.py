@@ -19,7 +19,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def queries(
 
 
 def episode_counts(t: int, size: int, alpha: float, gamma: float, rounding: str = "floor") -> tuple[int, int, int]:
-    """How many queries of episode t = 1, 2, ... are upstream, of the major cluster and of the others.
+    """Return the numbers of upstream, major-cluster and other queries in episode t = 1, 2, ...
 
     >>> episode_counts(10, 64, 0.9, 0.8), episode_counts(10, 64, 0.9, 0.8, rounding="round")
     ((24, 32, 8), (25, 31, 8))
@@ -134,7 +134,7 @@ def episode_counts(t: int, size: int, alpha: float, gamma: float, rounding: str 
 
 
 def major_clusters(clusters: int, episodes: int, beta: float, rng: np.random.Generator) -> np.ndarray:
-    """The major cluster of each episode, from 1: it stays with probability beta, else moves to any other.
+    """Return the major cluster of each episode, from 1: it stays with probability beta, else moves to another.
 
     >>> major_clusters(1, 3, 1.0, np.random.default_rng(0)).tolist()
     [1, 1, 1]
@@ -181,9 +181,9 @@ def pools(
             parts = parts[0], order[aside:], order[aside:]
         for kept, rows in zip(uses, parts, strict=True):
             kept.append(replace(_without_time_and_group(samples[np.sort(rows)]), group=np.full(len(rows), k)))
-    exams, *streams = uses
+    evaluation, *streams = uses
     sources = [Sources(first, dict(zip(clusters, rest, strict=True))) for first, *rest in streams]
-    return QueryPools(exams[0], Samples.concat(exams[1:]), *sources)
+    return QueryPools(evaluation[0], Samples.concat(evaluation[1:]), *sources)
 
 
 def _episode(
@@ -195,7 +195,7 @@ def _episode(
     names: tuple[str, ...],
     t: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The group and row of each query, in a random order."""
+    """Return the group and row of each query, in random order."""
     rest = [k for k in range(1, len(free)) if k != major]
     wanted = {0: share[0], major: share[1]}
     if others == "equal" and share[2]:
@@ -214,7 +214,7 @@ def _episode(
 
 
 def _without_time_and_group(samples: Samples) -> Samples:
-    """Without its own time and group, which say nothing about the stream."""
+    """Return samples without their own time and group, which have no meaning in the stream."""
     return replace(samples, time=None, group=None)
 
 
@@ -249,7 +249,7 @@ def _check_clusters(clusters: int, beta: float, gamma: float) -> None:
 def _check_ids(names: tuple[str, ...], sources: tuple[Samples, ...]) -> None:
     if UPSTREAM in names[1:]:
         raise UserError(f"a cluster cannot be called '{UPSTREAM}': that is the name of the upstream data")
-    owners: dict[Any, list[str]] = {}
+    owners: dict[object, list[str]] = {}
     for name, source in zip(names, sources, strict=True):
         for one in source.id.tolist():
             owners.setdefault(one, []).append(name)
@@ -260,7 +260,7 @@ def _check_ids(names: tuple[str, ...], sources: tuple[Samples, ...]) -> None:
 
 
 def _check_sizes(names: tuple[str, ...], sizes: list[int], counts: list[tuple[int, int, int]], others: str) -> None:
-    """Any cluster may be major in any episode, so luck does not decide whether a configuration is accepted."""
+    """Refuse pools that may be too small, assuming that any cluster may be major in any episode."""
     inside, major, other = (max(column) for column in zip(*counts, strict=True))
     each = [sum(divmod(rest, max(len(names) - 2, 1))) for *_, rest in counts] if others == "equal" else [0]
     for k, (name, size) in enumerate(zip(names, sizes, strict=True)):

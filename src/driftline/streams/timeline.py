@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ class Periods:
         return Step(index, self.names[index], self.revealed[index])
 
     def all_samples(self, index: int) -> Samples:
-        """All samples of a period: for models that were never shown any of them."""
+        """Return all samples of a period, for models that were not trained on any of them."""
         return Samples.concat([self.revealed[index], self.held_out[index]])
 
 
@@ -50,8 +50,8 @@ class PeriodRange:
         return self.end - self.first
 
     def __getitem__(self, index: int) -> Step:
-        step = self.timeline[self.first + index]
-        return Step(index, step.time, step.samples)
+        position = range(self.first, self.end)[index]
+        return replace(self.timeline[position], index=position - self.first)
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ def periods(
     """Cut samples into periods and hold out a share of each.
 
     `period`: each (every distinct time), decade, year, quarter, month, week, day, "500 rows", or auto (the finest
-    of these with at most 100 periods). A period with fewer than `smallest` samples is left out and named.
-    Per period, a seeded permutation puts floor((1 - holdout) n) samples on show and the rest aside.
+    of these with at most 100 periods). A period with fewer than `min_samples` samples is left out and named.
+    Per period, a seeded permutation selects floor((1 - holdout) n) samples to reveal; the rest is held out.
     """
     if samples.time is None:
         raise UserError("these data have no time column, and periods are cut along time")
@@ -111,7 +111,7 @@ def periods(
 
 
 def period_labels(time: np.ndarray, period: str) -> np.ndarray:
-    """The name of each sample's period. Times must be in order.
+    """Return the name of each sample's period. Times must be in order.
 
     >>> period_labels(np.array([1931, 1938, 1940]), "decade").tolist()
     ['1930s', '1930s', '1940s']
@@ -132,7 +132,7 @@ def period_labels(time: np.ndarray, period: str) -> np.ndarray:
     if period in ("year", "decade") and np.array_equal(time, np.floor(time)):
         years = time.astype(int)
         return np.array([f"{y}s" for y in years // 10 * 10]) if period == "decade" else years.astype(str)
-    known = "each, '<N> rows' or auto" + (", and year or decade for whole numbers")
+    known = "each, '<N> rows' or auto, and year or decade for whole numbers"
     raise UserError(f"period '{period}' cannot cut a time column of numbers: use {known}")
 
 

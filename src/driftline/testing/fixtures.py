@@ -10,7 +10,7 @@ from driftline.types import Network, Samples
 
 TASK = Classification(("low", "middle", "high"))
 SHAPE = (8, 8, 1)
-STEPS = 4
+STEPS = 3
 
 
 def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Network:

@@ -34,13 +34,13 @@ def seeded_generators(modules: Iterable[str], except_in: CodeType) -> Iterator[s
     """
     seeded: set[str] = set()
 
-    def note(name: str, *args: Any, **options: Any) -> None:
+    def note(name: str, *args: object, **options: object) -> None:
         texts = [*map(repr, args), *(f"{key}={value!r}" for key, value in options.items())]
         seeds = [*args, *options.values()]
         if seeds and isinstance(seeds[0], SEED_TYPES) and _called_by_method(except_in):
             seeded.add(f"{name}({', '.join(texts)})")
 
-    replacements: dict[Any, Any] = {
+    replacements: dict[object, object] = {
         DEFAULT_RNG: _watched_function(note),
         **{kind: _watched_class(kind, note) for kind in CLASSES},
     }

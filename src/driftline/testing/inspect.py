@@ -17,7 +17,7 @@ from driftline.io.serialization import digest
 from driftline.types import JsonObject, Samples
 
 
-def columns(samples: Samples) -> list[Any]:
+def columns(samples: Samples) -> list[object]:
     """Return all columns of samples."""
     return [getattr(samples, column.name) for column in fields(samples)]
 
@@ -38,7 +38,7 @@ def no_global_randomness(what: str) -> Iterator[None]:
 
 
 def _global_states() -> JsonObject:
-    states: dict[str, Any] = {"python": random.getstate(), "numpy": digest(np.random.get_state(legacy=True))}
+    states: JsonObject = {"python": random.getstate(), "numpy": digest(np.random.get_state(legacy=True))}
     if importlib.util.find_spec("torch"):
         import torch
 

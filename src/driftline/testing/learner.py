@@ -9,7 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from driftline import loop
+import numpy as np
+
+from driftline import device, loop
+from driftline.device import DeviceSettings, place
 from driftline.engine.executors.process import one_thread
 from driftline.errors import UserError
 from driftline.io import serialization as files
@@ -24,10 +27,11 @@ from driftline.testing.generators import seeded_generators
 from driftline.testing.inspect import columns, display_name, global_seed, no_global_randomness
 from driftline.testing.online import check_one_by_one
 from driftline.testing.watched import AnswerLog, SameProbe, WatchedLearner, state_digests
+from driftline.training.model import as_model
 from driftline.types import JsonObject, Network, Reveal, Step
 
 Make = Callable[[], Learner]
-MakeModel = Callable[[tuple[int, ...], int, Seed], Any]
+MakeModel = Callable[[tuple[int, ...], int, Seed], Network]
 Outcome = tuple[list[str], dict[str, str]]
 """Digests of all answers, and of each part of the learner's final state."""
 
@@ -41,7 +45,9 @@ LABEL_SCHEDULES: dict[str, JsonObject] = {
 }
 
 
-def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> None:
+def check_learner(
+    make: Make, *, models: Iterable[MakeModel] | None = None, on_device: str | None = None, tolerance: float = 1e-3
+) -> None:
     """Check the contract of the learner that `make()` returns, with each kind of model that it accepts.
 
     - `predict` changes nothing, and no method modifies its arguments.
@@ -50,6 +56,8 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
     - Saved after any step and restored, it continues as if never interrupted.
     - Labels may be late, few, or missing. Labels that were not revealed cannot be reached from its arguments.
     - It answers `min_batch` inputs at once. Samples one by one get the answers that they get one at a time.
+    - On the accelerator `on_device`, if given, its predictions are those on the CPU, and scores differ by at most
+      `tolerance`; with a tolerance of 0 its state is the same as well, bit for bit.
 
     A setting `updates` is reduced, so that this takes seconds.
 
@@ -69,6 +77,8 @@ def check_learner(make: Make, *, models: Iterable[MakeModel] | None = None) -> N
         accepted += 1
         with one_thread():  # as in runs; several threads are a hundred times slower for small tasks on a busy machine
             check.run_all()
+            if on_device is not None and as_model(check.model()).is_network:
+                check.same_on_device(on_device, tolerance)
     assert accepted, f"{name} refuses every model: {refused[0] if refused else 'there is none'}"
 
 
@@ -86,7 +96,7 @@ class ContractCheck:
         self.steps = [Step(k, f"t{k}", part) for k, part in enumerate(parts)]
 
     def model(self) -> Network:
-        return self.make_model(SHAPE, TASK.width, Seed(1))
+        return place(self.make_model(SHAPE, TASK.width, Seed(1)))
 
     def learner(self, seed: int = 2) -> Learner:
         learner, model = self.make(), self.model()
@@ -129,12 +139,27 @@ class ContractCheck:
         start: int = 0,
         probed: bool = False,
         on_step: Callable[[int], None] = lambda done: None,
+        log: AnswerLog | None = None,
     ) -> Outcome:
         watched = WatchedLearner(learner, self.name, [step.samples.y for step in self.steps])
-        log, probes = AnswerLog(), SameProbe(self.probe if probed else None)
+        log, probes = log or AnswerLog(), SameProbe(self.probe if probed else None)
         loop.run(self.steps, watched, reveal, probes, log, start=start, on_step=on_step)  # type: ignore[arg-type]
         watched.check_arguments()
         return log.answers, state_digests(learner)
+
+    def same_on_device(self, name: str, tolerance: float) -> None:
+        """Check that a run on a device ends as on the CPU."""
+        schedule, log, device_log = "all labels at once", AnswerLog(), AnswerLog()
+        with device.use(DeviceSettings(name=name)):
+            outcome = self._run(self.learner(), _reveal(schedule), log=device_log)
+        if tolerance == 0:
+            assert outcome == self.expected(schedule), f"{self.name} ends differently on {name}"
+            return
+        self._run(self.learner(), _reveal(schedule), log=log)
+        for ours, theirs in zip(log.values, device_log.values, strict=True):
+            one, other = (np.asarray(0.0 if given.scores is None else given.scores) for given in (ours, theirs))
+            same = (ours.prediction == theirs.prediction).all() and np.allclose(one, other, rtol=0, atol=tolerance)
+            assert same, f"{self.name}: answers on {name} differ from those on the CPU by more than {tolerance:g}"
 
     def _smallest_batch(self) -> None:
         minimum = type(self.learner()).min_batch

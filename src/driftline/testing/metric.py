@@ -44,17 +44,21 @@ def check_metric(metric: Metric) -> None:
         for layout, convert in (("Fortran order", np.asfortranarray), ("strides", _strided)):
             changed = _numbers(metric.compute(**_convert_arrays(convert, example)))
             assert _same(changed, result, close=True), f"{name} depends on the memory layout ({layout})"
+    _check_stack(metric, examples, results)
+
+
+def _check_stack(metric: Metric, examples: list[JsonObject], results: list[list[np.ndarray]]) -> None:
     stack = {key: _stack([example[key] for example in examples]) for key in examples[0]}
     try:
         both = _numbers(metric.compute(**stack))
     except Exception:  # it does not accept stacks
         return
     if len(both) == len(results[0]) and all(len(np.atleast_1d(array)) == 2 for array in both):
-        for k in (0, 1):
+        for k, expected in enumerate(results):
             alone = [array[k] for array in both]
-            shapes = [array.shape for array in alone] == [array.shape for array in results[k]]
-            if shapes:
-                assert _same(alone, results[k], close=True), f"{name} mixes the entries of a stack of inputs"
+            if [array.shape for array in alone] == [array.shape for array in expected]:
+                same = _same(alone, expected, close=True)
+                assert same, f"metric '{metric.name}' mixes the entries of a stack of inputs"
 
 
 def _numbers(result: object) -> list[np.ndarray]:

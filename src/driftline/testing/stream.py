@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -44,5 +43,5 @@ def check_stream(stream: Stream) -> None:
         assert order == list(range(n)), f"iterating over the stream gives the steps {order}"
 
 
-def _content(step: Step) -> list[Any]:
+def _content(step: Step) -> list[object]:
     return [step.index, step.time, columns(step.samples)]

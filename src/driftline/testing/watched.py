@@ -20,12 +20,14 @@ from driftline.types import Answers, Inputs, Probe, Samples, Step, Targets
 
 @dataclass
 class AnswerLog:
-    """Recorder of a digest of every answer."""
+    """Recorder of every answer, and of its digest."""
 
     answers: list[str] = field(default_factory=list)
+    values: list[Answers] = field(default_factory=list)
 
     def add_answers(self, step: Step, answers: Answers) -> None:
         self.answers.append(digest([answers.prediction, answers.scores]))
+        self.values.append(answers)
 
     def add_probe(self, step: Step, probe: Probe, answers: Answers) -> None:
         """Ignore probes, which must not matter."""
@@ -49,7 +51,7 @@ class WatchedLearner:
 
     def __init__(self, learner: Learner, name: str, labels: list[np.ndarray]) -> None:
         self.learner, self.name, self.labels = learner, name, labels
-        self.arguments: list[tuple[Any, str]] = []
+        self.arguments: list[tuple[object, str]] = []
 
     def answer(self, x: Inputs) -> Answers:
         answers: Answers = self._checked("answer", x)

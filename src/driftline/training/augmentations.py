@@ -34,5 +34,5 @@ def flip_rotate_translate(x: Tensor, flip: Tensor, rotation: Tensor, right: Tens
         torch.stack([sign * angle.cos(), -angle.sin(), -right], dim=1),
         torch.stack([sign * angle.sin(), angle.cos(), -down], dim=1),
     ]
-    grid = affine_grid(torch.stack(rows, dim=1), list(x.shape), align_corners=False)
+    grid = affine_grid(torch.stack(rows, dim=1), list(x.shape), align_corners=False).to(x.device)
     return grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)

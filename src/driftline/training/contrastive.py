@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax, normalize
 
+from driftline.device import place, to_device
 from driftline.io import serialization
 from driftline.seeds import Seed
 from driftline.training.cached_features import classifier_layer, features_with_frozen_head
@@ -38,8 +39,8 @@ def nt_xent(a: Tensor, b: Tensor, temperature: float = 0.5) -> Tensor:
     """
     n = len(a)
     z = normalize(torch.cat([a, b]), dim=1)
-    logits = (z @ z.T / temperature).masked_fill(torch.eye(2 * n, dtype=torch.bool), -torch.inf)
-    partner = torch.arange(2 * n).roll(n)
+    logits = (z @ z.T / temperature).masked_fill(torch.eye(2 * n, dtype=torch.bool, device=z.device), -torch.inf)
+    partner = torch.arange(2 * n, device=z.device).roll(n)
     return cross_entropy(logits, partner)
 
 
@@ -50,7 +51,7 @@ def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float = 0.0
     """
     q, k = normalize(query, dim=1), normalize(key, dim=1).detach()
     logits = torch.cat([(q * k).sum(1, keepdim=True), q @ queue.detach().T], dim=1) / temperature
-    return cross_entropy(logits, torch.zeros(len(q), dtype=torch.long))
+    return cross_entropy(logits, torch.zeros(len(q), dtype=torch.long, device=q.device))
 
 
 def sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3) -> Tensor:
@@ -93,7 +94,7 @@ def projection_head(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed.value % 2**63)
         first = [nn.Linear(features, features), *([nn.BatchNorm1d(features)] if batch_norm else []), nn.ReLU()]
-        return nn.Sequential(*first, nn.Linear(features, outputs))
+        return place(nn.Sequential(*first, nn.Linear(features, outputs)))
 
 
 @torch.no_grad()
@@ -121,7 +122,7 @@ class MoCo:
         self.projector = projection_head(classifier_layer(model).in_features, seed)
         self._query_network = nn.ModuleList([model, self.projector])
         self.key_network = copy.deepcopy(self._query_network).requires_grad_(False).train()
-        self.queue = torch.empty(0, PROJECTION_WIDTH)
+        self.queue = to_device(torch.empty(0, PROJECTION_WIDTH))
         self._momentum, self._size, self._temperature = momentum, size, temperature
 
     def loss(self, a: Tensor, b: Tensor) -> Tensor:

@@ -72,8 +72,8 @@ class SimCLRAugmentation:
 
     def augment_rows(self, x: Tensor, generator: Generator) -> Tensor:
         """One view of each row: hidden features show the batch's mean, noise is measured by the batch's deviation."""
-        hidden = torch.rand(x.shape, generator=generator) < self.mask
-        noise = self.noise * torch.randn(x.shape, generator=generator) * x.std(0, correction=0)
+        hidden = (torch.rand(x.shape, generator=generator) < self.mask).to(x.device)
+        noise = self.noise * torch.randn(x.shape, generator=generator).to(x.device) * x.std(0, correction=0)
         return torch.where(hidden, x.mean(0).expand_as(x), x + noise)
 
 
@@ -87,13 +87,13 @@ def crop_resize_flip(
     affine = torch.zeros(len(x), 2, 3)
     affine[:, 0, 0], affine[:, 0, 2] = torch.where(flip, -width, width), right * (1 - width)
     affine[:, 1, 1], affine[:, 1, 2] = torch.where(over, -height, height), down * (1 - height)
-    grid = affine_grid(affine, list(x.shape), align_corners=False)
+    grid = affine_grid(affine, list(x.shape), align_corners=False).to(x.device)
     return grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
 def color_jitter(x: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
     """Values times brightness; distances from the image's mean grey times contrast, from a pixel's times saturation."""
-    b, c, s = (factor[:, None, None, None] for factor in (brightness, contrast, saturation))
+    b, c, s = (factor.to(x.device)[:, None, None, None] for factor in (brightness, contrast, saturation))
     x = (x * b).clamp(0, 1)
     mean = to_grayscale(x).mean(dim=(1, 2, 3), keepdim=True)
     x = (mean + (x - mean) * c).clamp(0, 1)
@@ -103,7 +103,7 @@ def color_jitter(x: Tensor, brightness: Tensor, contrast: Tensor, saturation: Te
 def to_grayscale(x: Tensor) -> Tensor:
     """One channel: what a black-and-white camera sees of three, and the mean of any other number."""
     weights = torch.tensor(LUMA_WEIGHTS) if x.shape[1] == 3 else torch.full((x.shape[1],), 1 / x.shape[1])
-    return (x * weights[:, None, None]).sum(1, keepdim=True)
+    return (x * weights.to(x.device)[:, None, None]).sum(1, keepdim=True)
 
 
 def gaussian_blur(x: Tensor, sigma: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ def gaussian_blur(x: Tensor, sigma: Tensor) -> Tensor:
     reach = max(1, min(height, width) // 20)
     away = torch.arange(-reach, reach + 1)
     weights = torch.exp(-(away**2) / (2 * sigma[:, None] ** 2))
-    weights = (weights / weights.sum(1, keepdim=True)).repeat_interleave(channels, 0)[:, None, None]
+    weights = (weights / weights.sum(1, keepdim=True)).repeat_interleave(channels, 0)[:, None, None].to(x.device)
     x = pad(x.reshape(1, n * channels, height, width), (reach, reach, reach, reach), mode="replicate")
     x = conv2d(conv2d(x, weights, groups=n * channels), weights.transpose(2, 3), groups=n * channels)
     return x.reshape(n, channels, height, width)
@@ -120,7 +120,7 @@ def gaussian_blur(x: Tensor, sigma: Tensor) -> Tensor:
 
 def where_sample(which: Tensor, these: Tensor, those: Tensor) -> Tensor:
     """Return `these` images where `which` is true, `those` elsewhere."""
-    return torch.where(which[:, None, None, None], these, those)
+    return torch.where(which.to(these.device)[:, None, None, None], these, those)
 
 
 def check_numeric_inputs(model: nn.Module) -> None:

@@ -41,7 +41,7 @@ def cotta_augment(x: Tensor, random: Generator) -> Tensor:
     )
     x = gaussian_blur_5x5(x, between(0.001, 0.5))
     x = x.flip(3) if between(0, 1) < 0.5 else x
-    return (x + 0.005 * torch.randn(x.shape, generator=random)).clamp(0, 1)
+    return (x + 0.005 * torch.randn(x.shape, generator=random).to(x.device)).clamp(0, 1)
 
 
 def adjust_color(x: Tensor, property_name: str, amount: float) -> Tensor:
@@ -90,7 +90,7 @@ def affine_warp(x: Tensor, *, rotation: float, right: float, down: float, zoom: 
         (math.cos(angle) * u + math.sin(angle) * v) / zoom,
         (math.cos(angle) * v - math.sin(angle) * u) / zoom,
     )
-    grid = torch.stack([across * 2 / width, along * 2 / height], dim=-1).expand(len(x), -1, -1, -1)
+    grid = torch.stack([across * 2 / width, along * 2 / height], dim=-1).to(x.device).expand(len(x), -1, -1, -1)
     return grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
@@ -102,6 +102,6 @@ def _offsets_from_center(size: int) -> Tensor:
 def gaussian_blur_5x5(x: Tensor, sigma: float) -> Tensor:
     """Gaussian blur of 5 x 5 pixels; it removes the margin of `BLUR_RADIUS` pixels."""
     weights = torch.exp(-(torch.arange(-BLUR_RADIUS, BLUR_RADIUS + 1).double() ** 2) / (2 * sigma**2))
-    kernel = (weights / weights.sum()).float().view(1, 1, 1, -1).expand(x.shape[1], -1, -1, -1)
+    kernel = (weights / weights.sum()).float().to(x.device).view(1, 1, 1, -1).expand(x.shape[1], -1, -1, -1)
     x = conv2d(x, kernel, groups=x.shape[1])
     return conv2d(x, kernel.transpose(2, 3), groups=x.shape[1])

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
@@ -50,7 +51,7 @@ class Episode:
 
 
 def _class_indices(rows: np.ndarray) -> Tensor:
-    return torch.arange(len(rows)).repeat_interleave(rows.shape[1])
+    return to_device(torch.arange(len(rows)).repeat_interleave(rows.shape[1]))
 
 
 def episodes(samples: Samples, way: int, shot: int, query: int, n: int, seed: Seed) -> Iterator[Episode]:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from driftline.models.preprocessing import Standardize, to_float_batch
 from driftline.seeds import Seed
 from driftline.training import profiling
+from driftline.training.loss_scaling import scaled, unscale_gradients
 from driftline.training.modes import training
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Targets
@@ -48,8 +49,9 @@ def training_tensors(model: nn.Module, x: Inputs, y: Targets) -> tuple[Tensor, T
 def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
     """Take one optimizer step on a loss."""
     optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+    scaled(loss).backward()
+    if unscale_gradients(optimizer):
+        optimizer.step()
 
 
 def descend_on(
@@ -68,8 +70,9 @@ def accumulated_step(
     """Take one step on the mean loss of a mini-batch, with at most `micro_batch` samples in memory at a time."""
     optimizer.zero_grad()
     for rows in torch.arange(len(y)).split(micro_batch):
-        (loss(x[rows], y[rows]) * (len(rows) / len(y))).backward()
-    optimizer.step()
+        scaled(loss(x[rows], y[rows]) * (len(rows) / len(y))).backward()
+    if unscale_gradients(optimizer):
+        optimizer.step()
 
 
 def fit_input_scaling(model: nn.Module, inputs: Tensor) -> None:

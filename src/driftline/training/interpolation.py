@@ -10,12 +10,13 @@ only where the last step moved them: frozen layers keep theirs, as they did in t
 from __future__ import annotations
 
 import copy
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_numpy
 from driftline.models.block_networks.base import BlockNetwork, LayeredNetwork, weight_parameters
 from driftline.models.block_networks.joint import (
     JointNetwork,
@@ -31,7 +32,7 @@ from driftline.seeds import Seed
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
-from driftline.types import Inputs
+from driftline.types import Inputs, Network
 
 
 def truncate_to_step(network: JointNetwork, step: int) -> JointNetwork:
@@ -57,7 +58,7 @@ def activations(network: LayeredNetwork, x: Inputs, batch: int = 500) -> dict[st
     finally:
         for hook in hooks:
             hook.remove()
-    return {name: torch.cat(parts).numpy() for name, parts in caught.items()}
+    return {name: to_numpy(torch.cat(parts)) for name, parts in caught.items()}
 
 
 def layer_weights(network: LayeredNetwork) -> dict[str, np.ndarray] | None:
@@ -66,10 +67,10 @@ def layer_weights(network: LayeredNetwork) -> dict[str, np.ndarray] | None:
     if any(layer is None for layer in layers.values()):
         return None
     kept = {name: weight_parameters(cast(nn.Module, layer)).values() for name, layer in layers.items()}
-    return {name: torch.cat([w.detach().flatten() for w in parts]).numpy() for name, parts in kept.items()}
+    return {name: to_numpy(torch.cat([w.detach().flatten() for w in parts])) for name, parts in kept.items()}
 
 
-def interpolate(before: Any, after: Any, s: float) -> tuple[Any, list[nn.BatchNorm2d]]:
+def interpolate(before: Network, after: Network, s: float) -> tuple[Network, list[nn.BatchNorm2d]]:
     """Return the network at `s` between one step's network (0) and the next one's (1), and the batch norm that moved.
 
     A joint network contains the step before, so `before` is not used: separate layers are interpolated with

@@ -56,7 +56,7 @@ class MacCounter:
         self.backward += backward
         self.saved += saved
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> MacCounter:
+    def __deepcopy__(self, memo: dict[int, object]) -> MacCounter:
         return self
 
     def state(self) -> dict[str, int]:

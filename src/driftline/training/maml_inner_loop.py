@@ -37,7 +37,9 @@ class InnerLoop:
         weights: Weights = dict(self.model.named_parameters())
         for name, weight in weights.items():
             if id(weight) in self._head:
-                weights[name] = torch.zeros(way, *weight.shape[1:], dtype=weight.dtype, requires_grad=True)
+                weights[name] = torch.zeros(
+                    way, *weight.shape[1:], dtype=weight.dtype, device=weight.device, requires_grad=True
+                )
         return weights
 
     def outputs(self, weights: Weights, x: Tensor) -> Tensor:
@@ -48,7 +50,7 @@ class InnerLoop:
     def adapt(self, x: Tensor, y: Tensor, way: int, *, second_order: bool) -> Weights:
         """The weights after `steps` steps down the mean cross-entropy.
 
-        `for_outer`: whether they shall be differentiated by the weights they came from, gradients of gradients
+        `second_order`: whether they shall be differentiated by the weights they came from, gradients of gradients
         included.
         """
         weights = self.initial_weights(way)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -49,7 +50,7 @@ class Fisher(Measurement):
         with torch.no_grad():
             anchor = flatten(trainable_parameters(network))
         if self.accumulate and "importance" in before:
-            return merge_penalties(before["importance"], before["anchor"], importance, anchor)
+            return merge_penalties(to_device(before["importance"]), to_device(before["anchor"]), importance, anchor)
         return {"importance": importance, "anchor": anchor}
 
     def importance(self, network: nn.Module, task: Task, data: StepData, batch: int, seed: Seed) -> Tensor:
@@ -104,7 +105,7 @@ def merge_penalties(importance: Tensor, anchor: Tensor, new: Tensor, weights: Te
 
 def reference_fisher(network: nn.Module, task: Task, data: StepData, batch: int) -> Tensor:
     """Return Fisher information as in the reference code of Seq-to-Final: squares of batch-summed gradients, over n."""
-    total = torch.zeros(sum(weight.numel() for weight in trainable_parameters(network)))
+    total = to_device(torch.zeros(sum(weight.numel() for weight in trainable_parameters(network))))
     for grad, n in _batch_gradients(network, task, data, batch):
         total += (n * grad) ** 2
     return total / len(data.train_y)
@@ -120,7 +121,7 @@ def layer_scores(network: nn.Module, task: Task, data: StepData, batch: int, kin
     """
     batch = max(1, min(batch, len(data.train_y) // 8))
     weights = trainable_parameters(network)
-    norms, total, squares, batches = torch.zeros(len(weights)), torch.zeros(()), torch.zeros(()), 0
+    norms, total, squares, batches = to_device(torch.zeros(len(weights))), torch.zeros(()), torch.zeros(()), 0
     sizes = [weight.numel() for weight in weights]
     for grad, _ in _batch_gradients(network, task, data, batch):
         norms = norms + torch.stack([part.norm() for part in grad.split(sizes)])
@@ -142,7 +143,7 @@ def layer_scores(network: nn.Module, task: Task, data: StepData, batch: int, kin
 
 def _batch_gradients(network: nn.Module, task: Task, data: StepData, batch: int) -> Iterator[tuple[Tensor, int]]:
     """Yield the gradient of the mean loss of each mini-batch, in evaluation mode."""
-    inputs, targets = torch_model(network).encode(data.train_x), torch.as_tensor(task.targets(data.train_y))
+    inputs, targets = torch_model(network).encode(data.train_x), to_device(torch.as_tensor(task.targets(data.train_y)))
     with evaluating(network), torch.enable_grad():
         for x, y in profiling.sample(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
             yield gradient(task.loss(network(to_float_batch(x)), y).mean(), trainable_parameters(network)), len(y)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from driftline import registry
+from driftline.device import to_device
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.types import Network
@@ -145,7 +146,7 @@ def recency(sizes: Sequence[int]) -> Tensor:
     [0.5714285969734192, 1.1428571939468384, 1.1428571939468384, 1.1428571939468384]
     """
     ages = range(len(sizes) - 1, -1, -1)
-    weights = torch.cat([torch.full((n,), 1 / (age + 1)) for n, age in zip(sizes, ages, strict=True)])
+    weights = to_device(torch.cat([torch.full((n,), 1 / (age + 1)) for n, age in zip(sizes, ages, strict=True)]))
     return weights / weights.mean()
 
 
@@ -184,7 +185,7 @@ def update_group_weights(q: Tensor, losses: Tensor, present: Tensor, eta: float)
     >>> update_group_weights(weights, torch.tensor([3.0]), torch.tensor([1]), eta=1.0).tolist()  # 1 : e^3
     [0.04742587357759476, 0.9525741338729858]
     """
-    gain = torch.zeros_like(q).index_add_(0, present, eta * losses.detach().to(q.dtype))
+    gain = torch.zeros_like(q).index_add_(0, present, eta * losses.detach().to(q))
     return torch.softmax(q.log() + gain, 0)  # in logarithms, so that no loss is too large
 
 
@@ -194,7 +195,7 @@ def weighted_group_loss(q: Tensor, losses: Tensor, present: Tensor) -> Tensor:
     With k of m groups present it is m / k times the sum over them. Dividing by their total weight instead would make
     the estimate biased, and with one group present it would undo the weights altogether.
     """
-    return (q[present].to(losses.dtype) * losses).sum() * (len(q) / len(present))
+    return (q[present].to(losses) * losses).sum() * (len(q) / len(present))
 
 
 def scale_gradients(outputs: Tensor, targets: Tensor, loss: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
@@ -204,7 +205,9 @@ def scale_gradients(outputs: Tensor, targets: Tensor, loss: Callable[[Tensor, Te
     >>> scale_gradients(outputs, targets, lambda out, y: (out[:, 0] - y) ** 2).tolist()  # 2 (s out - y) out
     [4.0, 0.0]
     """
-    scale = torch.ones(len(outputs), *[1] * (outputs.ndim - 1), dtype=outputs.dtype, requires_grad=True)
+    scale = torch.ones(
+        len(outputs), *[1] * (outputs.ndim - 1), dtype=outputs.dtype, device=outputs.device, requires_grad=True
+    )
     (by_scale,) = torch.autograd.grad(loss(outputs * scale, targets).sum(), scale, create_graph=True)
     return by_scale.flatten()
 
@@ -231,5 +234,5 @@ def mix(a: Tensor, b: Tensor, share: Tensor | float) -> Tensor:
     [[1.0], [4.0]]
     """
     if isinstance(share, Tensor):
-        share = share.to(a.dtype).reshape(-1, *[1] * (a.ndim - 1))
+        share = share.to(a).reshape(-1, *[1] * (a.ndim - 1))
     return share * a + (1 - share) * b

@@ -7,7 +7,6 @@ The result of a sampled loop is used for nothing else.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from driftline.training.mac_counter import MacCounter
+
+from driftline.device import clock
 
 T = TypeVar("T")
 FEW = 3
@@ -58,10 +59,12 @@ def add_counter(meter: MacCounter) -> None:
 @contextmanager
 def one_time_work() -> Iterator[None]:
     """Mark work that only the first iteration of a loop does."""
-    began = time.process_time()
+    if (profiler := _profiler.get()) is None:
+        yield
+        return
+    began = clock()
     yield
-    if (profiler := _profiler.get()) is not None:
-        profiler.exclude(time.process_time() - began)
+    profiler.exclude(clock() - began)
 
 
 def fill_rows(rows: Tensor, n: int) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.models.block_networks.base import decayed_parameters
 from driftline.models.preprocessing import to_float_batch
@@ -20,6 +21,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task
 from driftline.training import profiling
+from driftline.training.loss_scaling import loss_scale, scaled
 from driftline.training.modes import evaluating
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, State, Targets
@@ -44,7 +46,8 @@ def flatten(tensors: Iterable[Tensor]) -> Tensor:
 
 def gradient(loss: Tensor, weights: Sequence[Tensor]) -> Tensor:
     """The gradient of a loss as one vector, zero for weights it does not depend on; `.grad` is left alone."""
-    return flatten(torch.autograd.grad(loss, weights, materialize_grads=True))
+    grad = flatten(torch.autograd.grad(scaled(loss), weights, materialize_grads=True))
+    return grad if loss_scale() == 1 else grad / loss_scale()
 
 
 def step_with_gradient(optimizer: torch.optim.Optimizer, weights: Sequence[Tensor], grad: Tensor) -> None:
@@ -89,7 +92,7 @@ class Penalty:
         """Return a function that computes the penalty on the network's present weights."""
         weights = decayed_parameters(network)
         names = {id(weight): name for name, weight in network.named_parameters()}
-        anchor = flatten([before["start_weights"][names[id(weight)]] for weight in weights])
+        anchor = to_device(flatten([before["start_weights"][names[id(weight)]] for weight in weights]))
         return lambda: self.term(flatten(weights), anchor)
 
 
@@ -132,7 +135,8 @@ class FisherToStart(Penalty):
 
     def bind(self, network: nn.Module, before: State) -> Callable[[], Tensor]:
         weights = list(network.parameters())  # frozen ones add a constant
-        return lambda: self.term(flatten(weights), before["anchor"], before["importance"])
+        anchor, importance = to_device(before["anchor"]), to_device(before["importance"])
+        return lambda: self.term(flatten(weights), anchor, importance)
 
 
 @register("penalty", "fisher-all")
@@ -178,7 +182,7 @@ def fisher(
     F_i = mean over examples of (d log p(label | x) / d weight_i)^2, in evaluation mode. The square is taken example
     by example: the square of a batch's mean gradient is another quantity, close to zero where a model has converged.
     The task's loss counts as -log p, so a squared error stands for a normal distribution of variance 1/2.
-    `examples`: the number drawn without replacement; None takes them all. `labels`: see `Labels`.
+    `examples`: the number drawn without replacement; None takes them all. `labels`: see `FisherLabels`.
 
     Examples pass one at a time. That works for every network and its compute is counted, and `vmap` measured no
     faster (convolutions 590 to 540 examples/s, a perceptron 1,000 to 1,900): per-example gradients are bound by memory.
@@ -193,7 +197,7 @@ def fisher(
     rows = torch.arange(len(targets))
     if examples is not None and examples < len(rows):
         rows = torch.randperm(len(rows), generator=random)[:examples]
-    total = torch.zeros(sum(weight.numel() for weight in weights))
+    total = torch.zeros(sum(weight.numel() for weight in weights), device=weights[0].device)
     with evaluating(model), torch.enable_grad():
         for row in profiling.sample(rows.split(1)):
             outputs = adapter.training_outputs(to_float_batch(inputs[row]), targets[row])

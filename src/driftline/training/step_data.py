@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,9 @@ from driftline.types import TRAIN, Inputs, take_rows
 class StepData:
     """The labelled samples of one step: for training and for validation."""
 
-    train_x: Any
+    train_x: Inputs
     train_y: np.ndarray
-    valid_x: Any
+    valid_x: Inputs
     valid_y: np.ndarray
 
     @staticmethod

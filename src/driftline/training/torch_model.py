@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.device import micro_batch, to_device, to_numpy
 from driftline.errors import UserError
 from driftline.models.preprocessing import to_float_batch, to_tensor
 from driftline.models.weights import LoadedWeights
@@ -20,14 +21,14 @@ from driftline.training import profiling
 from driftline.training.features import forward_with_features
 from driftline.training.mac_counter import MacCounter
 from driftline.training.modes import evaluating
-from driftline.types import Inputs, State, Targets
+from driftline.types import Inputs, Network, State, Targets
 
 
 @dataclass(frozen=True, eq=False)
 class TorchModel:
     """A network whose outputs are numbers."""
 
-    module: Any
+    module: Network
     is_network: ClassVar[bool] = True
     generates_text: ClassVar[bool] = False
     supports_partial_fit: ClassVar[bool] = True
@@ -50,8 +51,7 @@ class TorchModel:
     @property
     def micro_batch(self) -> int | None:
         """The number of samples of a mini-batch that pass at a time; None for all."""
-        found: int | None = getattr(self.module, "micro_batch", None)
-        return found
+        return getattr(self.module, "micro_batch", None) or micro_batch()
 
     @property
     def reads_text(self) -> bool:
@@ -65,7 +65,7 @@ class TorchModel:
 
     def targets(self, y: Targets) -> Tensor:
         """Return a task's targets as a tensor."""
-        return torch.as_tensor(y)
+        return to_device(torch.as_tensor(y))
 
     def fit_vocabulary(self, x: Inputs, y: Targets) -> None:
         """Take a vocabulary from the first training samples; only text generators have one."""
@@ -81,12 +81,12 @@ class TorchModel:
         with evaluating(self.module), torch.no_grad():
             starts = profiling.sample(range(0, max(len(inputs), 1), batch))
             parts = [self.module(to_float_batch(inputs[i : i + batch])) for i in starts]
-        return profiling.fill_rows(torch.cat(parts), len(inputs)).numpy()
+        return to_numpy(profiling.fill_rows(torch.cat(parts), len(inputs)))
 
     def features(self, x: Inputs) -> np.ndarray:
         with evaluating(self.module), torch.no_grad():
             _, seen = forward_with_features(self.module, to_float_batch(self.encode(x)))
-        return seen.numpy()
+        return to_numpy(seen)
 
     def truncated(self, x: Inputs) -> int | None:
         found: int | None = self.module.count_truncated(x) if hasattr(self.module, "count_truncated") else None
@@ -116,8 +116,7 @@ class TextGenerator(TorchModel):
 
     def targets(self, y: Targets) -> Tensor:
         """Return answers as rows of tokens."""
-        encoded: Tensor = self.module.targets(y)
-        return encoded
+        return to_device(self.module.targets(y))
 
     def fit_vocabulary(self, x: Inputs, y: Targets) -> None:
         self.module.build_vocabulary(x, y)

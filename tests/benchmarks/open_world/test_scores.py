@@ -13,12 +13,13 @@ from driftline import registry
 from driftline.benchmarks import base
 from driftline.benchmarks.open_world.scores import NAMES, episodes, rows
 from driftline.metrics.confidence import wilson
+from driftline.record.card import ComputeCard
 
 LABELS = np.array([0, 1, 0, 1, 2, 1, 0, 2])
 ANSWERS = np.array([0, 0, 0, 1, 1, 0, 0, 2])
 SCORE = np.array([0.1, 0.7, 0.2, 0.6, 0.4, 0.5, 0.1, 0.3])
 PROTOCOL: dict[str, Any] = {"pretrain_classes": [0], "novel_classes": [1, 2], "head": 2}
-COMPUTE = {"forward_macs": 112, "backward_macs": 48, "cached_macs": 240}
+COMPUTE = ComputeCard(forward_macs=112, backward_macs=48, cached_macs=240)
 
 
 def answers(**changes: Any) -> pd.DataFrame:
@@ -26,9 +27,9 @@ def answers(**changes: Any) -> pd.DataFrame:
     return pd.DataFrame({**usual, "distance": 10 * SCORE, **changes})
 
 
-def scored(frame: pd.DataFrame, compute: dict[str, Any] | None = None, window: int = 4) -> pd.DataFrame:
+def scored(frame: pd.DataFrame, compute: ComputeCard = COMPUTE, window: int = 4) -> pd.DataFrame:
     given: dict[str, Any] = {"window": window, "resamples": 200, "rng": np.random.default_rng(0)}
-    return base.scores_frame(rows(frame, PROTOCOL, compute or COMPUTE, **given))
+    return base.scores_frame(rows(frame, PROTOCOL, compute, **given))
 
 
 def values(frame: pd.DataFrame) -> dict[tuple[str, str], float]:
@@ -106,7 +107,7 @@ def test_intervals() -> None:
 
 def test_a_learner_without_scores_or_compute() -> None:
     silent = answers(confidence=np.nan).drop(columns="distance")
-    found = values(scored(silent, {"forward_macs": None, "backward_macs": None}))
+    found = values(scored(silent, ComputeCard()))
     assert found["clock-auroc", "mean"] == 0.666667
     assert not any(name.startswith(("macs", "k+1", "unseen", "best", "matched")) for name, _ in found)
 

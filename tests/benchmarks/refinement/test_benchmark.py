@@ -31,6 +31,8 @@ from driftline.seeds import Seed
 from driftline.store.store import Store
 from driftline.types import Step
 
+pytestmark = pytest.mark.xdist_group("refinement")  # what all its tests use is made once
+
 OPTIONS: dict[str, Any] = {
     **{"episodes": 6, "size": 20, "period": 2, "past": 30, "upstream_set": 60, "held_out": 20},
     **{"upstream_updates": 150, "alpha": 0.6, "resamples": 20},

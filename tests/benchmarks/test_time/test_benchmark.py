@@ -16,6 +16,7 @@ import driftline
 from driftline.benchmarks.test_time.benchmark import Options, TestTime, build_schedule
 from driftline.calibration.grid import calibrate
 from driftline.calibration.run import initial_model
+from driftline.corruptions import corrupt
 from driftline.data import load
 from driftline.engine.build import DatasetCache
 from driftline.engine.executors.base import Event
@@ -28,11 +29,12 @@ from driftline.learners.test_time.tent import Tent
 from driftline.metrics.test_time import split_windows
 from driftline.record.run import Record, Run
 from driftline.seeds import Seed
-from driftline.shifts import corrupt
 from driftline.store.store import Store
 from driftline.streams import corruption_path, write_shards
 from driftline.streams.test_time.calibration import AccuracyMatrices, write_matrices
 from driftline.streams.test_time.stream import image_keys
+
+pytestmark = pytest.mark.xdist_group("test-time")  # what all its tests use is made once
 
 NAMES = ("gaussian_noise", "contrast", "brightness")
 OPTIONS: dict[str, Any] = {

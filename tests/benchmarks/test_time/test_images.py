@@ -10,12 +10,11 @@ import pytest
 
 import driftline
 from driftline.benchmarks.test_time.benchmark import Options, TestTime
-from driftline.corruptions import cropping
+from driftline.corruptions import corrupt, cropping
 from driftline.data import load
 from driftline.errors import UserError
 from driftline.report.tables.papers import paper_tables as table
 from driftline.seeds import Seed
-from driftline.shifts import corrupt
 from driftline.streams.test_time.schedule import CORRUPTIONS_3D
 from driftline.types import Samples
 

@@ -22,6 +22,8 @@ from driftline.metrics.horizons import drift_horizon, stability_horizon
 from driftline.metrics.temporal import adaptation_score, period_answers
 from driftline.seeds import Seed
 
+pytestmark = pytest.mark.xdist_group("timeline")  # what all its tests use is made once
+
 SPEC = {
     "benchmark": "timeline",
     "data": {"name": "digits", "periods": 6},
@@ -209,9 +211,9 @@ def test_real_portraits_by_decade(real_data: list[Path], tmp_path: Path) -> None
     spec = {
         "benchmark": "timeline",
         "data": "yearbook",
-        "model": {"name": "yearbook-cnn", "width": 8},
+        "model": "linear",
         "methods": [{"name": "ft", "updates": 50}],
-        "timeline": {"period": "decade", "resamples": 50},
+        "timeline": {"period": "decade", "resamples": 10},
     }
     (run,) = driftline.run(spec, runs=tmp_path).runs
     assert run.card.protocol["periods"] == [f"{d}s" for d in range(1930, 2020, 10)]

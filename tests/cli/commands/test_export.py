@@ -13,6 +13,8 @@ import driftline
 from driftline.cli.main import main
 from driftline.record.run import Record
 
+pytestmark = pytest.mark.xdist_group("export")  # what all its tests use is made once
+
 Command = Callable[..., tuple[int, str, str]]
 
 

@@ -17,6 +17,8 @@ from driftline.record.run import Record
 from driftline.report.figures.base import create, draw
 from driftline.report.figures.export import save, style
 
+pytestmark = pytest.mark.xdist_group("figure")  # what all its tests use is made once
+
 Command = Callable[..., tuple[int, str, str]]
 BEGINS = {".svg": b"<svg", ".pdf": b"%PDF", ".png": b"\x89PNG", ".html": b"<!DOCTYPE html>"}
 

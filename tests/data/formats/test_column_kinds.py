@@ -16,7 +16,7 @@ import pytest
 import driftline
 from driftline.auditing import AuditResult
 from driftline.auditing.frame import read_frame
-from driftline.data.formats.column_kinds import n_earliest, prepare
+from driftline.data.formats.column_kinds import n_earliest, prepare, to_floats
 from driftline.data.table import table
 from driftline.errors import UserError
 from driftline.models.tabular import row_index_model
@@ -70,6 +70,24 @@ def test_a_dataset_has_the_same_inputs_in_every_type(form: str, tmp_path: Path) 
     scale = 86_400 if form in ("time64", "duration") else 1
     np.testing.assert_allclose(x[:, 0] * scale, NUMBERS, rtol=1e-6)
     assert x.shape == (ROWS, 2)
+
+
+TYPED: dict[str, tuple[Any, str, int]] = {  # values, kind, and the unit in which they are NUMBERS
+    **{form: (STORED[form].to_pylist(), "number", 1) for form in ("float64", "decimal128")},
+    **{form: (STORED[form].to_pylist(), "number", 86_400) for form in ("time64", "duration")},
+    "date32": (STORED["date32"].to_pylist(), "date", 1),
+    "datetime": ([datetime.datetime(1970, 1, 1) + datetime.timedelta(int(n)) for n in NUMBERS], "date", 1),
+    "period": ([pd.Period(np.datetime64(int(n), "D"), "D") for n in NUMBERS], "date", 1),
+}
+
+
+@pytest.mark.parametrize("form", list(TYPED))
+def test_a_type_decides_also_where_the_earliest_values_are_missing(form: str) -> None:
+    values, kind, unit = TYPED[form]
+    frame = pd.DataFrame({"x": pd.Series([None] * 100 + values[100:], dtype=object)})
+    made, (column,) = prepare(frame, early=slice(100))
+    assert (column.kind, column.missing) == (kind, 100)
+    np.testing.assert_allclose(to_floats(made["x"])[100:] * unit, NUMBERS[100:], rtol=1e-9)
 
 
 def test_both_readers_agree_on_every_kind(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 import driftline
 from driftline.cli.main import app
 from driftline.engine.build import DatasetCache
+from driftline.engine.costs import forecast
+from driftline.engine.costs.forecast import PROFILING_SECONDS
 from driftline.engine.costs.groups import StageGrouper
 from driftline.engine.costs.profiler import Cost
 from driftline.engine.costs.sharing import compute_sharing
@@ -127,10 +129,10 @@ def test_a_search_is_forecast_as_it_runs(tmp_path: Path) -> None:
 
 
 class Profiler:
-    """A profiling process in which every stage costs 10 s, and a profile takes exactly the time it is given."""
+    """A profiling process in which all stages cost the same, and a profile takes exactly the time it is given."""
 
-    def __init__(self) -> None:
-        self.start, self.spent, self.store = 3.0, 3.0, Store(Path("none"))
+    def __init__(self, stage_seconds: float = 10.0) -> None:
+        self.start, self.spent, self.store, self.stage_seconds = 3.0, 3.0, Store(Path("none")), stage_seconds
 
     def __enter__(self) -> Profiler:
         return self
@@ -143,22 +145,35 @@ class Profiler:
 
     def cost(self, stage: Stage, inputs: object, seconds: float, first: bool) -> tuple[Cost, float]:
         self.spent += seconds
-        return Cost(10.0, 0, 0), 0.0
+        return Cost(self.stage_seconds, 0, 0), 0.0
 
 
-@pytest.mark.parametrize(("limit", "least", "most"), [(2.0, 1.3, 2.0), (100.0, 2.0, 8.0)])
-def test_profiling_is_bounded_by_a_tenth_of_the_work(limit: float, least: float, most: float, tmp_path: Path) -> None:
-    planned = plan(parse({**TABLE, "methods": ["erm", "erm-all"], "seeds": 4}))  # two kinds of stages, 80 s
-    profiler: Any = Profiler()
+@pytest.fixture
+def quick_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is started to profile stages, where what they cost is not what is tested."""
+    monkeypatch.setattr(forecast, "ProfilerProcess", lambda data_dir: Profiler())
+
+
+@pytest.mark.parametrize(
+    ("stage_seconds", "limit", "least", "most"),
+    [(10.0, 2.0, 1.3, 2.0), (10.0, 100.0, 2.0, 4.0), (1000.0, PROFILING_SECONDS, 5.0, 20.0)],
+)
+def test_profiling_is_bounded_by_a_tenth_of_the_work(
+    stage_seconds: float, limit: float, least: float, most: float, tmp_path: Path
+) -> None:
+    planned = plan(parse({**TABLE, "methods": ["erm", "erm-all"], "seeds": 4}))  # eight stages of two kinds
+    profiler: Any = Profiler(stage_seconds)
     grouper = StageGrouper(planned.trials, DatasetCache())
     found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, limit)
     assert least < profiler.spent - profiler.start <= most
     assert found.extrapolated == 0
 
 
+@pytest.mark.usefixtures("quick_profiler")
 def test_several_specs_share_their_stages(tmp_path: Path) -> None:
     found = driftline.plan(TABLE, {**TABLE, "seeds": 2}, runs=tmp_path, seconds=2)
-    assert found.kinds["probes and score"].stages == 2
+    kind = found.kinds["probes and score"]
+    assert (kind.stages, kind.seconds) == (2, 20.0)
 
 
 def test_what_cannot_run_is_refused_as_by_run(tmp_path: Path) -> None:
@@ -166,6 +181,7 @@ def test_what_cannot_run_is_refused_as_by_run(tmp_path: Path) -> None:
         driftline.plan({**TABLE, "methods": ["ft"]}, runs=tmp_path)
 
 
+@pytest.mark.usefixtures("quick_profiler")
 def test_the_command_says_it_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = [

@@ -31,7 +31,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr("driftline.engine.costs.profiler.time.process_time", lambda: self.now)
+        monkeypatch.setattr("driftline.device.time.process_time", lambda: self.now)
 
     def work(self, seconds: float) -> None:
         self.now += seconds

@@ -1,4 +1,4 @@
-"""Checks before any run: networks that users bring."""
+"""What does not fit together is refused before any run: settings, and networks that users bring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import driftline
+from driftline.engine.planning.plan import plan
 from driftline.errors import UserError
+from driftline.spec import parse
 
 SOURCE = """
 import torch
@@ -103,3 +105,10 @@ def test_prototype_methods_use_a_networks_own_features(run: Any) -> None:
         known = np.isfinite(distances[0])
         assert known.mean() > 0.9
         np.testing.assert_array_equal(*distances)
+
+
+def test_a_setting_without_effect_is_refused_in_each_entry_of_a_method() -> None:
+    methods = [{"name": "erm", "lr": 0.1}, "erm"]
+    spec = {"benchmark": "timeline", "data": "digits", "model": "logistic-regression", "methods": methods}
+    with pytest.raises(UserError, match=r"erm\.lr has no effect: logistic-regression is not trained by gradients"):
+        plan(parse(spec))

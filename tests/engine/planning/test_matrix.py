@@ -29,7 +29,11 @@ TINY: dict[str, Any] = {
         "data": {"name": "digits", "periods": 4},
         "model": NARROW,
         "timeline": {"upstream": 1, "upstream_updates": 60, "resamples": 20},
-        "settings": {"ewc": {"updates": 5}, "er": {"epochs": 1}, "periodic-reset": {"reset_every": 2}},
+        "settings": {
+            "ewc": {"updates": 5, "fisher_examples": 10},
+            "er": {"epochs": 1},
+            "periodic-reset": {"reset_every": 2},
+        },
     },
     "seq-to-final": {
         "data": {"name": "color-digits"},
@@ -222,11 +226,24 @@ def test_a_column_is_merged_with_its_defaults_unless_it_names_its_data() -> None
         ({"benchmarks": {"timeline": {"settings": {"tnet": {}}}}}, "no method 'tnet'"),
         ({"sedes": 3}, "no setting 'sedes'. Did you mean 'seeds'"),
         ({"methods": []}, "the matrix: 'methods' is empty"),
+        ({"benchmarks": [{"timeline": 3}]}, "benchmarks: expected a mapping or names, got"),
+        ({"benchmarks": {"timeline": 3}}, "the column timeline: expected a mapping, got 3"),
+        ({"benchmarks": {"timeline": {"timeline": 3}}}, "timeline in the column timeline: expected a mapping, got 3"),
+        ({"benchmarks": {"timeline": {1: 3}}}, "no setting '1'"),
+        ({"benchmarks": {"timeline": {"settings": 3}}}, "settings in the column timeline: expected a mapping, got 3"),
+        ({"benchmarks": {"timeline": {"settings": {"er": 3}}}}, "the settings of er in the column timeline: expected"),
     ],
 )
 def test_what_does_not_exist_is_refused(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         matrix.read(said(**changes))
+
+
+@pytest.mark.parametrize("content", ["rows", ["rows"], 3])
+def test_a_recipe_that_is_no_mapping_is_refused(tmp_path: Path, content: object) -> None:
+    (tmp_path / "m.yaml").write_text(json.dumps({"matrix": content}))
+    with pytest.raises(UserError, match="matrix: expected a mapping, got"):
+        cli.content(str(tmp_path / "m.yaml"), [], "erm", None, ["timeline.horizon=3"])
 
 
 def test_flags_win_over_the_recipe(tmp_path: Path) -> None:

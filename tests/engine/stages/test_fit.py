@@ -94,6 +94,7 @@ def test_fits_are_shared_across_options_that_they_do_not_depend_on(images: Path)
     assert not fits(shifts="LR") & usual
 
 
+@pytest.mark.usefixtures("quick_workers")
 def test_two_processes_give_the_same_record(images: Path, plain: Path, tmp_path: Path) -> None:
     driftline.run(spec(images), runs=tmp_path, jobs=2)
     assert contents(tmp_path) == contents(plain)
@@ -151,7 +152,7 @@ def _answering(run: Any) -> int:
 
 def test_the_card_names_what_was_chosen(plain: Path) -> None:
     cards = {card.label: card for card in Store.open(plain).record().cards}
-    protocol = cards["lp-ft"]["protocol"]
+    protocol = cards["lp-ft"].protocol
     assert protocol["trials"] == 6
     assert [(row["train"], row["layers"]) for row in protocol["chosen"]] == [("0,1", "all"), ("2", "fc"), ("2", "all")]
     assert all(row["lr"] in (3e-3, 1e-3) for row in protocol["chosen"])

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from driftline import models
+from driftline import device, models
 from driftline.data.tiny_qa import tiny_qa
+from driftline.device import DeviceSettings
 from driftline.errors import UserError
 from driftline.io import serialization
 from driftline.learners.supervised.a_gem import AGEM
@@ -115,13 +116,11 @@ def test_fisher_is_the_mean_of_squared_slopes_of_single_answers():
     torch.testing.assert_close(found, by_hand, rtol=1e-3, atol=1e-9)
 
 
-def test_mixed_precision_is_off_on_a_cpu_unless_asked_for():
+def test_precision_is_that_of_the_device():
     model = ready()
     exact = losses(model, X, Y)
-    model.precision = "float32"
-    assert losses(model, X, Y).tolist() == exact.tolist()
-    model.precision = "bfloat16"
-    rough = losses(model, X, Y)
+    with device.use(DeviceSettings(name="cpu", precision="bfloat16")):
+        rough = losses(model, X, Y)
     assert rough.dtype == np.float32
     assert 0 < np.abs(rough - exact).max() < 0.05
 

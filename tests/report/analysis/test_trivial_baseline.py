@@ -25,6 +25,8 @@ from driftline.report.page.page import page
 
 from ..conftest import render_results
 
+pytestmark = pytest.mark.xdist_group("trivial")  # what all its tests use is made once
+
 
 def run(folder: Path, model: str) -> Record:
     """A timeline of 400 rows, in which the class is whether a feature is above a threshold."""

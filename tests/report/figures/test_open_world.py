@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,19 @@ def test_pareto_of_any_benchmark(tmp_path: Path) -> None:
     assert set(named["metric"]) == {"batch-accuracy"}
     with pytest.raises(UserError, match="nothing to draw"):
         table_of("pareto", Record(runs), metric="oec")
+
+
+def test_a_method_that_sees_more_is_never_on_the_front(tmp_path: Path) -> None:
+    runs = [priced(tmp_path, "cheap", 0.5, 2), priced(tmp_path, "oracle", 0.9, 1)]
+    frame = table_of("pareto", Record(runs)).set_index("method")
+    assert frame["on_front"].to_dict() == {"cheap": True, "oracle": False}
+
+
+@pytest.mark.parametrize(("metric", "form"), [("ood", ".0%"), ("sh", "~g")])
+def test_only_shares_are_in_percent(make_record: Callable[..., Record], metric: str, form: str) -> None:
+    _, chart = draw("pareto", make_record({"erm": [0.5, 0.6]}), metric=metric)
+    spec = chart.to_dict()
+    assert spec["layer"][0]["encoding"]["y"]["axis"]["format"] == form
 
 
 def test_compute_that_is_not_counted_has_no_price(tmp_path: Path) -> None:

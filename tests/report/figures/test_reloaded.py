@@ -26,7 +26,7 @@ from ..conftest import table_of
 pytestmark = pytest.mark.xdist_group("reloaded")  # what all its tests use is made once
 
 METHODS = ["baseline", "oracle", "seq-erm", "seq-ft", "st-1", "sft", "jm"]
-OPTIONS = {"shifts": "RL", "sizes": [60, 60, 60], "test": 60, "oracle": 120, "epochs": 6, "batch": 8, "lr": [0.02]}
+OPTIONS = {"shifts": "RL", "sizes": [60, 60, 60], "test": 60, "oracle": 120, "epochs": 3, "batch": 8, "lr": [0.02]}
 GRID = {"weight_decay": [1e-4], "dropout": [0.0], "adjacent": [0.0, 0.1, 10.0], "budget": "paper"}
 
 

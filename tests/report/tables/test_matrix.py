@@ -71,6 +71,20 @@ def test_numbers_ranks_and_gains_by_hand(view: MatrixView) -> None:
     assert view.cells["frozen", "timeline"].gain is None, "it does not gain on itself"
 
 
+def test_a_score_that_is_not_a_number_has_no_rank(tmp_path: Path) -> None:
+    runs, cells = [], []
+    for benchmark, metric in (("timeline", "ood"), ("test-time", "stream-accuracy")):
+        for method, value in (("frozen", 0.5), ("tent", 0.6), ("ewc", float("nan"))):
+            rows = summary_rows({(metric, "mean"): value})
+            runs.append(write_run(tmp_path / "runs", method, 0, rows, run__benchmark=benchmark))
+            cells.append(cell(benchmark, method, runs[-1:]))
+    columns = [{"name": name, "reveals": "labels"} for name in ("timeline", "test-time")]
+    content = {"methods": list(OOD), "seeds": [0], "benchmarks": columns, "cells": cells}
+    write_checked(tmp_path / "matrices" / "m.json", content)
+    (view,) = views(Record(runs))
+    assert view.ranks == {"frozen": 2, "tent": 1}
+
+
 def test_colour_follows_the_gain_on_the_scale_of_its_column(view: MatrixView) -> None:
     tints = {place: cell.shade for place, cell in view.cells.items()}
     assert tints["ewc", "timeline"] == MAX_SHADE

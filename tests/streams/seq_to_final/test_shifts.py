@@ -260,7 +260,7 @@ def test_without_sub_population_shifts_all_sub_classes_are_drawn():
         (("R", [40, 40], -1), {}, "the size of test is -1"),
         (("s", [40, 40], 20), {}, "no sub-classes"),
         (("RX", [40, 40], 20), {}, "no shift 'X'"),
-        (("R", [40, 40], 20), {"row_order": "named!"}, "no way to draw 'named!'. Did you mean 'named'"),
+        (("R", [40, 40], 20), {"row_order": "named!"}, "no row_order 'named!'. Did you mean 'named'"),
     ],
 )
 def test_what_cannot_be_drawn(arguments, options, sentence):
@@ -389,7 +389,7 @@ def test_sub_populations_of_cifar_in_the_counts_of_the_paper():
     tested = np.bincount(group[steps.test_rows], minlength=100)
     assert all(tested[list(listed)].tolist() == [0, 0, 83, 83, 84] for listed in data.subclasses)
     assert set(steps.rows[3].all) <= set(steps.oracle_rows.all)
-    with pytest.raises(UserError, match="draws='reference' is not possible with a sub-population shift"):
+    with pytest.raises(UserError, match="row_order='reference' is not possible with a sub-population shift"):
         sequence(data, "sss", PAPER, 5000, row_order="reference")
 
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from driftline.corruptions import corrupt
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.seeds import Seed
-from driftline.shifts import corrupt
 from driftline.streams import corruption_stream, prefetch
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule, random_mixture, sequential
 from driftline.streams.test_time.stream import CorruptionStream, image_keys, source_images

@@ -45,7 +45,7 @@ class Options(base.Options):
     law: str = "3000/(19+r)"
     """Maximum number of samples of the class of rank r; NED: 25000/(25+r). Zipf's law: 1000/r."""
     order: str = "uniform"
-    """uniform, drifting, bursts or recurring, optionally with a number after a colon (see streams.arrivals)."""
+    """uniform, drifting, bursts or recurring, optionally with a number after a colon (see docs/open-world.md)."""
     role: Literal["test", "validation"] = "test"
     """Sequences to test on, or to choose settings by."""
     sequences: int = Field(default=5, ge=1)
@@ -168,11 +168,7 @@ class OpenWorldBenchmark(base.Benchmark):
             stream,
             base.NoProbes(),
             stream.upstream,
-            pretrain_settings={
-                "updates": options.upstream_updates,
-                "lr": options.upstream_lr,
-                "batch": options.upstream_batch,
-            },
+            pretrain_settings=options.pretrain_settings(),
             embedding_samples=few_shot.unseen_class_samples(stream, options.way, options.shot, root)
             if options.episodes
             else {},
@@ -185,13 +181,17 @@ class OpenWorldBenchmark(base.Benchmark):
     def score(self, run: Run) -> pd.DataFrame:
         """Return every metric over the whole stream, and accuracy in each window of time."""
         options = Options(**run.card.run.options)
-        how: dict[str, Any] = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
+        bootstrap: dict[str, Any] = {"resamples": options.resamples, "rng": Seed(run.seed).child("bootstrap").numpy()}
         protocol, compute = run.card.protocol, run.card.compute
-        rows = list(open_world_scores.rows(run.table("answers"), protocol, compute, window=protocol["window"], **how))
-        seen = run.table("features") if options.episodes else pd.DataFrame()
-        if len(seen):
-            right = few_shot.episode_correctness(seen, options.way, options.shot, options.episodes, Seed(run.seed))
-            rows.append(open_world_scores.episodes(right, f"{options.shot}-shot {options.way}-way", **how))
+        rows = list(
+            open_world_scores.rows(run.table("answers"), protocol, compute, window=protocol["window"], **bootstrap)
+        )
+        features = run.table("features") if options.episodes else pd.DataFrame()
+        if len(features):
+            correct = few_shot.episode_correctness(
+                features, options.way, options.shot, options.episodes, Seed(run.seed)
+            )
+            rows.append(open_world_scores.episodes(correct, f"{options.shot}-shot {options.way}-way", **bootstrap))
         return base.scores_frame(rows)
 
 

@@ -35,17 +35,17 @@ def unseen_class_samples(stream: OpenWorld, way: int, shot: int, seed: Seed) -> 
     return {"classes never met": stream.dataset.samples[np.sort(np.concatenate(rows))]}
 
 
-def episode_correctness(seen: pd.DataFrame, way: int, shot: int, n: int, seed: Seed) -> np.ndarray:
+def episode_correctness(frame: pd.DataFrame, way: int, shot: int, n: int, seed: Seed) -> np.ndarray:
     """Return the correctness (episodes x queries) of the nearest class mean, from features and their classes."""
     import torch
 
     from driftline.training import few_shot as few
 
-    samples = Samples(np.stack(seen["features"].to_list()), seen["truth"].to_numpy())
+    samples = Samples(np.stack(frame["features"].to_list()), frame["truth"].to_numpy())
     features = torch.from_numpy(samples.x)
-    right = []
+    correct = []
     for episode in few.episodes(samples, way, shot, N_QUERY, n, seed.child("episodes")):
         support, query = (features[rows.ravel()] for rows in (episode.support, episode.query))
         predicted = few.squared_distance_logits(support, query, way).argmax(1)
-        right.append((predicted == episode.query_labels).numpy())
-    return np.array(right)
+        correct.append((predicted == episode.query_labels).numpy())
+    return np.array(correct)

@@ -2,10 +2,10 @@
 
 - Shares of samples (overall, rolling windows, k+1): Wilson's interval. For k+1 the score MDT is cut, or HG where a
   method has no distances: at the threshold of the protocol, else at the best one, an oracle's, taken as given.
-- Means over classes (mean-class and the four sections): classes drawn anew.
-- AUROCs and best F1: the classes whose first samples are to be noticed drawn anew; seen samples are so many that they
-  are left as they are. A sample without a score is left out. With "-any" the first sample of every class is unseen.
-- Multiply-accumulates are counted, so that both ends are the number itself.
+- Means over classes (mean-class and the four sections): bootstrap over classes.
+- AUROCs and best F1: bootstrap over the classes whose first samples are to be detected; the many seen samples are not
+  resampled. A sample without a score is left out. With "-any" the first sample of every class is unseen.
+- Multiply-accumulates are counted exactly, so both ends are the number itself.
 
 A class is unseen until its first sample, whether or not its label was revealed.
 """
@@ -49,10 +49,10 @@ def rows(
     resamples: int,
     rng: np.random.Generator,
 ) -> Iterator[Row]:
-    """The scores of one run, from its answers in the order of the stream, its protocol and what it cost.
+    """Yield the scores of one run, from its answers in the order of the stream, its protocol and its cost.
 
-    Accuracies and scores of strangeness have the statistic "mean", costs "final"; `rolling` has a value for "each"
-    whole window, named after the sample that ends it, and the last one's as "final".
+    Accuracies and novelty metrics have the statistic "mean", costs "final"; `rolling` has a value for "each" whole
+    window, named after the sample that ends it, and that of the last window as "final".
     """
     correct, labels = answers["correct"].to_numpy(float), answers["truth"].to_numpy()
     pretrain = np.asarray(protocol["pretrain_classes"])
@@ -69,9 +69,9 @@ def rows(
 
 
 def episodes(correct: ArrayLike, metric_name: str, *, resamples: int, rng: np.random.Generator) -> Row:
-    """The score of n-shot k-way episodes, from right and wrong (episodes x queries); episodes are drawn anew.
+    """Return the score of few-shot episodes, from correctness (episodes x queries), with a bootstrap over episodes.
 
-    `called` is such as "5-shot 5-way".
+    `metric_name`: for example "5-shot 5-way".
     """
     shares = np.asarray(correct, float).mean(axis=-1)
     ends = percentile_interval(bootstrap_means(shares, resamples, rng))
@@ -85,18 +85,18 @@ def _by_class(
     correct: np.ndarray, labels: np.ndarray, pretrain: np.ndarray, head: int, resamples: int, rng: np.random.Generator
 ) -> Iterator[Row]:
     classes, accuracy, _ = openworld.per_class(correct, labels)
-    found = {"mean-class": openworld.Section(classes, accuracy)}
-    for name, section in {**found, **openworld.cross_sections(correct, labels, pretrain, head)}.items():
+    every = {"mean-class": openworld.Section(classes, accuracy)}
+    for name, section in {**every, **openworld.cross_sections(correct, labels, pretrain, head)}.items():
         yield _row(name, section.mean, _resampled(section.accuracy, resamples, rng), len(section.classes), "classes")
 
 
 def _windows(correct: np.ndarray, window: int) -> Iterator[Row]:
-    found = openworld.rolling(correct, window)
-    low, high = wilson((found.value * found.n).round(), found.n)
-    for value, end, n, *ends in zip(*found, low, high, strict=True):
+    rolling = openworld.rolling(correct, window)
+    low, high = wilson((rolling.value * rolling.n).round(), rolling.n)
+    for value, end, n, *ends in zip(*rolling, low, high, strict=True):
         if n == window:  # a stream shorter than a window has no curve
             yield {**_row("rolling", value, ends, n, "examples", "each"), "time": str(end)}
-    yield _row("rolling", found.value[-1], (low[-1], high[-1]), found.n[-1], "examples", "final")
+    yield _row("rolling", rolling.value[-1], (low[-1], high[-1]), rolling.n[-1], "examples", "final")
 
 
 def _novelty_scores(answers: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -147,8 +147,8 @@ def _cost(compute: ComputeCard, n: int) -> Iterator[Row]:
         yield _row(name, value, (value, value), n, "examples", "final")
 
 
-def _share(name: str, right: np.ndarray) -> Row:
-    return _row(name, openworld.overall(right), wilson(right.sum(), len(right)), len(right), "examples")
+def _share(name: str, correct: np.ndarray) -> Row:
+    return _row(name, openworld.overall(correct), wilson(correct.sum(), len(correct)), len(correct), "examples")
 
 
 def _resampled(values: np.ndarray, resamples: int, rng: np.random.Generator) -> Interval:

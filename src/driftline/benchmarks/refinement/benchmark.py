@@ -32,8 +32,6 @@ from driftline.seeds import Seed
 from driftline.streams import QueryPools, QueryStream, pools, queries
 from driftline.types import JsonObject, Probe, Reveal, Samples, Settings, Step
 
-Fraction = Field(ge=0, le=1)
-
 
 class Options(base.Options):
     """The settings of a stream of queries and of its evaluations."""
@@ -185,7 +183,7 @@ class Refinement(base.Benchmark):
     def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
         """Divide the data into pools, the same for all seeds, and draw this seed's stream from them."""
         root = Seed(options.split).child("refinement")
-        train, upstream, clusters, how = split_upstream(dataset, options.train, root.child("train"))
+        train, upstream, clusters, split = split_upstream(dataset, options.train, root.child("train"))
         divided = pools(
             upstream,
             clusters,
@@ -194,24 +192,20 @@ class Refinement(base.Benchmark):
             validation=options.validation,
             seed=root,
         )
-        number, where = options.number(seed.value), root.child(options.role)
+        number, stream_seed = options.number(seed.value), root.child(options.role)
         drawn = {name: getattr(options, name) for name in STREAM_OPTIONS}
-        stream = queries(*getattr(divided, options.role), **drawn, number=number, seed=where)
+        stream = queries(*getattr(divided, options.role), **drawn, number=number, seed=stream_seed)
         models = tuple(evaluation_steps(options.episodes, options.period, options.indexing))
         lag = 1 if options.indexing == "after" else 0
-        probes = RefinementProbes(stream, divided, models, options.past, lag, where.child("exams", number))
+        probes = RefinementProbes(stream, divided, models, options.past, lag, stream_seed.child("exams", number))
         return base.Scenario(
             stream,
             probes,
             train,
             delayed_probes=lambda delay: replace(probes, delay=delay),
-            pretrain_settings={
-                "updates": options.upstream_updates,
-                "lr": options.upstream_lr,
-                "batch": options.upstream_batch,
-            },
+            pretrain_settings=options.pretrain_settings(),
             initial_probes=tuple(probes.large_evaluation(0)) if 0 in models else (),
-            protocol=protocol(options, number, stream, probes, len(train), how),
+            protocol=protocol(options, number, stream, probes, len(train), split),
         )
 
     def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
@@ -226,8 +220,8 @@ class Refinement(base.Benchmark):
         steps = len(run.card.protocol["periods"])
         delay = run.card.protocol["label_delay_steps"]
         evidence = refinement_scores.correctness_by_step(run.table("answers"), run.table("probes"), steps, delay)
-        how = {"indexing": options.indexing, "csr": options.csr}
-        return base.scores_frame(refinement_scores.rows(evidence, resamples=options.resamples, rng=random, **how))
+        variants = {"indexing": options.indexing, "csr": options.csr}
+        return base.scores_frame(refinement_scores.rows(evidence, resamples=options.resamples, rng=random, **variants))
 
 
 STREAM_OPTIONS = ("episodes", "size", "alpha", "beta", "gamma", "rounding", "others", "repeats")
@@ -242,20 +236,20 @@ def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples,
             "that is not: use digit-clusters, image-clusters, intent-clusters, news-clusters, tiny-qa, qa or nli"
         )
     inside = np.flatnonzero(group == 0)
-    train, how = np.zeros(len(inside), bool), "as marked in the data"
+    train, description = np.zeros(len(inside), bool), "as marked in the data"
     if dataset.test is not None:
         train = ~dataset.test[inside]
     if not train.any() or train.all():
         train = seed.numpy().permutation(len(inside)) < round(share * len(inside))
-        how = f"{share:g} of the upstream samples, drawn at random"
+        description = f"{share:g} of the upstream samples, drawn at random"
     if not train.any() or train.all():
         raise UserError(f"dataset '{dataset.name}' has {len(inside)} upstream samples, too few to train and evaluate")
     clusters = {name: dataset.samples[np.flatnonzero(group == k)] for k, name in enumerate(names) if k}
-    return dataset.samples[inside[train]], dataset.samples[inside[~train]], clusters, how
+    return dataset.samples[inside[train]], dataset.samples[inside[~train]], clusters, description
 
 
 def protocol(
-    options: Options, number: int, stream: QueryStream, probes: RefinementProbes, trained: int, how: str
+    options: Options, number: int, stream: QueryStream, probes: RefinementProbes, trained: int, split: str
 ) -> JsonObject:
     """Return the description of a stream and its evaluations for the card."""
     return {
@@ -264,7 +258,7 @@ def protocol(
         "role": options.role,
         "stream": number,
         "upstream_samples": trained,
-        "upstream_samples_are": how,
+        "upstream_samples_are": split,
         "clusters": list(stream.names),
         "pools": dict(zip(stream.names, map(len, stream.sources), strict=True)),
         "composition": stream.composition.tolist(),

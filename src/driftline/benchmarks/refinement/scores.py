@@ -38,10 +38,10 @@ def correctness_by_step(answers: pd.DataFrame, probes: pd.DataFrame, steps: int,
     past = _by_model(probes, "past", steps)
     return {
         "answered": asked,
-        "fixed": [None if frame is None else _right(frame)[row < 1] for row, frame in zip(asked, again, strict=True)],
-        "upstream": [None if frame is None else _right(frame) for frame in _by_model(probes, "upstream", steps)],
-        "held_out": [None if frame is None else _right(frame) for frame in _by_model(probes, "held out", steps)],
-        "past": [None if frame is None else _right(frame) for frame in past],
+        "fixed": [None if frame is None else _correct(frame)[row < 1] for row, frame in zip(asked, again, strict=True)],
+        "upstream": [None if frame is None else _correct(frame) for frame in _by_model(probes, "upstream", steps)],
+        "held_out": [None if frame is None else _correct(frame) for frame in _by_model(probes, "held out", steps)],
+        "past": [None if frame is None else _correct(frame) for frame in past],
         "past_of": [None if frame is None else stream_positions(frame["id"], answers["id"]) for frame in past],
     }
 
@@ -57,45 +57,46 @@ def stream_positions(ids: pd.Series, stream: pd.Series) -> np.ndarray:
 
 
 def rows(
-    given: Correctness, *, indexing: str, csr: str, resamples: int, rng: np.random.Generator
+    correctness: Correctness, *, indexing: str, csr: str, resamples: int, rng: np.random.Generator
 ) -> Iterator[JsonObject]:
     """Yield every metric where it is defined, its mean over these steps and its final value."""
-    values = scores(**given, indexing=indexing, csr=csr)
-    drawn = scores(**given, indexing=indexing, csr=csr, resamples=resamples, rng=rng)
-    counts, called = examples(given, indexing, csr), variant_names(indexing, csr)
+    values = scores(**correctness, indexing=indexing, csr=csr)
+    drawn = scores(**correctness, indexing=indexing, csr=csr, resamples=resamples, rng=rng)
+    counts, names = examples(correctness, indexing, csr), variant_names(indexing, csr)
     for (name, curve), (_, resampled) in zip(values, drawn, strict=True):
-        yield from _rows(called[name], curve, resampled, counts[name])
+        yield from _rows(names[name], curve, resampled, counts[name])
         times = np.isfinite(curve.values).sum()
         if name == "oec":  # its mean is the mean of four means
             times = min(np.isfinite(getattr(values, part).values).sum() for part in ("ukr", "okr", "csr", "kg"))
-        yield _summary(called[name], "mean", curve.mean, resampled.mean, int(times), "times")
-        yield _summary(called[name], "final", curve.final, resampled.final, int(counts[name][-1]), "examples")
+        yield _summary(names[name], "mean", curve.mean, resampled.mean, int(times), "times")
+        yield _summary(names[name], "final", curve.final, resampled.final, int(counts[name][-1]), "examples")
 
 
-def examples(given: Correctness, indexing: str, csr: str) -> dict[str, np.ndarray]:
+def examples(correctness: Correctness, indexing: str, csr: str) -> dict[str, np.ndarray]:
     """Return the number of examples behind each value; for OEC the minimum over its four parts."""
     size = {
-        name: np.array([0 if row is None else len(np.asarray(row)) for row in rows]) for name, rows in given.items()
+        name: np.array([0 if row is None else len(np.asarray(row)) for row in rows])
+        for name, rows in correctness.items()
     }
-    of_models = slice(1, None) if indexing == "after" else slice(None, -1)
+    models = slice(1, None) if indexing == "after" else slice(None, -1)
     asked = np.cumsum(size["answered"])
-    found = {
+    counts = {
         "efr": size["fixed"],
-        "ukr": size["upstream"][of_models],
-        "okr": size["past"][of_models],
+        "ukr": size["upstream"][models],
+        "okr": size["past"][models],
         "csr": np.append(0, asked[:-1]) if csr == "strict" else asked,
-        "kg": size["held_out"][of_models],
+        "kg": size["held_out"][models],
     }
-    return {**found, "oec": np.min([found[name] for name in ("ukr", "okr", "csr", "kg")], axis=0)}
+    return {**counts, "oec": np.min([counts[name] for name in ("ukr", "okr", "csr", "kg")], axis=0)}
 
 
 def _by_model(probes: pd.DataFrame, name: str, steps: int) -> list[pd.DataFrame | None]:
     """Return the answers of f_0 .. f_T to one probe; after step index t the model is f_{t+1}."""
-    found = dict(iter(probes[probes["probe"] == name].groupby("step"))) if len(probes) else {}
-    return [found.get(k - 1) for k in range(steps + 1)]
+    by_step = dict(iter(probes[probes["probe"] == name].groupby("step"))) if len(probes) else {}
+    return [by_step.get(k - 1) for k in range(steps + 1)]
 
 
-def _right(frame: pd.DataFrame) -> np.ndarray:
+def _correct(frame: pd.DataFrame) -> np.ndarray:
     return frame["correct"].to_numpy(float)
 
 

@@ -44,7 +44,7 @@ ROTATIONS = {f"rot{n}": "R" * (n - 1) for n in SIZES}
 
 
 def _listed(given: object) -> Any:
-    """`6000,4000` on a command line is a list."""
+    """Return a tuple from a single number, or from a text such as `6000,4000` on a command line."""
     if isinstance(given, int | float):
         return (given,)
     return tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
@@ -63,19 +63,8 @@ class Options(base.Options):
         *("lr", "weight_decay", "dropout", "adjacent", "fisher", "budget", "resamples"),
     )
     fit_cost_free: ClassVar[tuple[str, ...]] = (
-        *(
-            "shifts",
-            "row_order",
-            "sizes",
-            "test",
-            "oracle",
-            "lr",
-            "weight_decay",
-            "dropout",
-            "adjacent",
-            "fisher",
-            "budget",
-        ),
+        *("shifts", "row_order", "sizes", "test", "oracle"),
+        *("lr", "weight_decay", "dropout", "adjacent", "fisher", "budget"),
     )
     oracle_options: ClassVar[tuple[str, ...]] = ("oracle",)
     phase_options: ClassVar[tuple[str, ...]] = ("lr", "weight_decay", "dropout", "adjacent", "fisher")
@@ -209,12 +198,12 @@ class SeqToFinal(base.Benchmark):
         """Return the accuracy on the final test set, with a bootstrap interval over its examples."""
         options = Options(**run.card.run.options)
         probes = run.table("probes")
-        right = probes.loc[probes["probe"] == "final", "correct"].to_numpy(float)
-        resampled = bootstrap_means(right, options.resamples, Seed(run.seed).child("bootstrap").numpy())
+        correct = probes.loc[probes["probe"] == "final", "correct"].to_numpy(float)
+        resampled = bootstrap_means(correct, options.resamples, Seed(run.seed).child("bootstrap").numpy())
         low, high = percentile_interval(resampled)
-        value = registry.get("metric", "final-accuracy").compute(right)
+        value = registry.get("metric", "final-accuracy").compute(correct)
         row = {"metric": "final-accuracy", "stat": "mean", "value": value, "low": low, "high": high}
-        return base.scores_frame([{**row, "n": len(right), "unit": "examples"}])
+        return base.scores_frame([{**row, "n": len(correct), "unit": "examples"}])
 
     @classmethod
     def is_full_scale(cls, card: Card) -> bool:

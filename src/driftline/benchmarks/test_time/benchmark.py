@@ -163,11 +163,7 @@ class TestTime(base.Benchmark):
             prefetch(stream),
             base.NoProbes(),
             upstream_images(dataset, options.upstream_updates),
-            pretrain_settings={
-                "updates": options.upstream_updates,
-                "lr": options.upstream_lr,
-                "batch": options.upstream_batch,
-            },
+            pretrain_settings=options.pretrain_settings(),
             protocol={**protocol(options, stream), **about, "last_batch": last or options.batch},
         )
 
@@ -211,13 +207,13 @@ def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream
             raise UserError("order=shards reads images from tar files: give their folder with --shards FOLDER")
         return shards(options.shards, options.batch, options.images), {}
     schedule, about = build_schedule(options, seed.value)
-    given: dict[str, Any] = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
-    given["seed"] = seed.child("test-time")
+    settings: dict[str, Any] = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
+    settings["seed"] = seed.child("test-time")
     if options.order == "cin-3dcc" or options.files is not None:
         classes = dataset.task.classes if isinstance(dataset.task, Classification) else ()
-        return image_files(_folder(options), schedule, classes, **given), about
-    given |= {"crop": options.random_parts, "jpeg": options.jpeg, "frost": options.frost}
-    return corruption_stream(source_images(dataset), schedule, **given), about
+        return image_files(_folder(options), schedule, classes, **settings), about
+    settings |= {"crop": options.random_parts, "jpeg": options.jpeg, "frost": options.frost}
+    return corruption_stream(source_images(dataset), schedule, **settings), about
 
 
 def _folder(options: Options) -> str:

@@ -191,7 +191,7 @@ def embedding_samples(timeline: Periods, first: int, seed: Seed) -> dict[str, Sa
     """Return held-out samples of every period, at most MAX_EMBEDDED in total."""
     chosen = {}
     for t in range(first, len(timeline)):
-        rows, most = len(timeline.held_out[t]), max(1, MAX_EMBEDDED // (len(timeline) - first))
-        few = np.sort(seed.child(timeline.names[t]).numpy().permutation(rows)[:most])
-        chosen[timeline.names[t]] = timeline.held_out[t][few]
+        n, limit = len(timeline.held_out[t]), max(1, MAX_EMBEDDED // (len(timeline) - first))
+        rows = np.sort(seed.child(timeline.names[t]).numpy().permutation(n)[:limit])
+        chosen[timeline.names[t]] = timeline.held_out[t][rows]
     return chosen

@@ -60,18 +60,18 @@ def rows(
 
 
 def _ends(metric: str, settings: JsonObject, resampled: PerStep, drawn: np.ndarray) -> dict[str, Interval]:
-    """Percentile intervals of each t, the mean and the minimum.
+    """Return percentile intervals of each t, the mean and the minimum.
 
     Noise can only lower a ratio that is clipped at 1, so the upper ends are those of the ratio before clipping.
     """
     above = resampled
     if metric in UNCLIPPED:
         above = registry.get("metric", UNCLIPPED[metric]).compute(drawn, **settings)
-    made = {}
+    ends = {}
     for stat in ("counted_values", "mean", "minimum"):
         low, high = (percentile_interval(getattr(which, stat)) for which in (resampled, above))
-        made[stat] = Interval(low.low, np.minimum(high.high, 1) if metric in UNCLIPPED else high.high)
-    return made
+        ends[stat] = Interval(low.low, np.minimum(high.high, 1) if metric in UNCLIPPED else high.high)
+    return ends
 
 
 def _horizon(

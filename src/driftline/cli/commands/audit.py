@@ -12,56 +12,62 @@ import typer
 
 from driftline.cli.options import HtmlFile, check_output
 from driftline.cli.printing.terminal import echo
+from driftline.errors import UserError
 
 if TYPE_CHECKING:
     from driftline.auditing import AuditResult
 
 
+File = Annotated[str, typer.Argument(help="A .csv, .csv.gz or .parquet file.", metavar="FILE")]
+Time = Annotated[str, typer.Option(help="The time column.")]
+Target = Annotated[str, typer.Option(help="The column to predict.")]
+Model = Annotated[
+    str | None, typer.Option(help="Name of a model, or module:factory. [default: hist-gradient-boosting]")
+]
+Predictions = Annotated[str | None, typer.Option(help="A column of logged predictions to audit instead of a model.")]
+Period = Annotated[str, typer.Option(help='day, week, month, quarter, year, "500 rows" or auto.')]
+Features = Annotated[str | None, typer.Option(help="Feature columns, separated by commas. [default: all others]")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(help="Kind of a column: NAME=number, category, text, date or ignore. [default: guessed]"),
+]
+TaskName = Annotated[str, typer.Option(help="classes, number or auto.")]
+Delay = Annotated[int, typer.Option(help="Number of periods by which labels are late.", min=0)]
+Rows = Annotated[int, typer.Option(help="Maximum number of rows per period.", min=50)]
+Conditions = Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option(callback=check_output, help="The JSON file for all numbers. [default: beside the HTML file]"),
+]
+Processes = Annotated[int, typer.Option(help="Number of worker processes. Results are identical for any value.", min=1)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the answers only.")]
+
+
 def audit(
-    file: Annotated[str, typer.Argument(help="A .csv, .csv.gz or .parquet file.", metavar="FILE")],
-    time: Annotated[str, typer.Option(help="The time column.")],
-    target: Annotated[str, typer.Option(help="The column to predict.")],
-    model: Annotated[
-        str | None, typer.Option(help="Name of a model, or module:factory. [default: hist-gradient-boosting]")
-    ] = None,
-    predictions: Annotated[
-        str | None, typer.Option(help="A column of logged predictions to audit instead of a model.")
-    ] = None,
-    period: Annotated[str, typer.Option(help='day, week, month, quarter, year, "500 rows" or auto.')] = "auto",
-    features: Annotated[
-        str | None, typer.Option(help="Feature columns, separated by commas. [default: all others]")
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="Kind of a column: NAME=number, category, text, date or ignore. [default: guessed]"),
-    ] = None,
-    task: Annotated[str, typer.Option(help="classes, number or auto.")] = "auto",
-    delay: Annotated[int, typer.Option(help="Number of periods by which labels are late.", min=0)] = 0,
-    rows: Annotated[int, typer.Option(help="Maximum number of rows per period.", min=50)] = 10_000,
-    fail_if: Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')] = None,
+    file: File,
+    time: Time,
+    target: Target,
+    model: Model = None,
+    predictions: Predictions = None,
+    period: Period = "auto",
+    features: Features = None,
+    column: Columns = None,
+    task: TaskName = "auto",
+    delay: Delay = 0,
+    rows: Rows = 10_000,
+    fail_if: Conditions = None,
     output: HtmlFile = Path("audit.html"),
-    json: Annotated[
-        Path | None,
-        typer.Option(callback=check_output, help="The JSON file for all numbers. [default: beside the HTML file]"),
-    ] = None,
-    jobs: Annotated[
-        int, typer.Option(help="Number of worker processes. Results are identical for any value.", min=1)
-    ] = 2,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answers only.")] = False,
+    json: JsonFile = None,
+    jobs: Processes = 2,
+    quiet: Quiet = False,
 ) -> None:
     """Measure how long a model of your table stays good, and when to retrain it."""
-    from driftline.auditing import audit as run
-    from driftline.auditing import gate
-    from driftline.auditing.table import Limits
+    from driftline import auditing
     from driftline.cli.progress import TaskProgress
-    from driftline.errors import UserError
 
-    if model is not None and predictions is not None:
-        raise UserError("give a model to train with --model, or logged predictions with --predictions, not both")
-    for condition in fail_if or []:
-        gate.check(condition)
+    _check_arguments(model, predictions, fail_if or [])
     with TaskProgress(quiet) as progress:
-        result = run(
+        result = auditing.audit(
             file,
             time=time,
             target=target,
@@ -72,32 +78,38 @@ def audit(
             columns=_kinds(column or []),
             task=task,
             delay=delay,
-            limits=Limits(rows=rows),
+            limits=auditing.Limits(rows=rows),
             jobs=jobs,
             on_progress=progress.show,
         )
+    _report(result, output, json or output.with_suffix(".json"), fail_if or [], quiet)
+
+
+def _check_arguments(model: str | None, predictions: str | None, conditions: list[str]) -> None:
+    """Refuse arguments that cannot be used before any work is done."""
+    from driftline.auditing import gate
+
+    if model is not None and predictions is not None:
+        raise UserError("give a model to train with --model, or logged predictions with --predictions, not both")
+    for condition in conditions:
+        gate.check(condition)
+
+
+def _kinds(columns: list[str]) -> dict[str, str]:
+    """Return the kinds of columns from NAME=KIND; a name may contain an equals sign."""
+    for text in columns:
+        if "=" not in text:
+            raise UserError(f"--column takes NAME=KIND, for example price=number; got '{text}'")
+    return {name: kind for name, _, kind in (text.rpartition("=") for text in columns)}
+
+
+def _report(result: AuditResult, output: Path, json: Path, conditions: list[str], quiet: bool) -> None:
+    """Write the page and the numbers, print the answers, and exit with 1 if a condition holds."""
     command = shlex.join(["driftline", *sys.argv[1:]])
-    result = replace(result, provenance=replace(result.provenance, command=command))
-    json = json or output.with_suffix(".json")
-    result.write(output, json)
+    replace(result, provenance=replace(result.provenance, command=command)).write(output, json)
     echo(str(result))
     if not quiet:
         echo(f"\npage with charts: {output}\nall numbers: {json}")
-    _check_gate(result, fail_if or [], quiet)
-
-
-def _kinds(given: list[str]) -> dict[str, str]:
-    """Return the kinds of columns from NAME=KIND; a name may contain an equals sign."""
-    from driftline.errors import UserError
-
-    for text in given:
-        if "=" not in text:
-            raise UserError(f"--column takes NAME=KIND, for example price=number; got '{text}'")
-    return {name: kind for name, _, kind in (text.rpartition("=") for text in given)}
-
-
-def _check_gate(result: AuditResult, conditions: list[str], quiet: bool) -> None:
-    """Print whether each condition holds, and exit with 1 if one does."""
     failed = [condition for condition in conditions if result.fails(condition)]
     for condition in conditions:
         if condition in failed:

@@ -4,48 +4,52 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.options import DataFolder, check_output
+from driftline.cli import options
 from driftline.cli.printing.terminal import echo
-from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     from driftline.spec.job import Job
+    from driftline.types import JsonObject
 
 BENCHMARK = "test-time"
 ORDER = "cin-c"  # any that needs no calibration: the initial model does not depend on it
 
+Output = Annotated[Path, typer.Option("-o", "--output", callback=options.check_output, help="The file to write.")]
+Images = Annotated[int, typer.Option(help="Number of images per entry.", min=1)]
+Levels = Annotated[
+    int, typer.Option(help="Number of severities including 0; 11 takes a quarter of the time of 21.", min=2)
+]
+Corruptions = Annotated[str, typer.Option(help="easy, medium, hard or uniform, or names separated by commas.")]
+ModelSeed = Annotated[int, typer.Option(help="Seed of the model, the images and the noise.", min=0)]
+Updates = Annotated[int | None, typer.Option(help="As for `driftline run test-time`: 0 for a pretrained model.", min=0)]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="part.key=value, e.g. model.weights=x.pth or data.size=256")
+]
+Frost = Annotated[
+    Path | None, typer.Option(help="A folder with ImageNet-C's photographs of frost. [default: synthetic frost]")
+]
+Threads = Annotated[int, typer.Option(help="Number of threads. Results are identical for any value.", min=1)]
+
 
 def calibrate(
-    output: Annotated[Path, typer.Option("-o", "--output", callback=check_output, help="The file to write.")],
+    output: Output,
     data: Annotated[str, typer.Option(help="Name of a dataset.")],
-    model: Annotated[str | None, typer.Option(help="Name of a model. [default: the one that suits the data]")] = None,
-    images: Annotated[int, typer.Option(help="Number of images per entry.", min=1)] = 5000,
-    levels: Annotated[
-        int, typer.Option(help="Number of severities including 0; 11 takes a quarter of the time of 21.", min=2)
-    ] = 21,
-    corruptions: Annotated[
-        str, typer.Option(help="easy, medium, hard or uniform, or names separated by commas.")
-    ] = "uniform",
-    seed: Annotated[int, typer.Option(help="Seed of the model, the images and the noise.", min=0)] = 0,
-    upstream_updates: Annotated[
-        int | None, typer.Option(help="As for `driftline run test-time`: 0 for a pretrained model.", min=0)
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="part.key=value, e.g. model.weights=x.pth or data.size=256")
-    ] = None,
-    frost: Annotated[
-        Path | None, typer.Option(help="A folder with ImageNet-C's photographs of frost. [default: synthetic frost]")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of threads. Results are identical for any value.", min=1)] = 1,
-    runs: Annotated[
-        Path | None, typer.Option("--runs", help="Folder of trained models. [default: as for `driftline run`]")
-    ] = None,
-    data_dir: DataFolder = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    model: options.Model = None,
+    images: Images = 5000,
+    levels: Levels = 21,
+    corruptions: Corruptions = "uniform",
+    seed: ModelSeed = 0,
+    upstream_updates: Updates = None,
+    set_: Set = None,
+    frost: Frost = None,
+    jobs: Threads = 1,
+    runs: options.RunsFolder = None,
+    data_dir: options.DataFolder = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Measure the accuracy of a model under every pair of corruptions, for streams of constant difficulty.
 
@@ -57,10 +61,8 @@ def calibrate(
     from driftline.streams.test_time.schedule import corruption_names
 
     keep_freed_memory()
-    choices: dict[str, Any] = {"data": data, **({"model": model} if model else {})}
-    trained = [] if upstream_updates is None else [f"{BENCHMARK}.upstream_updates={upstream_updates}"]
     matrices = calibrate_model(
-        _job(choices, [*trained, *(set_ or [])], seed, data_dir),
+        _job({"data": data, "model": model, "seeds": [seed]}, upstream_updates, set_ or [], data_dir),
         corruption_names(corruptions),
         output,
         images=images,
@@ -75,11 +77,12 @@ def calibrate(
         echo(f"{output}: {len(matrices.by_pair)} matrices of {matrices.levels} x {matrices.levels} accuracies")
 
 
-def _job(choices: JsonObject, assignments: list[str], seed: int, data_dir: Path | None) -> Job:
+def _job(content: JsonObject, updates: int | None, assignments: list[str], data_dir: Path | None) -> Job:
     """Return the run whose initial model is calibrated: that of a method that never changes it."""
     from driftline import data, spec
 
-    content = {"benchmark": BENCHMARK, BENCHMARK: {"order": ORDER}, "methods": "frozen", "seeds": [seed], **choices}
+    stream = {"order": ORDER, **({} if updates is None else {"upstream_updates": updates})}
+    content = {**content, "benchmark": BENCHMARK, BENCHMARK: stream, "methods": "frozen"}
     parsed = spec.parse(spec.apply_overrides(content, assignments))
     suits = "" if parsed.model else data.load(parsed.data.name, parsed.data.settings, data.data_folders(data_dir)).model
     return parsed.jobs(default_model=suits)[0]

@@ -9,7 +9,7 @@ import typer
 from driftline.cli.options import RunsFolder
 from driftline.cli.printing.terminal import echo
 
-REPAIR_HINT = "The `driftline run` that made them makes runs again, and a stage when a missing or damaged run needs it."
+REPAIR_HINT = "The same `driftline run` computes the runs again, and the stages that they need."
 
 
 def check(
@@ -27,13 +27,13 @@ def check(
     from driftline.store.store import Store
 
     store = Store.open(runs)
-    found = checking.check(store)
-    for name, reason in found.damage.items():
+    result = checking.check(store)
+    for name, reason in result.damage.items():
         echo(f"damaged: {name}: {reason}")
-    echo(f"{store.name}: {found.files} runs, stages and notes verified, {len(found.damage)} damaged")
-    if found.damage and repair:
-        checking.repair(store, found)
-        echo(f"{len(found.damage)} removed. {REPAIR_HINT}")
-    elif found.damage:
+    echo(f"{store.name}: {result.files} runs, stages and notes verified, {len(result.damage)} damaged")
+    if result.damage and repair:
+        checking.repair(store, result)
+        echo(f"{len(result.damage)} removed. {REPAIR_HINT}")
+    elif result.damage:
         echo(f"`driftline check --repair` removes them. {REPAIR_HINT}")
         raise typer.Exit(1)

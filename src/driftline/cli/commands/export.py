@@ -12,7 +12,7 @@ from driftline.cli.printing.terminal import echo
 
 
 def export(
-    runs_given: Runs = None,
+    names: Runs = None,
     to: Annotated[str, typer.Option(help="csv, parquet, tensorboard, mlflow or wandb.")] = "csv",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The folder to write to. [default: driftline-NAME]")
@@ -29,10 +29,10 @@ def export(
     from driftline import exports
     from driftline.cli.select_runs import select_runs
 
-    found = select_runs(runs_given, runs).runs
+    record = select_runs(names, runs)
     folder = output or Path(f"driftline-{to}")
     exporter = exports.create(to, folder, online)
-    written, existing = exports.export(found, exporter)
+    written, existing = exports.export(record.runs, exporter)
     already = f", {existing} exported before" if existing else ""
     echo(f"{written} run(s) exported{already}" if online else f"{written} run(s) exported to {folder}{already}")
     if not online:

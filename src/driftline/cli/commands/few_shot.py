@@ -9,13 +9,13 @@ import typer
 
 from driftline.cli.options import DataFolder
 from driftline.cli.printing.terminal import echo
-from driftline.types import JsonObject, Network
+from driftline.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from driftline.data import Dataset
-    from driftline.types import Samples
+    from driftline.types import JsonObject, Network, Samples
 
 
 def few_shot(
@@ -73,7 +73,6 @@ def _split_classes(
     import numpy as np
 
     from driftline import data
-    from driftline.errors import UserError
     from driftline.tasks import Classification
 
     options = {key: value for key, value in settings.items() if key != "name"}
@@ -101,7 +100,6 @@ def _training_rows(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
 def _train_network(parts: dict[str, JsonObject], dataset: Dataset, samples: Samples, seed: Any) -> Network:
     """Return a network trained on these samples."""
     from driftline.engine.build import initial_model, new_pretrainer
-    from driftline.errors import UserError
     from driftline.spec.settings import Choice, with_defaults
     from driftline.training.model import as_model
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import Field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -14,7 +14,9 @@ from driftline.cli.options import DataFolder, RunsFolder, check_output
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 from driftline.errors import UserError
-from driftline.types import JsonObject
+
+if TYPE_CHECKING:
+    from driftline.types import JsonObject
 
 
 class FigureCommand(TyperCommand):
@@ -33,7 +35,7 @@ class FigureCommand(TyperCommand):
 
 def figure(
     name: Annotated[str, typer.Argument(help="Name of a figure, see below.", metavar="NAME")],
-    runs_given: Annotated[
+    arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="[RUNS] [OPTIONS OF THE FIGURE]", help="Keys of runs, or a folder. [default: all]"),
     ] = None,
@@ -49,11 +51,11 @@ def figure(
     from driftline.report.figures.base import create, draw
     from driftline.report.figures.export import check_format, save
 
-    names, given = _split(runs_given or [])
+    names, options = _split(arguments or [])
     output = output or Path(f"{name}.svg")
     check_format(output)
-    record = select_runs(names, runs) if create(name, given).needs_runs else Record([])
-    frame, chart = draw(name, record, data_dir, **given)
+    record = select_runs(names, runs) if create(name, options).needs_runs else Record([])
+    frame, chart = draw(name, record, data_dir, **options)
     table = save(frame, chart, output)
     for note in frame.attrs["notes"]:
         echo(note, err=True)

@@ -66,7 +66,11 @@ def _select(store: Store, names: list[str], older_than: str | None) -> list[Run]
     from driftline.report.analysis.groups import older_versions
 
     if names:
-        return list({run.key: run for run in map(store.find, names)}.values())
+        found = {run.folder.resolve(): run for run in map(store.find, names)}
+        for folder in found:
+            if folder.parent != (store.folder / "runs").resolve():
+                raise UserError(f"{folder} is not in {store.name}: name its store with --runs")
+        return list(found.values())
     runs = drop_damaged(store.runs(), tables=())
     if older_than is not None:
         since = datetime.now(UTC) - parse_age(older_than)

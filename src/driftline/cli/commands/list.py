@@ -7,17 +7,10 @@ from typing import Annotated
 import typer
 
 from driftline.cli.options import RunsFolder
+from driftline.cli.printing.names import KINDS, names
 
 
-def list_(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            help="methods, benchmarks, datasets, models, metrics, shifts, figures, paper-tables, exporters, or runs"
-        ),
-    ],
-    runs: RunsFolder = None,
-) -> None:
+def list_(kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)}, or runs")], runs: RunsFolder = None) -> None:
     """List registered methods, benchmarks, datasets, models or metrics, or the finished runs."""
     if kind == "runs":
         from driftline.cli.printing.runs import print_store_runs
@@ -25,6 +18,4 @@ def list_(
 
         print_store_runs(Store.open(runs))
     else:
-        from driftline.cli.printing.names import names
-
         names(kind)

@@ -9,26 +9,30 @@ import typer
 from driftline.cli import options
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
-from driftline.types import JsonObject
+
+What = Annotated[
+    list[str] | None,
+    typer.Argument(help="As for `driftline run`; or several recipes.", metavar="BENCHMARK|matrix|RECIPES"),
+]
+ProfileSeconds = Annotated[
+    float | None,
+    typer.Option(
+        help="Limit of profiling in seconds; a tenth of the estimated work if that is less. [default: 20]", min=1
+    ),
+]
 
 
 def plan(
     context: typer.Context,
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(help="As for `driftline run`; or several recipes.", metavar="BENCHMARK|matrix|RECIPES"),
-    ] = None,
+    what: What = None,
     data: options.Data = None,
     model: options.Model = None,
     methods: options.Methods = None,
     seeds: options.Seeds = None,
     set_: options.Set = None,
-    profile_seconds: Annotated[
-        float | None,
-        typer.Option(
-            help="Limit of profiling in seconds; a tenth of the estimated work if that is less. [default: 20]", min=1
-        ),
-    ] = None,
+    device: options.Device = None,
+    precision: options.PrecisionName = None,
+    profile_seconds: ProfileSeconds = None,
     format: Annotated[str, typer.Option(help="text or json")] = "text",
     runs: options.RunsFolder = None,
     data_dir: options.DataFolder = None,
@@ -38,26 +42,23 @@ def plan(
 
     Finished stages in the store are not counted. Nothing is written there.
     """
-    from driftline.cli.printing.forecast import Progress, forecast_text
+    from driftline.cli.commands.run import spec_content
+    from driftline.cli.printing.forecast import ProfilingProgress, forecast_text
     from driftline.engine.costs.forecast import PROFILING_SECONDS, forecast
     from driftline.engine.executors.process import keep_freed_memory
 
     if format not in ("text", "json"):
         raise UserError(f"--format {format}: give text or json")
-    named, given = _split_flags([*(what or []), *context.args])
-    if not named:
+    names, flags = _split_flags([*(what or []), *context.args])
+    if not names:
         raise UserError("driftline plan needs a benchmark's name, matrix, or recipes")
     keep_freed_memory()
-    with Progress(quiet) as progress:
-        specs = [_spec_content(one, given, data, model, methods, seeds, set_ or []) for one in named]
-        found = forecast(
-            *specs,
-            runs=runs,
-            data_dir=data_dir,
-            seconds=profile_seconds or PROFILING_SECONDS,
-            on_profile=progress.watch,
-        )
-    echo(found.to_json() if format == "json" else forecast_text(found))
+    with ProfilingProgress(quiet) as progress:
+        settings = options.assignments(set_, device, precision)
+        specs = [spec_content(name, flags, data, model, methods, seeds, settings) for name in names]
+        seconds = profile_seconds or PROFILING_SECONDS
+        cost = forecast(*specs, runs=runs, data_dir=data_dir, seconds=seconds, on_profile=progress.watch)
+    echo(cost.to_json() if format == "json" else forecast_text(cost))
 
 
 def _split_flags(words: list[str]) -> tuple[list[str], list[str]]:
@@ -68,25 +69,3 @@ def _split_flags(words: list[str]) -> tuple[list[str], list[str]]:
     """
     first = next((k for k, word in enumerate(words) if word.startswith("--")), len(words))
     return words[:first], words[first:]
-
-
-def _spec_content(
-    what: str,
-    given: list[str],
-    data: str | None,
-    model: str | None,
-    methods: str | None,
-    seeds: int | None,
-    assignments: list[str],
-) -> JsonObject:
-    """Return the content of the spec, as `driftline run` reads it from the same arguments."""
-    from driftline import spec as spec_
-    from driftline.cli.commands import run, run_matrix
-
-    if run_matrix.is_matrix(what):
-        if data or model:
-            raise UserError("a matrix has data and a model in each of its columns: set them in a recipe")
-        return run_matrix.content(what, given, methods, seeds, assignments)
-    content = run.content(what, data, model, methods, seeds)
-    own = run.benchmark_options(given, str(content.get("benchmark")))
-    return spec_.apply_overrides(content, [*own, *assignments])

@@ -11,7 +11,9 @@ from driftline.cli.printing.terminal import echo
 
 
 def query(
-    sql: Annotated[str, typer.Argument(help="One SELECT over the tables runs, failures, answers, probes and scores.")],
+    sql: Annotated[
+        str, typer.Argument(help="One SELECT over runs, failures, answers, probes, diagnostics and scores.")
+    ],
     runs: RunsFolder = None,
 ) -> None:
     """Query all runs with SQL and print the result as CSV."""

@@ -12,30 +12,33 @@ from driftline.cli import options
 from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
-from driftline.types import JsonObject
 
 if TYPE_CHECKING:
     from driftline.engine.executors.config import ExecutorConfig
     from driftline.engine.planning.plan import Plan
     from driftline.spec import Spec
     from driftline.store.store import Store
+    from driftline.types import JsonObject
 
-FLAGS = ("--data", "--model", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", *options.ENGINE_FLAGS)
+What = Annotated[
+    str,
+    typer.Argument(help="Name of a benchmark, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
+]
+PrintSpec = Annotated[
+    bool, typer.Option("--print-spec", help="Print the spec as YAML and stop. Runs no code of yours.")
+]
 
 
 def run(
     context: typer.Context,
-    what: Annotated[
-        str,
-        typer.Argument(
-            help="Name of a benchmark, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"
-        ),
-    ],
+    what: What,
     data: options.Data = None,
     model: options.Model = None,
     methods: options.Methods = None,
     seeds: options.Seeds = None,
     set_: options.Set = None,
+    device: options.Device = None,
+    precision: options.PrecisionName = None,
     engine: options.EngineName = None,
     jobs: options.Jobs = None,
     address: options.Address = None,
@@ -46,10 +49,8 @@ def run(
     memory: options.Memory = None,
     runs: options.RunsFolder = None,
     data_dir: options.DataFolder = None,
-    print_spec: Annotated[
-        bool, typer.Option("--print-spec", help="Print the spec as YAML and stop. Runs no code of yours.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    print_spec: PrintSpec = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run a benchmark or a recipe and record the results.
 
@@ -57,31 +58,45 @@ def run(
     `--methods` in all `--benchmarks` that reveal enough labels.
     """
     with progress_message(f"preparing {what}", quiet):  # the imports may take longest
-        from driftline.cli.commands import run_matrix
         from driftline.engine.executors.config import ExecutorConfig, parse_bytes
         from driftline.io import user_code
-        from driftline.store.store import Store
 
         size = None if memory is None else parse_bytes(memory)
         config = ExecutorConfig(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
-        spec = None
-        if not run_matrix.is_matrix(what):
-            with user_code.forbid_code() if print_spec else nullcontext():
-                recipe = content(what, data, model, methods, seeds)
-                spec = _spec(recipe, context.args, set_ or [], print_spec)
-    if spec is None:
-        if data or model:
-            raise UserError("a matrix has data and a model in each of its columns: set them in a recipe")
-        recipe = run_matrix.content(what, context.args, methods, seeds, set_ or [])
-        if print_spec:
-            with user_code.forbid_code():
-                echo(run_matrix.to_yaml(recipe), nl=False)
-            return
-        raise typer.Exit(run_matrix.run(recipe, Store.create(runs), data_dir, config, quiet))
+        with user_code.forbid_code() if print_spec else nullcontext():
+            settings = options.assignments(set_, device, precision)
+            content = spec_content(what, context.args, data, model, methods, seeds, settings)
+            text = _to_yaml(content) if print_spec else ""
     if print_spec:
-        echo(spec.to_yaml(), nl=False)
+        echo(text, nl=False)
         return
-    raise typer.Exit(run_and_print(spec, Store.create(runs), data_dir, config, quiet))
+    raise typer.Exit(_run(content, runs, data_dir, config, quiet))
+
+
+def _to_yaml(content: JsonObject) -> str:
+    """Return a spec or a matrix as YAML, checked as far as possible without running a user's code."""
+    from driftline import spec as spec_
+    from driftline.cli.commands import run_matrix
+    from driftline.io import user_code
+
+    if run_matrix.NAME in content:
+        return run_matrix.to_yaml(content)
+    spec = spec_.parse(content)
+    with suppress(user_code.CodeNotAllowed):  # names and settings are checked, except what only a user's code knows
+        spec.jobs(default_model="logistic-regression")
+    return spec.to_yaml()
+
+
+def _run(content: JsonObject, runs: str | None, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
+    """Run a spec or a matrix; return the exit code."""
+    from driftline import spec as spec_
+    from driftline.cli.commands import run_matrix
+    from driftline.store.store import Store
+
+    if run_matrix.NAME in content:
+        return run_matrix.run(content, Store.create(runs), data_dir, config, quiet)
+    spec = spec_.parse(content)
+    return run_and_print(spec, Store.create(runs), data_dir, config, quiet)
 
 
 def run_and_print(spec: Spec, store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
@@ -110,55 +125,58 @@ def run_and_print(spec: Spec, store: Store, data_dir: Path | None, config: Execu
     return 1 if finished.summary.failed else 0
 
 
-def _spec(recipe: JsonObject, flags: list[str], settings: list[str], to_print: bool) -> Spec:
-    """Return the spec; one that is only printed is checked as far as possible without running a user's code."""
+def spec_content(
+    what: str,
+    flags: list[str],
+    data: str | None,
+    model: str | None,
+    methods: str | None,
+    seeds: int | None,
+    assignments: list[str],
+) -> JsonObject:
+    """Return the content of a spec or a matrix from the recipe, if there is one, and the flags; flags win."""
     from driftline import spec as spec_
-    from driftline.io import user_code
-
-    own = benchmark_options(flags, str(recipe.get("benchmark")))
-    spec = spec_.parse(spec_.apply_overrides(recipe, [*own, *settings]))
-    if to_print:
-        with suppress(user_code.CodeNotAllowed):  # names and settings are checked, except what only a user's code knows
-            spec.jobs(default_model="logistic-regression")
-    return spec
-
-
-def content(what: str, data: str | None, model: str | None, methods: str | None, seeds: int | None) -> JsonObject:
-    """Return the content of the spec from the recipe, if there is one, and the flags; flags win."""
-    from driftline import spec as spec_
+    from driftline.cli.commands import run_matrix
 
     options.check_names(data, methods)
-    flags = {"data": data, "model": model, "methods": methods, "seeds": seeds}
-    given = {key: value for key, value in flags.items() if value is not None}
-    if not what.endswith((".yaml", ".yml")):
-        from driftline import registry
-
-        if ":" not in what:
-            registry.get("benchmark", what)
-        missing = [f"--{key}" for key in ("data", "methods") if key not in given]
-        if missing:
-            raise UserError(
-                f"driftline run {what} needs {' and '.join(missing)}; see `driftline list datasets|methods`"
-            )
-        return {"benchmark": what, **given}
-    recipe = spec_.read_yaml(Path(what))
-    return {**recipe, **given}
+    if run_matrix.is_matrix(what):
+        if data or model:
+            raise UserError("a matrix has data and a model in each of its columns: set them in a recipe")
+        return run_matrix.content(what, flags, methods, seeds, assignments)
+    choices = {"data": data, "model": model, "methods": methods, "seeds": seeds}
+    content = _with_recipe(what, {key: value for key, value in choices.items() if value is not None})
+    own = benchmark_options(flags, str(content.get("benchmark")))
+    return spec_.apply_overrides(content, [*own, *assignments])
 
 
-def benchmark_options(given: list[str], benchmark: str) -> list[str]:
+def _with_recipe(what: str, choices: JsonObject) -> JsonObject:
+    """Return the content of a recipe with these choices replaced, or of a spec for this benchmark."""
+    from driftline import registry
+    from driftline import spec as spec_
+
+    if what.endswith((".yaml", ".yml")):
+        return {**spec_.read_yaml(Path(what)), **choices}
+    if ":" not in what:
+        registry.get("benchmark", what)
+    missing = [f"--{key}" for key in ("data", "methods") if key not in choices]
+    if missing:
+        raise UserError(f"driftline run {what} needs {' and '.join(missing)}; see `driftline list datasets|methods`")
+    return {"benchmark": what, **choices}
+
+
+def benchmark_options(flags: list[str], benchmark: str) -> list[str]:
     """Return flags such as `--shifts CLR` or `--shifts=CLR` as assignments to options of the benchmark."""
     from driftline import registry
 
-    if not given:
+    if not flags:
         return []
-    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
     known = registry.get("benchmark", benchmark).options.model_fields
-    assignments = []
+    words, assignments = options.split_flags(flags), []
     for flag, value in zip(words[::2], [*words[1::2], None], strict=False):
         name = flag.removeprefix("--").replace("-", "_")
         if not flag.startswith("--") or name not in known:
-            flags = [*FLAGS, *(f"--{option.replace('_', '-')}" for option in known)]
-            raise unknown_name("flag", flag, flags, f" (for {benchmark})")
+            own = (f"--{option.replace('_', '-')}" for option in known)
+            raise unknown_name("flag", flag, ["--data", "--model", *options.RUN_FLAGS, *own], f" (for {benchmark})")
         if value is None:
             raise UserError(f"{flag} needs a value")
         assignments.append(f"{benchmark}.{name}={value}")

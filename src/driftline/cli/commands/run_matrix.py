@@ -10,7 +10,7 @@ import yaml
 
 from driftline import registry
 from driftline import spec as spec_
-from driftline.cli.options import ENGINE_FLAGS
+from driftline.cli.options import RUN_FLAGS, split_flags
 from driftline.cli.printing import runs
 from driftline.cli.printing.terminal import echo
 from driftline.cli.progress import Progress
@@ -28,8 +28,6 @@ from driftline.store.store import Store
 from driftline.types import JsonObject
 
 NAME = "matrix"
-OWN_FLAGS = ("--benchmarks", "--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec")
-FLAGS = (*OWN_FLAGS, *ENGINE_FLAGS)
 
 
 def is_matrix(what: str) -> bool:
@@ -37,53 +35,45 @@ def is_matrix(what: str) -> bool:
     return what == NAME or (what.endswith((".yaml", ".yml")) and NAME in spec_.read_yaml(Path(what)))
 
 
-def content(what: str, given: list[str], methods: str | None, seeds: int | None, assignments: list[str]) -> JsonObject:
+def content(what: str, flags: list[str], methods: str | None, seeds: int | None, assignments: list[str]) -> JsonObject:
     """Return the content of the matrix from the recipe, if there is one, and the flags; flags win."""
-    recipe = {} if what == NAME else dict(spec_.read_yaml(Path(what))[NAME] or {})
+    recipe = {} if what == NAME else matrix.as_mapping(spec_.read_yaml(Path(what))[NAME], NAME)
     if methods is not None:
         recipe["methods"] = methods
     if seeds is not None:
         recipe["seeds"] = seeds
     if not recipe.get("methods"):
         raise UserError("driftline run matrix needs --methods, names separated by commas; see `driftline list methods`")
-    columns = _columns(recipe.get("benchmarks"))
-    if (names := _benchmarks(given)) is not None:
-        columns = {name: columns.get(name) for name in names}
+    columns = matrix.parse_columns(recipe.get("benchmarks"))
+    if (names := _benchmarks(flags)) is not None:
+        columns = {name: columns.get(name, {}) for name in names}
     return {NAME: {**recipe, **_apply_overrides(listed(recipe["methods"]), columns, assignments)}}
 
 
-def _columns(given: object) -> JsonObject:
-    if given is None:
-        return dict.fromkeys(registry.names("benchmark"))
-    return dict(given) if isinstance(given, dict) else dict.fromkeys(listed(given))
-
-
-def _benchmarks(given: list[str]) -> list[str] | None:
+def _benchmarks(flags: list[str]) -> list[str] | None:
     """Return the names given with `--benchmarks`, if any."""
-    words = [part for word in given for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    words = split_flags(flags)
     if not words:
         return None
     if words[0] != "--benchmarks":
-        raise unknown_name("flag", words[0], FLAGS, " (for matrix)")
+        raise unknown_name("flag", words[0], ["--benchmarks", *RUN_FLAGS], " (for matrix)")
     if len(words) != 2:
         raise UserError("--benchmarks takes names separated by commas, for example timeline,test-time")
     return listed(words[1])
 
 
-def _apply_overrides(methods: list[Any], columns: JsonObject, assignments: list[str]) -> JsonObject:
+def _apply_overrides(methods: list[Any], columns: Mapping[str, JsonObject], assignments: list[str]) -> JsonObject:
     """Return methods and columns with `method.key=value` and `benchmark.key=value` applied."""
-    made: dict[str, Any] = {}
+    changed_columns = {}
     for name, column in columns.items():
         own = [one for one in assignments if one.startswith(f"{name}.")]
-        column = column or {}
-        start: dict[str, Any] = {"benchmark": name, "methods": [], name: column.get(name) or {}}
-        options = spec_.apply_overrides(start, own)[name]
-        made[name] = {**column, name: {k: v for k, v in options.items() if k != "name"}} if own else column
+        options = spec_.apply_overrides({"benchmark": name, name: column.get(name, {})}, own)[name]
+        changed_columns[name] = {**column, name: options} if own else column
     rest = [one for one in assignments if not any(one.startswith(f"{name}.") for name in columns)]
     changed = spec_.apply_overrides({"methods": methods}, rest)
-    if extra := sorted(set(changed) - {"methods"}):
+    if extra := sorted(set(changed) - {"methods", "device"}):
         raise UserError(f"--set {extra[0]}.…: a matrix has {extra[0]} in each of its columns; set it in a recipe")
-    return {"methods": changed["methods"], "benchmarks": made}
+    return {**changed, "benchmarks": changed_columns}
 
 
 def run(recipe: Mapping[str, Any], store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
@@ -94,17 +84,17 @@ def run(recipe: Mapping[str, Any], store: Store, data_dir: Path | None, config: 
     keep_freed_memory()
     datasets = DatasetCache(data_dir)
     with using_data_folder(data_dir):
-        outlined = matrix.plan_matrix(matrix.read(recipe), datasets)
-        outlined.keep(store)  # so that an interrupted matrix can be shown as well
-        failed = run_plans(outlined.plans, store, datasets, config, quiet)
-    after = outlined.after(failed)
-    path = after.keep(store)
-    keys = [key for cell in after.cells for key in cell.keys if key not in failed]
+        planned = matrix.plan_matrix(matrix.read(recipe), datasets)
+        planned.save(store)  # so that an interrupted matrix can be shown as well
+        failed = run_plans(planned.plans, store, datasets, config, quiet)
+    finished = planned.after(failed)
+    path = finished.save(store)
+    keys = [key for cell in finished.cells for key in cell.keys if key not in failed]
     if not quiet:
         if keys:
             echo(render(matrix_tables(store.record(keys)), "md"))
         else:
-            echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in after.cells))
+            echo("\n".join(f"{cell.method} in {cell.benchmark}: {cell.reason}" for cell in finished.cells))
         echo(f"kept in {path}. Next: driftline report --runs {store.name}")
     return 1 if failed else 0
 
@@ -130,6 +120,7 @@ def run_plans(
 
 def to_yaml(recipe: Mapping[str, Any]) -> str:
     """Return the matrix as a recipe with every column written out."""
-    made = matrix.read(recipe)
-    columns = {NAME: {"methods": [method.short() for method in made.methods], "seeds": list(made.seeds)}}
-    return str(yaml.safe_dump({NAME: {**columns[NAME], "benchmarks": made.benchmarks}}, sort_keys=False))
+    parsed = matrix.read(recipe)
+    methods, seeds = [method.short() for method in parsed.methods], list(parsed.seeds)
+    content = {"methods": methods, "seeds": seeds, "benchmarks": parsed.benchmarks}
+    return str(yaml.safe_dump({NAME: content}, sort_keys=False))

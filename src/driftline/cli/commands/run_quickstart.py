@@ -55,8 +55,8 @@ def run_quickstart(output: Path, runs: str | None, jobs: int) -> int:
 
 def examples(torch: bool) -> dict[str, Mapping[str, Any]]:
     """Return the example of each benchmark that has one for an installation with or without torch."""
-    found = {name: registry.get("benchmark", name) for name in registry.names("benchmark")}
-    specs = {name: one.example if torch else one.example_without_torch for name, one in found.items()}
+    benchmarks = {name: registry.get("benchmark", name) for name in registry.names("benchmark")}
+    specs = {name: one.example if torch else one.example_without_torch for name, one in benchmarks.items()}
     return {name: spec for name, spec in specs.items() if spec}
 
 
@@ -75,11 +75,11 @@ def run_audit(output: Path, jobs: int, failures: dict[str, str]) -> Path | None:
     """Audit a table with concept drift half-way; return the path of the page."""
     echo("\naudit: When did a model of this table stop being good, and when should it be retrained?", err=True)
     page = output.with_name(f"{output.stem}-audit.html")
-    made = table(**AUDIT_TABLE)  # type: ignore[arg-type]
+    frame = table(**AUDIT_TABLE)  # type: ignore[arg-type]
     try:
         with TaskProgress() as progress:
             result = audit(
-                made, time="when", target="y", model="logistic-regression", jobs=jobs, on_progress=progress.show
+                frame, time="when", target="y", model="logistic-regression", jobs=jobs, on_progress=progress.show
             )
         result.write(page)
     except UserError as error:

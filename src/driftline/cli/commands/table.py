@@ -13,7 +13,7 @@ from driftline.errors import UserError
 
 
 def table(
-    runs_given: Runs = None,
+    names: Runs = None,
     format: Annotated[str, typer.Option(help="md, latex or csv")] = "md",
     paper: Annotated[
         str | None,
@@ -39,7 +39,7 @@ def table(
 
     if bool(paper) + matrix + compare + ranks > 1:
         raise UserError("--paper, --matrix, --compare and --ranks each make a table of their own: give one of them")
-    record = select_runs(runs_given, runs, None if paper or matrix else ("scores",))
+    record = select_runs(names, runs, None if paper or matrix else ("scores",))
     if paper:
         tables = paper_tables(record, paper)
     elif matrix:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.printing.terminal import echo
+from driftline.errors import UserError
 from driftline.io.sanitize import escape_control
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ def watch(
 ) -> None:
     """Show progress and curves of a sweep that runs in another process, until it ends."""
     from driftline.cli.printing.console import SafeConsole
-    from driftline.errors import UserError
     from driftline.store.store import Store
 
     store = Store.open(folder or runs)

@@ -1,4 +1,4 @@
-"""A console of rich for the command line; apart from `terminal`, since rich takes a moment to load."""
+"""A rich console for the command line; separate from `terminal`, because importing rich takes time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from driftline.io.sanitize import escape_control
 
 
 class SafeConsole(Console):
-    """A console of rich whose texts are filtered; cells and descriptions are not texts, and go through `visible`."""
+    """A console that escapes control characters in strings; escape those in tables and descriptions beforehand."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print texts and what else rich can show."""
+        """Print strings and other objects that rich can show."""
         super().print(*(escape_control(one) if isinstance(one, str) else one for one in objects), **options)

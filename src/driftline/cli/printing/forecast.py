@@ -18,7 +18,7 @@ LOG_INTERVAL = 5.0  # seconds between two lines of a log
 TIMES = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
-class Progress:
+class ProfilingProgress:
     """Progress of profiling: live on a terminal, occasional lines in a log."""
 
     def __init__(self, quiet: bool) -> None:
@@ -26,7 +26,7 @@ class Progress:
         self._status: Status | None = SafeConsole(stderr=True).status("planning") if terminal and not quiet else None
         self._logs, self._latest = not terminal and not quiet, time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProfilingProgress:
         if self._status:
             self._status.start()
         return self
@@ -48,43 +48,43 @@ class Progress:
             echo(text, err=True)
 
 
-def forecast_text(found: Forecast) -> str:
+def forecast_text(forecast: Forecast) -> str:
     """Return a forecast as plain text."""
-    return "\n".join([*_stages(found), "", *_totals(found), "", *_times(found), *_assumptions(found)])
+    return "\n".join([*_stages(forecast), "", *_totals(forecast), "", *_times(forecast), *_assumptions(forecast)])
 
 
-def _stages(found: Forecast) -> Iterable[str]:
+def _stages(forecast: Forecast) -> Iterable[str]:
     """Return a table of the kinds of stages, in the order of computation."""
     head = ("stage", "number", "in the store", "to do: time of one worker", "MACs", "disk")
-    rows: list[Sequence[str]] = [("data", str(found.datasets), "", format_duration(found.reading), "", "")]
-    for word, tally in found.kinds.items():
-        spent = (format_duration(tally.seconds), format_amount(tally.macs), f"{format_amount(tally.bytes)}B")
-        rows.append((word, f"{tally.stages:,}", f"{tally.done:,}", *spent))
+    rows: list[Sequence[str]] = [("data", str(forecast.datasets), "", format_duration(forecast.reading), "", "")]
+    for title, row in forecast.kinds.items():
+        cost = (format_duration(row.seconds), format_amount(row.macs), f"{format_amount(row.bytes)}B")
+        rows.append((title, f"{row.stages:,}", f"{row.done:,}", *cost))
     return text_table(head, rows)
 
 
-def _totals(found: Forecast) -> Iterable[str]:
-    yield f"in all {format_amount(found.macs)} multiply-accumulates and {format_amount(found.bytes)}B of disk"
-    if found.sharing is not None:
-        yield found.sharing.describe()
+def _totals(forecast: Forecast) -> Iterable[str]:
+    yield f"in all {format_amount(forecast.macs)} multiply-accumulates and {format_amount(forecast.bytes)}B of disk"
+    if forecast.sharing is not None:
+        yield forecast.sharing.describe()
 
 
-def _times(found: Forecast) -> Iterable[str]:
-    rows = [(f"{n:,}", format_duration(seconds)) for n, seconds in found.seconds.items()]
+def _times(forecast: Forecast) -> Iterable[str]:
+    rows = [(f"{n:,}", format_duration(seconds)) for n, seconds in forecast.seconds.items()]
     return text_table(("workers", "time"), rows)
 
 
-def _assumptions(found: Forecast) -> Iterable[str]:
-    sampled = found.groups - found.known - found.extrapolated
+def _assumptions(forecast: Forecast) -> Iterable[str]:
+    sampled = forecast.groups - forecast.known - forecast.extrapolated
     yield ""
     yield (
-        f"Profiled in {format_duration(found.profiling)}: {sampled} kinds of stages by sampling, {found.known} by "
-        f"finished stages in the store, {found.extrapolated} by similar stages."
+        f"Profiled in {format_duration(forecast.profiling)}: {sampled} kinds of stages by sampling, "
+        f"{forecast.known} by finished stages in the store, {forecast.extrapolated} by similar stages."
     )
     yield "A worker is one core like this machine's, with nothing else to do; fits are taken to use all their epochs,"
-    started, planned = format_duration(found.start), format_duration(found.planning)
+    started, planned = format_duration(forecast.start), format_duration(forecast.planning)
     yield f"and all search runs to be required. It takes {started} to start, and planning {planned}."
-    for note in found.notes:
+    for note in forecast.notes:
         yield f"note: {note}"
 
 

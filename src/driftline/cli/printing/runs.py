@@ -31,9 +31,9 @@ console = SafeConsole(highlight=False)
 
 def print_store_runs(store: Store) -> None:
     """Print the finished runs of a store, and the failed ones with their reasons."""
-    found = store.record(tables=()).runs
-    if found:
-        print_runs(found)
+    runs = store.record(tables=()).runs
+    if runs:
+        print_runs(runs)
     else:
         console.print(f"no finished run in {store.folder}")
     for failure in store.failures():
@@ -42,13 +42,13 @@ def print_store_runs(store: Store) -> None:
         )
 
 
-def print_runs(found: Iterable[Run]) -> None:
+def print_runs(runs: Iterable[Run]) -> None:
     """Print one line per run, without truncation."""
     rows = [("run", "made", "benchmark", "data", "model", "seed", "method")]
-    for one in sorted(found, key=lambda one: (one.card.run.benchmark, one.method, one.seed, one.finished_at)):
-        job = one.card.run
-        what = (job.benchmark, job.data.name, job.model.name, str(job.seed), one.method)
-        rows.append((one.key, format_time(one.finished_at), *what))
+    for run in sorted(runs, key=lambda run: (run.card.run.benchmark, run.method, run.seed, run.finished_at)):
+        job = run.card.run
+        names = (job.benchmark, job.data.name, job.model.name, str(job.seed), run.method)
+        rows.append((run.key, format_time(run.finished_at), *names))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
@@ -62,11 +62,11 @@ def print_run(store: Store, name: str) -> None:
     if failed and not any(matches(name, one.key, one.method, one.card.run.method.name, one.seed) for one in runs):
         console.print(f"failed: {failed[0]['reason']}\n\n{failed[0]['traceback']}", markup=False)
         return
-    found = store.find(name)
-    scores = found.table("scores")
+    run = store.find(name)
+    scores = run.table("scores")
     summary = scores[scores["stat"] != "each"].drop(columns=["time", "tau"])
     console.print(summary.to_string(index=False, float_format="%.4f"), markup=False, soft_wrap=True)
-    console.print(json.dumps(found.card.to_dict(), indent=1), markup=False, soft_wrap=True)
+    console.print(json.dumps(run.card.to_dict(), indent=1), markup=False, soft_wrap=True)
 
 
 def _failure_matches(name: str, failure: Mapping[str, Any]) -> bool:
@@ -96,38 +96,29 @@ def _comparable(card: Card) -> JsonObject:
     return _flat({**entries, "user_files": files})
 
 
-def print_summary(record: Record, store: Store, how: RunSummary) -> None:
+def print_summary(record: Record, store: Store, summary: RunSummary) -> None:
     """Print the result table after a run, and what to do next."""
     if len(record):
-        _results(record, store)
-    _print_store(count_text(how), store)
+        console.print(cached_results(record, store), markup=False, soft_wrap=True)
+    next_step = f"kept in {store.name}. Next: driftline report --runs {store.name}"
+    console.print(f"{count_text(summary)}; {next_step}", markup=False, soft_wrap=True)
 
 
-def count_text(how: RunSummary) -> str:
+def count_text(summary: RunSummary) -> str:
     """Return the numbers of computed, reused, failed, skipped and retried stages."""
-    counts = f"{len(how.computed)} stage(s) computed, {len(how.reused)} reused, {len(how.failed)} failed"
-    if how.skipped:
-        counts += f", {len(how.skipped)} {SKIPPED}"
-    if how.failed_candidates:
-        counts += f", {len(how.failed_candidates)} search run(s) failed"
-    if how.retried:
-        counts += f", {len(how.retried)} tried again because a worker was lost"
+    counts = f"{len(summary.computed)} stage(s) computed, {len(summary.reused)} reused, {len(summary.failed)} failed"
+    if summary.skipped:
+        counts += f", {len(summary.skipped)} {SKIPPED}"
+    if summary.failed_candidates:
+        counts += f", {len(summary.failed_candidates)} search run(s) failed"
+    if summary.retried:
+        counts += f", {len(summary.retried)} tried again because a worker was lost"
     return counts
 
 
-def _results(record: Record, store: Store) -> None:
-    console.print(cached_results(record, store), markup=False, soft_wrap=True)
-
-
-def _print_store(counts: str, store: Store) -> None:
-    console.print(
-        f"{counts}; kept in {store.name}. Next: driftline report --runs {store.name}", markup=False, soft_wrap=True
-    )
-
-
-def print_logs(store: Store, how: RunSummary) -> None:
+def print_logs(store: Store, summary: RunSummary) -> None:
     """Print where the output of stages is."""
-    logged = [stage for stage in how.computed if store.log_path(stage.key).exists()]
+    logged = [stage for stage in summary.computed if store.log_path(stage.key).exists()]
     if logged:
         console.print(
             f"{len(logged)} stage(s) printed output, e.g. {store.log_path(logged[0].key)}",
@@ -136,33 +127,32 @@ def print_logs(store: Store, how: RunSummary) -> None:
         )
 
 
-def print_failures(how: RunSummary, stages: Iterable[Stage], store: Store) -> None:
+def print_failures(summary: RunSummary, stages: Iterable[Stage], store: Store) -> None:
     """Print failed stages by name and reason, and how to see a traceback."""
     names = {stage.key: stage.title for stage in stages}
-    _print_failures("failed", how.failed, names)
-    _print_failures("failed search run", how.failed_candidates, names)
-    shown = [key for key in (*how.failed, *how.failed_candidates) if store.failure(key)]
+    _print_failures("failed", summary.failed, names)
+    _print_failures("failed search run", summary.failed_candidates, names)
+    shown = [key for key in (*summary.failed, *summary.failed_candidates) if store.failure(key)]
     if shown:
-        where = shlex.quote(store.name)
-        echo(f"see its traceback: driftline show {shown[0][:12]} --runs {where}", err=True)
+        echo(f"see its traceback: driftline show {shown[0][:12]} --runs {shlex.quote(store.name)}", err=True)
 
 
-def _print_failures(what: str, failed: Mapping[str, str], names: Mapping[str, str]) -> None:
+def _print_failures(label: str, failed: Mapping[str, str], names: Mapping[str, str]) -> None:
     """Print one line per reason."""
     for reason in dict.fromkeys(failed.values()):
-        who = [names[key] for key, why in failed.items() if why == reason]
-        more = f" and {len(who) - MAX_NAMED} more" if len(who) > MAX_NAMED else ""
-        echo(f"{what}: {', '.join(who[:MAX_NAMED])}{more}: {reason}", err=True)
+        stages = [names[key] for key, why in failed.items() if why == reason]
+        more = f" and {len(stages) - MAX_NAMED} more" if len(stages) > MAX_NAMED else ""
+        echo(f"{label}: {', '.join(stages[:MAX_NAMED])}{more}: {reason}", err=True)
 
 
-def print_sharing(saved: Sharing | None) -> None:
+def print_sharing(sharing: Sharing | None) -> None:
     """Print the savings from fits that runs and search runs share."""
-    if saved is not None and saved.fits < saved.fits_without_reuse:
-        console.print(saved.describe("saved"), markup=False, soft_wrap=True)
+    if sharing is not None and sharing.fits < sharing.fits_without_reuse:
+        console.print(sharing.describe("saved"), markup=False, soft_wrap=True)
 
 
-def _summary_scores(found: Run) -> pd.Series:
-    scores = found.table("scores")
+def _summary_scores(run: Run) -> pd.Series:
+    scores = run.table("scores")
     return scores[scores["stat"] != "each"].set_index(["metric", "stat"])["value"]
 
 

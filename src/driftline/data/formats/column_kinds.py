@@ -52,8 +52,8 @@ def prepare(
 ) -> tuple[pd.DataFrame, tuple[Column, ...]]:
     """Return the columns with their kinds in their types, and a description of each.
 
-    `chosen`: kinds by name, which are not guessed then; columns to ignore are left out. `early`: the positions of the
-    rows by which texts are judged.
+    `kinds`: kinds by name; the others are guessed. Columns to ignore are left out. `early`: the positions of the rows
+    by which texts are judged.
 
     >>> frame, columns = prepare(pd.DataFrame({"price": ["1,234.50", "7"], "shop": ["a", "b"]}))
     >>> frame["price"].tolist(), [column.kind for column in columns]
@@ -132,27 +132,27 @@ def to_typed(column: pd.Series) -> pd.Series:
         return _floats(column, np.where(np.isnat(values), np.nan, values.astype(np.int64) / DAY))
     if column_kind(column) != "text":
         return column
-    held = column.astype(object)
+    objects = column.astype(object)
     if isinstance(column.dtype, pd.StringDtype):
-        return held
-    match pd.api.types.infer_dtype(held, skipna=True):
+        return objects
+    match pd.api.types.infer_dtype(objects, skipna=True):
         case "decimal" | "integer" | "floating" | "mixed-integer-float":
-            return _floats(column, held.where(column.notna(), np.nan).astype(float))
+            return _floats(column, objects.where(column.notna(), np.nan).astype(float))
         case "date":
-            return pd.Series(held.where(column.notna(), None).to_numpy().astype("datetime64[us]"), column.index)
+            return pd.Series(objects.where(column.notna(), None).to_numpy().astype("datetime64[us]"), column.index)
         case "datetime" | "datetime64":
-            return pd.to_datetime(held, utc=True).dt.tz_convert(None)
+            return pd.to_datetime(objects, utc=True).dt.tz_convert(None)
         case "timedelta" | "timedelta64" | "period" as name:
-            return to_typed(held.astype("timedelta64[us]") if name != "period" else held.infer_objects())
+            return to_typed(objects.astype("timedelta64[us]") if name != "period" else objects.infer_objects())
         case "time":
-            return _parse_times_of_day(held)
+            return _parse_times_of_day(objects)
         case "boolean":
-            return held.astype("boolean")
+            return objects.astype("boolean")
         case "mixed" if column.map(_is_plain, na_action="ignore").all():
             pass
         case "mixed" | "bytes" | "complex" | "interval" as name:
             raise UserError(f"column '{column.name}' holds {name} values, which no model can use; leave it out")
-    return held.map(str, na_action="ignore")
+    return objects.map(str, na_action="ignore")
 
 
 def _is_plain(value: object) -> bool:
@@ -160,12 +160,10 @@ def _is_plain(value: object) -> bool:
 
 
 def _guess_kind(texts: pd.Series, early: np.ndarray | slice) -> pd.Series:
-    """Texts as numbers, dates, categories or texts, whichever the earliest of them are."""
+    """Return texts as numbers, dates, categories or texts, judged by the earliest of them."""
     known = pd.Series([text for text in texts.iloc[early].dropna() if text.strip() not in MISSING], dtype=object)
-    few = known[
-        : int((1 - MIN_PARSED_FRACTION) * len(known)) + 1
-    ]  # if none of them can be read, less than MOSTLY of all can
-    if any(map(NUMBER_START.match, few)):
+    enough = int((1 - MIN_PARSED_FRACTION) * len(known)) + 1  # if none of so many can be parsed, too few of all can
+    if any(map(NUMBER_START.match, known[:enough])):
         if not has_codes(known) and parse_numbers(known).notna().mean() >= MIN_PARSED_FRACTION:
             return parse_numbers(texts)
         if _parse_iso_dates(known).notna().mean() >= MIN_PARSED_FRACTION:
@@ -192,15 +190,15 @@ def parse_numbers(values: pd.Series) -> pd.Series:
     return _floats(values, np.where(np.isfinite(plain), plain, np.nan))
 
 
-def _parse_times_of_day(held: pd.Series) -> pd.Series:
-    """Times of day as shares of a day; missing where a value is none."""
-    texts = held.map(str, na_action="ignore")
+def _parse_times_of_day(values: pd.Series) -> pd.Series:
+    """Return times of day as fractions of a day; other values are missing."""
+    texts = values.map(str, na_action="ignore")
     valid = texts.str.fullmatch(TIME_OF_DAY, na=False).to_numpy(bool)
-    shares = np.full(len(held), np.nan)
+    shares = np.full(len(values), np.nan)
     if valid.any():
         whole = texts[valid].where(texts[valid].str.count(":") != 1, texts[valid] + ":00")
         shares[valid] = pd.to_timedelta(whole, errors="coerce").dt.total_seconds() / 86_400
-    return _floats(held, shares)
+    return _floats(values, shares)
 
 
 def _parse_dates(values: pd.Series) -> pd.Series:

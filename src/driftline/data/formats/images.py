@@ -22,7 +22,7 @@ MAX_PIXELS = 80_000_000  # a quarter of a gigabyte in colour
 
 
 def allocate(n: int, size: int, channels: int) -> np.ndarray:
-    """Room for this many pictures, or an error that says how much memory they would take."""
+    """Return an empty array for pictures, or raise an error that says how much memory they would take."""
     if not isinstance(size, int) or isinstance(size, bool) or size < MIN_SIDE:
         raise UserError(f"size={size!r} is no size of a picture: give a whole number of pixels from {MIN_SIDE}")
     needed, there = n * size * size * channels, _available_memory()
@@ -38,7 +38,7 @@ def allocate(n: int, size: int, channels: int) -> np.ndarray:
 def open_image(source: Path | str | bytes) -> Iterator[Any]:
     """Open a picture, or the bytes of one, as a Pillow image of at most 80 million pixels; nothing is decoded yet.
 
-    What is wrong with it is an exception of any kind; use it inside `data.reading`.
+    A broken picture raises any kind of exception; use it inside `data.file_errors`.
     """
     image = pil_image_module()
     if not isinstance(source, bytes):
@@ -55,7 +55,7 @@ def open_image(source: Path | str | bytes) -> Iterator[Any]:
 
 
 def read_image(file: Path, size: int, gray: bool = False) -> np.ndarray:
-    """A picture as bytes of shape (size, size, channels), the right way up, squeezed if it was not square."""
+    """Read a picture as bytes of shape (size, size, channels), upright, and squeezed if it is not square."""
     with file_errors(file, "a picture"), open_image(file) as image:
         from PIL import ImageOps
 
@@ -65,7 +65,7 @@ def read_image(file: Path, size: int, gray: bool = False) -> np.ndarray:
 
 
 def resize(pixels: np.ndarray, size: int) -> np.ndarray:
-    """A picture that is in memory already, in the same way."""
+    """Return a picture in memory at another size, as `read_image` does."""
     if pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.dtype != np.uint8:
         raise ValueError(f"a picture of shape {pixels.shape} and type {pixels.dtype}, not bytes in three colours")
     return pixels if pixels.shape[:2] == (size, size) else _resize(pil_image_module().fromarray(pixels), size)
@@ -78,7 +78,7 @@ def _resize(image: Any, size: int) -> np.ndarray:
 
 
 def pil_image_module() -> Any:
-    """Return the module PIL.Image; never call its `open`, but `opened`."""
+    """Return the module PIL.Image; call `open_image` instead of its `open`."""
     try:
         from PIL import Image
     except ImportError:

@@ -1,6 +1,6 @@
 """Files with one JSON record per line, plain or gzipped, read line by line so that their size does not matter.
 
-What is wrong with a record is a ValueError that names its line; read inside `data.reading`, which names the file.
+A malformed record raises a ValueError that names its line; read inside `data.file_errors`, which names the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EPOCH = np.timedelta64(date(1970, 1, 1).toordinal(), "D")
 
 
 def iter_records(path: Path) -> Iterator[tuple[int, JsonObject]]:
-    """Every record with the number of its line, from 1; empty lines are passed over."""
+    """Yield every record with its line number, from 1; empty lines are skipped."""
     with bounded_files.open_file(path) as file:
         for number, line in enumerate(file, 1):
             if line.strip():
@@ -49,7 +49,7 @@ def parse_json(raw: bytes) -> Any:
 
 
 def text_field(record: JsonObject, field: str, line: int, *, empty: bool = True) -> str:
-    """A field that must hold a text."""
+    """Return a field that must be a text."""
     value = record.get(field)
     if not isinstance(value, str) or not (empty or value.strip()):
         raise ValueError(f"{value!r} as '{field}' in line {line}, not a text")
@@ -57,7 +57,7 @@ def text_field(record: JsonObject, field: str, line: int, *, empty: bool = True)
 
 
 def day_field(record: JsonObject, field: str, line: int) -> date:
-    """The day of a field such as 2018-05-01, with or without a time after it."""
+    """Return the day of a field such as 2018-05-01, with or without a time after it."""
     value = text_field(record, field, line)
     try:
         return date.fromisoformat(value[:10])
@@ -66,7 +66,7 @@ def day_field(record: JsonObject, field: str, line: int) -> date:
 
 
 def to_days(dates: Sequence[date]) -> np.ndarray:
-    """Days as numpy counts them.
+    """Return dates as a numpy array of days.
 
     >>> to_days([date(2018, 5, 1)])
     array(['2018-05-01'], dtype='datetime64[D]')

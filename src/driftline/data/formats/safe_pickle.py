@@ -24,7 +24,7 @@ PLAIN = re.compile(r"[<>=|]?([biufc]\d{1,2}|[SU]\d{1,9}|O\d?)")
 
 
 def load_pickle(path: Path, expected: str, encoding: str = "latin1") -> Any:
-    """Dicts, lists, tuples, texts, bytes, numbers and numpy arrays; `expected` says what the file should hold.
+    """Read dicts, lists, tuples, texts, bytes, numbers and numpy arrays; `expected` describes the file in errors.
 
     `encoding` is how the texts of Python 2 are read; "bytes" leaves them as they are.
     """
@@ -62,7 +62,7 @@ class _Reader(pickle._Unpickler):
         **dict.fromkeys(SET_CODES, _reject_set),
     }
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is not data; do not trust this file")
         return ALLOWED[module, name]
@@ -74,7 +74,7 @@ class _Dtype:
     __slots__ = ("plain",)
     __hash__ = None  # type: ignore[assignment]  # a stand-in must not get lost among the keys of a dict
 
-    def __init__(self, code: str | bytes, *flags: Any) -> None:
+    def __init__(self, code: str | bytes, *flags: object) -> None:
         code = _text(code)
         if not PLAIN.fullmatch(code):
             raise pickle.UnpicklingError(f"it holds an array of an unusual type, {code!r}")
@@ -103,17 +103,17 @@ class _Call:
 
     __slots__ = ("run",)
 
-    def __init__(self, run: Callable[..., Any]) -> None:
+    def __init__(self, run: Callable[..., object]) -> None:
         self.run = run
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> object:
         return self.run(*args)
 
     def __setstate__(self, state: object) -> None:
         raise pickle.UnpicklingError("it tries to change a function; do not trust this file")
 
 
-def _reconstruct(kind: type, *_: Any) -> _Array:
+def _reconstruct(kind: type, *_: object) -> _Array:
     if kind is not _Array:
         raise pickle.UnpicklingError("it holds an array that is not numpy's")
     return _Array()
@@ -125,7 +125,7 @@ def _from_buffer(raw: object, dtype: _Dtype, shape: tuple[int, ...], order: str 
     return array
 
 
-def _scalar(dtype: _Dtype, raw: object) -> Any:
+def _scalar(dtype: _Dtype, raw: object) -> object:
     return _fill_array(raw, dtype, (1,), "C")[0]
 
 
@@ -192,7 +192,7 @@ def _holds(thing: object) -> bool:
     return isinstance(thing, list | tuple) or (isinstance(thing, np.ndarray) and thing.dtype == object)
 
 
-ALLOWED: dict[tuple[str, str], Any] = {
+ALLOWED: dict[tuple[str, str], object] = {
     ("numpy", "dtype"): _Dtype,
     ("numpy", "ndarray"): _Array,
     ("_codecs", "encode"): _Call(_encode),

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
-    """Images of 64 pixels from 0 to 16, and what they show; as scikit-learn's function of this name returns them.
+    """Return images of 64 pixels from 0 to 16, and their labels, like scikit-learn's function of this name.
 
     >>> images, labels = load_digits()
     >>> images.shape, labels[:3].tolist()

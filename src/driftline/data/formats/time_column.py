@@ -40,9 +40,9 @@ def parse_times(column: pd.Series, kind: str = "auto") -> tuple[np.ndarray, list
 
 def check_plain(column: pd.Series, role: str) -> None:
     """Refuse a column of bytes, lists or records."""
-    held = pd.api.types.infer_dtype(column, skipna=True)
-    if held in ("bytes", "mixed", "complex"):
-        raise UserError(f"{role} column '{column.name}' holds {held} values; expected numbers or texts")
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind in ("bytes", "mixed", "complex"):
+        raise UserError(f"{role} column '{column.name}' holds {kind} values; expected numbers or texts")
 
 
 def parse_moments(column: pd.Series) -> pd.Series:

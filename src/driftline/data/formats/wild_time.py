@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from driftline.data import file_errors
 from driftline.errors import UserError
 from driftline.io import bounded_files
-from driftline.types import Samples
+from driftline.types import Inputs, Samples, Settings
 
-Part = tuple[int, list[Any], np.ndarray]
+Part = tuple[int, list[Inputs], np.ndarray]
 """A time step, the inputs of its two parts, and the labels of both."""
 
 PICKLE, HDF5 = "Wild-Time's pickle", "the HDF5 file of Wild-Time-Data"
@@ -27,12 +26,12 @@ ID_STRIDE = 1_000_000  # an id is the year times this plus a count
 
 
 def file_names(name: str) -> dict[str, str]:
-    """The names of the files that may hold this dataset, and what each is."""
+    """Return the names of the files that may hold a dataset, with a description of each."""
     return {f"{name}.pkl": PICKLE, f"{name}.hdf5": HDF5, f"{name}.hdf": HDF5, f"{name}.h5": HDF5}
 
 
 def read_steps(path: Path, steps: Iterable[int], inputs: str, labels: str, classes: int) -> Iterator[Part]:
-    """The given time steps, as far as they are in the file; `inputs` and `labels` are what the pickle calls them."""
+    """Yield those of the time steps that the file has; `inputs` and `labels` are the names in the pickle."""
     if path.suffix == ".pkl":
         from driftline.data.formats import safe_pickle
 
@@ -46,14 +45,14 @@ def read_steps(path: Path, steps: Iterable[int], inputs: str, labels: str, class
         for step in steps:
             if str(step) in file:
                 train, test = (
-                    {of: bounded_files.hdf5_member(file, str(step), part, of) for of in (name, "labels")}
+                    {key: bounded_files.hdf5_member(file, str(step), part, key) for key in (name, "labels")}
                     for part in ("train", "test")
                 )
                 yield _part(step, train, test, name, "labels", classes)
 
 
 def read_texts(path: Path, years: range, inputs: str, classes: int) -> Samples:
-    """The texts of these years; time is the year, and an id is the year times a million plus a count."""
+    """Return the texts of some years; time is the year, and an id is the year times a million plus a count."""
     x: list[str] = []
     y, time, ids = [], [], []
     size = 0
@@ -73,12 +72,12 @@ def read_texts(path: Path, years: range, inputs: str, classes: int) -> Samples:
 
 
 def no_data_error(path: Path, form: str, what: str, years: range) -> UserError:
-    """The error for a file that has nothing from these years."""
+    """Return the error for a file that has nothing from these years."""
     span = f"{years.start} to {years.stop - 1}"
     return UserError(f"{path}: expected {form}, but found no {what} from {span} (options first, last)")
 
 
-def _part(step: int, train: Any, test: Any, inputs: str, labels: str, classes: int) -> Part:
+def _part(step: int, train: Settings, test: Settings, inputs: str, labels: str, classes: int) -> Part:
     both = [train[inputs], test[inputs]]
     y = np.concatenate([np.asarray(train[labels]), np.asarray(test[labels])])
     if y.size and (y.ndim != 1 or y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= classes):

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from driftline.data import using_data_folder
 from driftline.engine.build import DatasetCache, dataset_key
@@ -25,10 +24,11 @@ from driftline.engine.planning.plan import plan as plan_spec
 from driftline.engine.stages import Stage
 from driftline.spec import Spec, parse, read_yaml
 from driftline.store.store import Store
+from driftline.types import Settings
 
 WORKERS = (1, 8, 64, 512)
 PROFILING_SECONDS = 20.0
-SpecLike = Spec | Mapping[str, Any] | str | Path
+SpecLike = Spec | Settings | str | Path
 """A spec, a mapping, or the path of a recipe; a matrix too."""
 TITLES = ("pretraining", "historical", "final", "search", "probes and score")
 """Rows of the cost table, in the order in which stages are computed."""
@@ -113,8 +113,8 @@ def forecast(
         began, grouper = time.perf_counter(), StageGrouper(plan.trials, datasets)
         profiler = partial(ProfilerProcess, datasets.data_dir)
         costs = stage_costs(plan.stages, grouper, store, profiler, seconds, on_profile)
-        made = build(plan, costs, grouper, store, workers, planning)
-        return replace(made, profiling=time.perf_counter() - began)
+        result = build(plan, costs, grouper, store, workers, planning)
+        return replace(result, profiling=time.perf_counter() - began)
 
 
 def plans_for(spec: SpecLike, datasets: DatasetCache) -> list[Plan]:

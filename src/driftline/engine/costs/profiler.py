@@ -4,18 +4,18 @@ The stage runs as usual, in a store of its own, while a `LoopProfiler` samples i
 each loop the first iterations run, then as many, evenly spread, as there is time for; every skipped iteration counts as
 its neighbor, in seconds and in multiply-accumulates. Nested loops are sampled in the same way.
 
-Seconds are CPU time: other programs on the machine do not count.
+Seconds are CPU time, so that other programs on the machine do not count; on an accelerator, seconds by the clock.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from driftline import device
 from driftline.engine.build import DatasetCache
 from driftline.engine.stages import Stage, StageContext, StreamRun
 from driftline.errors import UserError
@@ -66,7 +66,7 @@ class LoopProfiler:
         self.extrapolation = 1.0
         """Iterations of the outermost loop per iteration that ran."""
         self._allowed = [seconds]  # for the loop that comes next, and for those around it
-        self._began = time.process_time()
+        self._began = device.clock()
         self._skipped = 0.0  # seconds of skipped iterations
         self._one_off = 0.0
         self._in_loops = 0.0
@@ -75,12 +75,12 @@ class LoopProfiler:
     @property
     def seconds(self) -> float:
         """Seconds that the whole stage would have taken so far."""
-        return time.process_time() - self._began + self._skipped
+        return device.clock() - self._began + self._skipped
 
     @property
     def overhead(self) -> float:
         """Seconds outside all loops."""
-        return time.process_time() - self._began - self._in_loops
+        return device.clock() - self._began - self._in_loops
 
     @property
     def macs(self) -> int:
@@ -100,7 +100,7 @@ class LoopProfiler:
 
     def sample(self, items: Sequence[T], few: int) -> Iterator[T]:
         n, at, stride, turns, first = len(items), 0, 1, 0, 0.0
-        allowed, began = self._allowed[-1], time.process_time()
+        allowed, began = self._allowed[-1], device.clock()
         self._allowed.append(allowed / 2 / max(SAMPLES, n if n <= few else SAMPLES))
         try:
             while at < n:
@@ -109,7 +109,7 @@ class LoopProfiler:
                 turn, stands_for = self._since(mark), min(stride, n - at)
                 self._add(turn, stands_for - 1)
                 at, turns = at + stands_for, turns + 1
-                spent = time.process_time() - began
+                spent = device.clock() - began
                 if turns == 1:
                     first = spent
                 elif n > few and turns & (turns - 1) == 0:  # estimate again after 2, 4, 8, ... iterations
@@ -124,7 +124,7 @@ class LoopProfiler:
         finally:
             self._allowed.pop()
             if len(self._allowed) == 1:
-                self._in_loops += time.process_time() - began
+                self._in_loops += device.clock() - began
                 self.extrapolation = n / max(turns, 1)
 
     def _now(self) -> _Usage:
@@ -153,7 +153,12 @@ def profile_stage(stage: Stage, store: Store, datasets: DatasetCache, seconds: f
 
     What it writes to the store is a stand-in for the result.
     """
-    profiler, error = LoopProfiler(seconds), ""
+    with device.use(stage.job.device):
+        return _profile(stage, store, datasets, LoopProfiler(seconds))
+
+
+def _profile(stage: Stage, store: Store, datasets: DatasetCache, profiler: LoopProfiler) -> Cost:
+    error = ""
     with profiling.use(profiler):
         try:
             stage.run(StageContext(store, datasets))

@@ -14,8 +14,10 @@ from driftline.store.store import Store
 
 @dataclass(frozen=True)
 class Sharing:
-    """Pretrained models and fits: each counted once; once for every run that needs it (`alone`); and once for every
-    trial that rests on it (`anew`), as where each point of a grid is a program of its own."""
+    """Costs of pretrained models and fits: shared, without sharing between runs, and without reuse between trials.
+
+    Without sharing, every run that needs a fit computes it. Without reuse, every trial also trains what it starts from.
+    """
 
     fits: int
     fits_without_sharing: int
@@ -63,24 +65,24 @@ def compute_sharing(stages: Iterable[Stage], costs: Mapping[str, tuple[int, floa
     """Return what sharing saves, given the MACs and seconds of each stage; stages without a cost do not count."""
     if not costs:
         return None
-    below: dict[str, frozenset[str]] = {}  # a fit, and all fits that it rests on
-    uses: list[str] = []
-    anew: list[str] = []
+    chains: dict[str, frozenset[str]] = {}  # a fit, and all fits that it starts from
+    without_sharing: list[str] = []
+    without_reuse: list[str] = []
     for stage in stages:
-        rests_on = frozenset[str]().union(*(below[key] for key in stage.needs if key in below))
+        needed = frozenset[str]().union(*(chains[key] for key in stage.needs if key in chains))
         if stage.shareable:
-            below[stage.key] = rests_on | {stage.key}
+            chains[stage.key] = needed | {stage.key}
         elif isinstance(stage, StreamRun):
-            uses += [key for key in rests_on if key in costs]
-            last = rests_on - frozenset[str]().union(*(below[key] - {key} for key in rests_on))
-            anew += [under for key in last for under in below[key] if under in costs]
+            without_sharing += [key for key in needed if key in costs]
+            last = needed - frozenset[str]().union(*(chains[key] - {key} for key in needed))
+            without_reuse += [key for end in last for key in chains[end] if key in costs]
     return Sharing(
         fits=len(costs),
-        fits_without_sharing=len(uses),
+        fits_without_sharing=len(without_sharing),
         macs=sum(macs for macs, _ in costs.values()),
-        macs_without_sharing=sum(costs[key][0] for key in uses),
+        macs_without_sharing=sum(costs[key][0] for key in without_sharing),
         seconds=sum(seconds for _, seconds in costs.values()),
-        seconds_without_sharing=sum(costs[key][1] for key in uses),
-        fits_without_reuse=len(anew),
-        macs_without_reuse=sum(costs[key][0] for key in anew),
+        seconds_without_sharing=sum(costs[key][1] for key in without_sharing),
+        fits_without_reuse=len(without_reuse),
+        macs_without_reuse=sum(costs[key][0] for key in without_reuse),
     )

@@ -73,7 +73,7 @@ def _new_worker(fresh: Iterator[int]) -> _Worker | None:
 
 
 def _dependencies(tasks: Sequence[SimulatedStage]) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """How many tasks each waits for, and which wait for it."""
+    """Return the number of tasks that each task waits for, and the tasks that wait for it."""
     known = {task.key for task in tasks}
     waiting: dict[str, int] = {}
     needed_by: dict[str, list[int]] = defaultdict(list)

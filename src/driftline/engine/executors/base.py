@@ -14,6 +14,8 @@ from driftline.engine.stages.search_round import NO_MEMORY
 from driftline.errors import DiskError, InputsChanged, UserError
 from driftline.store.store import Store
 
+MEMORY_HINT = "Use --set device.micro_batch=16, a smaller batch or network, or --precision bfloat16"
+
 
 @dataclass(frozen=True)
 class Event:
@@ -65,7 +67,7 @@ class Executor(Protocol):
     """A place where stages are computed, one at a time."""
 
     retries: int
-    """How often a stage is tried again after its worker was lost."""
+    """Number of retries of a stage whose worker was lost."""
     in_process: bool
     """Whether stages are computed in the calling thread, so that Ctrl-C reaches them."""
 
@@ -92,10 +94,12 @@ def attempt(stage: Stage, context: StageContext) -> bool:
     except Exception as error:
         name = NO_MEMORY[0] if out_of_memory(error) else type(error).__name__
         reason = str(error) if isinstance(error, UserError) else f"{name}: {error}"
+        if name == NO_MEMORY[0]:
+            reason += f". {MEMORY_HINT}"
         record_failure(stage, store, reason, "" if isinstance(error, InputsChanged) else traceback.format_exc())
         raise StageFailed(reason) from error
 
 
 def record_failure(stage: Stage, store: Store, reason: str, details: str = "") -> None:
-    """Write down why a stage failed; `details`: a traceback or the end of its log."""
+    """Record why a stage failed; `details`: a traceback or the end of its log."""
     store.fail(stage.key, stage.job.model_dump(mode="json"), reason, details)

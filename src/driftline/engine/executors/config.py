@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from driftline.errors import UserError, unknown_name
 
 Name = Literal["serial", "local", "ray"]
-LONGEST = 1e9  # seconds, 31 years; the system's clocks know no much longer wait
+LONGEST = 1e9  # seconds; timers do not support much longer waits
 UNITS = {"KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 
 
@@ -26,13 +26,13 @@ class ExecutorConfig:
     timeout: float | None = None
     """Seconds after which a stage has failed."""
     retries: int = 2
-    """How often a stage is tried again after its worker or machine was lost."""
+    """Number of retries of a stage whose worker or machine was lost."""
     cpus: float = 1.0
-    """CPUs that Ray sets aside for a stage; a stage uses one thread."""
+    """CPUs that Ray reserves for a stage; a stage uses one thread."""
     gpus: float = 0.0
-    """GPUs that Ray sets aside for a stage."""
+    """GPUs that Ray reserves for a stage."""
     memory: int | None = None
-    """Bytes of memory that Ray sets aside for a stage."""
+    """Bytes of memory that Ray reserves for a stage."""
 
     def __post_init__(self) -> None:
         if self.name is None:

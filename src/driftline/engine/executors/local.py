@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from driftline.device import WORKER_VARIABLE
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import Interrupted, StageFailed, WorkerLost, record_failure
 from driftline.engine.stages import Stage
@@ -34,8 +35,14 @@ class LocalExecutor:
     in_process = False
     command: tuple[str, ...] = (sys.executable, "-m", "driftline.engine.executors.worker")
 
-    def __init__(self, store: Store, data_dir: Path | None, timeout: float | None = None, retries: int = 2) -> None:
-        """`timeout`: seconds a stage may take. `retries`: how often it is tried again if its worker dies."""
+    def __init__(
+        self, store: Store, data_dir: Path | None, timeout: float | None = None, retries: int = 2, number: int = 0
+    ) -> None:
+        """`timeout`: seconds a stage may take. `retries`: how often it is tried again if its worker dies.
+
+        `number`: the worker's place among all, by which they share the devices of a machine.
+        """
+        self._number = number
         self.retries = retries
         self._timeout = timeout
         self._store = store
@@ -92,12 +99,12 @@ class LocalExecutor:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 encoding="utf-8",
-                env={**os.environ, **ONE_THREAD},
+                env={**os.environ, **ONE_THREAD, WORKER_VARIABLE: str(self._number)},
             )
         return self._process
 
     def _kill_overdue(self, process: subprocess.Popen[str], late: threading.Event) -> None:
-        """A stage has taken too long: let its worker write down where it is, and kill it."""
+        """Let the worker of an overdue stage write its stack trace, and kill it."""
         late.set()
         if hasattr(signal, "SIGUSR1"):
             process.send_signal(signal.SIGUSR1)
@@ -106,7 +113,7 @@ class LocalExecutor:
         process.wait()
 
     def _lost_error(self, process: subprocess.Popen[str], stage: Stage, late: bool) -> Exception:
-        """What it means that a worker has gone without an answer."""
+        """Return what the loss of a worker means for its stage."""
         code = process.wait()
         if self._closing:
             return Interrupted()
@@ -127,7 +134,7 @@ def exit_reason(code: int) -> str:
 
 
 def _exchange(process: subprocess.Popen[str], stage: Stage) -> Iterator[JsonObject]:
-    """Hand a stage to a worker; its answers, until it dies."""
+    """Send a stage to a worker, and yield its answers until it dies."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:

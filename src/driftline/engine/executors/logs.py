@@ -24,7 +24,7 @@ def redirect(store: Store, key: str) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    except OSError:  # a full disk is the stage's to report, not its log's
+    except OSError:  # the stage itself reports a full disk
         yield
         return
     before = _redirect(log, log)
@@ -55,12 +55,12 @@ def _truncate_if_long(path: Path, over: threading.Event) -> None:
                 file.seek(size - MAX_BYTES // 2)
                 kept = file.read(MAX_BYTES // 2)
                 file.seek(0)
-                file.write(TRUNCATION_NOTICE + kept)  # what prints appends, so that it goes on behind it
+                file.write(TRUNCATION_NOTICE + kept)  # later output is appended
                 file.truncate()
 
 
 def _redirect(out: int, err: int) -> tuple[int, int]:
-    """Let this process print there from now on; where it printed before."""
+    """Redirect the output of this process; return where it went before."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

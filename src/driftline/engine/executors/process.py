@@ -21,7 +21,8 @@ def keep_freed_memory() -> None:
 
 def out_of_memory(error: BaseException | None) -> bool:
     """Whether an error means a lack of memory; torch has no error class for it on a CPU."""
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "allocate memory" in str(error))
+    on_device = type(error).__name__ == "OutOfMemoryError"
+    return on_device or isinstance(error, MemoryError) or "allocate memory" in str(error)
 
 
 @contextmanager

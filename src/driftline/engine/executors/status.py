@@ -51,7 +51,7 @@ class RunningStage:
 
 @dataclass
 class SweepStatus:
-    """The stages of a plan, by what has become of them."""
+    """The stages of a plan by state."""
 
     began: float
     pid: int = field(default_factory=os.getpid)
@@ -70,7 +70,7 @@ class SweepStatus:
     ended: bool = False
 
     def is_alive(self, last_seen: float, now: float) -> bool:
-        """Whether the sweep goes on, given when its file was last touched."""
+        """Return whether the sweep is still running, given when its file was last touched."""
         return not self.ended and now - last_seen < DEAD_AFTER and (self.host != platform.node() or _exists(self.pid))
 
 
@@ -117,7 +117,7 @@ class StatusFile:
                 self._record_end(event, now)
 
     def _now(self) -> float:
-        """Seconds since 1970 as they were when the sweep began, counted on evenly: a clock may be set meanwhile."""
+        """Return seconds since 1970 by a monotonic clock, because the system clock may change."""
         return self._status.began + time.monotonic() - self._start
 
     def _record_end(self, event: Event, now: float) -> None:
@@ -139,7 +139,7 @@ class StatusFile:
             self.write()
 
     def write(self) -> None:
-        """Bring the file up to date, or touch it if it is; a full disk is the run's to report, not this file's."""
+        """Update the file, or touch it if nothing changed; a full disk is reported by the run itself."""
         with self._lock:
             content, self._changed = json.dumps(asdict(self._status)) if self._changed else None, False
         with suppress(OSError):
@@ -160,11 +160,11 @@ def _record_progress(running: RunningStage, done: int, total: int, now: float) -
 
 def read_statuses(store: Store) -> list[tuple[SweepStatus, float]]:
     """Return the sweeps of a store and when each was last seen, the latest last; unreadable files are left out."""
-    found = []
+    statuses = []
     for path in (store.folder / FOLDER).glob("*.json"):
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-            found.append((_from_json(json.loads(path.read_bytes())), path.stat().st_mtime))
-    return sorted(found, key=lambda pair: pair[1])
+            statuses.append((_from_json(json.loads(path.read_bytes())), path.stat().st_mtime))
+    return sorted(statuses, key=lambda pair: pair[1])
 
 
 def _from_json(content: JsonObject) -> SweepStatus:
@@ -176,11 +176,11 @@ def _from_json(content: JsonObject) -> SweepStatus:
 
 def _exists(pid: int) -> bool:
     if os.name == "nt":
-        return True  # there, asking is not possible without disturbing
+        return True  # Windows has no signal 0
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True  # another user's
+    except PermissionError:  # another user's
+        return True
     return True

@@ -76,7 +76,7 @@ def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> J
 
 
 def _throttled(reply: Callable[..., None]) -> Callable[[int, int], None]:
-    """Return a progress callback that replies at most every OFTEN seconds, and always first and last."""
+    """Return a progress callback that replies at most every REPORT_INTERVAL seconds, and always first and last."""
     last = -REPORT_INTERVAL
 
     def on_progress(done: int, total: int) -> None:

@@ -32,12 +32,11 @@ def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: s
     Methods that are `proven` have run before, and are built only if they plan trials.
     """
     trials: dict[str, list[FitSpec]] = {}
-    given = {choice.name: choice.settings for choice in spec.methods}
-    for job in jobs:
+    for job, method in zip(jobs, spec.methods, strict=True):
         if job.label in proven and not learner_class(job.method.name).plans_fits:
             trials[job.label] = []
         else:
-            trials[job.label] = _check_method(job, given[job.method.name], datasets)
+            trials[job.label] = _check_method(job, method.settings, datasets)
     return trials
 
 

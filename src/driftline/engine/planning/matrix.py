@@ -23,12 +23,12 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from driftline import registry
+from driftline.device import DeviceSettings
 from driftline.engine.build import DatasetCache
 from driftline.engine.planning.plan import Plan, merged, plan
-from driftline.errors import UserError, unknown_name
+from driftline.errors import UserError, shorten, unknown_name
 from driftline.io.checksums import write_checked
 from driftline.io.user_code import CodeNotAllowed
-from driftline.learners.base import Learner
 from driftline.seeds import first_seeds
 from driftline.spec import Spec, parse
 from driftline.spec.keys import stable_hash
@@ -50,36 +50,34 @@ COLUMN_KEYS = ("data", "model", "reveal", "settings", "quick")
 
 
 class Matrix(FrozenModel):
-    """Which methods meet which benchmarks."""
+    """Methods, and the benchmarks to run them in."""
 
     methods: tuple[Choice, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
+    device: DeviceSettings = DeviceSettings()
     benchmarks: dict[str, JsonObject] = Field(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
-    def _expand_short_forms(cls, given: object) -> Any:
-        if not isinstance(given, dict):
-            raise UserError("a matrix is a mapping with the keys methods and benchmarks")
-        columns = given.get("benchmarks", registry.names("benchmark"))
-        if not isinstance(columns, dict):
-            columns = dict.fromkeys(listed(columns))
-        seeds = given.get("seeds", 3)
+    def _expand_short_forms(cls, content: object) -> Any:
+        given = as_mapping(content, "matrix")
+        columns, seeds = parse_columns(given.get("benchmarks")), given.get("seeds", 3)
         return {
             **given,
             "methods": listed(given.get("methods")),
             "seeds": first_seeds(seeds) if isinstance(seeds, int) else seeds,
-            "benchmarks": {str(name): column_with_defaults(str(name), own or {}) for name, own in columns.items()},
+            "benchmarks": {name: column_with_defaults(name, column) for name, column in columns.items()},
         }
 
     def spec(self, benchmark: str, method: Choice) -> Spec:
-        """What one cell runs."""
+        """Return the spec of a cell."""
         column = self.benchmarks[benchmark]
         suited = with_column_settings(method, column.get("settings", {}), column.get("quick", {}))
         content = {name: value for name, value in column.items() if name not in ("settings", "quick")}
-        return parse({**content, "benchmark": benchmark, "methods": [suited.short()], "seeds": list(self.seeds)})
+        shared = {"seeds": list(self.seeds), "device": self.device.model_dump()}
+        return parse({**content, **shared, "benchmark": benchmark, "methods": [suited.short()]})
 
-    def must_make_sense(self) -> None:
+    def check(self) -> None:
         """Refuse names and settings that do not exist, before anything is planned."""
         labels = [display_name(method) for method in self.methods]
         for method in self.methods:
@@ -94,12 +92,12 @@ class Matrix(FrozenModel):
 
     @property
     def name(self) -> str:
-        return stable_hash(self.model_dump(mode="json"))
+        return stable_hash(self.model_dump(mode="json", exclude={"device": {"name"}}))
 
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A method in a benchmark: the runs it consists of, or why there are none."""
+    """A method in a benchmark: its runs, or why there are none."""
 
     benchmark: str
     method: str
@@ -109,7 +107,7 @@ class MatrixCell:
     label: str = ""
     """The method with the settings it has in this column."""
     uses: str = ""
-    """The least it must be shown: inputs, errors or labels."""
+    """What the method needs: inputs, errors or labels."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ class PlannedMatrix:
         )
         return replace(self, cells=cells)
 
-    def keep(self, store: Store) -> Path:
+    def save(self, store: Store) -> Path:
         """Write the cells to the store, from which reports read them."""
         header = {"methods": [display_name(method) for method in self.matrix.methods], "seeds": list(self.matrix.seeds)}
         path = store.folder / FOLDER / f"{self.matrix.name}.json"
@@ -139,23 +137,49 @@ class PlannedMatrix:
         return path
 
 
-def read(content: Mapping[str, Any]) -> Matrix:
+def read(content: Settings) -> Matrix:
     """Return the matrix in a mapping with the key `matrix`; refuse an invalid one."""
     extra = sorted(set(content) - {"matrix"})
     if extra:
         raise unknown_name("key", extra[0], ["matrix"], " (a recipe of a matrix has no other key)")
-    made: Matrix = validate(Matrix, content["matrix"], "the matrix", keys=list(Matrix.model_fields))
+    matrix: Matrix = validate(Matrix, content["matrix"], "the matrix", keys=list(Matrix.model_fields))
     with suppress(CodeNotAllowed):
-        made.must_make_sense()
-    return made
+        matrix.check()
+    return matrix
+
+
+def as_mapping(content: object, name: str) -> JsonObject:
+    """Return a mapping from a recipe, empty where it has nothing; refuse anything else."""
+    if not isinstance(content or {}, dict):
+        raise UserError(f"{name}: expected a mapping, got {shorten(repr(content))}")
+    return {str(key): value for key, value in content.items()} if isinstance(content, dict) else {}
+
+
+def parse_columns(content: object) -> dict[str, JsonObject]:
+    """Return the columns as a recipe has them: a mapping, or names of benchmarks; by default all of them."""
+    if not isinstance(content, dict):
+        names = registry.names("benchmark") if content is None else listed(content)
+        if not all(isinstance(name, str) for name in names):
+            raise UserError(f"benchmarks: expected a mapping or names, got {shorten(repr(content))}")
+        content = dict.fromkeys(names)
+    return {str(name): _parse_column(str(name), column) for name, column in content.items()}
+
+
+def _parse_column(benchmark: str, content: object) -> JsonObject:
+    column = as_mapping(content, f"the column {benchmark}")
+    for key in {benchmark, "settings", "quick"} & column.keys():
+        column[key] = as_mapping(column[key], f"{key} in the column {benchmark}")
+    for method, settings in column.get("settings", {}).items():
+        column["settings"][method] = as_mapping(settings, f"the settings of {method} in the column {benchmark}")
+    return column
 
 
 def column_with_defaults(benchmark: str, column: Settings) -> JsonObject:
     """Return a column merged with its defaults by key; one that names its data gets none."""
     usual: Settings = {}
     with suppress(CodeNotAllowed):
-        found = registry.get("benchmark", benchmark)
-        usual = {**found.matrix_column, "quick": found.quick} if found.matrix_column else {}
+        default = registry.get("benchmark", benchmark)
+        usual = {**default.matrix_column, "quick": default.quick} if default.matrix_column else {}
     for key in column:
         if key not in (*COLUMN_KEYS, benchmark):
             raise unknown_name("setting", key, [*COLUMN_KEYS, benchmark], f" (in the column {benchmark})")
@@ -163,29 +187,24 @@ def column_with_defaults(benchmark: str, column: Settings) -> JsonObject:
         return dict(column)
     if not usual:
         raise UserError(f"the column {benchmark} has no data of its own: give some, as `{benchmark}: {{data: NAME}}`")
-    merged = {
-        benchmark: {**usual["options"], **column.get(benchmark, {})},
-        "quick": {**usual["quick"], **column.get("quick", {})},
-    }
-    return {"data": usual["data"], "model": usual["model"], **column, **merged}
+    options = {**usual["options"], **column.get(benchmark, {})}
+    quick = {**usual["quick"], **column.get("quick", {})}
+    return {"data": usual["data"], "model": usual["model"], **column, benchmark: options, "quick": quick}
 
 
 def with_column_settings(method: Choice, settings: Mapping[str, Settings], quick: Mapping[str, float]) -> Choice:
     """Return a method with a column's settings where it has none of its own; a wrapped method gets them too."""
     learner = learner_class(method.name)
-    made = {**_quick(learner, quick), **settings.get(method.name, {}), **method.settings}
-    if (name := learner.wraps(made)) is not None:
-        inner = with_column_settings(Choice(name=name, settings=made.get("options") or {}), settings, quick)
-        made = {**made, "options": inner.settings} if inner.settings else made
-    return Choice(name=method.name, settings=made)
-
-
-def _quick(learner: type[Learner], values: Mapping[str, float]) -> dict[str, float]:
-    return {setting: values[key] for setting, key in learner.quick.items() if key in values}
+    common = {setting: quick[key] for setting, key in learner.quick.items() if key in quick}
+    merged = {**common, **settings.get(method.name, {}), **method.settings}
+    if (name := learner.wraps(merged)) is not None:
+        inner = with_column_settings(Choice(name=name, settings=merged.get("options") or {}), settings, quick)
+        merged = {**merged, "options": inner.settings} if inner.settings else merged
+    return Choice(name=method.name, settings=merged)
 
 
 def reveal_level(benchmark: str) -> str:
-    """What a benchmark shows: inputs, errors or labels."""
+    """Return what a benchmark reveals: inputs, errors or labels."""
     return str(registry.get("benchmark", benchmark).reveals.name).lower()
 
 

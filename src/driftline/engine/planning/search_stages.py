@@ -34,12 +34,12 @@ def search_stages(job: Job, fingerprint: str, *, pretrained: bool) -> Iterator[S
 
 def merge(stages: Iterable[Stage]) -> tuple[Stage, ...]:
     """Return each stage once, after those it needs; a run of several searches waits for the rounds of all."""
-    found: dict[str, Stage] = {}
+    by_key: dict[str, Stage] = {}
     for stage in stages:
-        known = found.setdefault(stage.key, stage)
+        known = by_key.setdefault(stage.key, stage)
         if isinstance(known, SearchRun) and isinstance(stage, SearchRun) and known.rounds != stage.rounds:
-            found[stage.key] = _merge_rounds(known, stage)
-    return tuple(found[key] for key in _in_order(found))
+            by_key[stage.key] = _merge_rounds(known, stage)
+    return tuple(by_key[key] for key in _in_order(by_key))
 
 
 def _in_order(stages: dict[str, Stage]) -> Iterator[str]:

@@ -84,7 +84,7 @@ def _connected(ray: Any, config: ExecutorConfig) -> Iterator[None]:
             ray.init(address="local", **size, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         where = f"at {config.address}" if config.address else "on this machine"
-        raise UserError(f"no Ray cluster can be used {where}: {_first_line(error)}") from error
+        raise UserError(f"no Ray cluster can be used {where}: {_last_line(error)}") from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, before)  # Ray takes it; ours ends tasks and says how to resume
     try:
@@ -206,12 +206,12 @@ class RayExecutor:
             return WorkerLost("its machine was lost")
         if isinstance(error, kinds.WorkerCrashedError):
             return WorkerLost("its worker process died, or its machine was lost")
-        return WorkerLost(f"{type(error).__name__}: {_first_line(error)}")
+        return WorkerLost(f"{type(error).__name__}: {_last_line(error)}")
 
     def _failed(self, stage: Stage, reason: str, details: str = "") -> StageFailed:
         record_failure(stage, self.context.store, reason, details)
         return StageFailed(reason)
 
 
-def _first_line(error: Exception) -> str:
+def _last_line(error: Exception) -> str:
     return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)

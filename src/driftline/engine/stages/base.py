@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from driftline import device
 from driftline.engine.build import DatasetCache
 from driftline.errors import InputsChanged
 from driftline.io import serialization
@@ -113,7 +114,7 @@ class Stage(ABC):
         A lock keeps two processes from computing the same stage at once.
         """
         store = context.store
-        with store.lock(self.key), use_copies(context.files):
+        with store.lock(self.key), use_copies(context.files), device.use(self.job.device):
             if self.is_done(store):
                 store.remove_work_folder(self.key)  # the process that finished it may have died before doing so
                 return False
@@ -173,8 +174,8 @@ class Stage(ABC):
     def from_json(text: str) -> Stage:
         """Return the stage that `to_json` wrote."""
         content = json.loads(text)
-        made, job = Stage._classes[content.pop("kind")], Job.model_validate(content.pop("job"))
-        return made(job=job, **{name: _frozen(value) for name, value in content.items()})
+        stage_class, job = Stage._classes[content.pop("kind")], Job.model_validate(content.pop("job"))
+        return stage_class(job=job, **{name: _frozen(value) for name, value in content.items()})
 
 
 def total_macs(saved: State) -> int:

@@ -6,11 +6,19 @@ import platform
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from driftline import registry
+from driftline import device, registry
 from driftline.benchmarks.base import Benchmark, Scenario
 from driftline.data import Dataset
 from driftline.engine.stages.search_round import SearchResult
-from driftline.record.card import Card, CodeVersion, ComputeCard, DataCard, RunSettings, WeightsCard
+from driftline.record.card import (
+    Card,
+    CodeVersion,
+    ComputeCard,
+    DataCard,
+    DeviceCard,
+    RunSettings,
+    WeightsCard,
+)
 from driftline.record.recorder import TABLES
 from driftline.spec.job import Job
 from driftline.spec.keys import file_hashes, package_versions, sources_hash
@@ -45,7 +53,7 @@ def build(
         key=key,
         label=job.label,
         role=learner_class(job.method.name).role,
-        run=RunSettings.model_validate(job.model_dump(mode="json", exclude={"label"})),
+        run=RunSettings.model_validate(job.content()),
         question=benchmark.question,
         paper=benchmark.paper,
         departures=list(benchmark.departures),
@@ -53,6 +61,7 @@ def build(
         metrics=_metrics(benchmark, options, protocol),
         data=_data(dataset, truncated),
         compute=compute,
+        device=DeviceCard() if compute.macs is None else DeviceCard.model_validate(device.describe()),
         user_files=file_hashes(job),
         code=CodeVersion(driftline=__version__, sources=sources_hash()),
         versions={"python": platform.python_version(), **package_versions()},

@@ -11,9 +11,7 @@ from driftline.spec.keys import sources_hash
 from driftline.types import JsonObject
 
 CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
-WRITE_TIME_FACTOR = (
-    20  # a state that takes long to write is written less often: no more than a twentieth of the time goes there
-)
+WRITE_TIME_FACTOR = 20  # writing takes at most a twentieth of the time
 
 
 class Checkpoint:
@@ -39,10 +37,8 @@ class Checkpoint:
     def save_if_due(self, done: int) -> None:
         """Save the parts after `done` steps, unless the last checkpoint is recent."""
         started = time.monotonic()
-        pause = (
-            max(CHECKPOINT_SECONDS, WRITE_TIME_FACTOR * self._took) if CHECKPOINT_SECONDS else 0
-        )  # 0: after every step
-        if started - self._last < pause:
+        pause = max(CHECKPOINT_SECONDS, WRITE_TIME_FACTOR * self._took)
+        if CHECKPOINT_SECONDS and started - self._last < pause:  # 0: after every step
             return
         self._parts["recorder"].flush()
         serialization.save(

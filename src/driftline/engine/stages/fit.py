@@ -11,7 +11,7 @@ import numpy as np
 from driftline import registry
 from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
-from driftline.engine.build import DatasetCache, Round, build_learner, build_model, build_scenario, stream_for
+from driftline.engine.build import DatasetCache, build_learner, build_model, build_scenario, stream_for
 from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
 from driftline.engine.stages.metering import metered
 from driftline.errors import DamagedFile
@@ -25,7 +25,7 @@ from driftline.spec.job import Job
 from driftline.spec.keys import fit_key
 from driftline.spec.settings import learner_class
 from driftline.store.store import Store
-from driftline.types import Answers, Reveal, Stream
+from driftline.types import Answers, Reveal, Stream, TrainingRound
 
 if TYPE_CHECKING:
     from driftline.training.mac_counter import MacCounter
@@ -93,13 +93,13 @@ def plannable_trials(learner: Learner, job: Job, scenario: Scenario) -> list[Fit
     return learner.fit_plan(len(stream_for(job, scenario)) - job.reveal.delay)
 
 
-def training_rounds(job: Job, dataset: Dataset, scenario: Scenario, datasets: DatasetCache) -> list[Round]:
+def training_rounds(job: Job, dataset: Dataset, scenario: Scenario, datasets: DatasetCache) -> list[TrainingRound]:
     """Return the inputs and labels that a learner is given along the stream of a job."""
     key = fit_key(job, dataset.fingerprint, "", learner_class(job.method.name).is_oracle)
     return datasets.training_rounds(key, lambda: _revealed(stream_for(job, scenario), job, dataset))
 
 
-def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[Round]:
+def _revealed(stream: Stream, job: Job, dataset: Dataset) -> list[TrainingRound]:
     reveal = RevealPolicy(dataset.task, Reveal.LABELS, Seed(job.seed), **job.reveal.model_dump())
     unseen = Answers(np.empty(0))  # where all labels are revealed, the answers do not matter
     revealed = [reveal(stream[t], unseen) for t in range(len(stream))]

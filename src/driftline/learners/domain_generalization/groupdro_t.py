@@ -7,7 +7,7 @@ All windows have a weight, each update draws some of them, and only their weight
 normalization. The paper draws one group per update and steps by q_g times its gradient; here several are drawn, and
 the sum of q_g loss_g over them is multiplied by m / k (m windows, k drawn). That is the paper's step but for a
 constant factor, and an unbiased estimate of the sum over all windows, so `lr` means what it means elsewhere.
-The weights of those drawn are not made to sum to 1: see `objectives.robust_loss`.
+The weights of those drawn are not made to sum to 1: see `objectives.weighted_group_loss`.
 
 Wild-Time's code knows as many weights as there are groups in a mini-batch (10) and silently drops the examples of
 all later windows.

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from driftline.device import to_device
 from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
 from driftline.training.fit import fit_input_scaling
@@ -100,7 +101,7 @@ def fit_grouped(
 
     A window is never drawn twice in one update: two samples of one domain would say nothing about how domains differ.
     """
-    inputs, targets = torch_model(model).encode(x), torch.as_tensor(y)
+    inputs, targets = torch_model(model).encode(x), to_device(torch.as_tensor(y))
     fit_input_scaling(model, inputs)
     shares = even_split(batch, min(groups, batch, len(windows)))
     drawn = draw_grouped(windows, shares, updates, seed.child("batches").torch())

@@ -7,8 +7,8 @@ left-over batch is trained on too, and layers that are not trained stay in evalu
 The label space grows: a class enters the answers with the first training that has it. Until then its row of the last
 layer is zero and takes part neither in the answers nor in the loss.
 
-A method decides when to train: `wants_lesson`. Three schedules are ready-made. A method that overrides it returns from
-`rest` a lower bound on the labels until then, so that inputs can be answered together.
+A method decides when to train: `should_train`. There are three schedules. A method that overrides it returns from
+`labels_until_training` a lower bound on the labels until then, so that inputs can be answered together.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.buffers import FullBuffer
@@ -40,10 +41,10 @@ TrainSchedule = Literal["every", "doubling", "new-classes"]
 class OnlineLearner(Learner):
     """A learner that stores every labelled sample and trains on all of them at intervals.
 
-    The defaults are NED's for fine-tuning, but for `every`: its 5,000 are for streams of 90,000 samples.
+    The defaults are NED's for fine-tuning except `train_every`: its 5,000 are for streams of 90,000 samples.
 
-    `rhythm`: train every `every` labels; or after `every`, twice and four times as many; or after `every` labels of
-    classes that it was never trained on. With every=0 it never trains, and stores nothing.
+    `schedule`: train every `train_every` labels; or after `train_every`, twice and four times as many; or after
+    `train_every` labels of classes that it was never trained on. With 0 it never trains.
     """
 
     train_every: CountOrZero = 250
@@ -145,7 +146,7 @@ class OnlineLearner(Learner):
 
     def loss(self, logits: Tensor, y: Tensor) -> Tensor:
         """Return the mean cross-entropy over the known classes."""
-        unknown = torch.from_numpy(~self.known_classes)
+        unknown = to_device(torch.from_numpy(~self.known_classes))
         return cross_entropy(logits.masked_fill(unknown, -torch.inf), y.long())
 
 

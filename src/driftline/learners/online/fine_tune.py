@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from driftline.device import to_device, to_numpy
 from driftline.learners.online.base import OnlineLearner
 from driftline.learners.online.standard_training import StandardTraining
 from driftline.learners.settings import Count, NonNegative
@@ -67,9 +68,9 @@ class FineTuneLastLayers(StandardTraining):
         with torch.no_grad():
             logits = [padded_linear(head, block) for block in blocks]
         mac_counter_of(self.model).add(forward=len(inputs) * self._macs_per_sample)
-        features, outputs = torch.zeros(0, head.in_features), torch.zeros(0, head.out_features)
-        n = len(inputs)
-        return torch.cat([features, *blocks])[:n].numpy(), torch.cat([outputs, *logits])[:n].numpy()
+        if not blocks:
+            return np.zeros((0, head.in_features), np.float32), np.zeros((0, head.out_features), np.float32)
+        return to_numpy(torch.cat(blocks)[: len(inputs)]), to_numpy(torch.cat(logits)[: len(inputs)])
 
     def logits(self, x: Inputs) -> np.ndarray:
         return self.features_and_logits(x)[1] if self._caches_features else super().logits(x)
@@ -105,7 +106,7 @@ class FineTuneLastLayers(StandardTraining):
     def train_on_buffer(self) -> None:
         if not self._caches_features:
             return super().train_on_buffer()
-        features, targets = torch.from_numpy(self.buffer.x), torch.from_numpy(self.buffer.y)
+        features, targets = to_device(torch.from_numpy(self.buffer.x)), to_device(torch.from_numpy(self.buffer.y))
         for epoch in profiling.sample(range(self.epochs)):
             self.train_head_epoch(features, targets, self.seed.child("lesson", self.training_rounds, epoch))
 

@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize, softmax
 
+from driftline.device import place, to_device, to_numpy
 from driftline.learners.online.standard_training import StandardTraining
 from driftline.learners.settings import Count, NonNegative, Positive, check_settings
 from driftline.registry import register
@@ -57,7 +58,7 @@ class OLTR(StandardTraining):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         self.check_model(model)
         check_settings(self)
-        self.centroid_memory = CentroidMemory(classifier_layer(model), self.scale, self.seed.child("recall"))
+        self.centroid_memory = place(CentroidMemory(classifier_layer(model), self.scale, self.seed.child("recall")))
         super().prepare(model, task, upstream)
         self.centroid_memory.draw_rows(~self.known_classes, self.seed.child("rows"))
 
@@ -76,7 +77,9 @@ class OLTR(StandardTraining):
 
     def train_on_buffer(self) -> None:
         fit_input_scaling(self.model, torch_model(self.model).encode(self.buffer.x))
-        self.centroid_memory.write(extract_features(self.model, self.buffer.x), torch.as_tensor(self.buffer.y))
+        self.centroid_memory.write(
+            extract_features(self.model, self.buffer.x), to_device(torch.as_tensor(self.buffer.y))
+        )
         super().train_on_buffer()
 
     def training_loss(self, x: Tensor, y: Tensor) -> Tensor:
@@ -90,8 +93,7 @@ class OLTR(StandardTraining):
         features = extract_features(self.model, x)
         mac_counter_of(self.model).add(forward=len(features) * self.centroid_memory.macs)
         with torch.no_grad():
-            logits: np.ndarray = self.centroid_memory(features).numpy()
-        return logits
+            return to_numpy(self.centroid_memory(features))
 
 
 class CentroidMemory(nn.Module):
@@ -123,7 +125,7 @@ class CentroidMemory(nn.Module):
         """Draw random rows for these classes: a direction cannot start at zero."""
         reach = self.rows.shape[1] ** -0.5
         drawn = (2 * torch.rand(self.rows.shape, generator=seed.torch()) - 1) * reach
-        self.rows[torch.from_numpy(which)] = drawn[torch.from_numpy(which)]
+        self.rows[torch.from_numpy(which)] = to_device(drawn[torch.from_numpy(which)])
 
     @torch.no_grad()
     def write(self, features: Tensor, y: Tensor) -> None:

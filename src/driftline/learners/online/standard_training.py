@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from driftline.device import to_numpy
 from driftline.learners.online.base import OnlineLearner
 from driftline.learners.settings import NonNegative
 from driftline.models.preprocessing import to_float_batch
@@ -65,5 +66,5 @@ class StandardTraining(OnlineLearner):
 
 def initialized_rows(layer: nn.Linear) -> np.ndarray:
     """Return which rows of a last layer are not zero; pretraining that does not use it leaves zeros."""
-    trained: np.ndarray = layer.weight.detach().ne(0).any(dim=1).numpy()
+    trained = to_numpy(layer.weight.detach().ne(0).any(dim=1))
     return trained

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from driftline.device import to_device, to_numpy
 from driftline.learners.online.base import OnlineLearner
 from driftline.learners.prototypes.class_vectors import CHUNK, ClassVectors, add_to_sum
 from driftline.reveal import LabelFeed, RevealedLabels
@@ -91,22 +92,20 @@ class PrototypeLearner(OnlineLearner):
 
     def add_head(self, weights: dict[str, Tensor]) -> None:
         """Register parameters to train, by an optimizer that is kept between trainings."""
-        self.head = nn.ParameterDict({name: nn.Parameter(start) for name, start in weights.items()})
+        self.head = nn.ParameterDict({name: nn.Parameter(to_device(start)) for name, start in weights.items()})
         self.optim = self.new_optimizer(self.head.parameters())
 
     def head_rows(self, name: str, which: slice) -> np.ndarray:
         """Return the trained rows of these classes."""
-        rows: np.ndarray = self.head[name].detach().numpy()[which]
-        return rows
+        return to_numpy(self.head[name])[which]
 
     def features(self, x: Inputs) -> np.ndarray:
         """Return the features of samples."""
         inputs = torch_model(self.model).encode(x)
         self._macs_per_sample = self._macs_per_sample or macs_per_sample(self.model, inputs)
         mac_counter_of(self.model).add(forward=len(inputs) * self._macs_per_sample)
-        found = [torch.zeros(0, self.sums.shape[1]), *extract_features_fixed_batch(self.model, inputs)]
-        together: np.ndarray = torch.cat(found)[: len(inputs)].numpy()
-        return together
+        blocks = extract_features_fixed_batch(self.model, inputs)
+        return to_numpy(torch.cat(blocks)[: len(inputs)]) if blocks else np.zeros((0, self.sums.shape[1]), np.float32)
 
     def predict(self, x: Inputs) -> Answers:
         return self.to_answers(self._class_vectors.outputs(self.query_features(self.features(x))))
@@ -181,7 +180,7 @@ class PrototypeLearner(OnlineLearner):
 
     def train_on_buffer(self) -> None:
         """Train for some epochs over all stored samples."""
-        x, y = torch.from_numpy(self.buffer.x), torch.from_numpy(self.buffer.y).long()
+        x, y = to_device(torch.from_numpy(self.buffer.x)), to_device(torch.from_numpy(self.buffer.y).long())
         for epoch in profiling.sample(range(self.epochs)):
             draws = self.seed.child("lesson", self.training_rounds, epoch).torch()
             for rows in profiling.sample(torch.randperm(len(y), generator=draws).split(self.batch)):

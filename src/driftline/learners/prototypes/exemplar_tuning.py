@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from driftline.device import to_device
 from driftline.learners.prototypes.base import PrototypeLearner, Similarity, cosines, unit_length
 from driftline.learners.settings import Positive
 from driftline.registry import register
@@ -68,5 +69,5 @@ class ExemplarTuning(PrototypeLearner):
         return 2 * features @ vectors.T - vectors.square().sum(dim=1) - features.square().sum(dim=1, keepdim=True)
 
     def train_on_buffer(self) -> None:
-        self._means = torch.tensor(self.means(slice(None)))  # no label comes during training
+        self._means = to_device(torch.tensor(self.means(slice(None))))  # no label comes during training
         super().train_on_buffer()

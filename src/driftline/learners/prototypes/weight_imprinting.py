@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from driftline.device import to_device
 from driftline.learners.prototypes.base import PrototypeLearner, cosines, unit_length
 from driftline.learners.settings import Positive
 from driftline.registry import register
@@ -61,6 +62,6 @@ class WeightImprinting(PrototypeLearner):
     def train_on_buffer(self) -> None:
         new = self.known_classes & ~self.tuned_classes
         with torch.no_grad():
-            self.head["weight"][torch.from_numpy(new)] = torch.from_numpy(self.means(slice(None))[new])
+            self.head["weight"][torch.from_numpy(new)] = to_device(torch.from_numpy(self.means(slice(None))[new]))
         self.tuned_classes |= new
         super().train_on_buffer()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -45,7 +45,7 @@ class EpochLearner(SupervisedLearner):
         self.n_updates = 0
         self.optim.register_step_pre_hook(self._before_step)
 
-    def _before_step(self, *_: Any) -> None:
+    def _before_step(self, *_: object) -> None:
         """Clip gradients and set the learning rate."""
         if self.max_grad_norm is not None:
             nn.utils.clip_grad_norm_(trainable_parameters(self.model), self.max_grad_norm)

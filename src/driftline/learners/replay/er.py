@@ -25,7 +25,7 @@ from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.types import Inputs, Network, Samples, Targets, concat_rows, take_rows
 
-Draw = Callable[[str, Any, int], tuple[Any, Any]]
+Draw = Callable[[str, Any, int], tuple[Inputs, Targets]]
 """From the name of a buffer, the buffer and a number of samples to inputs and labels."""
 
 
@@ -59,7 +59,7 @@ class ER(Refinement):
         )
         self.buffer.add(x, y)
 
-    def replayed(self, x: Inputs, y: Targets, seed: Seed) -> list[tuple[Any, Any]]:
+    def replayed(self, x: Inputs, y: Targets, seed: Seed) -> list[tuple[Inputs, Targets]]:
         """Return samples of each buffer to train on together with these errors; none if no replay is due."""
         if self.training_rounds == 0 or self.training_rounds % self.replay_every:
             return []
@@ -70,7 +70,7 @@ class ER(Refinement):
     def sampler(self, x: Inputs, y: Targets, seed: Seed) -> Draw:
         """Return a function that draws from a buffer, here at random."""
 
-        def draw(name: str, buffer: Any, n: int) -> tuple[Any, Any]:
+        def draw(name: str, buffer: Any, n: int) -> tuple[Inputs, Targets]:
             rows = seed.child(name).numpy().permutation(np.arange(len(buffer)))[:n]
             return take_rows(buffer.x, rows), buffer.y[rows]
 

@@ -63,7 +63,7 @@ class MIR(ER):
     def sampler(self, x: Inputs, y: Targets, seed: Seed) -> Draw:
         virtual = self.virtual_update(x, y, seed.child("virtual")) if self.ranking in NEEDS_VIRTUAL else None
 
-        def draw(name: str, buffer: Any, n: int) -> tuple[Any, Any]:
+        def draw(name: str, buffer: Any, n: int) -> tuple[Inputs, Targets]:
             near = self._nearest_inputs.nearest(x, name, buffer, self.n_neighbors) if self.n_neighbors else None
             rows = seed.child(name).numpy().permutation(np.arange(len(buffer)) if near is None else near)
             inputs, labels = take_rows(buffer.x, rows[: self.n_candidates]), buffer.y[rows[: self.n_candidates]]

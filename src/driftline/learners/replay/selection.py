@@ -17,6 +17,7 @@ import scipy.sparse
 import torch
 from torch import nn
 
+from driftline.device import to_numpy
 from driftline.io import serialization
 from driftline.models.preprocessing import to_float_batch
 from driftline.models.text.tfidf import ngrams
@@ -106,8 +107,7 @@ def per_sample_losses(model: nn.Module, task: Task, x: Inputs, y: np.ndarray, ba
         for rows in torch.arange(len(targets)).split(adapter.micro_batch or batch):
             outputs = adapter.training_outputs(to_float_batch(inputs[rows]), targets[rows])
             parts.append(task.loss(outputs, targets[rows]))
-    found: np.ndarray = torch.cat(parts).numpy()
-    return found
+    return to_numpy(torch.cat(parts))
 
 
 def rank_for_replay(ranking: Ranking, before: np.ndarray, after: np.ndarray, n: int) -> np.ndarray:
@@ -139,7 +139,7 @@ def train_epochs(
     seed: Seed,
     max_updates: int,
 ) -> None:
-    """Epochs over all samples, each in another order, with all noise from the seed; `most` updates if that is not 0.
+    """Train for epochs over all samples, each in another order; stop after `max_updates` updates if that is not 0.
 
     The last, smaller batch counts like the others; a single sample left over joins the batch before it, which batch
     norm needs. Where a task accepts several answers, each epoch trains on one of them at random.
@@ -168,7 +168,7 @@ class NearestInputs:
     each sample is looked at once, and a model that writes needs nothing special.
     """
 
-    def __init__(self, upstream: Any) -> None:
+    def __init__(self, upstream: Inputs) -> None:
         self._scale: Any = 1.0
         self._memories: JsonObject = {}  # vectors of each memory, as far as they were needed
         if upstream is None:
@@ -195,7 +195,7 @@ class NearestInputs:
         distances = squares.reshape(1, -1) - 2 * (products if isinstance(products, np.ndarray) else products.toarray())
         return np.unique(np.argsort(distances, axis=1, kind="stable")[:, :n])
 
-    def vectorize(self, x: Inputs) -> Any:
+    def vectorize(self, x: Inputs) -> Inputs:
         """One row per input, such that near rows are like inputs."""
         if not isinstance(x, list):
             return np.asarray(x).reshape(len(x), -1).astype(np.float32) * self._scale

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ class RetrainingPolicy(SupervisedLearner):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self.history: list[tuple[Any, np.ndarray]] = []
+        self.history: list[tuple[Inputs, np.ndarray]] = []
         self.n_batches = 0
         self.n_train_rows = 0
         self.retrained_at: list[int] = []

@@ -43,7 +43,7 @@ def detector_alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
 class RetrainOnDrift(RetrainingPolicy):
     """Retraining when a drift detector fires; the new model gets a new detector.
 
-    The detector gets the error of each newly labelled sample in order, or of `signals` of them evenly spread.
+    The detector gets the error of each newly labelled sample in order, or of `max_errors_fed` of them evenly spread.
     """
 
     detector: Literal["adwin", "page-hinkley", "kswin", "ddm"] = "adwin"

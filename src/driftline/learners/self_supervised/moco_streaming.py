@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from driftline.device import to_device, to_numpy
 from driftline.errors import UserError
 from driftline.learners.self_supervised.river_classifier import ClassifierKind, RiverClassifier
 from driftline.learners.supervised.base import SupervisedLearner
@@ -95,9 +96,10 @@ class MoCoStreaming(SupervisedLearner):
         """Return the classifier's input features."""
         found = extract_features(self.model, x)
         if found.shape[1] > self.max_features:
-            found = found @ torch.randn(found.shape[1], self.max_features, generator=self.seed.child("fewer").torch())
-        rows: np.ndarray = normalize(found, dim=1).numpy()
-        return rows
+            found = found @ to_device(
+                torch.randn(found.shape[1], self.max_features, generator=self.seed.child("fewer").torch())
+            )
+        return to_numpy(normalize(found, dim=1))
 
     def predict(self, x: Inputs) -> Answers:
         return self._task.decode(self.classifier.outputs(self.rows(x)))

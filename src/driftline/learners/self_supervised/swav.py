@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from driftline.device import to_device
 from driftline.learners.self_supervised.base import ContrastiveLearner
 from driftline.registry import register
 from driftline.training.contrastive import PROJECTION_WIDTH, projection_head, swav_loss
@@ -36,7 +37,7 @@ class SwaV(ContrastiveLearner):
     def new_projection_head(self, features: int) -> nn.Module:
         head = projection_head(features, self.seed.child("head"), batch_norm=True)
         start = torch.randn(self.prototypes, PROJECTION_WIDTH, generator=self.seed.child("prototypes").torch())
-        head.register_parameter("prototypes", nn.Parameter(normalize(start, dim=1)))
+        head.register_parameter("prototypes", nn.Parameter(to_device(normalize(start, dim=1))))
         return head
 
     def contrastive_loss(self, a: Tensor, b: Tensor) -> Tensor:

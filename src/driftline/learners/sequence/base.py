@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from driftline.errors import UserError
 from driftline.learners.base import Learner, Outcome, Recall
@@ -18,7 +18,7 @@ from driftline.learners.fit_plan import FitSpec, SearchPhase, SearchSpace, Winne
 from driftline.learners.sequence.budget import limit_to_budget
 from driftline.reveal import RevealedLabels
 from driftline.tasks import Task
-from driftline.types import Inputs, JsonObject, Network, Samples, State, Targets
+from driftline.types import Inputs, JsonObject, Network, Samples, State, Targets, TrainingRound
 
 ARRAYS = ("weights", "importance", "anchor", "start_weights")
 BLOCK_NETWORKS = "conv-1 to conv-4, dense-1 to dense-4, res-1 to res-4"
@@ -62,7 +62,7 @@ class PlannedLearner(Learner):
     def fit_plan(self, n_steps: int) -> list[FitSpec]:
         return list(required_fits(self.within_budget(n_steps)))
 
-    def compute_fit(self, key: str, step_samples: list[tuple[Any, ...]], report: Callable[[int, int], None]) -> Outcome:
+    def compute_fit(self, key: str, step_samples: list[TrainingRound], report: Callable[[int, int], None]) -> Outcome:
         self.step_samples[:] = step_samples
         return self.carry_out(next(trial for trial in self.fit_plan(len(step_samples)) if trial.key == key), report)
 
@@ -71,7 +71,7 @@ class PlannedLearner(Learner):
         self._initial = copy.deepcopy(model)
         if not hasattr(model, "dropout"):  # values of dropout that change nothing are not tried
             self.set_search_space(replace(self.selection, dropout=(0.0,)))
-        self.step_samples: list[tuple[Any, ...]] = []
+        self.step_samples: list[TrainingRound] = []
         """Inputs, labels and split of each step; the split may be missing or None."""
         self.outcomes: dict[str, Outcome] = {}
         self.n_steps_fitted: int = 0

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.learners.fit_plan import FitSpec, SearchSpace
 from driftline.models.block_networks.base import decayed_parameters
 from driftline.models.preprocessing import to_float_batch
@@ -58,7 +59,7 @@ class FitRun:
         self.penalty = penalized.bind(network, self.before) if penalized else lambda: torch.zeros(())
         self.augmented = random_flip_rotate_translate if self.selection.augment else lambda x: x
         self.inputs = {t: torch_model(network).encode(data[t].train_x) for t in trial.train}
-        self.targets = {t: torch.as_tensor(self.task.targets(data[t].train_y)) for t in trial.train}
+        self.targets = {t: to_device(torch.as_tensor(self.task.targets(data[t].train_y))) for t in trial.train}
         self.valid_x = concat_rows([data[t].valid_x for t in trial.valid])
         self.valid_y = np.concatenate([data[t].valid_y for t in trial.valid])
         self.batches = self._pooled_batches() if trial.objective.pools else self._batches_by_step()

@@ -6,6 +6,7 @@ import copy
 
 from torch import nn
 
+from driftline.device import place
 from driftline.errors import UserError
 from driftline.learners.fit_plan import Expansion
 from driftline.models.block_networks.base import BlockNetwork
@@ -28,7 +29,7 @@ def expand(network: nn.Module, growth: Expansion, seed: Seed) -> JointNetwork:
         raise UserError("side modules and joint models need a network of named blocks: conv-1 to res-4")
     while network.steps < growth.steps:
         network.add_step(seed.child(network.steps), copy_previous=growth.copy)
-    return network
+    return place(network)
 
 
 def layer_kinds(network: BlockNetwork, growth: Expansion) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class CumulativeLearner(SupervisedLearner):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self.history: list[tuple[Any, np.ndarray]] = []
+        self.history: list[tuple[Inputs, np.ndarray]] = []
 
     def learn(self, x: Inputs, y: Targets) -> None:
         self.history.append((x, y))

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from driftline.device import to_device, to_numpy
 from driftline.errors import UserError
 from driftline.learners.settings import Positive
 from driftline.learners.supervised.base import CumulativeLearner
@@ -63,6 +64,6 @@ class LISA(CumulativeLearner):
         del self._inputs, self._rows_by_label
 
     def update(self, x: Tensor, y: Tensor) -> None:
-        rows = self._rows_by_label.draw(y.numpy(), self._rng)
-        weights = torch.from_numpy(self._rng.beta(self.alpha, self.alpha, len(y)))
+        rows = self._rows_by_label.draw(to_numpy(y), self._rng)
+        weights = to_device(torch.from_numpy(self._rng.beta(self.alpha, self.alpha, len(y))))
         super().update(mix(x, to_float_batch(self._inputs[rows]), weights), y)

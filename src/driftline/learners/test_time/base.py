@@ -17,11 +17,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from driftline.device import to_numpy
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.settings import BelowOne, NonNegative, OptimizerName
 from driftline.models.preprocessing import to_float_batch
 from driftline.tasks import Classification, Task
+from driftline.training.fit import optimizer_step
 from driftline.training.normalization import (
     affine_parameters,
     mean_scale_per_block,
@@ -74,7 +76,7 @@ class NormAdapter(Learner):
         self.answer(x)
 
     def outputs(self, x: Tensor, batch_offset: int) -> Tensor:
-        """Return raw outputs for a batch that is `ahead` batches from now."""
+        """Return raw outputs for a batch that is `batch_offset` batches from now."""
         outputs: Tensor = self.model(x)
         return outputs
 
@@ -99,7 +101,7 @@ class NormAdapter(Learner):
         return [to_float_batch(part) for part in inputs.tensor_split(max(1, n_parts))]
 
     def _decoded(self, outputs: list[Tensor]) -> Answers:
-        return self._task.decode(torch.cat(outputs).numpy())
+        return self._task.decode(to_numpy(torch.cat(outputs)))
 
 
 @dataclass
@@ -136,8 +138,7 @@ class NormGradientAdapter(NormAdapter):
         # Gradients are forgotten even if no step follows; the momentum must not move weights on by itself then.
         self.optim.zero_grad()
         if (loss := self.loss(outputs)) is not None:
-            loss.backward()
-            self.optim.step()
+            optimizer_step(self.optim, loss)
         return outputs.detach()
 
     def diagnostics(self) -> Mapping[str, float]:

@@ -28,6 +28,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.learners.settings import Count, Fraction, Inside, NonNegative, OptimizerName
 from driftline.learners.test_time.base import NormAdapter
@@ -35,6 +36,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training.cotta_augmentations import cotta_augment
+from driftline.training.fit import optimizer_step
 from driftline.training.normalization import affine_parameters, mean_scale_per_block, norm_layers
 from driftline.training.optimizers import new_optimizer
 from driftline.types import Network, Samples
@@ -88,9 +90,7 @@ class CoTTA(NormAdapter):
     def adapt_batch(self, x: Tensor) -> Tensor:
         with torch.no_grad():
             teacher_outputs = self.outputs(x, 0)
-        self.optim.zero_grad()
-        symmetric_cross_entropy(self.model(x), teacher_outputs).mean().backward()
-        self.optim.step()
+        optimizer_step(self.optim, symmetric_cross_entropy(self.model(x), teacher_outputs).mean())
         self._update_teacher_and_restore()
         self.steps += 1
         return teacher_outputs
@@ -105,11 +105,11 @@ class CoTTA(NormAdapter):
             slow.lerp_(fast, 1 - self.teacher_momentum)
         random = self._seed(0).child("forget").torch()
         for weight, first in zip(self._weights, self._source_weights, strict=True):
-            restored = torch.rand(weight.shape, generator=random) < self.restore_probability
+            restored = to_device(torch.rand(weight.shape, generator=random) < self.restore_probability)
             weight.copy_(torch.where(restored, first, weight))
 
     def _seed(self, batch_offset: int) -> Seed:
-        """Return the seed of the batch `ahead` batches from now."""
+        """Return the seed of the batch that is `batch_offset` batches from now."""
         return self.seed.child("step", self.steps + batch_offset)
 
 

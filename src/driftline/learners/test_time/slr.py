@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.learners.settings import Fraction, NonNegative, OptimizerName
 from driftline.learners.test_time.base import NormGradientAdapter
 from driftline.registry import register
@@ -40,7 +41,7 @@ class SLR(NormGradientAdapter):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self.mean = torch.full((task.width,), 1 / task.width)
+        self.mean = to_device(torch.full((task.width,), 1 / task.width))
 
     def adapted_layers(self, layers: dict[str, nn.Module]) -> list[nn.Module]:
         """Return all normalization layers but those of the last block."""

@@ -1,7 +1,7 @@
 """Networks made of named layers: conv1, layer1 to layerN, fc. The twelve networks of Seq-to-Final share this base.
 
-A `Family` says what the layers are made of and makes fresh ones; `conv`, `dense` and `res` each hold one. All channel
-numbers grow with `width`; 64 gives the networks of the paper.
+A `BlockFamily` says what the layers are made of and makes fresh ones; `conv`, `dense` and `res` each hold one. All
+channel numbers grow with `width`; 64 gives the networks of the paper.
 
 Where paper, code and this differ: Table 7 of the paper counts neither batch norm nor the 1x1 shortcuts of residual
 networks (`printed_count`; `parameter_count` is the true number). In the authors' code the batch-norm statistics of
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
-from torch.nn import functional
 
+from driftline.device import dropout
 from driftline.errors import UserError, unknown_name
 from driftline.models.preprocessing import StandardizeChannels, register_network
 
@@ -127,7 +127,7 @@ class LayeredNetwork(nn.Module):
         for layer in trunk:
             x = layer(x, *extra)
             if self.dropout and self.training:
-                x = functional.dropout(x, self.dropout)
+                x = dropout(x, self.dropout)
         logits: Tensor = head(x, *extra)
         return logits
 

@@ -39,7 +39,7 @@ class HashedNgrams(nn.Module):
         self.head = nn.Linear(width, outputs)
 
     def encode(self, x: Inputs) -> Tensor:
-        """Per text the rows of its first `longest` n-grams, from 1, then zeros; a tensor stays as it is."""
+        """Per text the rows of its first `max_ngrams` n-grams, from 1, then zeros; a tensor stays as it is."""
         if isinstance(x, Tensor):
             return x
         texts = [[self._row(gram) for gram in ngrams(text, self.ngram_max)[: self.max_ngrams]] for text in x]
@@ -77,7 +77,7 @@ def hashed_ngrams(
 ) -> nn.Module:
     """Hashed runs of up to `words` words, `buckets` rows of `width` numbers, one hidden layer; of long texts the start.
 
-    `longest` is how many n-grams of a text count, single words first.
+    `max_ngrams` is how many n-grams of a text count, single words first.
     """
     check_texts("hashed-ngrams", shape)
     if not 2 <= buckets <= MAX_BUCKETS:

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from driftline.device import HOST, place, to_device
 from driftline.errors import UserError, unknown_name
 from driftline.io.user_files import resolve
 from driftline.models.preprocessing import build_seeded
@@ -63,7 +64,7 @@ class FrozenEncoder:
         self.features_by_text: dict[str, Tensor] = {}
         self.cache = kept
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> FrozenEncoder:
+    def __deepcopy__(self, memo: dict[int, object]) -> FrozenEncoder:
         return self
 
     @property
@@ -100,7 +101,7 @@ class FrozenEncoder:
             row = found[min(k, len(found) - 1)][1]
             tokens[k, : len(row)] = torch.tensor(row)
         with torch.no_grad():
-            rows = mean_pool(self.network, tokens, self.tokenizer.pad)
+            rows = mean_pool(place(self.network), to_device(tokens), self.tokenizer.pad).to(HOST)
         met = {text: row.clone() for (text, _), row in zip(found, rows, strict=False)}
         self.features_by_text |= met
         if self.cache is not None:
@@ -161,7 +162,7 @@ class FineTunedEncoder(nn.Module):
     def _features(self, tokens: Tensor) -> Tensor:
         if not len(tokens):  # attention cannot do with nothing
             config: Any = self.network.config
-            return torch.zeros(0, config.hidden_size)
+            return torch.zeros(0, config.hidden_size, device=tokens.device)
         used = int((tokens != self.tokenizer.pad).sum(1).max())
         return mean_pool(self.network, tokens[:, : _round_up_length(used, self.max_tokens)], self.tokenizer.pad)
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from driftline.device import to_device
 from driftline.errors import UserError
 from driftline.models.preprocessing import build_seeded
 from driftline.models.text.huggingface import load_pretrained
@@ -33,8 +34,6 @@ from driftline.seeds import Seed
 from driftline.tasks import IGNORE_INDEX
 from driftline.types import Inputs, Network, Targets
 
-Precision = Literal["auto", "float32", "bfloat16"]
-"""Mixed precision: auto is bfloat16 where weights lie on a device that is made for it, and float32 on a CPU."""
 INPUT_STEP, ANSWER_STEP = 16, 4  # inputs and targets are as long as a multiple of these
 
 
@@ -49,7 +48,7 @@ class AnswerLength:
 
 
 class Seq2Seq(nn.Module):
-    """A Hugging Face encoder and decoder behind the verbs of a `Writer`."""
+    """A Hugging Face encoder and decoder with the interface of `tasks.TextGenerator`."""
 
     def __init__(
         self,
@@ -61,7 +60,6 @@ class Seq2Seq(nn.Module):
         num_beams: int = 1,
         vocab_size: int = 0,
         micro_batch: int | None = None,
-        precision: Precision = "auto",
     ) -> None:
         super().__init__()
         for name, value in {
@@ -74,7 +72,7 @@ class Seq2Seq(nn.Module):
                 raise UserError(f"{name}={value}: a model that writes texts needs 1 or more")
         self.network, self.tokenizer = network, words
         self.max_input_tokens, self.max_answer_tokens, self.num_beams = max_input_tokens, max_answer_tokens, num_beams
-        self.micro_batch, self.precision = micro_batch, precision
+        self.micro_batch = micro_batch
         self._vocab_size = vocab_size  # of the vocabulary that it learns if it came without one
         self._learns_vocabulary = words is None
 
@@ -105,14 +103,15 @@ class Seq2Seq(nn.Module):
         return outputs
 
     def generate(self, x: Inputs, batch: int = 64) -> np.ndarray:
-        """One text each, by greedy search or with `beams`; without any words yet, an empty one."""
+        """One text each, by greedy search or with `num_beams`; without any words yet, an empty one."""
         answers = np.full(len(x), "", dtype=object)
         if self.tokenizer is None or not len(x):
             return answers
         tokens = self.encode(x)
         order = (tokens != self.tokenizer.pad).sum(1).argsort(stable=True)
         for rows in order.split(batch):
-            written = self(_trim_padding(tokens[rows], self.tokenizer.pad, INPUT_STEP), length=AnswerLength())
+            inputs = to_device(_trim_padding(tokens[rows], self.tokenizer.pad, INPUT_STEP))
+            written = self(inputs, length=AnswerLength())
             answers[rows.numpy()] = self.tokenizer.decode(written.tolist())
         return answers
 
@@ -121,20 +120,14 @@ class Seq2Seq(nn.Module):
         tokens = x.long()
         if (tokens != x).any():
             raise UserError("a model that reads texts cannot take inputs that were mixed: use another method")
-        device = next(self.network.parameters()).device
-        given = {
-            "input_ids": tokens.to(device),
-            "attention_mask": (tokens != self._has_vocabulary.pad).long().to(device),
-        }
-        mixed = self.precision == "bfloat16" or (self.precision == "auto" and device.type == "cuda")
-        with torch.autocast(device.type, torch.bfloat16, enabled=mixed):
-            if length is not None:
-                return self._generate(given, length)
-            if y is None:
-                raise UserError("a model that writes texts learns by being led along the answer; this method does not")
-            before = self.network.prepare_decoder_input_ids_from_labels(labels=y.to(device))
-            logits: Tensor = self.network(**given, decoder_input_ids=before, use_cache=False).logits
-        return logits.float().to(x.device)
+        given = {"input_ids": tokens, "attention_mask": (tokens != self._has_vocabulary.pad).long()}
+        if length is not None:
+            return self._generate(given, length)
+        if y is None:
+            raise UserError("a model that writes texts learns by being led along the answer; this method does not")
+        before = self.network.prepare_decoder_input_ids_from_labels(labels=y)
+        logits: Tensor = self.network(**given, decoder_input_ids=before, use_cache=False).logits
+        return logits.float()
 
     def get_extra_state(self) -> str:
         """A vocabulary that was learnt is part of what must survive."""
@@ -174,7 +167,7 @@ class Seq2Seq(nn.Module):
             stopping_criteria=[count],
         )
         length.steps = length.steps or steps
-        return written.cpu()
+        return written
 
 
 @register("model", "seq2seq")
@@ -188,7 +181,6 @@ def seq2seq(
     max_answer_tokens: int = 50,
     num_beams: int = 3,
     micro_batch: int | None = None,
-    precision: Precision = "auto",
 ) -> nn.Module:
     """A BART or T5 with its own weights and words, from a folder or by its name on the Hugging Face hub.
 
@@ -198,7 +190,7 @@ def seq2seq(
     _check_text_task("seq2seq", shape, outputs)
     network, words = load_pretrained(weights)
     room = getattr(network.config, "max_position_embeddings", None)
-    options: dict[str, Any] = {"num_beams": num_beams, "micro_batch": micro_batch, "precision": precision}
+    options: dict[str, Any] = {"num_beams": num_beams, "micro_batch": micro_batch}
     max_input_tokens, max_answer_tokens = (
         min(max_input_tokens, room or max_input_tokens),
         min(max_answer_tokens, room or max_answer_tokens),

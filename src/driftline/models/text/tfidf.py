@@ -18,7 +18,7 @@ WORD = re.compile(r"[\w']+")
 
 
 def ngrams(text: str, max_n: int = 2) -> list[str]:
-    """The words of a text in lower case, and its runs of up to `longest` words; without any, one empty word.
+    """The words of a text in lower case, and its runs of up to `max_n` words; without any, one empty word.
 
     >>> ngrams("The sun, the SEA")
     ['the', 'sun', 'the', 'sea', 'the sun', 'sun the', 'the sea']
@@ -32,7 +32,7 @@ def ngrams(text: str, max_n: int = 2) -> list[str]:
 def check_texts(model: str, shape: tuple[int, ...]) -> None:
     """Refuse inputs that have a shape, which a text has not."""
     if shape != ():
-        raise UserError(f"{model} takes texts, and these inputs are numbers of shape {shape}: use mlp or logistic")
+        raise UserError(f"{model} takes texts, and these inputs are numbers of shape {shape}: use mlp, for example")
 
 
 @register("model", "tfidf")

@@ -39,7 +39,7 @@ class Tokenizer:
         self._tokenizer.no_truncation()  # what is cut off is counted, so it is not cut off here
         self._tokenizer.no_padding()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+    def __deepcopy__(self, memo: dict[int, object]) -> Tokenizer:
         return self
 
     def __len__(self) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.record.card import Card
 from driftline.report.analysis.groups import Group
+from driftline.types import JsonObject, Settings
 
-Content = dict[str, Any]
+Content = JsonObject
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def _without_files(card: Card) -> Content:
     return {key: value for key, value in card.to_dict().items() if key != "files"}
 
 
-def shared(contents: Sequence[Mapping[str, Any]]) -> Content:
+def shared(contents: Sequence[Settings]) -> Content:
     """Return what is the same in all mappings, at any depth.
 
     >>> shared([{"run": {"seed": 0, "lr": 1}, "key": "a"}, {"run": {"seed": 1, "lr": 1}, "key": "b"}])
@@ -56,7 +56,7 @@ def shared(contents: Sequence[Mapping[str, Any]]) -> Content:
     return found
 
 
-def beyond(content: Mapping[str, Any], known: Mapping[str, Any]) -> Content:
+def beyond(content: Settings, known: Settings) -> Content:
     """Return the part of a card that is not in `known`.
 
     >>> beyond({"run": {"seed": 1, "lr": 1}, "key": "b"}, {"run": {"lr": 1}})
@@ -76,7 +76,7 @@ def to_yaml(content: Content) -> str:
     import yaml
 
     fast = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times faster, if libyaml is installed
-    options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None, "width": 100}
+    options: JsonObject = {"sort_keys": False, "allow_unicode": True, "default_flow_style": None, "width": 100}
     return str(yaml.dump(content, Dumper=fast, **options)) if content else ""
 
 

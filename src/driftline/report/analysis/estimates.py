@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from driftline import registry
 from driftline.metrics.confidence import t_interval_over_seeds
@@ -53,7 +54,7 @@ def estimates(group: Group, metric: str = FINAL, stat: str = "mean") -> dict[str
     return {} if scores.empty else estimates_by_method(scores, bounds(metric))
 
 
-def estimates_by_method(scores: Any, within: tuple[float, float]) -> dict[str, Estimate]:
+def estimates_by_method(scores: pd.DataFrame, within: tuple[float, float]) -> dict[str, Estimate]:
     """Return the estimate of each method from one row per method and seed."""
     by_seed = {
         str(name): dict(zip(rows["seed"], rows["value"], strict=True)) for name, rows in scores.groupby("method")

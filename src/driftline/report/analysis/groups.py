@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
@@ -16,7 +15,7 @@ from driftline.record.run import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
 from driftline.report.analysis.versions import superseded
 from driftline.spec.keys import stable_hash
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Settings
 
 HEAD = ("benchmark", "data", "model")
 
@@ -131,6 +130,7 @@ def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonO
         "model": run.model.settings,
         run.benchmark: run.options,
         "reveal": run.reveal,
+        "device": run.device,
     }
     return {
         "benchmark": run.benchmark,
@@ -149,7 +149,7 @@ def group_ignoring(found: Iterable[Group], ignored: Iterable[str]) -> list[tuple
     `model` ignores the name of the model, `data.` every setting that starts with it.
     """
     sets: dict[Hashable, list[Group]] = defaultdict(list)
-    fixed: dict[Hashable, dict[str, Any]] = {}
+    fixed: dict[Hashable, JsonObject] = {}
     ignored = tuple(ignored)
     for group in found:
         setting = {
@@ -164,7 +164,7 @@ def group_ignoring(found: Iterable[Group], ignored: Iterable[str]) -> list[tuple
     return sorted(((texts[name], members) for name, members in sets.items()), key=lambda pair: pair[0])
 
 
-def _title(key: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
+def _title(key: Settings, others: Iterable[Settings]) -> str:
     """Return benchmark, data, model and sequence of shifts, and the settings that differ from similar groups."""
     shifts = f"{key['benchmark']}.shifts"
     head = [*HEAD, *([shifts] if shifts in key else [])]
@@ -178,7 +178,7 @@ def _title(key: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str:
 
 def _labels(runs: Iterable[Run]) -> dict[str, str]:
     """Return the display name of each run's method, with the settings that differ where two methods share a name."""
-    named: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    named: dict[str, dict[str, JsonObject]] = defaultdict(dict)
     for run in runs:
         label = f"{run.method}{BY_ORACLE if _by_oracle(run.card) else ''}"
         named[label][run.key] = {**run.card.run.method.settings, "selection": _selection(run.card)}
@@ -204,7 +204,7 @@ def _selection(card: Card) -> str:
     return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(search)[:4]})"
 
 
-def _differing(mappings: Iterable[Mapping[str, Any]]) -> list[str]:
+def _differing(mappings: Iterable[Settings]) -> list[str]:
     """Return the keys whose values are not the same in all mappings, in order of appearance."""
     mappings = list(mappings)
     keys = dict.fromkeys(key for mapping in mappings for key in mapping)

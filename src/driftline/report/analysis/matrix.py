@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,9 +21,9 @@ from driftline.record.run import Record, Run, log
 from driftline.report.analysis.aggregate import paired_differences
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.pareto import primary_column
-from driftline.report.analysis.ranking import rank
+from driftline.report.analysis.ranking import rank, ranked_scores
 from driftline.report.analysis.result_table import Column, ResultTable, Score, scores_by_seed, tabulate
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Settings
 
 MAX_SHADE = 45  # percent of color behind the largest gain of a column: numbers must stay legible
 
@@ -114,7 +113,7 @@ def _contents(paths: Iterable[Path]) -> Iterator[JsonObject]:
             log.warning(f"note: a matrix is left out. {damage}")
 
 
-def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> MatrixView:
+def view(content: Settings, runs: Mapping[str, Run]) -> MatrixView:
     """Return a matrix from the content of its file and the runs that exist."""
     columns, placed, scores, better = [], {}, {}, {}
     for described in content["benchmarks"]:
@@ -124,9 +123,7 @@ def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> MatrixView:
         table = _table(benchmark, cells, runs)
         if table:
             column = _column(column, table)
-            known = scores_by_seed(table.group.scores, column.metric) if column.metric else {}
-            ranked = table.group.ranked
-            scores[benchmark] = {method: dict(values) for method, values in known.items() if method in ranked}
+            scores[benchmark] = ranked_scores(table.group, column.metric) if column.metric else {}
             better[benchmark] = column.metric.better if column.metric else "higher"
         columns.append(column)
         placed.update(_cells(column, cells, table, len(content["seeds"])))
@@ -134,7 +131,7 @@ def view(content: Mapping[str, Any], runs: Mapping[str, Run]) -> MatrixView:
     return MatrixView(tuple(columns), methods, len(content["seeds"]), placed, mean_ranks(scores, better))
 
 
-def _table(benchmark: str, cells: Iterable[Mapping[str, Any]], runs: Mapping[str, Run]) -> ResultTable | None:
+def _table(benchmark: str, cells: Iterable[Settings], runs: Mapping[str, Run]) -> ResultTable | None:
     """Return the results of a column, with methods named as in the matrix."""
     labels = {key: cell["method"] for cell in cells for key in cell["keys"] if key in runs}
     if not labels:
@@ -151,7 +148,7 @@ def _column(column: MatrixColumn, table: ResultTable) -> MatrixColumn:
 
 
 def _cells(
-    column: MatrixColumn, cells: Sequence[Mapping[str, Any]], table: ResultTable | None, seeds: int
+    column: MatrixColumn, cells: Sequence[Settings], table: ResultTable | None, seeds: int
 ) -> dict[tuple[str, str], MatrixCell]:
     scores = table.scores(column.metric) if table and column.metric else {}
     found = {}

@@ -63,4 +63,4 @@ def cost_series(points: Sequence[CostPoint]) -> Series:
         + [json_value(getattr(point.score, name)) for name in ESTIMATE_COLUMNS]
         for point in points
     ]
-    return Series(["method", "gmac", "frontier", *ESTIMATE_COLUMNS], rows)
+    return Series(["method", "gmac", "front", *ESTIMATE_COLUMNS], rows)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.record.card import Card
 from driftline.report.analysis.groups import Group
@@ -85,7 +85,7 @@ def _searched(card: Card, fits: list[JsonObject]) -> list[str]:
     ]
 
 
-def _by_seeds(values: list[Any]) -> Any:
+def _by_seeds(values: list[Hashable]) -> object:
     """Return the value that all seeds selected, or each value with its number of seeds.
 
     >>> _by_seeds([0.01, 0.01]), _by_seeds([0.01, 0.1, 0.01])

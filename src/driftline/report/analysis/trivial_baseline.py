@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,7 @@ class ConstantRun(Run):
         return pd.concat(found).drop_duplicates("id")["truth"] if found else pd.Series(dtype=object)
 
     @cached_property
-    def answer(self) -> Any:
+    def answer(self) -> int | float | str:
         if isinstance(self._task, Regression):
             return float(self.labels.mean())
         counts = self.labels.value_counts()

@@ -24,9 +24,9 @@ from driftline.report.analysis.groups import Group, groups
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.figures.axes import Chart
 from driftline.report.figures.export import style
-from driftline.types import Settings
+from driftline.types import JsonObject, Settings
 
-Row = dict[str, Any]
+Row = JsonObject
 FigureType = TypeVar("FigureType", bound="type[Figure]")
 
 
@@ -95,12 +95,12 @@ def options(name: str) -> dict[str, dataclasses.Field[Any]]:
     return {field.name.replace("_", "-"): field for field in fields if "help" in field.metadata}
 
 
-def create(name: str, given: Settings) -> Figure:
+def create(name: str, settings: Settings) -> Figure:
     """Return a figure with options, which may be texts; those that are None keep their default."""
     thing = registry.get("figure", name)
     known, types = options(name), typing.get_type_hints(_class(thing), include_extras=True)
     values = {}
-    for key, value in given.items():
+    for key, value in settings.items():
         key = key.replace("_", "-")
         if value is None:
             continue
@@ -115,9 +115,9 @@ def create(name: str, given: Settings) -> Figure:
     return made
 
 
-def draw(name: str, record: Record, data_dir: Path | None = None, **given: Any) -> tuple[pd.DataFrame, Chart]:
+def draw(name: str, record: Record, data_dir: Path | None = None, **settings: Any) -> tuple[pd.DataFrame, Chart]:
     """Return the table of a figure and its chart."""
-    made = create(name, given)
+    made = create(name, settings)
     frame = made.table(record, data_dir)
     return frame, style(made.chart(frame), frame.attrs["notes"])
 

@@ -26,6 +26,7 @@ from driftline.report.figures.axes import (
 from driftline.report.figures.base import Figure, Row, figure, records
 from driftline.report.figures.palette import NEUTRAL
 from driftline.report.format import count_of, format_images
+from driftline.types import JsonObject
 
 CURVE = ["time", "value", "low", "high", "seeds", "n"]
 SUMMARY = ("gain in points", "collapsed", "behind from", "deepest", "adapted by")
@@ -72,7 +73,7 @@ def _summary(part: pd.DataFrame) -> Chart:
     for method, rows in part.groupby("method", sort=False):
         texts = _texts(rows.iloc[0])
         cells += [{"method": method, "column": name, "text": text} for name, text in zip(SUMMARY, texts, strict=True)]
-    axis: dict[str, Any] = {"title": None, "ticks": False, "domain": False, "grid": False}
+    axis: JsonObject = {"title": None, "ticks": False, "domain": False, "grid": False}
     x = alt.X("column:N", sort=list(SUMMARY), axis=alt.Axis(**axis, orient="top", labelAngle=0, labelLimit=130))
     y = alt.Y("method:N", sort=names(part), axis=alt.Axis(**axis, labelLimit=220))
     base = alt.Chart(inline_data(pd.DataFrame(cells)), width=alt.Step(112), height=alt.Step(22))

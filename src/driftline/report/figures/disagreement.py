@@ -16,6 +16,7 @@ from driftline.report.analysis.groups import Group
 from driftline.report.figures.axes import Chart, names, panels
 from driftline.report.figures.base import Figure, Row, figure, option
 from driftline.report.figures.palette import BLUE, RED, WHITE
+from driftline.types import JsonObject
 
 
 @figure("disagreement", benchmarks=("refinement",))
@@ -49,10 +50,10 @@ def pair_matrix(
     """Return a matrix with a number for each pair of methods, the first in the row; `values` set the color scale."""
     far = max(map(abs, values), default=0.0) or 1.0
     low = -far if signed else min(values, default=0.0)
-    colors: dict[str, Any] = {"range": [RED, WHITE, BLUE], "interpolate": "lab"} if signed else {"scheme": "blues"}
+    colors: JsonObject = {"range": [RED, WHITE, BLUE], "interpolate": "lab"} if signed else {"scheme": "blues"}
     scale = alt.Scale(domain=[low, 0, far] if signed else [low, far], **colors)
     sort = list(methods)
-    axis: dict[str, Any] = {"title": None, "ticks": False, "domain": False, "labelLimit": 220}
+    axis: JsonObject = {"title": None, "ticks": False, "domain": False, "labelLimit": 220}
     side = alt.Step(max(34, 260 // max(1, len(methods))))
     counts: list[Any] = [
         "low:Q",

@@ -14,6 +14,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.record.run import Record, Run
 from driftline.report.figures.axes import TEXT, Chart, independent_scales, names, panels
@@ -22,6 +23,7 @@ from driftline.report.figures.base import Figure, Row, figure, to_table
 PICTURE = 56  # pixels in the chart
 MIN_HEIGHT = 64  # pixels of a PNG
 MAX_CLASSES = 20
+COLOR_TYPES = {1: 0, 3: 2}  # of a PNG, by number of channels
 
 
 @figure("examples", benchmarks=("seq-to-final",))
@@ -65,8 +67,8 @@ def _pictures(run: Run, data_dir: Path | None) -> Iterable[Row]:
     job = Job.model_validate({**run.card.run.to_dict(), "label": run.method})
     dataset, layout = build_scenario(job, DatasetCache(data_dir))
     images, task = dataset.samples.x, dataset.task
-    if getattr(images, "ndim", 0) != 4 or not isinstance(task, Classification):
-        raise UserError(f"dataset '{dataset.name}' does not hold images of classes, so there are no examples to draw")
+    if getattr(images, "ndim", 0) != 4 or images.shape[3] not in COLOR_TYPES or not isinstance(task, Classification):
+        raise UserError(f"dataset '{dataset.name}' has no gray or color images of classes, so there is nothing to draw")
     white = 1.0 if images.dtype.kind == "f" and images.max(initial=0) <= 1 else 255.0
     for step, time, x, y, origin in _steps(dataset, layout.stream):
         for k in range(len(y)):
@@ -74,7 +76,7 @@ def _pictures(run: Run, data_dir: Path | None) -> Iterable[Row]:
             yield {**place, "picture": f"data:image/png;base64,{base64.b64encode(png(x[k], white)).decode()}"}
 
 
-def _steps(dataset: Any, stream: Any) -> Iterator[tuple[int, str, Any, np.ndarray, np.ndarray]]:
+def _steps(dataset: Dataset, stream: Any) -> Iterator[tuple[int, str, np.ndarray, np.ndarray, np.ndarray]]:
     """Yield the number and name of each step, its images, their labels, and the columns they are placed in."""
     from driftline.shifts import apply_to_images, apply_to_labels, white_level
 
@@ -102,9 +104,8 @@ def png(image: np.ndarray, white: float = 255.0) -> bytes:
     times = max(1, -(-MIN_HEIGHT // len(pixels)))
     pixels = pixels.repeat(times, axis=0).repeat(times, axis=1)
     height, width, channels = pixels.shape
-    color_type = {1: 0, 3: 2}[channels]
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
-    header = struct.pack(">IIBBBBB", width, height, 8, color_type, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, COLOR_TYPES[channels], 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
         for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b""))

@@ -32,7 +32,7 @@ def save(frame: pd.DataFrame, chart: Chart, output: Path) -> Path:
 
     spec = chart.to_dict()
     if output.suffix == ".html":
-        content: Any = vl_convert.vegalite_to_html(spec, bundle=True).encode()
+        content: bytes = vl_convert.vegalite_to_html(spec, bundle=True).encode()
     elif output.suffix == ".png":
         content = vl_convert.vegalite_to_png(spec, scale=2)
     elif output.suffix == ".svg":
@@ -51,7 +51,7 @@ def check_format(output: Path) -> None:
         raise UserError(f"{output.name}: a figure is written as {', '.join(FORMATS)}")
 
 
-def style(chart: Any, notes: list[str]) -> Chart:
+def style(chart: Chart, notes: list[str]) -> Chart:
     """Return a chart in the style of print, with notes below the title."""
     text = {"labelColor": TEXT, "titleColor": TEXT, "labelFontSize": 10, "titleFontSize": 11}
     if notes:

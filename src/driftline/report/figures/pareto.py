@@ -39,12 +39,14 @@ class Pareto(Figure):
         cached = any(run.card.compute.cached_macs for run in group.runs)
         for compute in (CACHED, UNCACHED) if cached else (CACHED,):
             found = list(_points(group, metric, stat, compute))
-            points = [(row["gmac"], row["value"]) for row in found]
-            for row, point in zip(found, points, strict=True):
-                yield {"metric": metric, **row, "on_front": not is_dominated(point, points)}
+            ranked = [(row["gmac"], row["value"]) for row in found if row["method"] in group.ranked]
+            for row in found:
+                on_front = row["method"] in group.ranked and not is_dominated((row["gmac"], row["value"]), ranked)
+                yield {"metric": metric, **row, "on_front": on_front}
 
     def chart(self, frame: pd.DataFrame) -> Chart:
-        axis = alt.Axis(title=title(str(frame["metric"].iloc[0])), format=".0%", tickCount=5)
+        metric = str(frame["metric"].iloc[0])
+        axis = alt.Axis(title=title(metric), format=".0%" if is_share(metric) else "~g", tickCount=5)
         y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=axis)
         x = alt.X("gmac:Q", scale=alt.Scale(type="log"), axis=alt.Axis(title="GMAC", tickCount=5, format="~s"))
         base = alt.Chart(width=1.4 * SIZE, height=1.1 * SIZE).encode(x=x)

@@ -26,7 +26,7 @@ FALSE_POSITIVES = np.linspace(0, 1, 201)  # where curves of several seeds are av
 class Roc(Figure):
     """ROC curves for detecting new classes, means over seeds, and that of the clock, which looks at no sample."""
 
-    missing = "no scores for noticing new classes"
+    missing = "no scores for detecting new classes"
 
     def rows(self, group: Group) -> Iterable[Row]:
         for name, title in SCORES.items():

@@ -24,7 +24,7 @@ SIDES = ("seen", "unseen")
 class Thresholds(Figure):
     """Share of seen samples accepted and of unseen samples rejected by threshold, means over seeds."""
 
-    missing = "no scores for noticing new classes"
+    missing = "no scores for detecting new classes"
 
     def rows(self, group: Group) -> Iterable[Row]:
         return (row for method in group.methods for row in _curves(group, method))
@@ -33,7 +33,7 @@ class Thresholds(Figure):
         base = alt.Chart(width=SIZE, height=0.7 * SIZE).mark_line(strokeWidth=1.8)
         lines = base.encode(
             x=alt.X("threshold:Q", axis=alt.Axis(tickCount=5), scale=alt.Scale(zero=False, nice=False)),
-            y=alt.Y("value:Q", axis=alt.Axis(title="share treated rightly", format=".0%", tickCount=5)),
+            y=alt.Y("value:Q", axis=alt.Axis(title="share treated correctly", format=".0%", tickCount=5)),
             color=alt.Color("samples:N", scale=method_scale(SIDES), legend=alt.Legend(title=None)),
             tooltip=["method:N", "samples:N", "threshold:Q", "value:Q", "seeds:Q", "n:Q"],
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -19,6 +19,7 @@ from driftline.report.figures.reloaded import (
     reload_oracle,
     shared_setting,
 )
+from driftline.types import Network
 
 if TYPE_CHECKING:
     from driftline.engine.reload import ReloadedRun
@@ -50,7 +51,7 @@ class WeightProjection(NetworkFigure):
         return paths_by_layer(frame, x, y, oracle=0.0)
 
 
-def _references(visit: ReloadedRun) -> list[Any]:
+def _references(visit: ReloadedRun) -> list[Network]:
     """Return the networks at the origin and at the ends of the two directions: oracle, ERM on history, baseline."""
     if visit.learner.n_steps_fitted < 2:
         raise LeftOut("this sequence has no history")

@@ -6,7 +6,6 @@ The same chart is legible in light, in dark and on paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -26,13 +25,14 @@ from driftline.report.figures.composition import stacked_bars
 from driftline.report.figures.disagreement import pair_matrix
 from driftline.report.figures.palette import SHAPES
 from driftline.report.figures.projection import scatter
+from driftline.types import JsonObject
 
 EMPTY = "rgba(128, 128, 128, 0.22)"  # not evaluated
 FRONT = "#8C8C8C"
 LOG_FROM = 20  # ratio of the largest to the smallest compute
 MAX_NAMES = 14  # more would overlap
 
-Spec = dict[str, Any]
+Spec = JsonObject
 
 
 def accuracy_map(data: str, times: Sequence[str], domain: tuple[float, float]) -> Spec:
@@ -119,7 +119,7 @@ def pareto(data: str, methods: Sequence[str], points: Sequence[CostPoint], colum
     base = placed.encode(color=alt.Color("method:N", scale=method_scale(methods), legend=None))
     shape = alt.Shape("method:N", scale=method_scale(methods, lambda index: SHAPES[0]), legend=None)
     layers = [
-        placed.transform_filter("datum.frontier === 'yes'")
+        placed.transform_filter("datum.front === 'yes'")
         .mark_line(color=FRONT, strokeWidth=1.5, interpolate="step-after")
         .encode(y=y, order=alt.Order("gmac:Q")),
         base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q"),
@@ -128,7 +128,7 @@ def pareto(data: str, methods: Sequence[str], points: Sequence[CostPoint], colum
     if len(points) <= MAX_NAMES:
         text = base.mark_text(align="left", dx=8, dy=-7, fontSize=11, limit=150)
         layers.append(text.encode(y=y, text=alt.Text("method:N")))
-    title = f"Compute and {column.name} by method, with the frontier"
+    title = f"Compute and {column.name} by method, with the Pareto front"
     return page_style(alt.layer(*layers).properties(description=title))
 
 
@@ -145,7 +145,7 @@ def _cost_tooltips(column: Column) -> list[alt.Tooltip]:
         alt.Tooltip("method:N"),
         alt.Tooltip("gmac:Q", title="GMAC per run", format=",.4~r"),
         *estimate_tooltips(column.name, share=column.share),
-        alt.Tooltip("frontier:N", title="on the frontier"),
+        alt.Tooltip("front:N", title="on the Pareto front"),
     ]
 
 

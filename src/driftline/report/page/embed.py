@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from driftline.report import format
 from driftline.report.analysis.curves import DIGITS, Series
 from driftline.report.figures.palette import Style, apply_styles, make_interactive, unit_specs
 from driftline.report.page.alt_text import describe
 from driftline.types import JsonObject
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 SCALE = 10**DIGITS
@@ -78,7 +81,7 @@ def compress_columns(series: Series) -> JsonObject:
     return {"rows": len(series.rows), "columns": {name: _compress(column) for name, column in columns.items()}}
 
 
-def _compress(column: list[Any]) -> Any:
+def _compress(column: list[Any]) -> object:
     if all(value == column[0] for value in column):
         return {"all": column[0]}
     if all(value is None or isinstance(value, float) for value in column):
@@ -90,7 +93,7 @@ def _compress(column: list[Any]) -> Any:
     return {"words": list(words), "at": at}
 
 
-def _integers(column: list[float | None]) -> Any:
+def _integers(column: list[float | None]) -> object:
     """Return numbers as multiples of their last digit, if division restores them exactly."""
     at = [None if value is None else round(value * SCALE) for value in column]
     restored = [None if whole is None else whole / SCALE for whole in at]
@@ -107,7 +110,7 @@ def safe_json(content: object) -> str:
     return text.translate(UNSAFE)
 
 
-def template(name: str = "page.html.j2", package: str = "driftline.report.page", folder: str = "templates") -> Any:
+def template(name: str = "page.html.j2", package: str = "driftline.report.page", folder: str = "templates") -> Template:
     """Return a template of a package; it may extend those of the report."""
     import jinja2
 

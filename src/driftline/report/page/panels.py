@@ -49,15 +49,16 @@ class Panel:
 def final_step(results: ResultTable, page: PageCharts) -> Panel | None:
     """Show metrics with one value per run, with lines at the oracle and the baseline."""
     placed = []
+    references = tuple(method for method, role in results.group.roles.items() if role != "method")
     for column in results.columns:
         rows = curves.final_values(results, column)
         if column.metric == FINAL and rows.rows:
             order = rows.values("method")
             data, methods = page.add_data(rows), results.group.methods
-            references = tuple(method for method, role in results.group.roles.items() if role != "method")
             spec = charts.dots(data, methods, order, column.name, references)
             placed.append(page.add_chart(column.formula, spec))
-    note = f"Means over seeds with 95% intervals; the dashed lines are the oracle and the baseline. {HOVER}"
+    dashed = f"; dashed lines: {', '.join(references)}" if references else ""
+    note = f"Means over seeds with 95% intervals{dashed}. {HOVER}"
     return Panel("At the final step", tuple(placed), note=note, has_methods=True) if placed else None
 
 
@@ -105,7 +106,7 @@ def cost(results: ResultTable, page: PageCharts) -> Panel | None:
     spec = charts.pareto(page.add_data(cost_series(points)), results.group.methods, points, column)
     note = (
         "Compute per run: multiply-accumulate operations of all forward and backward passes, excluding evaluation, "
-        "averaged over seeds. The line is the Pareto front. The oracle is excluded because it sees additional data."
+        "averaged over seeds. The line is the Pareto front of methods that see no additional data."
     )
     return Panel("Cost", (page.add_chart(f"{column.name} against compute", spec),), note=note, has_methods=True)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.report.analysis.estimates import Estimate
 from driftline.report.analysis.highlights import PLAIN, Highlight
 from driftline.report.format import NONE, count_range, format_percent
+from driftline.types import JsonObject
 
-Record = dict[str, Any]
+Record = JsonObject
 """A line of a CSV file."""
 
 

@@ -23,18 +23,18 @@ PRESENT_FRACTION = 0.5  # of the time, in a recurring class
 
 
 def uniform(labels: np.ndarray, number: float, random: np.random.Generator) -> np.ndarray:
-    """Any order as likely as any other."""
+    """Return a random permutation."""
     return random.permutation(len(labels))
 
 
 def drifting(labels: np.ndarray, width: float, random: np.random.Generator) -> np.ndarray:
-    """By time, which is normally distributed around the centre of each class."""
+    """Return the order of times that are normally distributed around the center of each class."""
     centre = random.random(labels.max() + 1)
     return np.argsort(centre[labels] + width * random.standard_normal(len(labels)), kind="stable")
 
 
 def bursts(labels: np.ndarray, length: float, random: np.random.Generator) -> np.ndarray:
-    """Whole runs in any order."""
+    """Return a random order of whole runs."""
     by_class = np.argsort(labels, kind="stable")
     sizes = np.bincount(labels)
     place = np.arange(len(labels)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # of each sample within its class
@@ -44,7 +44,7 @@ def bursts(labels: np.ndarray, length: float, random: np.random.Generator) -> np
 
 
 def recurring(labels: np.ndarray, visits: float, random: np.random.Generator) -> np.ndarray:
-    """By time, which is drawn from the visits of each class."""
+    """Return the order of times that are drawn from the visits of each class."""
     begin = random.random(labels.max() + 1)
     visit = random.integers(0, int(visits), len(labels))
     time = (begin[labels] + visit + PRESENT_FRACTION * random.random(len(labels))) / int(visits)
@@ -61,7 +61,7 @@ ARRIVALS: dict[str, tuple[ArrivalFunction, float | None]] = {
 
 
 def arrange(labels: np.ndarray, order: str, random: np.random.Generator) -> np.ndarray:
-    """The places of these samples in the order in which they arrive.
+    """Return the positions of these samples in the order of their arrival.
 
     >>> places = arrange(np.array([0, 0, 0, 1, 1, 1]), "bursts 3", np.random.default_rng(0))
     >>> sorted(places.tolist()), len(set(places[:3] // 3))
@@ -72,7 +72,7 @@ def arrange(labels: np.ndarray, order: str, random: np.random.Generator) -> np.n
 
 
 def parse_arrival(order: str) -> tuple[ArrivalFunction, float]:
-    """The way to arrange samples, and its number."""
+    """Return the function of an arrival order, and its number."""
     name, *given = str(order).replace(":", " ").split() or [""]
     if name not in ARRIVALS:
         raise unknown_name("order of an open world", name, ARRIVALS)

@@ -41,7 +41,7 @@ class ClassSizeLaw:
 
     @staticmethod
     def parse(text: str) -> ClassSizeLaw:
-        """A law as it is written on a card.
+        """Parse a law as it is written on a card.
 
         >>> ClassSizeLaw.parse("25000 / (25 + r)")
         ClassSizeLaw(scale=25000.0, offset=25.0, exponent=1.0)
@@ -60,7 +60,7 @@ class ClassSizeLaw:
         return f"{scale}/{ranks}" + (f"^{exponent}" if self.exponent != 1 else "")
 
     def counts(self, classes: int) -> np.ndarray:
-        """The samples of the ranks 1 to `classes`; refused if the last one would have none."""
+        """Return the class sizes of ranks 1 to `classes`; refuse if the last class would be empty."""
         share = self.scale / (self.offset + np.arange(1, classes + 1)) ** self.exponent
         counts: np.ndarray = np.floor(share * (1 + TOLERANCE)).astype(np.int64)
         if classes and counts[-1] < 1:
@@ -73,5 +73,5 @@ class ClassSizeLaw:
 
 
 def _format_number(number: float) -> str:
-    """A number without an exponent, such as 25000 or 0.5."""
+    """Return a number without an exponent, such as 25000 or 0.5."""
     return np.format_float_positional(number, trim="-")

@@ -2,8 +2,8 @@
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). Its sequences have 1000 classes,
 250 of which are among the 1000 that the upstream model was trained on, with other images, and 750 novel ones. Class
-sizes follow a law (see `heavy_tails`), as far as there are samples; which class has which rank is drawn. The first two
-of five sequences are to choose hyper-parameters by, the others to test on.
+sizes follow a law (see `class_sizes`), as far as there are samples; which class has which rank is drawn. The first two
+of five sequences are for hyper-parameter search, the others for tests.
 
 What is upstream depends on `split` alone, so that all sequences share one upstream model. So does the division of the
 other classes: those that are novel in a sequence to choose by are never novel in one to test on. Sequences of one role
@@ -95,7 +95,7 @@ class UpstreamSize:
     """Number of samples per class, instead of a fraction."""
 
     def n_upstream(self, n: int) -> int:
-        """How many of a class's n samples are upstream; 0 if none would be left for the stream, or none upstream.
+        """Return how many of a class's n samples are upstream; 0 if none would be left for the stream.
 
         >>> [UpstreamSize(5, per_class=k).n_upstream(7) for k in (None, 6, 7)], UpstreamSize(5).n_upstream(1)
         ([3, 6, 0], 0)
@@ -136,12 +136,12 @@ def open_world(
     split: Seed = Seed(0),
     seed: Seed = Seed(0),
 ) -> OpenWorld:
-    """Sequence `number`, from 1 to `sequences`, of which the first `validation` are to choose by.
+    """Return sequence `number`, from 1 to `sequences`; the first `validation` are for hyper-parameter search.
 
     It has `classes` classes. The upstream model has seen `pretrain` of them, with other samples: it is trained on
     `upstream_classes` classes, by default as many as `pretrain`, and on the share `upstream_share` of each, or
     on `upstream_each` samples of each. A class with too few samples for that is not upstream. The law says how many
-    samples a class has, for example 25000/(25+r); see `Law.parse`. Orders: uniform, or those of `arrivals`. With
+    samples a class has, for example 25000/(25+r); see `ClassSizeLaw.parse`. Orders: see `arrival_order`. With
     `disjoint` no class is novel in two sequences to test on, or it is refused. `split` decides what is upstream and
     which classes are where; `seed` decides ranks, samples and their order.
     """
@@ -170,7 +170,7 @@ def open_world(
 
 
 def _rows(division: _ClassDivision, classes: np.ndarray, law: ClassSizeLaw, order: str, seed: Seed) -> np.ndarray:
-    """Samples of these classes as the law says and availability allows, in their order."""
+    """Return rows of these classes, as many as the law asks for and are available, in order of arrival."""
     ranked = seed.child("ranks").numpy().permutation(classes)
     drawn: list[np.ndarray] = []
     for k, wanted in zip(ranked.tolist(), law.counts(len(ranked)).tolist(), strict=True):
@@ -207,7 +207,7 @@ def _divide(
 
 
 def _by_class(dataset: Dataset) -> list[np.ndarray]:
-    """The rows of each class."""
+    """Return the rows of each class."""
     y = np.asarray(dataset.samples.y)
     ends = np.cumsum(np.bincount(y, minlength=dataset.task.width))
     return np.split(np.argsort(y, kind="stable"), ends[:-1])
@@ -216,7 +216,7 @@ def _by_class(dataset: Dataset) -> list[np.ndarray]:
 def _n_validation_classes(
     dataset: Dataset, others: int, novel: int, sequences: int, validation: int, disjoint: bool
 ) -> int:
-    """How many of the classes that are not upstream may be novel in sequences to choose by; the rest is for tests."""
+    """Return how many classes that are not upstream may be novel in validation sequences; the rest is for tests."""
     tests = sequences - validation
     least, for_tests = (novel if validation else 0), (novel * (tests if disjoint else min(tests, 1)))
     if others < least + for_tests:
@@ -233,7 +233,7 @@ def _n_validation_classes(
 
 
 def _round_robin(pool: np.ndarray, n: int, turn: int) -> np.ndarray:
-    """The next n of a pool that begins anew at its end.
+    """Return the next n items of a pool that starts over at its end.
 
     >>> _round_robin(np.array([5, 6, 7, 8, 9]), 2, 2).tolist()
     [9, 5]

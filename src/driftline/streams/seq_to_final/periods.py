@@ -30,7 +30,7 @@ def period_sequence(
     test: float = 0.5,
     seed: Seed = Seed(0),
 ) -> ShiftSequence:
-    """The periods of a dataset's own time as steps; all from `final` on is the last, and `test` of it the test set.
+    """Return the periods of a dataset as steps; all from `final` on are the last, `test` of it the test set.
 
     `first` and `final` are names of periods or their beginnings ("1930" for 1930s); what is before `first` is left out.
     The split is by class, where the paper's (Portraits: 40, 10 and 50 % of the last step) is by chance.
@@ -69,7 +69,7 @@ def _split_test(
 
 
 def _period(names: list[str], name: str) -> int:
-    """The place of the first period that is called so or begins so."""
+    """Return the index of the first period whose name begins like this."""
     for k, known in enumerate(names):
         if known.startswith(str(name)):
             return k
@@ -77,7 +77,7 @@ def _period(names: list[str], name: str) -> int:
 
 
 def _take_share(order: RowsByClass, n: int) -> tuple[RowsByClass, RowsByClass]:
-    """About the same share of each class, n rows in all, and the rest."""
+    """Return n rows with about the same share of each class, and the rest."""
     counts = apportion(n, [len(group[0]) for group in order])
     pairs = list(zip(order, counts, strict=True))
     return [[group[0][:count]] for group, count in pairs], [[group[0][count:]] for group, count in pairs]

@@ -19,10 +19,8 @@ from driftline.types import TRAIN, VALIDATION
 
 RowsByClass = list[list[np.ndarray]]
 Counts = list[list[int]]
-REFERENCE_SEED, REFERENCE_SEED_LIMIT = (
-    1007,
-    10_000,
-)  # the one seed of the paper's code, and below what it draws those of later steps
+REFERENCE_SEED = 1007  # of the paper's code
+REFERENCE_SEED_LIMIT = 10_000  # it draws the seeds of later steps below this
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ class ClassProportions:
 
     @staticmethod
     def of(dataset: Dataset, shifts: Iterable[Shift], divided: bool) -> ClassProportions:
-        """Even at first, and then as the shifts so far have made them."""
+        """Return equal proportions, changed by the shifts so far."""
         k = len(dataset.task.classes)  # type: ignore[attr-defined]
         classes = [Fraction(1, k)] * k
         subclasses = [_initial_shares(len(listed)) for listed in dataset.subclasses or ()] if divided else None
@@ -62,7 +60,7 @@ class ClassProportions:
         return ClassProportions(classes, subclasses)
 
     def counts(self, n: int) -> Counts:
-        """How many of n samples each cell gives: rounded down, and the last one takes the remainder.
+        """Return how many of n samples each cell gives: rounded down, and the last one takes the remainder.
 
         >>> ClassProportions([Fraction(1, 2)] * 2, [[Fraction(1, 3)] * 3 + [Fraction(0)]] * 2).counts(401)
         [[66, 66, 68, 0], [67, 67, 67, 0]]
@@ -86,7 +84,7 @@ class ClassProportions:
 
 
 def _initial_shares(subclasses: int) -> list[Fraction]:
-    """At first, the first two sub-classes in equal parts."""
+    """Return equal shares of the first two sub-classes."""
     present = min(2, subclasses)
     return [Fraction(1, present)] * present + [Fraction(0)] * (subclasses - present)
 
@@ -99,7 +97,7 @@ def _round_counts(n: int, shares: list[Fraction]) -> list[int]:
 
 
 def rows_by_class(dataset: Dataset, rows: np.ndarray, divided: bool) -> RowsByClass:
-    """These rows by class and, if `divided`, by sub-class in the order in which those enter."""
+    """Return rows by class and, if `divided`, by sub-class in the order in which they enter."""
     y, groups = dataset.samples.y[rows], dataset.samples.group
     classes = range(len(dataset.task.classes))  # type: ignore[attr-defined]
     if not divided:
@@ -109,18 +107,20 @@ def rows_by_class(dataset: Dataset, rows: np.ndarray, divided: bool) -> RowsByCl
     return [[rows[(y == k) & (groups[rows] == g)] for g in dataset.subclasses[k]] for k in classes]
 
 
-def flatten_cells(of: RowsByClass) -> list[np.ndarray]:
-    """All cells in one list."""
-    return [cell for group in of for cell in group]
+def flatten_cells(rows: RowsByClass) -> list[np.ndarray]:
+    """Return all cells in one list."""
+    return [cell for group in rows for cell in group]
 
 
-def shuffle_cells(of: RowsByClass, seed: Seed) -> RowsByClass:
-    """Every cell in an order of its own, so that one cell's size does not move another's rows."""
-    return [[seed.child(k, j).numpy().permutation(cell) for j, cell in enumerate(cells)] for k, cells in enumerate(of)]
+def shuffle_cells(rows: RowsByClass, seed: Seed) -> RowsByClass:
+    """Shuffle each cell with its own seed, so that the size of one does not affect the rows of another."""
+    return [
+        [seed.child(k, j).numpy().permutation(cell) for j, cell in enumerate(cells)] for k, cells in enumerate(rows)
+    ]
 
 
 def reference_order(train: RowsByClass, test: RowsByClass, steps: int) -> tuple[list[RowsByClass], RowsByClass]:
-    """The orders of the paper's code: of each step's training rows, and of the test rows at the last step.
+    """Return the orders of the paper's code: of each step's training rows, and of the test rows at the last step.
 
     It seeds numpy's old generator for each step and shuffles in place, class by class.
     """
@@ -139,7 +139,7 @@ def reference_order(train: RowsByClass, test: RowsByClass, steps: int) -> tuple[
 
 
 def take_per_class(order: RowsByClass, counts: Counts, dataset: Dataset, who: str) -> RowsByClass:
-    """The first rows of each cell, or an error that says of which class there are too few for whom."""
+    """Return the first rows of each cell, or raise an error that names the class with too few."""
     for k, (group, wanted) in enumerate(zip(order, counts, strict=True)):
         for j, (cell, count) in enumerate(zip(group, wanted, strict=True)):
             if count > len(cell):
@@ -150,7 +150,7 @@ def take_per_class(order: RowsByClass, counts: Counts, dataset: Dataset, who: st
 
 
 def train_valid_split(drawn: RowsByClass, seed: Seed) -> SplitRows:
-    """Of each class the first four fifths (rounded down) to train on and the rest to choose by, each part mixed."""
+    """Split each class into four fifths (rounded down) for training and the rest for validation, both shuffled."""
     train: list[np.ndarray] = []
     valid: list[np.ndarray] = []
     for group in drawn:
@@ -162,12 +162,12 @@ def train_valid_split(drawn: RowsByClass, seed: Seed) -> SplitRows:
 
 
 def shuffle_together(parts: Iterable[np.ndarray], seed: Seed) -> np.ndarray:
-    """The rows of all parts in one random order."""
+    """Return the rows of all parts in one random order."""
     return seed.numpy().permutation(np.concatenate(list(parts)))
 
 
 def apportion(n: int, sizes: list[int]) -> list[int]:
-    """n things dealt to parts in proportion to their sizes, as evenly as whole numbers can.
+    """Divide n in proportion to sizes, as evenly as whole numbers allow.
 
     >>> apportion(160, [66, 66, 68])
     [53, 53, 54]

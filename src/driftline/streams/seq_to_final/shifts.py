@@ -7,8 +7,8 @@ asked for.
 
 The paper's code draws sub-populations wrongly (history holds sub-classes that have not entered yet, and 2.4 times the
 samples); here they are drawn as the paper describes them. It would split 66 + 66 + 68 samples into 158 and 42; our
-split, exact for each class, is 160 and 40. With draws="reference" the rows are those of the paper's code, whatever the
-seed, but not their order and not the noise; it is refused for sub-populations.
+split, exact for each class, is 160 and 40. With row_order="reference" the rows are those of the paper's code, whatever
+the seed, but not their order and not the noise; it is refused for sub-populations.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ class ShiftSequence:
     seed: Seed
     original_time: bool = False
     """Whether samples keep the time that the dataset gives them; otherwise a sample's time is its step."""
-    _cached_step: dict[int, Samples] = field(
-        default_factory=dict, repr=False
-    )  # the step asked for last, since it is large
+    _cached_step: dict[int, Samples] = field(default_factory=dict, repr=False)  # the latest, since it is large
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -98,7 +96,7 @@ class ShiftSequence:
         return replace(both[place[np.argsort(np.argsort(rows))]], split=self.oracle_rows.split)
 
     def with_oracle(self) -> OracleSequence:
-        """The same steps, but the final one as the oracle has it."""
+        """Return the same steps, but with the oracle's samples in the final one."""
         return OracleSequence(self)
 
     def _shifted(self, rows: np.ndarray, index: int, noise: Seed) -> Samples:
@@ -144,11 +142,11 @@ def sequence(
     seed: Seed = Seed(0),
     row_order: str = "named",
 ) -> ShiftSequence:
-    """A dataset under the shifts of `shifts` (see `shifts.parse`), with `sizes` samples in the steps, the source first.
+    """Return a dataset under `shifts` (see `shifts.parse`), with `sizes` samples in the steps, the source first.
 
     Classes are balanced unless a shift says otherwise, and no row is drawn twice in a step. The `test` rows come from
     the dataset's official test set or, if it has none, are set aside first. `oracle` is how many samples the final step
-    has for the oracle. With draws="reference" the rows are those of the paper's code.
+    has for the oracle. With row_order="reference" the rows are those of the paper's code.
     """
     written = parse(shifts)
     carried: ShiftSteps = tuple(tuple(s for step in written[:t] for s in step) for t in range(len(written) + 1))
@@ -178,7 +176,7 @@ def sequence(
 def _orders(
     dataset: Dataset, final: ClassProportions, test: int, steps: int, divided: bool, seed: Seed, row_order: str
 ) -> tuple[list[RowsByClass], RowsByClass]:
-    """In what order each step takes its training rows, and in what order the test set takes its own."""
+    """Return the order in which each step takes its training rows, and that of the test rows."""
     every = np.arange(len(dataset.samples))
     if dataset.test is None:
         order = shuffle_cells(rows_by_class(dataset, every, divided), seed.child("test"))
@@ -202,13 +200,13 @@ def _draw_rows(
 
 def _check_data(dataset: Dataset, shifts: Listed[Shift], divided: bool, row_order: str) -> None:
     if row_order not in ROW_ORDERS:
-        raise unknown_name("way to draw", row_order, ROW_ORDERS)
+        raise unknown_name("row_order", row_order, ROW_ORDERS)
     if row_order == "reference" and dataset.test is None:
-        raise UserError(f"draws='reference' needs an official test set, and dataset '{dataset.name}' has none")
+        raise UserError(f"row_order='reference' needs an official test set, and dataset '{dataset.name}' has none")
     if row_order == "reference" and divided:
         raise UserError(
-            "draws='reference' is not possible with a sub-population shift (s): the paper's code draws sub-classes "
-            "that have not entered yet, which is not repeated here. Use draws='named'"
+            "row_order='reference' is not possible with a sub-population shift (s): the paper's code draws sub-classes "
+            "that have not entered yet, which is not repeated here. Use row_order='named'"
         )
     check_task(dataset)
     if divided and dataset.subclasses is None:

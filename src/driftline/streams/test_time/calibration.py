@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from driftline.data import file_errors
 from driftline.data.formats import safe_pickle
 from driftline.errors import UserError
 from driftline.io import serialization
+from driftline.types import Settings
 
 MAX_SEVERITY = 5.0
 """The highest severity."""
@@ -35,7 +35,7 @@ class AccuracyMatrices:
     """Accuracies in percent for pairs of corruptions, and what they were measured with."""
 
     by_pair: Mapping[Pair, np.ndarray]
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Settings = field(default_factory=dict)
     """The model, the data and the settings; printed on the card."""
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ class AccuracyMatrices:
         return {name for pair in self.by_pair for name in pair}
 
     def at(self, levels: int) -> AccuracyMatrices:
-        """The same with more levels: straight lines between those that were measured, along both severities."""
+        """Return matrices with more levels, interpolated bilinearly."""
         if levels == self.levels:
             return self
         if levels < self.levels:
@@ -78,7 +78,7 @@ def _interpolate(matrix: np.ndarray, levels: int) -> np.ndarray:
 
 
 def severity_of_level(level: int, levels: int = N_LEVELS) -> float:
-    """The severity of a level.
+    """Return the severity of a level.
 
     >>> severity_of_level(1), severity_of_level(20), severity_of_level(1, levels=11)
     (0.25, 5.0, 0.5)
@@ -87,7 +87,7 @@ def severity_of_level(level: int, levels: int = N_LEVELS) -> float:
 
 
 def write_matrices(matrices: AccuracyMatrices, path: Path) -> None:
-    """One file with all matrices and what they were measured with; whole or not at all."""
+    """Write all matrices and their metadata to one file, atomically."""
     pairs = [[first, second] for first, second in matrices.by_pair]
     serialization.save(
         {"pairs": pairs, "matrices": np.stack(list(matrices.by_pair.values())), "about": dict(matrices.metadata)}, path
@@ -95,7 +95,7 @@ def write_matrices(matrices: AccuracyMatrices, path: Path) -> None:
 
 
 def read_matrices(path: Path | str) -> AccuracyMatrices:
-    """Matrices from a file of `driftline calibrate` or from the released pickle, of which no code is run."""
+    """Read matrices from a file of `driftline calibrate` or from the released pickle, whose code is not run."""
     path = Path(path)
     if not path.is_file():
         raise UserError(f"there is no file {path} with a calibration: make one with `driftline calibrate -o {path}`")
@@ -110,10 +110,10 @@ def read_matrices(path: Path | str) -> AccuracyMatrices:
 def _released(path: Path) -> AccuracyMatrices:
     content = safe_pickle.load_pickle(path, EXPECTED)
     with file_errors(path, EXPECTED):
-        of = {}
+        by_pair = {}
         for key, matrix in content.items():
             found = RELEASED_NAME.fullmatch(key)
             if not found:
                 raise ValueError(f"the name {key!r}, which is not n1_<corruption>_n2_<corruption>")
-            of[found["first"], found["second"]] = np.asarray(matrix, float)
-        return AccuracyMatrices(of, {"source": path.name, "model": "ResNet-50 as in CCC", "images": 5000})
+            by_pair[found["first"], found["second"]] = np.asarray(matrix, float)
+        return AccuracyMatrices(by_pair, {"source": path.name, "model": "ResNet-50 as in CCC", "images": 5000})

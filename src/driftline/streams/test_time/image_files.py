@@ -34,7 +34,7 @@ LabelledFiles = tuple[tuple[Path, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """Steps of `batch` images, `images` in all, `speed` of each corruption, one corruption after another.
+    """Steps of `batch` images, `n_images` in all, `speed` of each corruption, one corruption after another.
 
     Within a corruption no file comes twice before all have come once. A sample's id is its position in the stream, its
     group the number of its point: `schedule.point(group)`.
@@ -108,7 +108,7 @@ def image_files(
     speed: int = 1000,
     seed: Seed = Seed(0),
 ) -> ImageFiles:
-    """A stream of the published images in a folder, in the order of the schedule; `classes` name the class folders."""
+    """Return a stream of published images, in the order of the schedule; `classes` names the class folders."""
     base, index = resolve(folder), {name: k for k, name in enumerate(classes)}
     if not base.is_dir():
         raise UserError(f"there is no folder {base} with published images: {LAYOUT}")

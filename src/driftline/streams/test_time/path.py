@@ -1,7 +1,7 @@
 """Paths from one corruption to the next along which a fixed model stays about as often right as it should.
 
 A matrix holds the accuracy of that model for two corruptions, entry [i, j] at their levels i and j (see
-`streams.matrices`). A path begins at some [i, 0] with i >= 1, moves by lowering i or raising j, one level at a time,
+`calibration`). A path begins at some [i, 0] with i >= 1, moves by lowering i or raising j, one level at a time,
 and ends as soon as i is 0. Matrix and target are in the same unit, as a rule percent.
 
 Press et al., "RDumb: A simple approach that questions our progress in continual test-time adaptation", NeurIPS 2023,
@@ -22,7 +22,7 @@ LevelPath = tuple[tuple[int, int], ...]
 
 
 def corruption_path(matrix: np.ndarray, target: float, method: str = "mean-cost") -> LevelPath:
-    """The path whose accuracy is nearest to a target, both ends included.
+    """Return the path whose accuracy is closest to a target, both ends included.
 
     mean-cost: the search of the released generator. It looks at the mean accuracy from a point to the end alone, so
     that points far above the target may be paid for with points far below it.
@@ -47,7 +47,7 @@ def _checked(matrix: np.ndarray) -> np.ndarray:
 
 
 def _mean_cost(matrix: np.ndarray, target: float) -> LevelPath:
-    """Every point keeps the better of its two successors' paths, by the mean from itself to the end.
+    """Keep at every point the better of its two successors' paths, by the mean from the point to the end.
 
     A tie goes to the successor with the higher second level, and between starts to the lower one. This is not the best
     path by its own cost: a suffix that is best for one point need not be best for the point before it.
@@ -69,7 +69,7 @@ def _mean_cost(matrix: np.ndarray, target: float) -> LevelPath:
 
 
 def _least_squares(matrix: np.ndarray, target: float) -> LevelPath:
-    """The best path between any start and any end by dynamic programming, then the best pair of ends.
+    """Find the best path between each start and end by dynamic programming, then the best pair of ends.
 
     All paths between the same two ends have the same number of points, so that the smallest sum between them is also
     the smallest mean. Ties go as in the search by mean cost, and between ends to the lower one.

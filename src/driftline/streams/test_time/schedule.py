@@ -7,18 +7,18 @@ fixed number of images on each point and begins anew when the points are used up
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from driftline.corruptions import HOLDOUT, NAMES
 from driftline.errors import UserError, unknown_name
 from driftline.seeds import Seed
 from driftline.streams.test_time.calibration import MAX_SEVERITY, N_LEVELS, AccuracyMatrices, severity_of_level
 from driftline.streams.test_time.path import corruption_path
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Settings
 
 EASY_SUBSET = tuple(name for name in NAMES if name != "brightness")
 SUBSETS = {
@@ -65,11 +65,11 @@ class Schedule:
             raise UserError("a schedule needs at least one corruption")
 
     def point(self, number: int) -> CorruptionPair:
-        """What is done in the point of this number; after the last one comes the first."""
+        """Return the point of this number; after the last one comes the first."""
         return self.points[number % len(self.points)]
 
     def to_card(self) -> JsonObject:
-        """The schedule for a card: the pairs of corruptions in order, and each pair's severities once.
+        """Return the schedule for a card: the pairs of corruptions in order, and each pair's severities once.
 
         A pair that comes back with other severities has a number behind its name.
         """
@@ -85,8 +85,8 @@ class Schedule:
         return {"order": order, "paths": paths, "mixed": self.mixed}
 
     @staticmethod
-    def from_card(card: Mapping[str, Any]) -> Schedule:
-        """The schedule that a card describes."""
+    def from_card(card: Settings) -> Schedule:
+        """Return the schedule that a card describes."""
         points = []
         for name in card["order"]:
             first, _, second = name.partition(" (")[0].partition(" > ")
@@ -95,7 +95,7 @@ class Schedule:
 
 
 def _group_by_pair(points: Sequence[CorruptionPair]) -> Iterator[tuple[str, str, list[list[float]]]]:
-    """Neighbouring points of one pair of corruptions, together."""
+    """Yield runs of points with the same pair of corruptions."""
     begin = 0
     for end in range(1, len(points) + 1):
         if end == len(points) or points[end][::2] != points[begin][::2]:
@@ -105,7 +105,7 @@ def _group_by_pair(points: Sequence[CorruptionPair]) -> Iterator[tuple[str, str,
 
 
 def corruption_names(names: str | Sequence[str], known: Sequence[str] = (*NAMES, *HOLDOUT)) -> tuple[str, ...]:
-    """Corruptions from the name of a subset, or from their own names, a text with commas or a list."""
+    """Return corruptions from the name of a subset, a text with commas or a list."""
     if isinstance(names, str):
         if names in SUBSETS and set(SUBSETS[names]) <= set(known):
             return SUBSETS[names]
@@ -119,7 +119,7 @@ def corruption_names(names: str | Sequence[str], known: Sequence[str] = (*NAMES,
 
 
 def reference_order(names: Sequence[str], seed: int) -> Iterator[str]:
-    """Corruptions without end, none of them twice in a row, drawn as the released generator draws them.
+    """Yield corruptions without end, never twice in a row, as the released generator draws them.
 
     Its runs have the seeds 43, 44 and 45. A draw that repeats the corruption before it is made again.
 
@@ -141,7 +141,7 @@ def reference_order(names: Sequence[str], seed: int) -> Iterator[str]:
 def constant_difficulty(
     matrices: AccuracyMatrices, target: float, names: Sequence[str], seed: int, points: int, method: str = "mean-cost"
 ) -> Schedule:
-    """CCC: from each corruption to the next along a path of nearly constant accuracy, until there are enough points.
+    """Return CCC's schedule: paths of nearly constant accuracy from each corruption to the next.
 
     `target` is in percent, `method` one of `streams.corruption_path`. A path is searched for each pair by itself, as
     in the released generator: where one ends and the next begins, the severity may jump a little.
@@ -165,23 +165,23 @@ def constant_difficulty(
 
 
 def sequential(names: Sequence[str], severity: float = MAX_SEVERITY) -> Schedule:
-    """One corruption after another at one severity, as in CIN-C; the stream then begins anew."""
+    """Return one corruption after another at one severity, as in CIN-C; the stream then starts over."""
     return Schedule(tuple(CorruptionPair(name, severity, "", 0.0) for name in names))
 
 
 def gradual(names: Sequence[str]) -> Schedule:
-    """Each corruption from severity 1 up to 5 and down to 1 again, then the next."""
+    """Return each corruption from severity 1 up to 5 and down to 1 again, then the next."""
     tide = [1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0]
     return Schedule(tuple(CorruptionPair(name, s, "", 0.0) for name in names for s in tide))
 
 
 def random_mixture(names: Sequence[str], severity: float = MAX_SEVERITY) -> Schedule:
-    """Every image with one of the corruptions, each as likely as any other, at one severity."""
+    """Return a schedule that draws one of the corruptions for every image, at one severity."""
     return Schedule(sequential(names, severity).points, mixed=True)
 
 
 def random_permutation(names: Sequence[str], number: int, seed: Seed = Seed(0)) -> tuple[str, ...]:
-    """The order of this number: a permutation drawn for it.
+    """Return the order of this number: a permutation drawn for it.
 
     CIN-C has ten published orders. They are not part of the paper; ours are drawn, and differ from them.
     """
@@ -189,7 +189,7 @@ def random_permutation(names: Sequence[str], number: int, seed: Seed = Seed(0)) 
 
 
 def all_orders(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """All orders of a few corruptions, such as the 24 of the four that are held out.
+    """Return all orders of a few corruptions, such as the 24 of the four held-out ones.
 
     >>> len(all_orders(SUBSETS["holdout"]))
     24

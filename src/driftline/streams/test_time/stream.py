@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline import shifts
+from driftline import corruptions
 from driftline.corruptions import cropping, frost_source
 from driftline.data import Dataset
 from driftline.data.formats import images as pictures
@@ -28,7 +28,7 @@ from driftline.streams.test_time.schedule import Schedule
 from driftline.types import JsonObject, Samples, Step
 
 Corrupt = Callable[[np.ndarray, str, float, np.ndarray], np.ndarray]
-"""Images, the name of a corruption, a severity and a key per image to images: `shifts.corrupt`."""
+"""Images, the name of a corruption, a severity and a key per image to images: `corruptions.corrupt`."""
 Crop = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Images and a key per image to images, perhaps of another size."""
 CACHED_PERMUTATIONS = 8
@@ -36,7 +36,7 @@ CACHED_PERMUTATIONS = 8
 
 @dataclass(frozen=True, eq=False)
 class CorruptionStream:
-    """Steps of `batch` images each, `images` in all; the last step may be smaller.
+    """Steps of `batch` images each, `n_images` in all; the last step may be smaller.
 
     A sample's id is its position in the stream, its group the number of its point: `schedule.point(group)`.
     """
@@ -72,14 +72,14 @@ class CorruptionStream:
         return Step(index, str(self.schedule.point(int(points[0]))), samples)
 
     def points(self, positions: np.ndarray) -> np.ndarray:
-        """The number of the point that each position is in."""
+        """Return the number of the point that each position is in."""
         if not self.schedule.mixed:
             return np.asarray(positions // self.speed)
         draws = image_keys(self.seed.child("mixed"), positions) % np.uint64(len(self.schedule.points))
         return draws.astype(np.int64)
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Which source image each position shows: in a point none comes twice before all have come once."""
+        """Return the source image of each position; within a point none repeats before all have occurred."""
         rows = np.empty(len(positions), np.int64)
         spans = positions // self.speed
         for span in np.unique(spans):
@@ -91,14 +91,11 @@ class CorruptionStream:
         return sample_rows(len(self.source), self.speed, self.seed.child("images", span))
 
     def _images(self, positions: np.ndarray, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        noise, cropping = (
-            image_keys(self.seed.child("noise"), positions),
-            image_keys(self.seed.child("crops"), positions),
-        )
+        noise, crops = (image_keys(self.seed.child(name), positions) for name in ("noise", "crops"))
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         for number in np.unique(points):
             here = np.flatnonzero(points == number)
-            x = self.crop(self.source.x[rows[here]], cropping[here])
+            x = self.crop(self.source.x[rows[here]], crops[here])
             point = self.schedule.point(int(number))
             for name, severity in ((point.first, point.s1), (point.second, point.s2)):
                 x = self.corrupt(x, name, severity, noise[here]) if severity > 0 else x
@@ -141,7 +138,7 @@ def corruption_stream(
     is larger), as in CCC; if not given, only images of 64 pixels or more are. Without it, images larger than 224
     pixels are resized to 256 and their centre of 224 is shown, as in ImageNet-C. `jpeg`: the quality with which each
     image is compressed in the end; ImageNet-C's and CCC's images have 85. `frost`: a folder with ImageNet-C's
-    photographs of frost. `corrupt` replaces `shifts.corrupt`.
+    photographs of frost. `corrupt` replaces `corruptions.corrupt`.
     """
     shape = tuple(getattr(source.x, "shape", ()))
     _check_images(source, shape)
@@ -183,8 +180,8 @@ def source_images(dataset: Dataset) -> Samples:
 
 
 def builtin_corruptions(frost: Path | str | None = None) -> Corrupt:
-    """The corruptions of this package, with the photographs of frost in a folder or, without it, synthetic frost."""
-    return partial(shifts.corrupt, frost=frost)
+    """Return the corruptions of this package, with photographs of frost from a folder, else synthetic frost."""
+    return partial(corruptions.corrupt, frost=frost)
 
 
 def _random_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
@@ -200,19 +197,18 @@ def _random_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
 
 def _center_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
     larger = min(shape[1:3]) > cropping.DEFAULT_SIDE
-    return lambda images, keys: cropping.center_crops(
-        images
-    ), "the centre of 224 pixels" if larger else "the whole image"
+    name = "the centre of 224 pixels" if larger else "the whole image"  # part of the card
+    return lambda images, keys: cropping.center_crops(images), name
 
 
 def sample_rows(n: int, speed: int, seed: Seed) -> np.ndarray:
-    """`speed` of n rows in random order: none comes twice before all have come once."""
+    """Return `speed` of n rows in random order; none repeats before all have occurred."""
     rounds = [seed.child(k).numpy().permutation(n) for k in range(-(-speed // n))]
     return np.concatenate(rounds)[:speed]
 
 
 def image_keys(seed: Seed, positions: np.ndarray) -> np.ndarray:
-    """A number of 64 bits for each position of a stream, by the finaliser of the generator SplitMix64.
+    """Return a 64-bit number for each position of a stream, by the finalizer of SplitMix64.
 
     Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 
@@ -227,7 +223,7 @@ def image_keys(seed: Seed, positions: np.ndarray) -> np.ndarray:
 
 
 def jpeg_compressed(images: np.ndarray, quality: int) -> np.ndarray:
-    """The images as they look after they were kept as JPEG of this quality."""
+    """Return images as they look after JPEG compression of this quality."""
     from PIL import Image
 
     kept = np.empty_like(images)

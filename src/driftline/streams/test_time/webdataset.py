@@ -27,7 +27,7 @@ INFO_PATTERN = re.compile(r"\+\+(dir|name|n1|s1|n2|s2)\+\+(.*?)(?=\+\+|$)")
 
 
 def write_shards(stream: CorruptionStream, folder: Path, per_shard: int = PER_SHARD, format: str = "jpg") -> list[Path]:
-    """A stream as shards; a shard takes whole points until it has at least `per_shard` images, as CCC's have.
+    """Write a stream as shards of whole points with at least `per_shard` images each, like CCC's.
 
     Shards that are there already are left alone, so that writing goes on where it stopped. A `format` of png keeps
     every pixel. Numbers of images go to index.json beside the shards.
@@ -47,7 +47,7 @@ def write_shards(stream: CorruptionStream, folder: Path, per_shard: int = PER_SH
 
 
 def _finished_shards(index: Path, key: str) -> dict[str, int]:
-    """The shards of this stream that are there, with their numbers of images."""
+    """Return the existing shards of this stream, with their numbers of images."""
     if not index.exists():
         return {}
     with file_errors(index, "a JSON file with the number of images in each shard"):
@@ -58,14 +58,14 @@ def _finished_shards(index: Path, key: str) -> dict[str, int]:
 
 
 def _key(stream: CorruptionStream, size: int, format: str) -> str:
-    """A hash of what decides the shards' content, the pixels of the source left out: there may be many."""
+    """Return a hash of what decides the shards' content, except the pixels of the source."""
     settings = json.dumps([stream.protocol, stream.seed.value, size, format, list(stream.source.x.shape)])
     content = settings.encode() + np.asarray(stream.source.y).tobytes() + "\0".join(map(str, stream.source.id)).encode()
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _iter_images(stream: CorruptionStream, begin: int, end: int) -> Iterator[tuple[int, np.ndarray, int, str]]:
-    """The images of these positions with their number, class and info."""
+    """Yield the images of these positions with their number, class and info."""
     for index in range(begin // stream.batch, -(-end // stream.batch)):
         step = stream[index].samples
         assert step.group is not None
@@ -77,7 +77,7 @@ def _iter_images(stream: CorruptionStream, begin: int, end: int) -> Iterator[tup
 
 
 def format_info(point: CorruptionPair, name: str) -> str:
-    """Where an image came from and how it was corrupted, as CCC writes it.
+    """Return the source of an image and its corruptions, as CCC writes them.
 
     >>> format_info(CorruptionPair("fog", 0.25, "snow", 5.0), "n01440764/x.jpg")
     '++dir++n01440764++name++x.jpg++n1++fog++s1++0.25++n2++snow++s2++5.0'
@@ -88,7 +88,7 @@ def format_info(point: CorruptionPair, name: str) -> str:
 
 
 def parse_info(text: str) -> CorruptionPair:
-    """How an image was corrupted, from its info.
+    """Return the corruptions of an image from its info.
 
     >>> print(parse_info("++dir++a++name++x.jpg++n1++fog++s1++0.25++n2++snow++s2++5.0"))
     fog 0.25 + snow 5
@@ -132,8 +132,8 @@ class Shards:
         entries, images = [], []
         for owner in np.unique(owners):
             begin = self._ends[owner - 1] if owner else 0
-            of = self._entries(self._names[owner])
-            wanted = [of[place - begin] for place in places[owners == owner]]
+            listed = self._entries(self._names[owner])
+            wanted = [listed[place - begin] for place in places[owners == owner]]
             entries += wanted
             images += list(webdataset.read_images(self.folder / self._names[owner], wanted))
         shapes = sorted({image.shape for image in images})
@@ -150,7 +150,7 @@ class Shards:
 
 
 def shards(folder: Path | str, batch: int = 64, n_images: int | None = None) -> Shards:
-    """A stream from the shards of a folder, of the first `images` images or of all."""
+    """Return a stream from the shards of a folder: the first `n_images` images, or all."""
     for name, value in (("batch", batch), ("images", n_images)):
         if value is not None and value < 1:
             raise UserError(f"{name}={value}: give a whole number from 1")

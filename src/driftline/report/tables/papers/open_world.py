@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from driftline.errors import UserError
 from driftline.metrics.openworld import SECTIONS
@@ -118,7 +117,7 @@ def table_1(groups: list[Group]) -> list[Table]:
 @register("paper-table", "open-world/table-3")
 def table_3(groups: list[Group]) -> list[Table]:
     """Number of fine-tuned layers."""
-    return tables_of(groups, _depth, "with fine-tune: make one with several `layers`")
+    return tables_of(groups, _depth, "with fine-tune: make one with several values of n_layers")
 
 
 @register("paper-table", "open-world/table-6")
@@ -190,7 +189,7 @@ def ordered(labels: Iterable[str]) -> list[str]:
 
 def _of(group: Group, methods: Iterable[str], setting: str | None = None) -> list[str]:
     """Return the display names of some methods, in increasing order of a setting."""
-    found: dict[str, Any] = {}
+    found: dict[str, float] = {}
     for run in group.runs:
         method = run.card.run.method
         if method.name in methods:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from driftline.report.tables.papers.base import (
     require_runs,
     titled,
 )
+from driftline.types import JsonObject
 
 BENCHMARK, FROZEN = "test-time", "frozen"
 DATA, MODEL = "imagenet-val", "resnet50"  # of the published numbers
@@ -290,7 +290,7 @@ def path_lengths(group: Group) -> list[int]:
     """Return the number of points of each complete path, over the seeds of a group."""
     by_seed: dict[int, list[int]] = {}
     for run in group.runs:
-        schedule: dict[str, Any] = run.card.protocol["schedule"]
+        schedule: JsonObject = run.card.protocol["schedule"]
         paths = [schedule["paths"][name] for name in schedule["order"]]
         lengths = [len(path) for path in paths if path[-1][0] == 0]
         by_seed[run.seed] = max(by_seed.get(run.seed, []), lengths, key=len)

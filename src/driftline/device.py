@@ -1,0 +1,215 @@
+"""The device that networks run on. No other module names one.
+
+Networks, their optimizers and what is computed with them live on the device; samples, records and checkpoints stay on
+the host, and inputs are copied batch by batch. Random numbers are drawn on the host, so that a device changes results
+by rounding alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field
+
+from driftline.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from torch import Tensor, nn
+
+M = TypeVar("M")
+log = logging.getLogger("driftline")
+HOST = "cpu"
+Precision = Literal["float32", "bfloat16", "float16"]
+DEVICE_VARIABLE = "DRIFTLINE_DEVICE"
+"""Environment variable with the default device."""
+WORKER_VARIABLE = "DRIFTLINE_WORKER"
+"""Environment variable with the number of a worker process: workers share the devices of a machine evenly."""
+
+
+class DeviceSettings(BaseModel):
+    """Where networks run, and in what precision."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = ""
+    """auto, cpu, cuda, cuda:1, mps, xpu; by default $DRIFTLINE_DEVICE, else auto: an accelerator if there is one."""
+    precision: Precision = "float32"
+    """Precision of matrix products and convolutions; weights and losses are float32 in any case."""
+    tf32: bool = False
+    """Whether float32 products may be rounded to TF32 by GPUs that can."""
+    micro_batch: int | None = Field(default=None, ge=1)
+    """Number of samples that pass at a time in training; gradients are accumulated over a batch. By default all."""
+
+
+ON_HOST = DeviceSettings(name=HOST)
+_settings: ContextVar[DeviceSettings] = ContextVar("device_settings", default=ON_HOST)
+
+
+@contextmanager
+def use(settings: DeviceSettings) -> Iterator[None]:
+    """Run networks with these settings in this context."""
+    token = _settings.set(settings)
+    try:
+        if settings.precision == "float32":
+            yield
+            return
+        import torch
+
+        with torch.autocast(current().type, getattr(torch, settings.precision)):
+            yield
+    finally:
+        _settings.reset(token)
+
+
+def current() -> torch.device:
+    """Return the device of this context."""
+    settings = _settings.get()
+    if settings.name == HOST:
+        return _host()
+    environment = (os.environ.get(DEVICE_VARIABLE), os.environ.get(WORKER_VARIABLE))
+    return _current(settings, environment)
+
+
+@functools.cache
+def _host() -> torch.device:
+    import torch
+
+    return torch.device(HOST)
+
+
+@functools.lru_cache
+def _current(settings: DeviceSettings, environment: tuple[str | None, ...]) -> torch.device:
+    """Resolve a device once for each change of the settings."""
+    import torch
+
+    device = resolve(settings.name)
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = settings.tf32
+    if device.type != HOST:
+        _claim(device)
+    return device
+
+
+@functools.cache
+def _claim(device: torch.device) -> FileLock:
+    """Hold a lock on a device while this process lives; log a note if another process holds it."""
+    user = getattr(os, "getuid", lambda: "user")()
+    lock = FileLock(Path(tempfile.gettempdir()) / f"driftline-{user}-{device.type}-{device.index}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        log.warning(f"note: another driftline process uses {device}: both are slower, and memory may run out")
+    return lock
+
+
+def resolve(name: str) -> torch.device:
+    """Return a device of this machine by name; raise UserError if it is not there."""
+    import torch
+
+    name = name or os.environ.get(DEVICE_VARIABLE) or "auto"
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if name == HOST or (name == "auto" and found is None):
+        return torch.device(HOST)
+    try:
+        device = found if name == "auto" and found is not None else torch.device(name)
+    except RuntimeError:
+        raise UserError(f"unknown device '{name}': use auto, cpu, cuda, cuda:0, mps or xpu") from None
+    if found is None or found.type != device.type:
+        have = HOST if found is None else f"{HOST} and {found.type}"
+        raise UserError(f"device '{name}' is not available: this installation of torch finds {have}")
+    count = torch.accelerator.device_count()
+    if device.index is not None and device.index >= count:
+        raise UserError(f"device '{name}' is not available: the last one is {device.type}:{count - 1}")
+    index = int(os.environ.get(WORKER_VARIABLE, 0)) % count if device.index is None else device.index
+    return torch.device(device.type, index)
+
+
+def device_count(name: str) -> int:
+    """Return how many devices a name stands for: all accelerators of the kind for `auto` or `cuda`, else 1."""
+    import torch
+
+    name = name or os.environ.get(DEVICE_VARIABLE) or "auto"
+    return torch.accelerator.device_count() if resolve(name).type != HOST and ":" not in name else 1
+
+
+def describe() -> dict[str, str | bool]:
+    """Return what a card says about the device of this context."""
+    import torch
+
+    settings, device = _settings.get(), current()
+    hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    return {"name": str(device), "hardware": hardware, "precision": settings.precision, "tf32": settings.tf32}
+
+
+def micro_batch() -> int | None:
+    """Return the number of samples that pass at a time in training; None for a whole batch."""
+    return _settings.get().micro_batch
+
+
+def precision() -> Precision:
+    """Return the precision of this context."""
+    return _settings.get().precision
+
+
+def place(model: M) -> M:
+    """Move a network to the device of this context; other models have no weights to move."""
+    if not hasattr(model, "named_modules") or (device := current()).type == HOST:
+        return model
+    from torch import nn
+
+    for layer in model.modules():  # type: ignore[attr-defined]
+        if type(layer) is nn.Dropout:
+            layer.forward = functools.partial(_host_dropout, layer)  # type: ignore[method-assign]
+    return model.to(device)  # type: ignore[attr-defined, no-any-return]
+
+
+def to_device(tensor: Tensor) -> Tensor:
+    """Copy a tensor to the device of this context; from pinned memory the copy does not wait for the device."""
+    device = current()
+    if tensor.device.type == device.type:
+        return tensor
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray:
+    """Copy a tensor to an array on the host; half precision becomes float32."""
+    half = tensor.is_floating_point() and tensor.dtype.itemsize == 2
+    array: np.ndarray = (tensor.float() if half else tensor).detach().to(HOST).numpy()
+    return array
+
+
+def dropout(x: Tensor, probability: float) -> Tensor:
+    """Drop out elements as torch does on a host, on any device: the mask is drawn on the host."""
+    import torch
+
+    keep = 1 - probability
+    mask = torch.empty_like(x, device=HOST).bernoulli_(keep).div_(keep) if keep else torch.zeros(())
+    return x * mask.to(x.device)
+
+
+def _host_dropout(layer: nn.Dropout, x: Tensor) -> Tensor:
+    return dropout(x, layer.p) if layer.training else x
+
+
+def clock() -> float:
+    """Return CPU seconds or, on an accelerator, seconds by the clock once it has done all its work."""
+    if current().type == HOST:
+        return time.process_time()
+    import torch
+
+    torch.accelerator.synchronize()
+    return time.perf_counter()

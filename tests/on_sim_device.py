@@ -1,0 +1,322 @@
+"""Networks on an accelerator: every learner gives the CPU's results there, and settings reach every place.
+
+`test_device.py` runs this file in processes of its own: torch starts a thread for each device at the first backward
+pass, so the simulated one must be there before.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import nn
+from torch.nn import functional
+
+from driftline import device, models, registry
+from driftline.device import DeviceSettings, dropout, place, resolve, to_device, to_numpy
+from driftline.engine.executors.base import StageFailed, attempt
+from driftline.engine.executors.config import ExecutorConfig
+from driftline.engine.executors.process import out_of_memory
+from driftline.engine.planning.plan import plan
+from driftline.engine.run import _one_worker_per_device, run
+from driftline.errors import UserError
+from driftline.learners.supervised.ft import FineTune
+from driftline.learners.test_time.tent import Tent
+from driftline.seeds import Seed
+from driftline.spec import parse
+from driftline.spec.keys import run_key
+from driftline.store.store import Store
+from driftline.tasks import TextToText
+from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
+from driftline.testing.learner import ContractCheck, _models
+from driftline.training.fit import descend_on, optimizer_step
+from driftline.training.torch_model import torch_model
+from driftline.types import Samples
+
+from . import sim_device
+from .test_contracts import quick
+
+SIM = DeviceSettings(name=sim_device.NAME)
+BY_ROUNDING = {"i-ft", "irm-t", "seq-irm"}
+"""Methods that differentiate gradients: a device sums the parts of a gradient in another order."""
+SPEC = {"benchmark": "timeline", "data": "digits", "model": "mlp", "methods": [{"name": "ft", "updates": 3}]}
+
+
+METHODS = registry.names("method")[int(os.environ.get("DRIFTLINE_TEST_PART", 0)) :: 2]
+sim_device.install()
+
+
+def contract(name: str) -> ContractCheck:
+    make = quick(registry.get("method", name))
+    return ContractCheck(make, next(iter(_models(make()))), name)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_ends_as_on_the_cpu(name: str) -> None:
+    sim_device.copies.clear()
+    contract(name).same_on_device("sim", tolerance=1e-4 if name in BY_ROUNDING else 0)
+    assert sim_device.copies["ops"] > 0
+
+
+@pytest.mark.parametrize("name", ["ewc", "cotta", "moco-nb", "si", "er", "groupdro-t", "oltr", "exemplar-tuning"])
+def test_a_run_on_a_device_survives_interruption(name: str) -> None:
+    with device.use(SIM):
+        contract(name)._survives_interruption("all labels at once")
+
+
+def test_the_simulated_device_refuses_what_a_gpu_refuses() -> None:
+    here, there = torch.ones(2), torch.ones(2).to("sim")
+    with pytest.raises(RuntimeError, match="same device"):
+        here + there
+    with pytest.raises(RuntimeError, match="generator"):
+        torch.rand(2, generator=torch.Generator(), device="sim")
+    with pytest.raises((RuntimeError, TypeError)):
+        there.numpy()
+    assert (there + torch.tensor(1.0)).cpu().tolist() == [2, 2]  # a number without dimensions may be mixed in
+
+
+def test_answers_come_back_once_per_batch() -> None:
+    with device.use(SIM):
+        learner = Tent()
+        learner.seed = Seed(0)
+        learner.prepare(place(small_network(SHAPE, TASK.width, Seed(1))), TASK)
+        sim_device.copies.clear()
+        learner.answer(samples(0).x)
+    assert (sim_device.copies["h2d"], sim_device.copies["d2h"]) == (1, 1)
+
+
+def test_a_checkpoint_from_a_device_is_the_cpus() -> None:
+    """What was saved on the device continues on the CPU, bit for bit."""
+    check = contract("ewc")
+    on_cpu = check.learner()
+    with device.use(SIM):
+        on_sim = check.learner()
+        on_sim.learn(check.steps[0].samples.x, check.steps[0].samples.y)
+        saved = on_sim.state()
+    on_cpu.learn(check.steps[0].samples.x, check.steps[0].samples.y)
+    moved = check.learner()
+    moved.restore(check._saved_and_loaded(saved))
+    x = check.probe.x
+    np.testing.assert_array_equal(on_cpu.predict(x).scores, moved.predict(x).scores)
+    assert moved.importance.device.type == "cpu"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5, 1.0])
+def test_dropout_is_torchs_on_the_cpu_and_the_same_on_a_device(probability: float) -> None:
+    x = torch.randn(4, 3, 5, 5, generator=torch.Generator().manual_seed(0)).to(memory_format=torch.channels_last)
+    torch.manual_seed(1)
+    expected = functional.dropout(x, probability)
+    torch.manual_seed(1)
+    assert torch.equal(dropout(x, probability), expected)
+    torch.manual_seed(1)
+    assert torch.equal(dropout(x.to("sim"), probability).cpu(), expected)
+
+
+def test_dropout_layers_of_any_network_draw_on_the_host() -> None:
+    network = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5))
+    x = torch.randn(4, 3)
+    torch.manual_seed(1)
+    expected = network(x)
+    with device.use(SIM):
+        moved = place(network)
+        torch.manual_seed(1)
+        np.testing.assert_array_equal(to_numpy(moved(to_device(x))), expected.detach().numpy())
+        assert torch.equal(moved.eval()(to_device(x)), moved[0](to_device(x)))
+
+
+def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolve("cpu") == torch.device("cpu")
+    assert resolve("auto") == resolve("sim") == resolve("sim:0") == torch.device("sim:0")
+    monkeypatch.setenv(device.DEVICE_VARIABLE, "cpu")
+    assert resolve("") == torch.device("cpu")
+    with pytest.raises(UserError, match="'cuda' is not available: this installation of torch finds cpu and sim"):
+        resolve("cuda")
+    with pytest.raises(UserError, match="the last one is sim:0"):
+        resolve("sim:3")
+    with pytest.raises(UserError, match="unknown device 'gpu': use auto, cpu, cuda"):
+        resolve("gpu")
+
+
+def test_workers_share_devices_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    found = []
+    for number in range(3):
+        monkeypatch.setenv(device.WORKER_VARIABLE, str(number))
+        found.append(str(resolve("sim")))
+    assert found == ["sim:0", "sim:1", "sim:0"]
+    assert device.device_count("sim") == device.device_count("auto") == 2
+    assert device.device_count("sim:1") == device.device_count("cpu") == 1
+
+
+def test_the_device_is_no_part_of_a_key_and_precision_is() -> None:
+    def key(**settings: str) -> str:
+        (job,) = parse({**SPEC, "device": settings}).jobs("mlp")
+        return run_key(job, "f")
+
+    assert key() == key(name="cpu") == key(name="cuda:1") == key(precision="float32")
+    assert len({key(), key(precision="bfloat16"), key(precision="float16"), key(tf32=True)}) == 4  # type: ignore[arg-type]
+
+
+def test_a_run_on_a_device_has_the_cpus_record_and_a_card_that_says_so(tmp_path: Path) -> None:
+    on_cpu = run({**SPEC, "device": "cpu"}, runs=tmp_path / "cpu")
+    on_sim = run({**SPEC, "device": "sim"}, runs=tmp_path / "sim")
+    assert on_cpu.runs[0].key == on_sim.runs[0].key
+    for name in ("answers.parquet", "probes.parquet", "scores.parquet"):
+        assert (on_cpu.runs[0].folder / name).read_bytes() == (on_sim.runs[0].folder / name).read_bytes()
+    expected = {"name": "sim:0", "hardware": "sim", "precision": "float32", "tf32": False}
+    assert on_sim.runs[0].card.device.model_dump() == expected
+    assert on_cpu.runs[0].card.device.name == "cpu"
+    assert on_cpu.runs[0].card.compute == on_sim.runs[0].card.compute
+
+
+def test_half_precision_changes_products_and_not_weights(tmp_path: Path) -> None:
+    with device.use(DeviceSettings(name="cpu", precision="bfloat16")):
+        layer = place(nn.Linear(8, 2))
+        out = layer(torch.ones(1, 8))
+        assert (out.dtype, layer.weight.dtype) == (torch.bfloat16, torch.float32)
+        assert to_numpy(out).dtype == np.float32
+    record = run({**SPEC, "device": {"name": "cpu", "precision": "bfloat16"}}, runs=tmp_path)
+    assert record.runs[0].card.device.precision == "bfloat16"
+    assert record.runs[0].card.run.device == {"precision": "bfloat16"}
+
+
+def test_loss_scaling_keeps_small_gradients_and_skips_steps_that_overflow() -> None:
+    def step(factor: float) -> float:
+        weight = nn.Parameter(torch.ones(1))
+        with device.use(DeviceSettings(name="cpu", precision="float16")):
+            loss = (weight.half() * factor).float().sum()  # its gradient passes through float16
+            optimizer_step(torch.optim.SGD([weight], lr=1.0), loss)
+        return weight.item()
+
+    assert step(1e-7) == float(np.float32(1 - 1e-7))
+    assert step(60000.0) == 1.0  # 60,000 times the scale is infinite in float16: no step
+
+
+def test_out_of_memory_on_a_device_names_what_to_change(tmp_path: Path) -> None:
+    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+    assert out_of_memory(error)
+    stage: Any = type("S", (), {"key": "k", "run": lambda self, context: (_ for _ in ()).throw(error)})()
+    stage.job = parse(SPEC).jobs("mlp")[0]
+    context: Any = type("C", (), {"store": Store.create(tmp_path)})()
+    with pytest.raises(StageFailed, match=r"out of memory: .* Use --set device.micro_batch=16, a smaller batch"):
+        attempt(stage, context)
+
+
+def test_gradients_are_accumulated_over_micro_batches() -> None:
+    x, y = torch.randn(7, 3, generator=torch.Generator().manual_seed(0)), torch.zeros(7)
+    sizes, weights = [], []
+    for most in (None, 3):
+        layer = nn.Linear(3, 1, bias=False)
+        nn.init.ones_(layer.weight)
+        layer.register_forward_hook(lambda layer, args, out: sizes.append(len(args[0])))
+
+        def loss(x: torch.Tensor, y: torch.Tensor, layer: nn.Module = layer) -> torch.Tensor:
+            return (layer(x)[:, 0] - y).square().mean()
+
+        with device.use(DeviceSettings(name="cpu", micro_batch=most)):
+            descend_on(torch.optim.SGD(layer.parameters(), lr=0.1), layer, loss, x, y)
+        weights.append(layer.weight.detach())
+    assert sizes == [7, 3, 3, 1]
+    torch.testing.assert_close(weights[0], weights[1])
+    gradient = 2 * (x.sum(1)[:, None] * x).mean(0)
+    torch.testing.assert_close(weights[0][0], 1 - 0.1 * gradient)
+
+
+def test_only_one_module_names_devices() -> None:
+    root = Path(device.__file__).parent
+    named = [
+        str(path.relative_to(root))
+        for path in sorted(root.rglob("*.py"))
+        if path.name not in ("device.py", "options.py", "_registry_index.py", "card.py")
+        and any(f'"{name}"' in path.read_text(encoding="utf-8") for name in ("cuda", "cpu", "mps", "xpu"))
+    ]
+    assert named == []
+
+
+def test_a_spec_with_a_device_reads_back() -> None:
+    spec = parse({**SPEC, "device": {"name": "cuda", "precision": "float16"}})
+    assert parse(yaml.safe_load(spec.to_yaml())) == spec
+
+
+IMAGE_NETWORKS = ["mlp", "linear", "yearbook-cnn", "conv-1", "dense-1", "res-1", "resnet20"]
+
+
+def trained_weights(network: Any, learner: Any, data: Samples, task: Any = TASK) -> dict[str, np.ndarray]:
+    learner.seed = Seed(0)
+    learner.prepare(network, task, data)
+    learner.train(data.x, data.y)
+    return {name: to_numpy(value) for name, value in network.state_dict().items() if isinstance(value, torch.Tensor)}
+
+
+@pytest.mark.parametrize("name", IMAGE_NETWORKS)
+def test_every_kind_of_network_trains_as_on_the_cpu(name: str) -> None:
+    rng = np.random.default_rng(0)
+    data = Samples(rng.integers(0, 256, (8, 32, 32, 3), np.uint8), np.arange(8) % TASK.width)
+    found = []
+    for where in (device.ON_HOST, SIM):
+        with device.use(where):
+            network = models.build(
+                name, shape=(32, 32, 3), outputs=TASK.width, **({"width": 4} if "-" in name[:6] else {})
+            )
+            found.append(trained_weights(network, FineTune(updates=2, batch=4), data))
+            found.append({"outputs": torch_model(network).predict(data.x)})
+    for one, other in zip(found[:2], found[2:], strict=True):
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key], err_msg=key)
+
+
+@pytest.mark.parametrize("name", registry.names("pretraining"))
+def test_every_pretraining_ends_as_on_the_cpu(name: str) -> None:
+    found = []
+    for where in (device.ON_HOST, SIM):
+        with device.use(where):
+            settings = {
+                "updates": 2,
+                **({"way": 2, "shot": 1, "query": 1} if name not in ("supervised", "moco") else {}),
+            }
+            network = place(small_network(SHAPE, TASK.width, Seed(1)))
+            found.append(trained_weights(network, registry.get("pretraining", name)(**settings), samples(0)))
+    for key in found[0]:
+        close = (
+            {"rtol": 1e-4, "atol": 1e-6} if name == "maml" else {"rtol": 0, "atol": 0}
+        )  # it differentiates gradients
+        np.testing.assert_allclose(found[0][key], found[1][key], err_msg=key, **close)
+
+
+def test_a_network_for_texts_trains_as_on_the_cpu() -> None:
+    texts = ["who is it", "where is it", "who was that", "where was that"]
+    data = Samples(texts, np.array([0, 1, 0, 1]))
+    found = []
+    for where in (device.ON_HOST, SIM):
+        with device.use(where):
+            network = models.build("hashed-ngrams", shape=(), outputs=TASK.width)
+            found.append(trained_weights(network, FineTune(updates=3, batch=4), data))
+    for key in found[0]:
+        np.testing.assert_array_equal(found[0][key], found[1][key], err_msg=key)
+
+
+def test_a_network_that_writes_trains_as_on_the_cpu() -> None:
+    questions, answers = ["who is it ?", "where is it ?"] * 3, np.array(["ann", "rome"] * 3, dtype=object)
+    data, found = Samples(questions, answers), []
+    for where in (device.ON_HOST, SIM):
+        with device.use(where):
+            sizes = {"width": 16, "layers": 1, "heads": 2, "dropout": 0.0}
+            network = models.build("small-bart", shape=(), outputs=TextToText().width, **sizes)
+            found.append(trained_weights(network, FineTune(updates=2, batch=4), data, TextToText()))
+    for key in found[0]:
+        np.testing.assert_array_equal(found[0][key], found[1][key], err_msg=key)
+
+
+def test_workers_by_default_are_as_many_as_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftline.engine.run.device_count", lambda name: 2 if name == "cuda" else 1)
+    on_two, on_one = (plan(parse({**SPEC, "device": name})) for name in ("cuda", "cpu"))
+    assert _one_worker_per_device(ExecutorConfig(), on_two) == ExecutorConfig("local", jobs=2)
+    assert _one_worker_per_device(ExecutorConfig(), on_one) == ExecutorConfig()
+    assert _one_worker_per_device(ExecutorConfig(jobs=1), on_two).jobs == 1
+    sklearn = plan(parse({**SPEC, "device": "cuda", "model": "naive-bayes", "methods": ["ft"]}))
+    assert _one_worker_per_device(ExecutorConfig(), sklearn) == ExecutorConfig()

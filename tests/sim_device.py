@@ -1,0 +1,102 @@
+"""A torch device "sim" for tests: it computes on the CPU, bit for bit, and refuses what an accelerator refuses.
+
+Tensors of the device cannot be mixed with CPU tensors, except numbers without dimensions and indices; `.numpy()` and
+generators of the CPU are refused; copies in both directions are counted. It has one device, no streams and no autocast.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+NAME = "sim"
+copies: Counter[str] = Counter()
+"""Number of copies to the device (`h2d`) and to the host (`d2h`), and of operations (`ops`)."""
+MAY_MIX = {"copy_", "_to_copy", "index", "index_put", "index_put_", "_index_put_impl_"}
+
+
+class SimTensor(torch.Tensor):
+    """A tensor of the device, around the CPU tensor that holds its numbers."""
+
+    held: Tensor
+
+    @staticmethod
+    def __new__(cls, held: Tensor, requires_grad: bool = False) -> SimTensor:
+        kind = {"dtype": held.dtype, "device": torch.device(NAME, 0), "requires_grad": requires_grad}
+        made = torch.Tensor._make_wrapper_subclass(cls, held.size(), strides=held.stride(), **kind)  # type: ignore[attr-defined]
+        made.held = held
+        return made  # type: ignore[no-any-return]
+
+    def __init__(self, held: Tensor, requires_grad: bool = False) -> None: ...
+
+    def __repr__(self, *, tensor_contents: object = None) -> str:
+        return f"SimTensor({self.held})"
+
+    def tolist(self) -> Any:
+        return self.cpu().tolist()
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["held"], None
+
+    @staticmethod
+    def __tensor_unflatten__(parts: dict[str, Tensor], meta: Any, size: Any, stride: Any) -> SimTensor:
+        return SimTensor(parts["held"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return compute(func, *args, **(kwargs or {}))
+
+
+def compute(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run an operation on the CPU; its results are tensors of the device unless it copies them to the host."""
+    name = func._schema.name.removeprefix("aten::")
+    target = kwargs.pop("device", None)
+    tensors = [one for one in _leaves((args, kwargs)) if isinstance(one, Tensor)]
+    ours = [one for one in tensors if isinstance(one, SimTensor)]
+    if ours and name not in MAY_MIX and any(not isinstance(one, SimTensor) and one.dim() for one in tensors):
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found sim:0 and cpu ({name})")
+    if isinstance(kwargs.get("generator"), torch.Generator):
+        raise RuntimeError("Expected a 'sim' device type for generator but found 'cpu'")
+    copies["ops"] += 1
+    to_host = target is not None and torch.device(target).type != NAME
+    copies["d2h"] += name == "_local_scalar_dense" or (name == "_to_copy" and bool(ours) and to_host)
+    copies["d2h"] += name == "copy_" and not isinstance(args[0], SimTensor)
+    copies["h2d"] += name in ("copy_", "_to_copy") and not isinstance(args[-1], SimTensor)
+    changed = {id(one.held): one for one in ours}
+    result = func(*tree_map(_unwrap, args), **tree_map(_unwrap, kwargs))
+    if to_host or (name == "copy_" and not isinstance(args[0], SimTensor)):
+        return args[0] if name == "copy_" else result
+    return tree_map(lambda one: _wrap(one, changed) if isinstance(one, Tensor) else one, result)
+
+
+def _wrap(one: Tensor, changed: dict[int, SimTensor]) -> Tensor:
+    """Return the tensor of the device that holds this one: after an operation in place, the one that it changed."""
+    return changed[id(one)] if id(one) in changed else SimTensor(one)
+
+
+def _unwrap(one: Any) -> Any:
+    return one.held if isinstance(one, SimTensor) else one
+
+
+def _leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, list | tuple):
+        return [leaf for part in tree for leaf in _leaves(part)]
+    return [leaf for part in tree.values() for leaf in _leaves(part)] if isinstance(tree, dict) else [tree]
+
+
+@cache
+def install() -> None:
+    """Register the device, once in a process."""
+    _setup_privateuseone_for_python_backend(NAME)
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(compute, "PrivateUse1")
+    _libraries.append(library)
+
+
+_libraries: list[torch.library.Library] = []
