@@ -204,6 +204,12 @@ def test_one_input_has_no_batch_statistics() -> None:
         ready(Tent(batch=1))
 
 
+def test_no_part_of_a_batch_has_a_single_input() -> None:
+    """Three inputs in batches of two are answered together: one by itself would have no batch statistics."""
+    together, apart = (ready(BN(batch=size)).predict(BATCHES[0][:3]).scores for size in (3, 2))
+    np.testing.assert_array_equal(together, apart)
+
+
 def test_a_last_smaller_batch_is_a_batch_like_any_other() -> None:
     parts = [BATCHES[0], BATCHES[1][:2]]
     said, weights = adapted_by_hand(tent_loss, sgd(0.3), parts)
