@@ -1,6 +1,6 @@
 """What the tables of the five papers cost at full scale: every `*.full.yaml` of the recipes, on synthetic data.
 
-python bench/full_scale.py [--recipes recipes] [--seconds 60] [--json]
+python bench/full_scale.py [--recipes FOLDER] [--seconds 60] [--json]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from synthetic_data import ASSUMED, SIDE, TRUE_SIDE, NetworkCost, SyntheticData, profile_network, rescale, shrink_recipe
 
-from driftline import registry
+from driftline import recipes, registry
 from driftline.cli.printing.forecast import format_amount, format_duration, text_table
 from driftline.engine.costs.forecast import WORKERS, Forecast, build
 from driftline.engine.costs.groups import StageGrouper
@@ -147,7 +147,7 @@ def as_json(paper: Paper) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--recipes", type=Path, default=Path("recipes"))
+    parser.add_argument("--recipes", type=Path, default=recipes.FOLDER)
     parser.add_argument("--seconds", type=float, default=60.0, help="of profiling per paper")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()

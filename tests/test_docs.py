@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import driftline
+from driftline import recipes
 
 from .documents import Reader, blocks
 
@@ -98,8 +99,8 @@ def test_files_that_documents_point_to_exist(name: str) -> None:
     text = (ROOT / name).read_text()
     for path in re.findall(r"\]\(((?!https?:)[^)#]+)(?:#[^)]*)?\)", text):
         assert ((ROOT / name).parent / path).exists(), path
-    for path in re.findall(r"recipes/[\w/.-]+\.yaml", text):
-        assert (ROOT / path).exists(), path
+    for recipe in re.findall(r"recipe:[a-z][\w/.-]+", text):
+        assert recipes.path_of(recipe.rstrip(".")).exists()
 
 
 def test_the_map_has_every_page() -> None:

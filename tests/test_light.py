@@ -41,6 +41,13 @@ def test_import_brings_nothing_heavy(module: str, tmp_path: Path) -> None:
     assert python(code, tmp_path).stdout == "[]\n"
 
 
+def test_the_list_of_recipes_brings_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import sys\n" + EACH.format(arguments=["recipes"]) + "print({'torch', 'pandas', 'numpy'} & set(sys.modules))"
+    )
+    assert python(code, tmp_path).stdout.endswith("exit code 0\nset()\n")
+
+
 def test_without_torch_a_timeline_runs_and_reports(tmp_path: Path) -> None:
     arguments = [
         "run",

@@ -1,9 +1,11 @@
-"""Every recipe is a valid spec whose names and settings exist."""
+"""Every recipe is a valid spec whose names and settings exist, and says truly what it is about and what it reads."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,16 @@ import pytest
 import torch
 
 import driftline
-from driftline import models
+from driftline import models, recipes
+from driftline.data import load
+from driftline.engine.run import as_spec
+from driftline.errors import UserError
 from driftline.published import numbers as published
 from driftline.report.tables.papers.seq_to_final import BOTTOM, TOP, VARIANTS
 from driftline.spec import Spec, read, read_yaml
 from driftline.spec.keys import run_key
 
-RECIPES = sorted((Path(__file__).parent.parent / "recipes").rglob("*.yaml"))
+RECIPES = [recipes.path_of(f"recipe:{name}") for name in recipes.names()]
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -30,7 +35,54 @@ def test_recipe_expands_to_jobs(path: Path) -> None:
 
 
 def test_there_are_recipes() -> None:
-    assert RECIPES
+    assert len(RECIPES) == len(list(recipes.FOLDER.rglob("*.yaml"))) > 40
+
+
+def test_a_recipe_runs_by_name() -> None:
+    assert as_spec("recipe:refinement/qa.full") == recipe("qa.full.yaml")
+    with pytest.raises(UserError, match=r"no recipe 'refinment/qa\.full'\. Did you mean 'refinement/qa\.full'\?"):
+        as_spec("recipe:refinment/qa.full")
+    with pytest.raises(UserError, match=re.escape("no recipe '../spec/x'")):
+        read_yaml("recipe:../spec/x")
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_a_recipe_names_the_table_of_a_paper(name: str) -> None:
+    found = recipes.describe(name)
+    table = re.sub("Tables ([0-9]+) to [0-9]+", r"Table \1", found.table.removesuffix(" at small scale"))
+    assert table in {number.source for number in published._all() if number.benchmark == found.benchmark}
+    assert len(found.description) > 30
+    assert found.methods == tuple(choice.name for choice in read(recipes.path_of(f"recipe:{name}")).methods)
+
+
+@pytest.mark.parametrize("name", [name for name in recipes.names() if recipes.describe(name).needs])
+def test_a_recipe_needs_the_files_that_its_dataset_looks_for(name: str, tmp_path: Path) -> None:
+    found, data = recipes.describe(name, tmp_path), read(recipes.path_of(f"recipe:{name}")).data
+    with pytest.raises(UserError, match="not found: none of") as error:
+        load(data.name, data.settings, [tmp_path])
+    looked_for = str(error.value).partition("none of ")[2].partition(f" in {tmp_path}")[0].split(", ")
+    for file in looked_for:
+        assert any(fnmatch(file, pattern) for pattern in found.needs[0].files), file
+
+
+def test_needs_are_looked_for_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, data = "test-time/ccc-easy.full", tmp_path / "data"
+
+    def present() -> list[bool]:
+        return [need.present for need in recipes.describe(name, data).needs]
+
+    assert present() == [False] * 4
+    (data / "weights").mkdir(parents=True)
+    (data / "weights" / "resnet50-0676ba61.pth").touch()
+    (data / "frost").mkdir()  # ./frost is in the working folder, not in the data folder
+    assert present() == [False, True, False, False]
+    for path in (data / "imagenet-val", tmp_path / "frost", tmp_path / "resnet50-calibration.safetensors"):
+        path.mkdir()
+    assert present() == [True] * 4
+    assert recipes.describe(name, data).present
+    assert len(recipes.describe("refinement/qa.full", data).needs) == 7
+    assert recipes.describe("refinement/digits.cpu", data).present
 
 
 SEQ_TO_FINAL = [path for path in RECIPES if path.parent.name == "seq-to-final"]

@@ -40,6 +40,8 @@ def test_sizes_ids_and_labels() -> None:
     assert (~data.test).sum() == 2800
     assert np.bincount(s.group[data.test]).tolist() == [1097] * 6
     image = s.id % 1797
+    assert data.base is not None
+    assert data.base.tolist() == image.tolist()
     assert s.y.tolist() == load_digits().target[image].tolist()
     assert not set(image[data.test]) & set(image[~data.test]), "an image to train on is in no other set"
     assert len(set(image[~data.test])) == 700

@@ -261,6 +261,25 @@ def test_pools_are_shared_on_request_and_depend_on_the_seed() -> None:
     assert pools(*given, seed=Seed(1)).held_out.id.tolist() != shared.held_out.id.tolist()
 
 
+def test_samples_of_one_original_have_one_use() -> None:
+    upstream, clusters = world(1000, 1000, 1000)
+    base = {one: one % 10_000 for samples in (upstream, *clusters.values()) for one in samples.id.tolist()}
+    divided = pools(upstream, clusters, upstream_set=100, held_out=60, base=base)
+    streams = [
+        np.concatenate([s.upstream.id, *(c.id for c in s.clusters.values())])
+        for s in (divided.validation, divided.test)
+    ]
+    originals = [set((ids % 10_000).tolist()) for ids in (divided.upstream_set.id, divided.held_out.id, *streams)]
+    assert [len(one) for one in originals] == [100, 60, 210, 630]
+    assert len(set.union(*originals)) == 1000
+    assert np.bincount(divided.held_out.group).tolist() == [0, 60, 60]
+    assert [len(s) for s in (divided.validation.upstream, divided.test.clusters["b"])] == [210, 630]
+    shared = pools(upstream, clusters, upstream_set=100, held_out=60, validation=None, base=base)
+    assert len(shared.validation.upstream) == len(shared.test.clusters["a"]) == 840
+    with pytest.raises(UserError, match="'upstream' has 1,000 samples: 1,000 are to be held out"):
+        pools(upstream, clusters, upstream_set=900, held_out=100, base=base)
+
+
 @pytest.mark.parametrize(
     ("sizes", "setting", "sentence"),
     [

@@ -29,6 +29,7 @@ from driftline.cli.commands.list import list_
 from driftline.cli.commands.plan import plan
 from driftline.cli.commands.query import query
 from driftline.cli.commands.quickstart import quickstart
+from driftline.cli.commands.recipes import recipes
 from driftline.cli.commands.report import report
 from driftline.cli.commands.run import run
 from driftline.cli.commands.show import show
@@ -53,6 +54,7 @@ app = typer.Typer(
 
 ANY_FLAG = {"allow_extra_args": True, "ignore_unknown_options": True}
 app.command("list")(list_)
+app.command()(recipes)
 app.command()(show)
 app.command()(diff)
 app.command()(query)

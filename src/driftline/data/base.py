@@ -39,6 +39,8 @@ class Dataset:
     """For each class, the values of `samples.group` that divide it, in the order in which they enter the world."""
     clusters: tuple[str, ...] | None = None
     """Names of the sets that the samples come from, by `samples.group`; the first is upstream, the others are not."""
+    base: np.ndarray | None = None
+    """The original that each sample is a transformation of, by number; nothing if all samples are originals."""
     published_answers: np.ndarray | None = None
     """A published model's own answers, one per sample, as far as the files have them."""
 
@@ -60,6 +62,8 @@ class Dataset:
             digest.update(f"subclasses{self.subclasses}".encode())
         if self.clusters is not None:
             digest.update(f"clusters{self.clusters}".encode())
+        if self.base is not None:
+            digest.update(b"base" + _bytes_of(self.base))
         if self.published_answers is not None:
             digest.update(b"said" + _bytes_of(self.published_answers))
         return digest.hexdigest()[:16]
@@ -130,6 +134,8 @@ def _check_parts(dataset: Dataset, name: str) -> None:
         raise UserError(f"{name} has a test mask of shape {test.shape} and type {test.dtype}, not {n} times yes or no")
     if test is not None and (test.all() or not test.any()):
         raise UserError(f"{name} has {'only' if test.all() else 'no'} test samples by its test mask")
+    if dataset.base is not None and len(dataset.base) != n:
+        raise UserError(f"{name} has {len(dataset.base)} numbers of originals for {n} samples")
     if dataset.published_answers is not None and len(dataset.published_answers) != n:
         raise UserError(f"{name} has {len(dataset.published_answers)} answers of a published model for {n} samples")
     if dataset.clusters is not None:

@@ -5,7 +5,8 @@ elsewhere because of the transformation alone. `digit-clusters` needs no downloa
 (Alpaydin & Kaynak, UCI 1998). `image-clusters` does the same to any other dataset of square images.
 
 Training images are never used for evaluation. The others are in every set, upright and transformed, under an id per
-set: a model that learns from an image in one cluster may meet it transformed in the next.
+set. `Dataset.base` says which image it is, so that none is both in a stream and held out; within a stream, a model that
+learns from an image in one cluster may meet it transformed in the next.
 """
 
 from __future__ import annotations
@@ -114,15 +115,17 @@ def _make_sets(
                 group=np.full(len(rows), k),
             )
         )
+    samples = Samples.concat(made)
     note = f"{len(train):,} upright images in {copies} copies to train on; {len(others):,} others in each of six sets"
     return Dataset(
         name,
-        Samples.concat(made),
+        samples,
         task,
         (f"{note}, with noise {noise:g}; the clusters are made: {', '.join([*TRANSFORMATIONS][1:])}",),
         model,
-        test=np.arange(sum(map(len, made))) >= copies * len(train),
+        test=np.arange(len(samples)) >= copies * len(train),
         clusters=tuple(TRANSFORMATIONS),
+        base=samples.id % len(x),
     )
 
 

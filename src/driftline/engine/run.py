@@ -35,10 +35,10 @@ def run(
 ) -> Record:
     """Run what a spec asks for, reusing finished runs, and return the record.
 
-    `spec`: a Spec, a mapping, or the path of a YAML file. `runs`: a folder, or a URL such as s3://bucket/runs. With
-    `jobs` above 1 the runs are computed in that many worker processes, and with `engine="ray"` on a Ray cluster, the
-    one at `address` if given; the record is the same, bit for bit. An `ExecutorConfig` has more settings, such as a
-    timeout.
+    `spec`: a Spec, a mapping, the path of a YAML file, or `recipe:NAME`. `runs`: a folder, or a URL such as
+    s3://bucket/runs. With `jobs` above 1 the runs are computed in that many worker processes, and with `engine="ray"`
+    on a Ray cluster, the one at `address` if given; the record is the same, bit for bit. An `ExecutorConfig` has more
+    settings, such as a timeout.
     """
     config = engine if isinstance(engine, ExecutorConfig) else ExecutorConfig(engine, jobs, address)
     finished = run_spec(as_spec(spec), Store.create(runs), config, Path(data_dir) if data_dir else None)
@@ -51,7 +51,7 @@ def as_spec(spec: Spec | Settings | str | Path) -> Spec:
     """Return the spec from any of the forms that `run` takes."""
     if isinstance(spec, Spec):
         return spec
-    return parse(dict(spec)) if isinstance(spec, Mapping) else read(Path(spec))
+    return parse(dict(spec)) if isinstance(spec, Mapping) else read(spec)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import Field, model_validator
 
-from driftline import models, registry
+from driftline import models, recipes, registry
 from driftline.device import DeviceSettings
 from driftline.errors import UserError
 from driftline.io import safe_yaml
@@ -137,13 +137,14 @@ class Spec(FrozenModel):
         return self.selection.model_dump(mode="json", exclude_defaults=True, by_alias=True)
 
 
-def read(path: Path) -> Spec:
-    """Read a spec from a YAML file."""
+def read(path: str | Path) -> Spec:
+    """Read a spec from a YAML file, or the recipe of `recipe:NAME`."""
     return parse(read_yaml(path))
 
 
-def read_yaml(path: Path) -> JsonObject:
-    """Read a YAML file that should be a spec."""
+def read_yaml(path: str | Path) -> JsonObject:
+    """Read a YAML file that should be a spec, or the recipe of `recipe:NAME`."""
+    path = recipes.path_of(path)
     try:
         content = safe_yaml.load(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -155,35 +155,53 @@ def pools(
     upstream_set: int = 512,
     held_out: int = 256,
     validation: float | None = 0.25,
+    base: Mapping[object, object] | None = None,
     seed: Seed = Seed(0),
 ) -> QueryPools:
     """Divide samples at random into held-out sets and what streams draw from.
 
     `held_out` is per cluster. The share `validation` of what is left goes to the streams to choose by, the rest to
-    those to test on; with None both draw from all of it, as in the paper's code.
+    those to test on; with None both draw from all of it, as in the paper's code. `base` is the original of each sample
+    by id, for samples that are transformations of others: no original then has two uses.
     """
     if validation is not None and not 0 < validation < 1:
         raise UserError(f"validation is the share of a pool for validation streams, between 0 and 1, not {validation}")
     _check_clusters(len(clusters), 1, 1)
     _check_ids((UPSTREAM, *clusters), (upstream, *clusters.values()))
     uses: tuple[list[Samples], ...] = ([], [], [])
-    for k, (name, samples) in enumerate({UPSTREAM: upstream, **clusters}.items()):
-        aside = held_out if k else upstream_set
-        order = seed.child("pools", name).numpy().permutation(len(samples))
-        cut = aside + round((len(order) - aside) * (validation or 0.5))
-        parts = order[:aside], order[aside:cut], order[cut:]
+    sets = {UPSTREAM: upstream, **clusters}
+    places = _places(sets, base, seed)
+    for k, ((name, samples), place) in enumerate(zip(sets.items(), places, strict=True)):
+        aside, n = held_out if k else upstream_set, len(samples)
+        first, start = 0, aside
+        if base is not None:
+            first, start, n = upstream_set if k else 0, upstream_set + held_out, 1 + max(p.max() for p in places)
+        cut = start + round((n - start) * (validation or 0.5))
+        bounds = (first, first + aside), (start, cut), (cut, n)
+        parts = [np.flatnonzero((place >= low) & (place < high)) for low, high in bounds]
         if aside < 1 or not all(map(len, parts)):
             raise UserError(
-                f"'{name}' has {len(samples):,} samples: {aside:,} are to be held out, and streams to choose by and to "
+                f"'{name}' has {len(samples):,} samples: {start:,} are to be held out, and streams to choose by and to "
                 "test on need some too; hold out fewer, but at least 1"
             )
         if validation is None:
-            parts = parts[0], order[aside:], order[aside:]
+            parts[1:] = [np.flatnonzero(place >= start)] * 2
         for kept, rows in zip(uses, parts, strict=True):
-            kept.append(replace(_without_time_and_group(samples[np.sort(rows)]), group=np.full(len(rows), k)))
+            kept.append(replace(_without_time_and_group(samples[rows]), group=np.full(len(rows), k)))
     evaluation, *streams = uses
     sources = [Sources(first, dict(zip(clusters, rest, strict=True))) for first, *rest in streams]
     return QueryPools(evaluation[0], Samples.concat(evaluation[1:]), *sources)
+
+
+def _places(sets: Mapping[str, Samples], base: Mapping[object, object] | None, seed: Seed) -> list[np.ndarray]:
+    """Return the place of each sample of each set in a random order: of the samples, or of all originals."""
+    seed = seed.child("pools")
+    if base is None:
+        return [np.argsort(seed.child(name).numpy().permutation(len(samples))) for name, samples in sets.items()]
+    originals = [base[one] for samples in sets.values() for one in samples.id.tolist()]
+    known, row = np.unique(originals, return_inverse=True)
+    place = seed.numpy().permutation(len(known))[row]
+    return np.split(place, np.cumsum([len(samples) for samples in sets.values()])[:-1])
 
 
 def _episode(

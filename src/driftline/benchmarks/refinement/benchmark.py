@@ -190,6 +190,7 @@ class Refinement(base.Benchmark):
             upstream_set=options.upstream_set,
             held_out=options.held_out,
             validation=options.validation,
+            base=originals(dataset),
             seed=root,
         )
         number, stream_seed = options.number(seed.value), root.child(options.role)
@@ -225,6 +226,11 @@ class Refinement(base.Benchmark):
 
 
 STREAM_OPTIONS = ("episodes", "size", "alpha", "beta", "gamma", "rounding", "others", "repeats")
+
+
+def originals(dataset: Dataset) -> dict[object, object] | None:
+    """Return the original of each sample by id; None if all samples are originals."""
+    return None if dataset.base is None else dict(zip(dataset.samples.id.tolist(), dataset.base.tolist(), strict=True))
 
 
 def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples, Samples, dict[str, Samples], str]:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 What = Annotated[
     str,
-    typer.Argument(help="Name of a benchmark, matrix, or a recipe: a YAML file.", metavar="BENCHMARK|matrix|RECIPE"),
+    typer.Argument(
+        help="Name of a benchmark, matrix, or a recipe: a YAML file, or recipe:NAME.", metavar="BENCHMARK|matrix|RECIPE"
+    ),
 ]
 PrintSpec = Annotated[
     bool, typer.Option("--print-spec", help="Print the spec as YAML and stop. Runs no code of yours.")
@@ -151,11 +153,11 @@ def spec_content(
 
 def _with_recipe(what: str, choices: JsonObject) -> JsonObject:
     """Return the content of a recipe with these choices replaced, or of a spec for this benchmark."""
-    from driftline import registry
+    from driftline import recipes, registry
     from driftline import spec as spec_
 
-    if what.endswith((".yaml", ".yml")):
-        return {**spec_.read_yaml(Path(what)), **choices}
+    if recipes.is_recipe(what):
+        return {**spec_.read_yaml(what), **choices}
     if ":" not in what:
         registry.get("benchmark", what)
     missing = [f"--{key}" for key in ("data", "methods") if key not in choices]

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from driftline import registry
+from driftline import recipes, registry
 from driftline import spec as spec_
 from driftline.cli.options import RUN_FLAGS, split_flags
 from driftline.cli.printing import runs
@@ -32,12 +32,12 @@ NAME = "matrix"
 
 def is_matrix(what: str) -> bool:
     """Return whether this names the matrix, or a recipe of one."""
-    return what == NAME or (what.endswith((".yaml", ".yml")) and NAME in spec_.read_yaml(Path(what)))
+    return what == NAME or (recipes.is_recipe(what) and NAME in spec_.read_yaml(what))
 
 
 def content(what: str, flags: list[str], methods: str | None, seeds: int | None, assignments: list[str]) -> JsonObject:
     """Return the content of the matrix from the recipe, if there is one, and the flags; flags win."""
-    recipe = {} if what == NAME else matrix.as_mapping(spec_.read_yaml(Path(what))[NAME], NAME)
+    recipe = {} if what == NAME else matrix.as_mapping(spec_.read_yaml(what)[NAME], NAME)
     if methods is not None:
         recipe["methods"] = methods
     if seeds is not None:

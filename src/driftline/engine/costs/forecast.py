@@ -119,7 +119,7 @@ def forecast(
 
 def plans_for(spec: SpecLike, datasets: DatasetCache) -> list[Plan]:
     """Return the plans of a spec, or of the columns of a matrix."""
-    content = read_yaml(Path(spec)) if isinstance(spec, str | Path) else spec
+    content = read_yaml(spec) if isinstance(spec, str | Path) else spec
     if isinstance(content, Mapping) and "matrix" in content:
         outlined = matrix.plan_matrix(matrix.read(content), datasets)
         return [column for column in outlined.plans.values() if column.stages]

@@ -101,7 +101,7 @@ def table_14(groups: list[Group]) -> list[Table]:
 def table_15(groups: list[Group]) -> list[Table]:
     """Variants of fine-tuning: the value of initial weights."""
     ours = [group for group in groups if len([m for m in group.methods if m in VARIANTS]) > 1]
-    require_runs(ours, BENCHMARK, "of two methods or more of recipes/seq-to-final/table-15.full.yaml")
+    require_runs(ours, BENCHMARK, "of two methods or more of recipe:seq-to-final/table-15.full")
     tables = []
     for group in ours:
         found, values = estimates(group), _published(group, "Seq-to-Final Table 15")

@@ -1,0 +1,114 @@
+"""Recipes: specs of the papers' tables, `*.full.yaml` as published and `*.cpu.yaml` for two cores.
+
+`recipe:refinement/qa.full` is `refinement/qa.full.yaml` in this folder. A recipe begins with a comment: the table, a
+colon, what is run, and a line for each thing that it reads, `# Needs FILE or FILE (where to get it)`. A FILE is a name
+in a data folder, a path or a pattern; `data.files` stands for all files of that setting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from driftline.errors import unknown_name
+from driftline.io import safe_yaml
+from driftline.io.locate import data_folders
+
+if TYPE_CHECKING:
+    from driftline.types import JsonObject
+
+FOLDER = Path(__file__).parent
+PREFIX = "recipe:"
+NEEDS = re.compile(r"^# Needs (.+?) \((.+)\)$", re.MULTILINE)
+
+
+class Need(NamedTuple):
+    """Something that a recipe reads."""
+
+    files: tuple[str, ...]
+    """Names or patterns, of which one is enough."""
+    source: str
+    """Where to get it."""
+    present: bool
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a recipe runs and needs."""
+
+    name: str
+    table: str
+    """The table of a paper, and whether it is at small scale."""
+    description: str
+    benchmark: str
+    data: str
+    methods: tuple[str, ...]
+    seeds: int
+    needs: tuple[Need, ...]
+    """Empty if the data are generated or come with a package."""
+    text: str
+    """The YAML file."""
+
+    @property
+    def present(self) -> bool:
+        """Whether everything that it needs is here."""
+        return all(need.present for need in self.needs)
+
+
+def names() -> list[str]:
+    """Return the names of all recipes, sorted."""
+    return sorted(path.relative_to(FOLDER).as_posix().removesuffix(".yaml") for path in FOLDER.rglob("*.yaml"))
+
+
+def is_recipe(what: str) -> bool:
+    """Return whether a text is `recipe:NAME` or the path of a YAML file.
+
+    >>> is_recipe("recipe:refinement/qa.full"), is_recipe("mine.yaml"), is_recipe("refinement")
+    (True, True, False)
+    """
+    return what.startswith(PREFIX) or what.endswith((".yaml", ".yml"))
+
+
+def path_of(what: str | Path) -> Path:
+    """Return the file of `recipe:NAME`; a path stays as it is."""
+    if not str(what).startswith(PREFIX):
+        return Path(what)
+    name = str(what).removeprefix(PREFIX)
+    if name not in names():
+        raise unknown_name("recipe", name, names())
+    return FOLDER / f"{name}.yaml"
+
+
+def describe(name: str, data_dir: Path | None = None) -> Recipe:
+    """Return a recipe's description; what it needs is looked for in the data folders."""
+    text = path_of(f"{PREFIX}{name}").read_text(encoding="utf-8")
+    content: JsonObject = safe_yaml.load(text)
+    comment = " ".join(line[1:].strip() for line in NEEDS.sub("", text).splitlines() if line.startswith("#"))
+    table, _, description = comment.partition(": ")
+    methods = tuple(_name(method) for method in content["methods"])
+    needs = tuple(_needs(text, content["data"], data_folders(data_dir)))
+    return Recipe(
+        name, table, description, content["benchmark"], _name(content["data"]), methods, content["seeds"], needs, text
+    )
+
+
+def _name(choice: str | JsonObject) -> str:
+    return choice if isinstance(choice, str) else str(choice["name"])
+
+
+def _needs(text: str, data: str | JsonObject, folders: Sequence[Path]) -> Iterable[Need]:
+    for listed, source in NEEDS.findall(text):
+        if listed == "data.files" and not isinstance(data, str):
+            yield from (Need((file,), source, _is_found(file, folders)) for file in data["files"])
+        else:
+            files = tuple(listed.split(" or "))
+            yield Need(files, source, any(_is_found(file, folders) for file in files))
+
+
+def _is_found(file: str, folders: Sequence[Path]) -> bool:
+    """Return whether a file is where a run looks for it: here, in a data folder or among its weights."""
+    others = [] if file.startswith("./") else [place for folder in folders for place in (folder, folder / "weights")]
+    return any(any(place.glob(file)) for place in (Path(), *others))

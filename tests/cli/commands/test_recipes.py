@@ -1,0 +1,78 @@
+"""`driftline recipes` as a user meets it: what there is, what it needs, and a copy to edit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from driftline import recipes
+from driftline.cli.main import main
+from driftline.spec import read
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run a command in this process: exit code, what it printed, what it complained about."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["driftline", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return int(end.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def test_the_list_says_what_is_run_and_what_is_missing(driftline: Command, tmp_path: Path) -> None:
+    (tmp_path / "yearbook.h5").touch()
+    code, out, _ = driftline("recipes", "--data-dir", str(tmp_path))
+    assert code == 0
+    blocks = dict(block.split(": ", 1) for block in out.strip().split("\n\n"))
+    assert list(blocks) == recipes.names()
+    assert blocks["refinement/digits.cpu"].splitlines() == [
+        "CMR Table 1 at small scale",
+        "  refinement on digit-clusters, methods: 17, seeds: 8",
+    ]
+    cifar = "cifar-10-batches-py (cifar-10-python.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html)"
+    assert blocks["seq-to-final/table-8.full"].endswith(f"\n  missing: {cifar}")
+    assert "\n  here: yearbook.* or " in blocks["timeline/wild-time-table-2-yearbook.full"]
+    assert "missing: mrqa/train/SQuAD.jsonl.gz, mrqa/dev/SQuAD.jsonl.gz, " in blocks["refinement/qa.full"]
+
+
+def test_one_recipe_is_printed_as_a_spec_to_edit(driftline: Command, tmp_path: Path) -> None:
+    code, out, _ = driftline("recipes", "refinement/digits.cpu")
+    assert code == 0
+    (tmp_path / "mine.yaml").write_text(out)
+    assert read(tmp_path / "mine.yaml") == read("recipe:refinement/digits.cpu")
+
+
+def test_json(driftline: Command, tmp_path: Path) -> None:
+    listed = json.loads(driftline("recipes", "--format", "json", "--data-dir", str(tmp_path))[1])
+    one = json.loads(driftline("recipes", "test-time/cin-c.full", "--format", "json", "--data-dir", str(tmp_path))[1])
+    assert one == next(recipe for recipe in listed if recipe["name"] == "test-time/cin-c.full")
+    assert (one["table"], one["benchmark"], one["data"]) == ("RDumb Table 1", "test-time", "imagenet-val")
+    assert (len(one["methods"]), one["seeds"], one["present"]) == (10, 10, False)
+    weights = {"files": ["resnet50-0676ba61.pth"], "source": "https://download.pytorch.org/models", "present": False}
+    assert one["needs"][1] == weights
+
+
+@pytest.mark.parametrize("command", [("recipes", ""), ("run", "recipe:"), ("plan", "recipe:")])
+def test_an_unknown_recipe_is_one_sentence_with_the_nearest(driftline: Command, command: tuple[str, str]) -> None:
+    code, _, err = driftline(command[0], f"{command[1]}refinement/digit.cpu")
+    assert code == 2
+    assert "no recipe 'refinement/digit.cpu'. Did you mean 'refinement/digits.cpu'?" in err
+
+
+def test_flags_change_a_recipe_that_is_run_by_name(driftline: Command) -> None:
+    name = "recipe:refinement/digits-beta-0.1.cpu"
+    code, out, err = driftline("run", name, "--methods", "er", "--beta", "0.5", "--seeds", "2", "--print-spec")
+    assert code == 0, err
+    assert "beta: 0.5" in out
+    assert "- er\nseeds:\n- 0\n- 1\n" in out
