@@ -92,7 +92,8 @@ class NormAdapter(Learner):
                 f"{len(inputs)}. Increase the batch size (check the last, smaller batch too), or use a network with "
                 "layer or group normalization"
             )
-        return [to_float_batch(part) for part in inputs.tensor_split(max(1, -(-len(inputs) // self.batch)))]
+        parts = torch.arange(len(inputs)).tensor_split(max(1, -(-len(inputs) // self.batch)))
+        return [to_float_batch(inputs[rows]) for rows in parts]
 
     def _decoded(self, outputs: list[Tensor]) -> Answers:
         return self._task.decode(to_numpy(torch.cat(outputs)))
