@@ -78,9 +78,9 @@ def load(name: str, options: Settings | None = None, folders: Sequence[Path] | N
     >>> len(load("digits", {"periods": 3}).samples)
     1797
     """
-    from driftline import registry
+    from driftline.data.adapters import factory
 
-    make = registry.get("dataset", name)
+    make = factory(name)
     dataset = make(data_folders() if folders is None else folders, **_checked_options(name, make, options or {}))
     if not isinstance(dataset, Dataset):
         raise UserError(f"dataset '{name}' returned a {type(dataset).__name__}, not a driftline.data.Dataset")

@@ -62,11 +62,16 @@ def open_image(source: Path | str | bytes) -> Iterator[Any]:
 def read_image(file: Path, size: int, gray: bool = False) -> np.ndarray:
     """Read a picture as bytes of shape (size, size, channels), upright, and squeezed if it is not square."""
     with file_errors(file, "a picture"), open_image(file) as image:
-        from PIL import ImageOps
+        return to_square(image, size, gray)
 
-        if image.mode[0] in "IF":
-            raise ValueError(f"pixels of more than eight bits (mode {image.mode})")
-        return _resize(ImageOps.exif_transpose(image).convert("L" if gray else "RGB"), size)
+
+def to_square(image: Any, size: int, gray: bool = False) -> np.ndarray:
+    """Return a Pillow image as bytes of shape (size, size, channels), upright, and squeezed if it is not square."""
+    from PIL import ImageOps
+
+    if image.mode[0] in "IF":
+        raise ValueError(f"pixels of more than eight bits (mode {image.mode})")
+    return _resize(ImageOps.exif_transpose(image).convert("L" if gray else "RGB"), size)
 
 
 def read_center(file: Path, size: int) -> np.ndarray:

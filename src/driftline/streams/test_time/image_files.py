@@ -121,7 +121,7 @@ def _unread(base: Path, listed: LabelledFiles, shape: tuple[int, ...]) -> Sample
 
 
 def _read(file: Path, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    image = cropping.center_crops(cropping.decode_image(file)[None])[0]
+    image: np.ndarray = cropping.center_crops(cropping.decode_image(file)[None])[0]
     if shape and image.shape != shape:
         raise UserError(f"{file}: expected an image of shape {shape} like the others, got {image.shape}")
     return image
