@@ -29,9 +29,12 @@ def one_thread() -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_kept_features(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests leave nothing in the user's cache folder."""
+    from driftline.data import fingerprint_cache
+
     monkeypatch.setenv("DRIFTLINE_FEATURES", "off")
+    monkeypatch.setattr(fingerprint_cache, "folder", lambda: tmp_path_factory.getbasetemp() / "fingerprints")
 
 
 @pytest.fixture

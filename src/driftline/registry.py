@@ -168,6 +168,8 @@ def must_be(kind: str, name: str, thing: object, own: bool) -> None:
     types = [loaded for path in TYPES[kind] if (loaded := _loaded(path))]
     if kind in MADE_BY_FUNCTIONS and callable(inner) and not isinstance(inner, type):
         fits = own or any(_is_a(base, one) for base in types for one in (inner, _returned(inner)))
+    elif kind == "dataset" and not isinstance(inner, type):
+        fits = (own and hasattr(inner, "__getitem__")) or any(isinstance(inner, base) for base in types)
     elif kind in ("metric", "model"):
         duck = own and kind == "model" and all(callable(getattr(inner, verb, None)) for verb in ("fit", "predict"))
         fits = duck or any(_is_a(base, inner) for base in types)

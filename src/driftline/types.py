@@ -9,8 +9,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from driftline.lazy_rows import LazyRows
+
 Inputs: TypeAlias = Any
-"""Rows of inputs: an array, a tensor, a sparse matrix, a table or a list of texts."""
+"""Rows of inputs: an array, a tensor, a sparse matrix, a table, a list of texts or rows that are not yet read."""
 Targets: TypeAlias = Any
 """Class indices, numbers or texts, as an array or a tensor."""
 Network: TypeAlias = Any
@@ -40,7 +42,9 @@ class Reveal(enum.IntEnum):
 
 
 def take_rows(x: Inputs, index: Any) -> Inputs:
-    """Return rows of an array, tensor, sparse matrix, table or list."""
+    """Return rows of an array, tensor, sparse matrix, table or list; lazy rows stay unread."""
+    if isinstance(x, LazyRows):
+        return x.take(index)
     if hasattr(x, "iloc"):
         return x.iloc[index]
     if isinstance(x, list):
@@ -53,6 +57,8 @@ def concat_rows(parts: Sequence[Inputs]) -> Inputs:
     first = parts[0]
     if len(parts) == 1:
         return first
+    if any(isinstance(part, LazyRows) for part in parts):
+        return LazyRows.concat(parts)
     if isinstance(first, list):
         return [row for part in parts for row in part]
     if isinstance(first, np.ndarray):
@@ -74,8 +80,8 @@ def concat_rows(parts: Sequence[Inputs]) -> Inputs:
 class Samples:
     """Inputs with labels and, per sample, an id and optionally a time, a group and a split.
 
-    `x` is an array, a tensor, a list of strings or a table; `y` holds class indices, numbers or texts. `split` is TRAIN
-    or VALIDATION for samples that a benchmark divides itself; it is revealed with the labels.
+    `x` is an array, a tensor, lazy rows, a list of strings or a table; `y` holds class indices, numbers or texts.
+    `split` is TRAIN or VALIDATION for samples that a benchmark divides itself; it is revealed with the labels.
 
     >>> few = Samples(x=np.array([[1.0], [2.0], [3.0]]), y=np.array([0, 1, 0]))[[0, 2]]
     >>> len(few), few.y.tolist(), few.id.tolist()

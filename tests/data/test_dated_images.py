@@ -119,7 +119,7 @@ def test_other_mistakes(folder):
     with pytest.raises(UserError, match=r"a number and a date"):
         dated_images([], path=str(folder))
     with pytest.raises(UserError, match=r"deep_2020\.png: .*more than eight bits"):
-        dated_images([], path=str(folder), pattern=r"(?P<time>\d{4})")
+        assert dated_images([], path=str(folder), pattern=r"(?P<time>\d{4})").fingerprint
 
 
 def test_copies_are_told(folder):
@@ -134,4 +134,4 @@ def test_a_cut_picture_is_named(folder):
     for cut in np.linspace(0, len(raw) * 0.9, 15).astype(int):
         file.write_bytes(raw[:cut])
         with pytest.raises(UserError, match=r"tom_20190105\.png: expected a picture"):
-            dated_images([], path=str(folder))
+            assert dated_images([], path=str(folder)).fingerprint

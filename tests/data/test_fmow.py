@@ -78,10 +78,10 @@ def test_what_is_missing_is_named(tmp_path):
     assert len(fmow([tmp_path], size=8).samples) == 10
     (tmp_path / "images" / "rgb_img_5.png").write_bytes(b"no picture")
     with pytest.raises(UserError, match=r"rgb_img_5\.png: expected a picture"):
-        fmow([tmp_path], size=8)
+        assert fmow([tmp_path], size=8).fingerprint
     (tmp_path / "images" / "rgb_img_5.png").unlink()
     with pytest.raises(UserError, match=r"rgb_img_5\.png: expected a picture, but found: .*No such file"):
-        fmow([tmp_path], size=8)
+        assert fmow([tmp_path], size=8).fingerprint
     (tmp_path / "images").rename(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=r"no folder fmow_v1\.1/images or images"):
         fmow([tmp_path], size=8)

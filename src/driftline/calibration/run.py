@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from driftline.calibration.grid import Predict, calibrate
 from driftline.corruptions import cropping, frost_source
 from driftline.data import Dataset, using_data_folder
@@ -54,7 +56,7 @@ def calibrate_model(
     parts = output.with_name(f"{output.name}.{key}.parts")
     measured = calibrate(
         predict,
-        cropping.center_crops(samples.x),
+        cropping.center_crops(np.asarray(samples.x)),
         samples.y,
         names,
         levels=levels,

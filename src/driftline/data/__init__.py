@@ -4,6 +4,7 @@ A dataset is a function `(folders, **options) -> Dataset`, registered under its 
 parameters are its options: on the command line `--set data.<option>=<value>`.
 """
 
+from driftline.data.adapters import factory
 from driftline.data.base import Dataset, load, numbered_names, validate
 from driftline.io.locate import (
     data_folders,
@@ -17,6 +18,7 @@ from driftline.io.locate import (
 __all__ = [
     "Dataset",
     "data_folders",
+    "factory",
     "file_errors",
     "load",
     "locate",

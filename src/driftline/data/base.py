@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from driftline.data import fingerprint_cache
 from driftline.errors import UserError, unknown_name
 from driftline.io.locate import data_folders
+from driftline.lazy_rows import LazyRows
 from driftline.tasks import Classification, Task
 from driftline.types import Inputs, JsonObject, Samples, Settings
 
@@ -47,14 +49,19 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the content, the same whatever file format it was read from."""
+        x = self.samples.x
+        signature = x.source.signature() if isinstance(x, LazyRows) and hasattr(x.source, "signature") else None
+        if signature is None:
+            return self._hash(_blocks_of(x))
+        unread = (signature.encode(), x.rows.tobytes())
+        return fingerprint_cache.recall(self._hash(unread), lambda: self._hash(_blocks_of(x)))
+
+    def _hash(self, inputs: Iterable[bytes]) -> str:
+        """Return a hash of the content, given that of the inputs."""
         digest = hashlib.sha256(repr(self.task).encode())
-        for column in (
-            self.samples.x,
-            self.samples.y,
-            self.samples.time,
-            self.samples.id,
-            self.samples.group,
-        ):
+        for block in inputs:
+            digest.update(block)
+        for column in (self.samples.y, self.samples.time, self.samples.id, self.samples.group):
             digest.update(_bytes_of(column))
         if self.test is not None:
             digest.update(b"test" + _bytes_of(self.test))
@@ -75,9 +82,9 @@ def load(name: str, options: Settings | None = None, folders: Sequence[Path] | N
     >>> len(load("digits", {"periods": 3}).samples)
     1797
     """
-    from driftline import registry
+    from driftline.data.adapters import factory
 
-    make = registry.get("dataset", name)
+    make = factory(name)
     dataset = make(data_folders() if folders is None else folders, **_checked_options(name, make, options or {}))
     if not isinstance(dataset, Dataset):
         raise UserError(f"dataset '{name}' returned a {type(dataset).__name__}, not a driftline.data.Dataset")
@@ -207,8 +214,17 @@ def _is_finite(x: Inputs) -> bool:
     """Return whether no number in an array, sparse matrix, table or list is missing or infinite."""
     if hasattr(x, "select_dtypes"):
         return bool(np.isfinite(x.select_dtypes("number").to_numpy(float)).all())
-    numbers = x.data if hasattr(x, "tocsr") else np.asarray(x) if hasattr(x, "dtype") else np.zeros(0)
-    return numbers.dtype.kind not in "fcmM" or bool(np.isfinite(numbers).all())
+    numbers = x.data if hasattr(x, "tocsr") else x if hasattr(x, "dtype") else np.zeros(0)
+    return numbers.dtype.kind not in "fcmM" or bool(np.isfinite(np.asarray(numbers)).all())
+
+
+def _blocks_of(column: object) -> Iterator[bytes]:
+    """Yield the bytes of a column, those of lazy rows block by block."""
+    if isinstance(column, LazyRows):
+        yield f"{column.dtype.str}{column.shape}".encode()
+        yield from (block.tobytes() for block in column.blocks())
+    else:
+        yield _bytes_of(column)
 
 
 def _bytes_of(column: object) -> bytes:

@@ -2,15 +2,18 @@
 
 A folder holds one folder per label, and the date is in the name of each file (option `pattern`). A table is a CSV
 file with a row per picture and columns for its file, its label and its time; files are looked for beside the table.
-Pictures are squeezed to a square of `size` pixels, in colour unless `gray`, and held in memory.
+Pictures are squeezed to a square of `size` pixels when they are needed, in colour unless `gray`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ import pandas as pd
 
 from driftline.data import Dataset, file_errors, locate_user_path
 from driftline.data.formats import images
+from driftline.data.formats.decoded_images import image_files
 from driftline.errors import UserError, unknown_name
 from driftline.io import bounded_files
 from driftline.registry import register
@@ -54,17 +58,27 @@ def dated_images(
     classes = sorted({label for _, label, _ in rows})
     if len(classes) < 2:
         raise UserError(f"{source}: expected two labels or more, but found {', '.join(classes) or 'no picture'}")
-    x = images.allocate(len(rows), size, 1 if gray else 3)
+    images.check_size(size)
     base = source if inside else source.parent
-    for i, k in enumerate(order):
-        x[i] = images.read_image(base / rows[k][0], size, gray)
     index = {name: k for k, name in enumerate(classes)}
     y, ids = np.array([index[rows[k][1]] for k in order], np.int64), np.array([rows[k][0] for k in order])
+    shape = (size, size, 1 if gray else 3)
+    x = image_files(base, ids, partial(images.read_image, size=size, gray=gray), shape)
     samples = Samples(x=x, y=y, id=ids, time=when[order])
     notes = [f"{len(rows):,} pictures of {source.name} in {len(classes)} classes, brought to {size} x {size} pixels"]
-    copies = len(x) - len({picture.tobytes() for picture in x})
+    copies = _count_copies([base / str(name) for name in ids])
     notes += [f"{copies:,} pictures are exact copies of another one, which may be trained on"] if copies else []
     return Dataset("dated-images", samples, Classification(tuple(classes)), tuple(notes), model="yearbook-cnn")
+
+
+def _count_copies(files: list[Path]) -> int:
+    """Return how many files have the content of an earlier one."""
+    by_size = defaultdict(list)
+    for file in files:
+        with file_errors(file, "a picture"):
+            by_size[file.stat().st_size].append(file)
+    same_size = [group for size, group in by_size.items() if size and len(group) > 1]
+    return sum(len(group) - len({hashlib.sha256(file.read_bytes()).digest() for file in group}) for group in same_size)
 
 
 def _from_folder(folder: Path, pattern: str) -> list[Row]:

@@ -5,21 +5,25 @@ al., "Wild-Time", NeurIPS 2022. Read are Wild-Time's pickle, which lists picture
 `fmow_v1.1/images` beside it, and the HDF5 file that the converter of Wild-Time-Data makes of both. The two give
 the same samples in the same order.
 
-Pictures are shrunk as they are read and then held in memory: 118,886 of them take 1.5 GB at the default of 64
-pixels a side, 0.4 GB at 32, and 18 GB at the 224 of the originals, with which Wild-Time's DenseNet-121 is trained.
+Wild-Time's DenseNet-121 is trained on the originals, of 224 pixels a side. Pictures of the folder are read and shrunk
+when they are needed. Those of an HDF5 file are held in memory: 118,886 of them take 1.5 GB at the default of 64
+pixels a side, 18 GB at 224.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import images, wild_time
+from driftline.data.formats.decoded_images import image_files
 from driftline.errors import UserError
+from driftline.lazy_rows import LazyRows
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -46,10 +50,7 @@ ADVICE = (
 
 @register("dataset", "fmow")
 def fmow(folders: Sequence[Path], *, size: int = 64, first: int = 2002, last: int = 2017) -> Dataset:
-    """Satellite pictures of `size` x `size` pixels; time is the year, an id is the year times a million plus a count.
-
-    All are held in memory: 1.5 GB at size 64, 18 GB at 224.
-    """
+    """Satellite pictures of `size` x `size` pixels; time is the year, an id the year times a million plus a count."""
     path = locate(folders, list(wild_time.file_names("fmow")), "fmow", ADVICE)
     form = wild_time.file_names("fmow")[path.name]
     years = range(max(first, START), min(last, START + 15) + 1)
@@ -57,9 +58,7 @@ def fmow(folders: Sequence[Path], *, size: int = 64, first: int = 2002, last: in
         y, time, ids = _listed(path, years)
         if not len(y):
             raise wild_time.no_data_error(path, form, "picture", range(first, last + 1))
-        x = images.allocate(len(y), size, 3)
-        for i, picture in enumerate(_pictures(path, years, size)):
-            x[i] = picture
+        x = _files(path, years, size) if path.suffix == ".pkl" else _pictures(path, years, size, len(y))
     samples = Samples(x=x, y=y, id=ids, time=time)
     note = f"{len(samples):,} pictures from {form} ({path.name}), shrunk to {size} x {size}; a split in it is not used"
     return Dataset("fmow", samples, Classification(CLASSES), (note,), model="yearbook-cnn")
@@ -79,15 +78,19 @@ def _listed(path: Path, years: range) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return np.concatenate(y), np.concatenate(time), np.concatenate(ids)
 
 
-def _pictures(path: Path, years: range, size: int) -> Iterator[np.ndarray]:
-    """Yield the pictures in the same order: those in an HDF5 file, or those that a pickle names by number."""
-    folder = _folder(path) if path.suffix == ".pkl" else None
-    for _, both, _ in _parts(path, years):
-        for row in (row for part in both for row in part):
-            if folder is None:
-                yield images.resize(row, size)
-            else:
-                yield images.read_image(folder / f"rgb_img_{int(row)}.png", size)
+def _files(path: Path, years: range, size: int) -> LazyRows:
+    """Return the pictures in the same order, which a pickle names by number."""
+    images.check_size(size)
+    names = np.array([f"rgb_img_{int(k)}.png" for _, both, _ in _parts(path, years) for part in both for k in part])
+    return image_files(_folder(path), names, partial(images.read_image, size=size), (size, size, 3))
+
+
+def _pictures(path: Path, years: range, size: int, n: int) -> np.ndarray:
+    """Return the pictures of an HDF5 file in the same order."""
+    x = images.allocate(n, size, 3)
+    for i, picture in enumerate(row for _, both, _ in _parts(path, years) for part in both for row in part):
+        x[i] = images.resize(picture, size)
+    return x
 
 
 def _folder(path: Path) -> Path:

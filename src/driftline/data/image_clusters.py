@@ -74,7 +74,7 @@ def image_clusters(
     """
     data = load(base, folders=folders)
     x, name = data.samples.x, f"image-clusters of {base}"
-    if not isinstance(x, np.ndarray) or x.dtype != np.uint8 or x.ndim != 4 or x.shape[1] != x.shape[2]:
+    if getattr(x, "dtype", None) != np.uint8 or x.ndim != 4 or x.shape[1] != x.shape[2]:
         raise UserError(f"{name}: the sets are made of square images, and '{base}' has none")
     order = Seed(seed).child("image-clusters", "split").numpy().permutation(len(x))
     held_out = np.arange(len(x)) >= train if data.test is None else data.test[order]

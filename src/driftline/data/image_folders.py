@@ -7,6 +7,7 @@ the folder itself, and there is none. Dated pictures are read by the dataset `da
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from driftline.data import Dataset, locate_user_path
 from driftline.data.dated_images import SUFFIXES
 from driftline.data.formats import images
+from driftline.data.formats.decoded_images import image_files
 from driftline.errors import UserError
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -24,7 +26,7 @@ TEST_FOLDERS = ("val", "test")  # ImageNet's test set has no labels, so `val` is
 
 @register("dataset", "image-folders")
 def image_folders(folders: Sequence[Path], *, path: str, size: int = 64, gray: bool = False) -> Dataset:
-    """The pictures under `path`, squeezed to a square of `size` pixels and held in memory; an id is the file's name."""
+    """The pictures under `path`, squeezed to a square of `size` pixels when needed; an id is the file's name."""
     base = locate_user_path(folders, path, "image-folders")
     if not base.is_dir():
         raise UserError(f"dataset 'image-folders': {base} is a file, not a folder of class folders")
@@ -32,21 +34,17 @@ def image_folders(folders: Sequence[Path], *, path: str, size: int = 64, gray: b
     classes = sorted(folder.name for folder in parts[0].iterdir() if folder.is_dir() and folder.name[0] != ".")
     if len(classes) < 2:
         raise UserError(f"{parts[0]}: expected a folder for each of two classes or more, but found {len(classes)}")
-    files = [[(file, k) for k, name in enumerate(classes) for file in _pictures(part / name)] for part in parts]
-    listed = [row for rows in files for row in rows]
-    for part, rows in zip(parts, files, strict=True):
-        _check_gaps(part, classes, rows)
-    x = images.allocate(len(listed), size, 1 if gray else 3)
-    for i, (file, _) in enumerate(listed):
-        x[i] = images.read_image(file, size, gray)
-    samples = Samples(
-        x=x,
-        y=np.array([k for _, k in listed], np.int64),
-        id=np.array([file.relative_to(base).as_posix() for file, _ in listed]),
-        time=np.zeros(len(listed), np.int64),
-    )
-    test = np.arange(len(listed)) >= len(files[0]) if len(parts) == 2 else None
-    notes = (f"{len(listed):,} pictures of {base.name} in {len(classes)} classes, brought to {size} x {size} pixels",)
+    images.check_size(size)
+    names = [[_pictures(base, part / name) for name in classes] for part in parts]
+    for part, by_class in zip(parts, names, strict=True):
+        _check_gaps(part, classes, by_class)
+    ids = np.array([name for by_class in names for listed in by_class for name in listed])
+    y = np.concatenate([np.full(len(listed), k) for by_class in names for k, listed in enumerate(by_class)])
+    shape = (size, size, 1 if gray else 3)
+    x = image_files(base, ids, partial(images.read_image, size=size, gray=gray), shape)
+    samples = Samples(x=x, y=y, id=ids, time=np.zeros(len(y), np.int64))
+    test = np.arange(len(y)) >= sum(map(len, names[0])) if len(parts) == 2 else None
+    notes = (f"{len(y):,} pictures of {base.name} in {len(classes)} classes, brought to {size} x {size} pixels",)
     return Dataset("image-folders", samples, Classification(tuple(classes)), notes, model="conv-2", test=test)
 
 
@@ -58,15 +56,16 @@ def _parts(base: Path) -> list[Path]:
     return [base / "train", *tests[:1]]
 
 
-def _pictures(folder: Path) -> list[Path]:
+def _pictures(base: Path, folder: Path) -> list[str]:
+    """Return the pictures in a folder, sorted, by their names in `base`."""
     found = folder.rglob("*") if folder.is_dir() else []
-    return sorted(file for file in found if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
+    files = sorted(file for file in found if file.suffix.lower() in SUFFIXES and not file.name.startswith("."))
+    return [file.relative_to(base).as_posix() for file in files]
 
 
-def _check_gaps(part: Path, classes: list[str], rows: list[tuple[Path, int]]) -> None:
-    there = {k for _, k in rows}
-    for k, name in enumerate(classes):
-        if k not in there:
+def _check_gaps(part: Path, classes: list[str], by_class: list[list[str]]) -> None:
+    for name, listed in zip(classes, by_class, strict=True):
+        if not listed:
             raise UserError(f"{part} has no picture of the class '{name}'")
     others = {folder.name for folder in part.iterdir() if folder.is_dir() and folder.name[0] != "."} - set(classes)
     if others:

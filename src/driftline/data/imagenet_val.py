@@ -3,13 +3,14 @@
 Russakovsky et al., "ImageNet Large Scale Visual Recognition Challenge", IJCV 2015. In the first layout a class is the
 place of its folder among all of them in sorted order, which is how published networks number their outputs if all
 1,000 folders are there. In the second `labels.csv` has a row per image with the columns file and class_index and, if
-known, wnid or name. Images are brought to `size` pixels: the short side is resized to it and the center cut out. They
-are held in memory, 0.2 GB per 1,000 images of 256 pixels; `per_class` takes only the first ones of each class.
+known, wnid or name. Images are brought to `size` pixels when they are needed: the short side is resized to it and the
+center cut out. `per_class` takes only the first ones of each class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import pandas as pd
 
 from driftline.data import Dataset, file_errors, locate, locate_user_path, numbered_names
 from driftline.data.formats import images as pictures
+from driftline.data.formats.decoded_images import image_files
 from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.registry import register
@@ -46,15 +48,10 @@ def imagenet_val(
     kept = _first(labels, per_class)
     if not kept:
         raise UserError(f"dataset 'imagenet-val': no image in {folder}. {ADVICE}")
-    x = pictures.allocate(len(kept), size, 3)
-    for i, k in enumerate(kept):
-        x[i] = _center_crop(folder / files[k], size)
-    samples = Samples(
-        x=x,
-        y=np.array(labels, np.int64)[kept],
-        id=np.array(files)[kept],
-        time=np.zeros(len(kept), np.int64),
-    )
+    pictures.check_size(size)
+    ids = np.array(files)[kept]
+    x = image_files(folder, ids, partial(pictures.read_center, size=size), (size, size, 3))
+    samples = Samples(x=x, y=np.array(labels, np.int64)[kept], id=ids, time=np.zeros(len(kept), np.int64))
     present = len(set(samples.y.tolist()))
     note = f"{len(kept):,} images of {present:,} classes, the center at {size} x {size} pixels"
     return Dataset("imagenet-val", samples, Classification(classes), (note,), model="resnet50")
@@ -94,15 +91,3 @@ def _first(labels: list[int], per_class: int | None) -> list[int]:
         if per_class is None or seen[label] <= per_class:
             kept.append(place)
     return kept
-
-
-def _center_crop(file: Path, size: int) -> np.ndarray:
-    """Return the center of an image whose short side is first resized to `size` pixels."""
-    with file_errors(file, "a picture"), pictures.open_image(file) as image:
-        short = min(image.size)
-        width, height = (int(size * side / short) for side in image.size)
-        sized = image.convert("RGB")
-        if short != size:
-            sized = sized.resize((width, height), pictures.pil_image_module().Resampling.BILINEAR)
-        left, top = round((width - size) / 2), round((height - size) / 2)
-        return np.asarray(sized.crop((left, top, left + size, top + size)))

@@ -10,17 +10,18 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from driftline.data import Dataset, file_errors, locate_user_path, numbered_names
 from driftline.data.formats import images as pictures
+from driftline.data.formats.decoded_images import DecodedImages, files_signature
 from driftline.errors import UserError, unknown_name
 from driftline.io.atomic import write_then_rename
+from driftline.lazy_rows import LazyRows
 from driftline.registry import register
 from driftline.tasks import Classification
 from driftline.types import JsonObject, Samples
@@ -92,13 +93,41 @@ def image_counts(folder: Path) -> dict[str, int]:
     return {name: len(read_entries(folder / name)) for name in names}
 
 
-def read_images(shard: Path, selected: Iterable[Entry]) -> Iterator[np.ndarray]:
-    """Yield the pictures of some entries, in color."""
+def read_image(shard: Path, offset: int, size: int) -> np.ndarray:
+    """Return the picture at this place of a shard, in color."""
     with open(shard, "rb") as file:
-        for entry in selected:
-            file.seek(entry.offset)
-            with file_errors(shard, EXPECTED), pictures.open_image(file.read(entry.size)) as picture:
-                yield np.asarray(picture.convert("RGB"))
+        file.seek(offset)
+        with file_errors(shard, EXPECTED), pictures.open_image(file.read(size)) as picture:
+            return np.asarray(picture.convert("RGB"))
+
+
+class ShardImages(DecodedImages):
+    """The images of shards, all of the size of the first one, which is square."""
+
+    def __init__(self, listed: Mapping[Path, Sequence[Entry]]) -> None:
+        self.shards = list(listed)
+        self.places = np.array(
+            [(k, entry.offset, entry.size) for k, entries in enumerate(listed.values()) for entry in entries]
+        )
+        first = self._read(0)
+        if first.shape[0] != first.shape[1]:
+            found = f"{first.shape[1]} x {first.shape[0]} pixels"
+            raise UserError(f"{self.shards[0].parent}: expected square images, but found {found}")
+        super().__init__(len(self.places), first.shape)
+
+    def decode(self, row: int) -> np.ndarray:
+        image = self._read(row)
+        if image.shape != self.shape[1:]:
+            found = f"{self.shape[1:]} and {image.shape}"
+            raise UserError(f"{self.shards[0].parent}: expected images of one size, but found {found}")
+        return image
+
+    def signature(self) -> str:
+        return files_signature(self.shards)
+
+    def _read(self, row: int) -> np.ndarray:
+        shard, offset, size = self.places[row].tolist()
+        return read_image(self.shards[shard], offset, size)
 
 
 def write_shard(
@@ -124,21 +153,13 @@ def write_shard(
 
 @register("dataset", "webdataset")
 def webdataset(folders: Sequence[Path], *, path: str, classes: int | None = None) -> Dataset:
-    """All images of the shards in the folder `path`, held in memory; there are as many classes as labels say if not
-    given. An id is the place in the shards.
+    """All images of the shards in the folder `path`; there are as many classes as labels say if not given. An id is the
+    place in the shards.
     """
     folder = locate_user_path(folders, path, "webdataset", "Give a folder: --set data.path=...")
     listed = {shard: read_entries(shard) for shard in list_shards(folder)}
     y = np.array([entry.label for entries in listed.values() for entry in entries], np.int64)
-    images = (image for shard, entries in listed.items() for image in read_images(shard, entries))
-    first = next(images)
-    if first.shape[0] != first.shape[1]:
-        raise UserError(f"{folder}: expected square images, but found {first.shape[1]} x {first.shape[0]} pixels")
-    x = pictures.allocate(len(y), len(first), 3)
-    for k, image in enumerate(chain([first], images)):
-        if image.shape != first.shape:
-            raise UserError(f"{folder}: expected images of one size, but found {first.shape} and {image.shape}")
-        x[k] = image
+    x = LazyRows.all_of(ShardImages(listed))
     with file_errors(folder, EXPECTED):
         task = Classification(numbered_names(y if classes is None else [classes - 1]))
     samples = Samples(x=x, y=y, time=np.zeros(len(y), np.int64))

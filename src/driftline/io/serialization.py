@@ -1,9 +1,9 @@
 """Save and load trees of values as one safetensors file.
 
-A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays and torch tensors. Nothing
-in the file can run code when it is read. `public_attributes` returns the state of an object as a tree, and
-`restore_attributes` puts it back into an object that was built the same way. Attributes that its classes name in
-`transient` are left out, because building the object creates them.
+A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays, torch tensors and lazy rows,
+which are read as arrays. Nothing in the file can run code when it is read. `public_attributes` returns the state of an
+object as a tree, and `restore_attributes` puts it back into an object that was built the same way. Attributes that its
+classes name in `transient` are left out, because building the object creates them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from safetensors.numpy import save as to_safetensors
 from driftline.device import to_device
 from driftline.errors import DamagedFile
 from driftline.io.atomic import write_bytes
+from driftline.lazy_rows import LazyRows
 from driftline.seeds import Seed
 
 PLAIN_TYPES = (type(None), bool, int, float, str)
@@ -97,7 +98,7 @@ def _damage_errors(path: Path) -> Iterator[None]:
 
 def to_tree(thing: object) -> Any:
     """Return the state of an object as a tree."""
-    if isinstance(thing, (*PLAIN_TYPES, np.ndarray)) or _is_tensor(thing):
+    if isinstance(thing, (*PLAIN_TYPES, np.ndarray, LazyRows)) or _is_tensor(thing):
         return thing
     if isinstance(thing, np.generic):
         return thing.item()
@@ -181,6 +182,8 @@ def _update_digest(update: Callable[[bytes], object], tree: Any) -> None:
         tree = tree.detach().cpu().numpy()
     if hasattr(tree, "tocsr"):
         tree = tree.toarray()
+    if isinstance(tree, LazyRows):
+        tree = tree[:]
     if isinstance(tree, np.ndarray) and tree.dtype.kind != "O":
         update(f"{tree.dtype.str}{tree.shape}".encode() + np.ascontiguousarray(tree).tobytes())
     elif hasattr(tree, "to_numpy"):
@@ -205,7 +208,7 @@ def _split_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(tree, dict):
         return {"$dict": [[_split_arrays(key, arrays), _split_arrays(value, arrays)] for key, value in tree.items()]}
     kind = "$tensor" if _is_tensor(tree) else "$array"
-    array = tree.detach().cpu().numpy() if kind == "$tensor" else tree
+    array = tree.detach().cpu().numpy() if kind == "$tensor" else tree[:] if isinstance(tree, LazyRows) else tree
     if not isinstance(array, np.ndarray | np.generic):
         raise TypeError(f"cannot save a {type(tree).__name__}")
     if array.dtype.kind in "OU":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from driftline.device import to_device
 from driftline.errors import UserError
+from driftline.lazy_rows import LazyRows
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.types import Inputs
@@ -58,17 +59,22 @@ def to_eval_mode(made: nn.Module) -> nn.Module:
 
 
 def to_tensor(x: Inputs) -> Tensor:
-    """Return the same numbers in a tensor, without a copy where possible."""
+    """Return the same numbers in a tensor, without a copy where possible.
+
+    Lazy rows stay as they are: they are indexed like a tensor, and `to_float_batch` converts each batch.
+    """
     if isinstance(x, list):
         raise UserError("this network takes numbers, and these inputs are texts: use tfidf or hashed-ngrams")
+    if isinstance(x, LazyRows):
+        return cast(Tensor, x)
     return x if isinstance(x, Tensor) else torch.from_numpy(np.ascontiguousarray(x))
 
 
-def to_float_batch(batch: Tensor) -> Tensor:
+def to_float_batch(batch: Tensor | np.ndarray) -> Tensor:
     """Copy a batch to the device: byte images (n, height, width, channels) as floats in [0, 1] with channels first,
     other numbers as float32.
     """
-    batch = to_device(batch)
+    batch = to_device(batch if isinstance(batch, Tensor) else torch.from_numpy(np.ascontiguousarray(batch)))
     if batch.dtype == torch.uint8 and batch.ndim == 4:
         return batch.permute(0, 3, 1, 2).float().div_(255)
     return batch.float()

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from driftline.errors import UserError
+from driftline.lazy_rows import LazyRows
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.types import Inputs
@@ -213,6 +214,7 @@ def wrap_estimator(unfitted: Any, outputs: int, seed: Seed) -> SklearnModel:
 
 def _flatten_images(x: Inputs) -> Inputs:
     """Images to rows of pixels in [0, 1]; anything else as it is."""
+    x = np.asarray(x) if isinstance(x, LazyRows) else x
     if isinstance(x, np.ndarray) and x.ndim > 2:
         x = x.reshape(len(x), -1)
         return x / np.float32(255) if x.dtype == np.uint8 else x

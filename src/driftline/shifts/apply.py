@@ -63,6 +63,7 @@ def apply_to_images(
     shifts: Sequence[Shift], images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float
 ) -> np.ndarray:
     """Return the images after all shifts that change images; `labels` are the original ones."""
+    images = np.asarray(images)
     changing = sorted((shift for shift in shifts if shift.target == "images"), key=lambda shift: shift.priority)
     for _, family in groupby(changing, key=lambda shift: (shift.priority, type(shift).apply_all.__func__)):  # type: ignore[attr-defined]
         members = list(family)

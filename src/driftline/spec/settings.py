@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
-from driftline import models, registry
+from driftline import data, models, registry
 from driftline.errors import UserError, unknown_name
 from driftline.learners.base import Learner
 from driftline.types import JsonObject, Reveal
@@ -83,7 +83,8 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
 
 def settings_of(kind: str, name: str) -> JsonObject | None:
     """Return the type and default of each setting, `...` for one without a default; None if it takes anything."""
-    thing = models.factory(name) if kind == "model" else registry.get(kind, name)
+    factories = {"model": models.factory, "dataset": data.factory}
+    thing = factories[kind](name) if kind in factories else registry.get(kind, name)
     fields: dict[str, Any] = {}
     types = registry.types_of(name, thing)
     for parameter in inspect.signature(thing).parameters.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -29,7 +30,7 @@ def fit(model: nn.Module, x: Inputs, y: np.ndarray, update: Update, *, updates: 
     (Wild-Time's code makes one more update than its setting; this does not.)
     """
     inputs, targets = training_tensors(model, x, y)
-    if len(inputs) <= updates * batch and inputs.numel() <= PRECONVERT_MAX_VALUES:
+    if len(inputs) <= updates * batch and math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
         inputs = to_float_batch(inputs)  # each sample once, not once for every batch it is drawn into
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):

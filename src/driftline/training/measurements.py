@@ -145,5 +145,6 @@ def _batch_gradients(network: nn.Module, task: Task, data: StepData, batch: int)
     """Yield the gradient of the mean loss of each mini-batch, in evaluation mode."""
     inputs, targets = torch_model(network).encode(data.train_x), to_device(torch.as_tensor(task.targets(data.train_y)))
     with evaluating(network), torch.enable_grad():
-        for x, y in profiling.sample(list(zip(inputs.split(batch), targets.split(batch), strict=True))):
-            yield gradient(task.loss(network(to_float_batch(x)), y).mean(), trainable_parameters(network)), len(y)
+        for rows in profiling.sample(torch.arange(len(targets)).split(batch)):
+            loss = task.loss(network(to_float_batch(inputs[rows])), targets[rows]).mean()
+            yield gradient(loss, trainable_parameters(network)), len(rows)

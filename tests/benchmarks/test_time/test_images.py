@@ -157,3 +157,26 @@ def test_cin_3dcc_from_end_to_end(published: tuple[Path, Path], tmp_path: Path) 
     assert [line.title for line in grid.rows] == ["frozen", "bn"]  # class folders may be anybody's: nothing printed
     for run in record.runs:
         assert sorted(run.card.protocol["schedule"]["order"]) == sorted(CORRUPTIONS_3D)
+
+
+def test_arrays_of_cifar_10_c_are_mapped_and_read_by_severity(published: tuple[Path, Path], tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (5 * 6, 32, 32, 3), dtype=np.uint8)
+    labels = np.tile([0, 1, 1, 0, 1, 0], 5).astype(np.uint8)
+    np.save(tmp_path / "jpeg_compression.npy", pixels)
+    np.save(tmp_path / "labels.npy", labels)
+    given = {"order": "cin-c", "corruptions": "jpeg", "severity": 2, "files": str(tmp_path), "images": 6, "speed": 6}
+    stream = layout(published, **given, batch=6).stream
+    assert isinstance(stream.stream.images[0].x.source, np.memmap)
+    shown, places = stream[0].samples, [image.tobytes() for image in pixels]
+    rows = [places.index(image.tobytes()) for image in shown.x]
+    assert sorted(rows) == list(range(6, 12))
+    assert shown.y.tolist() == labels[rows].tolist()
+    for labels, words in ((np.arange(30), "values from 0 to 29"), (np.zeros(29, int), "shape .29,.")):
+        np.save(tmp_path / "labels.npy", labels)
+        with pytest.raises(UserError, match=rf"labels\.npy: expected the classes of the 30 images .*{words}"):
+            layout(published, **given)
+    np.save(tmp_path / "jpeg_compression.npy", pixels[:29])
+    with pytest.raises(UserError, match=r"jpeg_compression\.npy: expected an array of byte images"):
+        layout(published, **given)
+    with pytest.raises(UserError, match=r"fog\.npy"):
+        layout(published, **{**given, "corruptions": "fog"})

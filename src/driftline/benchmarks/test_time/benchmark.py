@@ -67,7 +67,7 @@ class Options(base.Options):
     """shards: the folder with serial_00000.tar and so on, such as CCC's own; the same stream for every seed."""
     files: str | None = None
     """cin-3dcc: the folder of the published images, with a folder per corruption, severity and class; cin-c, holdout:
-    read ImageNet-C's published images from such a folder instead of making them."""
+    read ImageNet-C's published images from such a folder, or CIFAR-10-C's arrays, instead of making them."""
     speed: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
     images: int = Field(default=100_000, ge=2)

@@ -1,4 +1,4 @@
-"""Pictures in files, brought to one size. They are held in memory as bytes, all of them at once."""
+"""Pictures in files, brought to one size."""
 
 from __future__ import annotations
 
@@ -21,10 +21,15 @@ FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 MAX_PIXELS = 80_000_000  # a quarter of a gigabyte in colour
 
 
-def allocate(n: int, size: int, channels: int) -> np.ndarray:
-    """Return an empty array for pictures, or raise an error that says how much memory they would take."""
+def check_size(size: int) -> None:
+    """Refuse what is no number of pixels."""
     if not isinstance(size, int) or isinstance(size, bool) or size < MIN_SIDE:
         raise UserError(f"size={size!r} is no size of a picture: give a whole number of pixels from {MIN_SIDE}")
+
+
+def allocate(n: int, size: int, channels: int) -> np.ndarray:
+    """Return an empty array for pictures, or raise an error that says how much memory they would take."""
+    check_size(size)
     needed, there = n * size * size * channels, _available_memory()
     if needed > there:
         raise UserError(
@@ -57,11 +62,28 @@ def open_image(source: Path | str | bytes) -> Iterator[Any]:
 def read_image(file: Path, size: int, gray: bool = False) -> np.ndarray:
     """Read a picture as bytes of shape (size, size, channels), upright, and squeezed if it is not square."""
     with file_errors(file, "a picture"), open_image(file) as image:
-        from PIL import ImageOps
+        return to_square(image, size, gray)
 
-        if image.mode[0] in "IF":
-            raise ValueError(f"pixels of more than eight bits (mode {image.mode})")
-        return _resize(ImageOps.exif_transpose(image).convert("L" if gray else "RGB"), size)
+
+def to_square(image: Any, size: int, gray: bool = False) -> np.ndarray:
+    """Return a Pillow image as bytes of shape (size, size, channels), upright, and squeezed if it is not square."""
+    from PIL import ImageOps
+
+    if image.mode[0] in "IF":
+        raise ValueError(f"pixels of more than eight bits (mode {image.mode})")
+    return _resize(ImageOps.exif_transpose(image).convert("L" if gray else "RGB"), size)
+
+
+def read_center(file: Path, size: int) -> np.ndarray:
+    """Read the center of a picture whose short side is first resized to `size` pixels, in color."""
+    with file_errors(file, "a picture"), open_image(file) as image:
+        short = min(image.size)
+        width, height = (int(size * side / short) for side in image.size)
+        sized = image.convert("RGB")
+        if short != size:
+            sized = sized.resize((width, height), pil_image_module().Resampling.BILINEAR)
+        left, top = round((width - size) / 2), round((height - size) / 2)
+        return np.asarray(sized.crop((left, top, left + size, top + size)))
 
 
 def resize(pixels: np.ndarray, size: int) -> np.ndarray:

@@ -7,6 +7,7 @@ Aljundi et al., "Online Continual Learning with Maximally Interfered Retrieval",
 from __future__ import annotations
 
 import hashlib
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -145,7 +146,7 @@ def train_epochs(
     norm needs. Where a task accepts several answers, each epoch trains on one of them at random.
     """
     inputs, targets = training_tensors(model, x, task.targets(y))
-    if inputs.numel() <= PRECONVERT_MAX_VALUES:
+    if math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
         inputs = to_float_batch(inputs)  # each sample once, not once per epoch
     made = 0
     with training(model, seed.child("noise")):

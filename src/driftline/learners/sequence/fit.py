@@ -80,7 +80,7 @@ class FitRun:
 
     def _pooled_batches(self) -> Batches:
         """Return epochs of mini-batches drawn from all steps together."""
-        x, y = torch.cat(list(self.inputs.values())), torch.cat(list(self.targets.values()))
+        x, y = concat_rows(list(self.inputs.values())), torch.cat(list(self.targets.values()))
         weights = self.trial.objective.sample_weights([len(part) for part in self.targets.values()])
 
         def epoch(number: int) -> Iterator[list[Group]]:

@@ -98,7 +98,8 @@ class NormAdapter(Learner):
                 "layer or group normalization"
             )
         n_parts = min(-(-len(inputs) // self.batch), len(inputs) // self._min_inputs)  # none with a single input
-        return [to_float_batch(part) for part in inputs.tensor_split(max(1, n_parts))]
+        parts = torch.arange(len(inputs)).tensor_split(max(1, n_parts))
+        return [to_float_batch(inputs[rows]) for rows in parts]
 
     def _decoded(self, outputs: list[Tensor]) -> Answers:
         return self._task.decode(to_numpy(torch.cat(outputs)))

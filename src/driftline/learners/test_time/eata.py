@@ -81,8 +81,8 @@ class EATA(ETA):
         wanted = -(-self.fisher_images // FISHER_BATCH) * FISHER_BATCH
         rows = self.seed.child("fisher").numpy().permutation(len(x))[:wanted]
         inputs = torch_model(self.model).encode(take_rows(x, rows))
-        for part in inputs.tensor_split(-(-len(inputs) // FISHER_BATCH)):
-            self._measure_fisher(self.model(to_float_batch(part)))
+        for part in torch.arange(len(inputs)).tensor_split(-(-len(inputs) // FISHER_BATCH)):
+            self._measure_fisher(self.model(to_float_batch(inputs[part])))
 
     def _measure_fisher(self, outputs: Tensor) -> None:
         grad = gradient(cross_entropy(outputs, outputs.argmax(dim=1)), self._weights)

@@ -1,9 +1,11 @@
-"""Corrupted images read from their published files: ImageNet-C (Hendrycks and Dietterich 2019) and ImageNet-3DCC.
+"""Corrupted images read from their published files: ImageNet-C and CIFAR-10-C (Hendrycks and Dietterich 2019), and
+ImageNet-3DCC. Images are read when a step needs them.
 
-The layout of both is a folder per corruption, in it one per severity, in it one per class, such as
-`near_focus/5/n01440764/ILSVRC2012_val_00000293.JPEG`. The corruptions of ImageNet-3DCC (Kar, Yeo, Atanov, Zamir, "3D
-Common Corruptions and Data Augmentation", CVPR 2022) follow the geometry of a scene, which needs its depth. They are
-not computed here; their files are read.
+CIFAR-10-C and CIFAR-100-C have an array per corruption, such as `fog.npy`, with all test images once for each severity,
+and `labels.npy` with the classes. The others have a folder per corruption, in it one per severity, in it one per class,
+such as `near_focus/5/n01440764/ILSVRC2012_val_00000293.JPEG`. The corruptions of ImageNet-3DCC (Kar, Yeo, Atanov and
+Zamir, "3D Common Corruptions and Data Augmentation", CVPR 2022) follow the geometry of a scene, which needs its depth.
+They are not computed here; their files are read.
 """
 
 from __future__ import annotations
@@ -11,15 +13,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from driftline.corruptions import cropping
+from driftline.data import file_errors
+from driftline.data.formats import decoded_images
 from driftline.data.imagenet_val import SUFFIXES
 from driftline.errors import UserError, unknown_name
 from driftline.io.user_files import resolve
+from driftline.lazy_rows import LazyRows
 from driftline.seeds import Seed
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule
 from driftline.streams.test_time.stream import CACHED_PERMUTATIONS, sample_rows
@@ -28,8 +33,9 @@ from driftline.types import JsonObject, Samples, Step
 FOLDER_NAMES = {"elastic": "elastic_transform", "jpeg": "jpeg_compression"}
 """Folders of ImageNet-C whose corruption has a shorter name here."""
 LAYOUT = "expected a folder per corruption, in it one per severity, in it one per class"
-LabelledFiles = tuple[tuple[Path, int], ...]
-"""Image files, each with its class."""
+LABELS, SEVERITIES = "labels.npy", 5
+LabelledFiles = list[tuple[str, int]]
+"""Names of image files, each with its class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +46,8 @@ class ImageFiles:
     group the number of its point: `schedule.point(group)`.
     """
 
-    files: tuple[LabelledFiles, ...]
-    """The images of each point of the schedule."""
+    images: tuple[Samples, ...]
+    """The images of each point of the schedule, with their classes."""
     schedule: Schedule
     n_images: int
     batch: int
@@ -59,31 +65,18 @@ class ImageFiles:
         index = range(len(self))[index]
         positions = np.arange(index * self.batch, min((index + 1) * self.batch, self.n_images))
         points = positions // self.speed
-        chosen = [
-            self._of(int(point))[self._draws(int(point))[position % self.speed]]
-            for point, position in zip(points, positions, strict=True)
+        parts = [
+            self._of(point)[self._draws(point)[positions[points == point] % self.speed]]
+            for point in np.unique(points).tolist()
         ]
-        x, y = self._pixels([file for file, _ in chosen]), np.array([label for _, label in chosen], np.int64)
+        x, y = np.concatenate([part.x[:] for part in parts]), np.concatenate([part.y for part in parts])
         return Step(index, str(self.schedule.point(int(points[0]))), Samples(x, y, id=positions, group=points))
 
-    def _of(self, point: int) -> LabelledFiles:
-        return self.files[point % len(self.files)]
+    def _of(self, point: int) -> Samples:
+        return self.images[point % len(self.images)]
 
     def _drawn(self, point: int) -> np.ndarray:
         return sample_rows(len(self._of(point)), self.speed, self.seed.child("images", point))
-
-    def _pixels(self, files: Sequence[Path]) -> np.ndarray:
-        x = np.empty((len(files), *self._shape), np.uint8)
-        for k, file in enumerate(files):
-            image = cropping.center_crops(cropping.decode_image(file)[None])[0]
-            if image.shape != self._shape:
-                raise UserError(f"{file}: expected an image of shape {self._shape} like the others, got {image.shape}")
-            x[k] = image
-        return x
-
-    @cached_property
-    def _shape(self) -> tuple[int, ...]:
-        return tuple(cropping.center_crops(cropping.decode_image(self.files[0][0][0])[None])[0].shape)
 
     @cached_property
     def protocol(self) -> JsonObject:
@@ -92,7 +85,7 @@ class ImageFiles:
             "images": self.n_images,
             "batch": self.batch,
             "speed": self.speed,
-            "source_images": [len(of) for of in self.files],
+            "source_images": [len(of) for of in self.images],
             "crop": "as published; the centre of 224 pixels of larger images",
             "schedule": self.schedule.to_card(),
         }
@@ -112,22 +105,60 @@ def image_files(
     base, index = resolve(folder), {name: k for k, name in enumerate(classes)}
     if not base.is_dir():
         raise UserError(f"there is no folder {base} with published images: {LAYOUT}")
-    files = tuple(_list_files(base, point, index) for point in schedule.points)
-    return ImageFiles(files, schedule, n_images, batch, speed, seed)
+    if (base / LABELS).is_file():
+        images = [_mapped(base, point, len(classes)) for point in schedule.points]
+    else:
+        listed = [_list_files(base, point, index) for point in schedule.points]
+        shape = _read(base / listed[0][0][0]).shape
+        images = [_unread(base, files, shape) for files in listed]
+    return ImageFiles(tuple(images), schedule, n_images, batch, speed, seed)
+
+
+def _unread(base: Path, listed: LabelledFiles, shape: tuple[int, ...]) -> Samples:
+    names, labels = zip(*listed, strict=True)
+    x = decoded_images.image_files(base, np.array(names), partial(_read, shape=shape), shape)
+    return Samples(x, np.array(labels, np.int64))
+
+
+def _read(file: Path, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    image: np.ndarray = cropping.center_crops(cropping.decode_image(file)[None])[0]
+    if shape and image.shape != shape:
+        raise UserError(f"{file}: expected an image of shape {shape} like the others, got {image.shape}")
+    return image
+
+
+def _mapped(base: Path, point: CorruptionPair, classes: int) -> Samples:
+    """Return the images of one severity in the array of a corruption."""
+    file = base / f"{FOLDER_NAMES.get(point.first, point.first)}.npy"
+    with file_errors(file, "an array of byte images for each of five severities"):
+        x = np.load(file, mmap_mode="r", allow_pickle=False)
+        if x.ndim != 4 or x.dtype != np.uint8 or len(x) % SEVERITIES:
+            raise ValueError(f"an array of shape {x.shape} and type {x.dtype}")
+    with file_errors(base / LABELS, f"the classes of the {len(x)} images of {file.name}"):
+        y = np.load(base / LABELS, allow_pickle=False).astype(np.int64)
+        if y.shape != (len(x),) or y.min() < 0 or y.max() >= classes:
+            raise ValueError(f"an array of shape {y.shape} with values from {y.min()} to {y.max()}")
+    n = len(x) // SEVERITIES
+    return Samples(LazyRows.all_of(x), y)[slice((_severity(point) - 1) * n, _severity(point) * n)]
+
+
+def _severity(point: CorruptionPair) -> int:
+    if point.s1 != int(point.s1):
+        raise UserError(f"severity={point.s1:g}: published images have a whole number from 1 to 5")
+    return int(point.s1)
 
 
 def _list_files(base: Path, point: CorruptionPair, classes: dict[str, int]) -> LabelledFiles:
-    if point.s1 != int(point.s1):
-        raise UserError(f"severity={point.s1:g}: published images have a whole number from 1 to 5")
-    inside = base / FOLDER_NAMES.get(point.first, point.first) / f"{point.s1:g}"
+    corruption = f"{FOLDER_NAMES.get(point.first, point.first)}/{_severity(point)}"
+    inside = base / corruption
     if not inside.is_dir():
         raise UserError(f"there is no folder {inside}: {LAYOUT}")
-    found: list[tuple[Path, int]] = []
+    found: list[tuple[str, int]] = []
     for name in sorted(entry.name for entry in os.scandir(inside) if entry.is_dir()):
         if name not in classes:
             raise unknown_name(f"class folder in {inside}", name, classes)
         images = sorted(file for file in os.listdir(inside / name) if file.lower().endswith(SUFFIXES))
-        found += [(inside / name / file, classes[name]) for file in images]
+        found += [(f"{corruption}/{name}/{file}", classes[name]) for file in images]
     if not found:
         raise UserError(f"no image in {inside}: {LAYOUT}")
-    return tuple(found)
+    return found

@@ -135,7 +135,8 @@ class Shards:
             listed = self._entries(self._names[owner])
             wanted = [listed[place - begin] for place in places[owners == owner]]
             entries += wanted
-            images += list(webdataset.read_images(self.folder / self._names[owner], wanted))
+            shard = self.folder / self._names[owner]
+            images += [webdataset.read_image(shard, entry.offset, entry.size) for entry in wanted]
         shapes = sorted({image.shape for image in images})
         if len(shapes) > 1:
             raise UserError(f"{self.folder}: expected images of one size, but found {shapes[0]} and {shapes[1]}")

@@ -1,0 +1,116 @@
+"""Datasets of a user's own as Driftline's: a map-style dataset such as torchvision's, a pair of arrays, or a function.
+
+A map-style dataset has a length, and returns an image and a class for an index: always the same, in any order and in
+several threads at once. Images are Pillow images or byte arrays of one shape (height, width[, channels]). Classes are
+taken from its `targets` or `labels` if it has them, names of classes from its `classes`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from driftline import registry
+from driftline.data.base import Dataset, numbered_names
+from driftline.data.formats.decoded_images import DecodedImages
+from driftline.errors import UserError
+from driftline.lazy_rows import LazyRows
+from driftline.tasks import Classification
+from driftline.types import Samples
+
+EXPECTED = "expected a driftline.data.Dataset, a pair of arrays, or a dataset that returns an image and its class"
+
+
+def factory(name: str) -> Callable[..., Dataset]:
+    """Return the function of folders and options that makes the dataset of this name.
+
+    `NAME:PATH` stands for the registered dataset with the option `path`, and `FILE.py:NAME` for a user's own.
+    """
+    registered, _, path = name.partition(":")
+    if path and registered in registry.names("dataset"):
+        return functools.partial(registry.get("dataset", registered), path=path)
+    thing = registry.get("dataset", name)
+    return _adapted(name, thing) if ":" in name else thing
+
+
+def _adapted(name: str, thing: Any) -> Callable[..., Dataset]:
+    """Return a function of folders and options from a user's object, or a function with or without folders."""
+    if not callable(thing):
+        return lambda folders: as_dataset(name, thing)
+    signature = inspect.signature(thing)
+    parameters = list(signature.parameters.values())
+    takes_folders = any(p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
+
+    @functools.wraps(thing)
+    def make(folders: Any, **options: Any) -> Dataset:
+        return as_dataset(name, thing(folders, **options) if takes_folders else thing(**options))
+
+    if not takes_folders:
+        first = inspect.Parameter("folders", inspect.Parameter.POSITIONAL_ONLY)
+        make.__signature__ = signature.replace(parameters=[first, *parameters])  # type: ignore[attr-defined]
+    return make
+
+
+def as_dataset(name: str, thing: Any) -> Dataset:
+    """Return a user's dataset as a `Dataset`."""
+    if isinstance(thing, Dataset):
+        return thing
+    if isinstance(thing, tuple | list) and len(thing) == 2 and all(hasattr(part, "shape") for part in thing):
+        x, labels = thing
+        x = LazyRows.all_of(x) if isinstance(x, np.memmap) else np.asarray(x)
+    elif hasattr(thing, "__getitem__") and hasattr(thing, "__len__") and len(thing):
+        x, labels = LazyRows.all_of(MapImages(name, thing)), _labels(thing)
+    else:
+        raise UserError(f"dataset '{name}' is a {type(thing).__name__}: {EXPECTED}")
+    y = np.asarray(labels)
+    if y.dtype.kind not in "iu" or y.shape != (len(x),):
+        raise UserError(
+            f"dataset '{name}' has classes of shape {y.shape} and type {y.dtype}, not {len(x)} whole numbers"
+        )
+    try:
+        classes = tuple(map(str, getattr(thing, "classes", None) or numbered_names(y)))
+    except ValueError as error:
+        raise UserError(f"dataset '{name}' has {error}") from None
+    samples = Samples(x=x, y=y.astype(np.int64), time=np.zeros(len(y), np.int64))
+    return Dataset(name, samples, Classification(classes), model="conv-2" if len(x.shape) == 4 else "mlp")
+
+
+class MapImages(DecodedImages):
+    """The images of a map-style dataset."""
+
+    def __init__(self, name: str, dataset: Any) -> None:
+        self.name, self.dataset = name, dataset
+        super().__init__(len(dataset), self._read(0).shape)
+
+    def decode(self, row: int) -> np.ndarray:
+        image = self._read(row)
+        if image.shape != self.shape[1:]:
+            found = f"{self.shape[1:]} and {image.shape}"
+            raise UserError(f"dataset '{self.name}' has images of the shapes {found}: let it resize them")
+        return image
+
+    def _read(self, row: int) -> np.ndarray:
+        item = self.dataset[row]
+        if not isinstance(item, tuple | list) or len(item) != 2:
+            raise UserError(f"dataset '{self.name}' returned a {type(item).__name__} for an index: {EXPECTED}")
+        image = np.asarray(item[0])
+        if image.dtype != np.uint8 or image.ndim not in (2, 3):
+            found = f"{type(item[0]).__name__} of shape {image.shape} and type {image.dtype}"
+            raise UserError(
+                f"dataset '{self.name}' returned a {found}: let it return images as bytes, without a transform such as "
+                "ToTensor"
+            )
+        return image[..., None] if image.ndim == 2 else image
+
+
+def _labels(dataset: Any) -> Any:
+    """Return the classes of a map-style dataset; without a list of them every item is read."""
+    for attribute in ("targets", "labels"):
+        listed = getattr(dataset, attribute, None)
+        if listed is not None and len(listed) == len(dataset):
+            return listed
+    return [int(dataset[row][1]) for row in range(len(dataset))]

@@ -1,0 +1,131 @@
+"""Images that are decoded when they are needed, by a few threads.
+
+Decoded images are cached, in each process up to the number of bytes in DRIFTLINE_IMAGE_CACHE (such as 4GB; 0 for none).
+A full cache keeps what it has: one that dropped the oldest images would be of no use to a pass over more than fit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+from weakref import WeakSet
+
+import numpy as np
+from pydantic import ByteSize, TypeAdapter, ValidationError
+
+from driftline.errors import UserError
+from driftline.io.locate import file_errors
+from driftline.lazy_rows import LazyRows
+
+CACHE_VARIABLE = "DRIFTLINE_IMAGE_CACHE"
+DEFAULT_CACHE = "1GB"
+THREADS = min(4, os.cpu_count() or 1)
+MIN_THREADED = 4
+"""Fewer images are decoded by the caller's thread: starting others would take longer."""
+
+
+class DecodedImages(ABC):
+    """Byte images of one shape, decoded by `decode` and cached."""
+
+    dtype: ClassVar[np.dtype[Any]] = np.dtype(np.uint8)
+    _sources: ClassVar[WeakSet[DecodedImages]] = WeakSet()
+
+    def __init__(self, n: int, shape: tuple[int, ...]) -> None:
+        self.shape = (n, *shape)
+        self._cache: dict[int, np.ndarray] = {}
+        self._limit = cache_limit()
+        self._sources.add(self)
+
+    @abstractmethod
+    def decode(self, row: int) -> np.ndarray:
+        """Return one image."""
+
+    def signature(self) -> str | None:
+        """Return a text that changes with the images, made without decoding them; None if there is no such text."""
+        return None
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        images = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        missing = []
+        for place, row in enumerate(rows.tolist()):
+            cached = self._cache.get(row)
+            if cached is None:
+                missing.append((place, row))
+            else:
+                images[place] = cached
+
+        def fill(entry: tuple[int, int]) -> None:
+            images[entry[0]] = self.decode(entry[1])
+
+        _for_each(fill, missing)
+        room = (self._limit - self._cached_bytes()) // max(1, images[:1].nbytes)
+        for place, row in missing[: max(0, room)]:
+            self._cache[row] = images[place].copy()
+        return images
+
+    def _cached_bytes(self) -> int:
+        return sum(len(source._cache) * int(np.prod(source.shape[1:])) for source in tuple(self._sources))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cache": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._sources.add(self)
+
+
+class ImageFiles(DecodedImages):
+    """Images in files of a folder, each read by `read`."""
+
+    def __init__(self, folder: Path, names: np.ndarray, read: partial[np.ndarray], shape: tuple[int, ...]) -> None:
+        super().__init__(len(names), shape)
+        self.folder, self.names, self.read = folder, names, read
+
+    def decode(self, row: int) -> np.ndarray:
+        return self.read(self.folder / str(self.names[row]))
+
+    def signature(self) -> str | None:
+        files = files_signature(self.folder / str(name) for name in self.names)
+        return f"{self.read.func.__qualname__} {self.read.keywords} {files}"
+
+
+def image_files(folder: Path, names: np.ndarray, read: partial[np.ndarray], shape: tuple[int, ...]) -> LazyRows:
+    """Return the images of these files, decoded when they are needed."""
+    return LazyRows.all_of(ImageFiles(folder, names, read, shape))
+
+
+def files_signature(files: Iterable[Path]) -> str:
+    """Return a hash of the names, sizes and times of change of files, and of the version of the decoder."""
+    import PIL
+
+    digest = hashlib.sha256(PIL.__version__.encode())
+    for file in files:
+        with file_errors(file, "a picture"):
+            found = os.stat(file)
+        digest.update(f"{file}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def cache_limit() -> int:
+    """Return how many bytes of decoded images a process may cache."""
+    given = os.environ.get(CACHE_VARIABLE, DEFAULT_CACHE)
+    try:
+        return TypeAdapter(ByteSize).validate_python(given)
+    except ValidationError:
+        raise UserError(f"{CACHE_VARIABLE}={given[:40]}: give a number of bytes, such as 500MB or 4GB") from None
+
+
+def _for_each(call: Callable[[tuple[int, int]], None], entries: list[tuple[int, int]]) -> None:
+    if len(entries) < MIN_THREADED:
+        for entry in entries:
+            call(entry)
+        return
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in pool.map(call, entries):  # raises what a call raised
+            pass
