@@ -199,7 +199,7 @@ def _places(sets: Mapping[str, Samples], base: Mapping[object, object] | None, s
     if base is None:
         return [np.argsort(seed.child(name).numpy().permutation(len(samples))) for name, samples in sets.items()]
     originals = [base[one] for samples in sets.values() for one in samples.id.tolist()]
-    known, row = np.unique(originals, return_inverse=True)
+    known, row = np.unique(np.array(originals), return_inverse=True)
     place = seed.numpy().permutation(len(known))[row]
     return np.split(place, np.cumsum([len(samples) for samples in sets.values()])[:-1])
 
