@@ -177,9 +177,13 @@ def test_a_run_on_a_device_has_the_cpus_record_and_a_card_that_says_so(tmp_path:
 def test_half_precision_changes_products_and_not_weights(tmp_path: Path) -> None:
     with device.use(DeviceSettings(name="cpu", precision="bfloat16")):
         layer = place(nn.Linear(8, 2))
+        nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
         out = layer(torch.ones(1, 8))
         assert (out.dtype, layer.weight.dtype) == (torch.bfloat16, torch.float32)
         assert to_numpy(out).dtype == np.float32
+        with torch.no_grad():
+            layer.weight += 1
+        assert torch.equal(layer(torch.ones(1, 8)), out + 8), "weights that were trained since are used"
     record = run({**SPEC, "device": {"name": "cpu", "precision": "bfloat16"}}, runs=tmp_path)
     assert record.runs[0].card.device.precision == "bfloat16"
     assert record.runs[0].card.run.device == {"precision": "bfloat16"}

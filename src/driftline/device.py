@@ -67,7 +67,8 @@ def use(settings: DeviceSettings) -> Iterator[None]:
             return
         import torch
 
-        with torch.autocast(current().type, getattr(torch, settings.precision)):
+        # Without the cache: it would keep the copies of weights in half precision that an optimizer has changed since.
+        with torch.autocast(current().type, getattr(torch, settings.precision), cache_enabled=False):
             yield
     finally:
         _settings.reset(token)
