@@ -155,7 +155,7 @@ def pools(
     upstream_set: int = 512,
     held_out: int = 256,
     validation: float | None = 0.25,
-    base: Mapping[object, object] | None = None,
+    base: Mapping[object, int] | None = None,
     seed: Seed = Seed(0),
 ) -> QueryPools:
     """Divide samples at random into held-out sets and what streams draw from.
@@ -193,7 +193,7 @@ def pools(
     return QueryPools(evaluation[0], Samples.concat(evaluation[1:]), *sources)
 
 
-def _places(sets: Mapping[str, Samples], base: Mapping[object, object] | None, seed: Seed) -> list[np.ndarray]:
+def _places(sets: Mapping[str, Samples], base: Mapping[object, int] | None, seed: Seed) -> list[np.ndarray]:
     """Return the place of each sample of each set in a random order: of the samples, or of all originals."""
     seed = seed.child("pools")
     if base is None:

@@ -228,7 +228,7 @@ class Refinement(base.Benchmark):
 STREAM_OPTIONS = ("episodes", "size", "alpha", "beta", "gamma", "rounding", "others", "repeats")
 
 
-def originals(dataset: Dataset) -> dict[object, object] | None:
+def originals(dataset: Dataset) -> dict[object, int] | None:
     """Return the original of each sample by id; None if all samples are originals."""
     return None if dataset.base is None else dict(zip(dataset.samples.id.tolist(), dataset.base.tolist(), strict=True))
 
