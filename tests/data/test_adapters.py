@@ -53,6 +53,9 @@ def single():
 def classless():
     return PIXELS, np.linspace(0, 1, 12)
 
+def table():
+    return {"x": PIXELS, "y": np.arange(12) % 2}
+
 number = 3
 """
 PIXELS = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8)
@@ -106,6 +109,7 @@ def test_mapped_arrays_stay_on_disk(folder):
         ("sizes", r"images of the shapes \(4, 8, 3\) and \(5, 8, 3\): let it resize them"),
         ("single", "returned a ndarray for an index: expected"),
         ("classless", r"classes of shape \(12,\) and type float64, not 12 whole numbers"),
+        ("table", "is a dict: expected a driftline.data.Dataset, a pair of arrays"),
         ("number", "is not a driftline.data.Dataset"),
     ],
 )

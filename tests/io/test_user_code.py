@@ -120,9 +120,9 @@ def test_no_code_is_run_inside_not_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("def lamps(): ...", r"cannot be called \(too many positional arguments\): write def NAME\(folders"),
+        ("def lamps(): ...", "is a NoneType: expected a driftline.data.Dataset, a pair of arrays"),
         ("def lamps(folders, more): ...", "missing a required argument: 'more'"),
-        ("def lamps(folders): return {}", "returned a dict, not a driftline.data.Dataset"),
+        ("def lamps(folders): return {}", "is a dict: expected a driftline.data.Dataset"),
         ("lamps = 5", "is not a driftline.data.Dataset"),
     ],
 )

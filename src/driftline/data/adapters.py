@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def as_dataset(name: str, thing: Any) -> Dataset:
     if isinstance(thing, tuple | list) and len(thing) == 2 and all(hasattr(part, "shape") for part in thing):
         x, labels = thing
         x = LazyRows.all_of(x) if isinstance(x, np.memmap) else np.asarray(x)
-    elif hasattr(thing, "__getitem__") and hasattr(thing, "__len__") and len(thing):
+    elif _is_map_style(thing):
         x, labels = LazyRows.all_of(MapImages(name, thing)), _labels(thing)
     else:
         raise UserError(f"dataset '{name}' is a {type(thing).__name__}: {EXPECTED}")
@@ -77,6 +77,11 @@ def as_dataset(name: str, thing: Any) -> Dataset:
         raise UserError(f"dataset '{name}' has {error}") from None
     samples = Samples(x=x, y=y.astype(np.int64), time=np.zeros(len(y), np.int64))
     return Dataset(name, samples, Classification(classes), model="conv-2" if len(x.shape) == 4 else "mlp")
+
+
+def _is_map_style(thing: Any) -> bool:
+    rows = hasattr(thing, "__getitem__") and hasattr(thing, "__len__") and len(thing) > 0
+    return rows and not isinstance(thing, Mapping | str) and not hasattr(thing, "iloc")
 
 
 class MapImages(DecodedImages):
