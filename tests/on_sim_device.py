@@ -48,7 +48,11 @@ SPEC = {"benchmark": "timeline", "data": "digits", "model": "mlp", "methods": [{
 
 
 METHODS = registry.names("method")[int(os.environ.get("DRIFTLINE_TEST_PART", 0)) :: 2]
-sim_device.install()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sim() -> None:
+    sim_device.install()
 
 
 def contract(name: str) -> ContractCheck:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 BLOCK_BYTES = 1 << 26
 """How much a pass over all rows holds in memory at a time."""
@@ -19,7 +20,7 @@ class RowSource(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> np.dtype: ...
 
     def __getitem__(self, rows: np.ndarray, /) -> np.ndarray: ...
 
@@ -48,7 +49,7 @@ class LazyRows:
         return (len(self.rows), *self.source.shape[1:])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         return self.source.dtype
 
     @property
@@ -65,7 +66,7 @@ class LazyRows:
         rows = self.take(index).rows
         return np.asarray(self.source[rows] if rows.ndim else self.source[rows[None]][0])
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return self[:].astype(dtype or self.dtype, copy=False)
 
     def __deepcopy__(self, memo: object) -> LazyRows:

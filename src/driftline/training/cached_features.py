@@ -66,7 +66,7 @@ def extract_features_fixed_batch(model: nn.Module, inputs: Tensor) -> list[Tenso
     A pass ends at the last linear layer, the input of which they are: with many classes that layer is a large part.
     """
 
-    def stop(layer: nn.Module, args: Any) -> None:
+    def stop(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
         raise _StopForwardError(args[0])
 
     found = []

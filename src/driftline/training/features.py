@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from torch import Tensor, nn
 
@@ -23,7 +22,7 @@ def forward_with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     layers = linear_layers(model)
     caught: list[Tensor] = []
 
-    def catch(layer: nn.Module, args: Any) -> None:
+    def catch(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
         # A meter may run a copy of the network during this very pass, and the hooks are copied with it.
         if any(layer is mine for mine in layers):
             caught.append(args[0])

@@ -72,10 +72,10 @@ class DecodedImages(ABC):
     def _cached_bytes(self) -> int:
         return sum(len(source._cache) * int(np.prod(source.shape[1:])) for source in tuple(self._sources))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_cache": {}}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._sources.add(self)
 

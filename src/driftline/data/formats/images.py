@@ -7,13 +7,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from driftline.data import file_errors
 from driftline.errors import MissingExtra, UserError
 from driftline.io import bounded_files
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 MIN_SIDE = 8
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
@@ -40,7 +43,7 @@ def allocate(n: int, size: int, channels: int) -> np.ndarray:
 
 
 @contextmanager
-def open_image(source: Path | str | bytes) -> Iterator[Any]:
+def open_image(source: Path | str | bytes) -> Iterator[Image]:
     """Open a picture, or the bytes of one, as a Pillow image of at most 80 million pixels; nothing is decoded yet.
 
     A broken picture raises any kind of exception; use it inside `data.file_errors`.
@@ -65,7 +68,7 @@ def read_image(file: Path, size: int, gray: bool = False) -> np.ndarray:
         return to_square(image, size, gray)
 
 
-def to_square(image: Any, size: int, gray: bool = False) -> np.ndarray:
+def to_square(image: Image, size: int, gray: bool = False) -> np.ndarray:
     """Return a Pillow image as bytes of shape (size, size, channels), upright, and squeezed if it is not square."""
     from PIL import ImageOps
 
@@ -93,7 +96,7 @@ def resize(pixels: np.ndarray, size: int) -> np.ndarray:
     return pixels if pixels.shape[:2] == (size, size) else _resize(pil_image_module().fromarray(pixels), size)
 
 
-def _resize(image: Any, size: int) -> np.ndarray:
+def _resize(image: Image, size: int) -> np.ndarray:
     if image.size != (size, size):
         image = image.resize((size, size), pil_image_module().Resampling.BILINEAR)
     return np.asarray(image).reshape(size, size, -1)
