@@ -404,5 +404,7 @@ def test_settings_of_a_device_from_the_command_line(driftline: Command) -> None:
     assert "device:\n  name: cuda:1\n  precision: bfloat16\n  tf32: true\n" in out
     code, _, err = driftline(*flags[:-1], "--device", "tpu")
     assert (code, "unknown device 'tpu'" in err or "not available" in err) == (2, True)
+    code, _, err = driftline(*flags, "--set", "device.precison=bfloat16")
+    assert (code, "Did you mean 'device.precision'?" in err) == (2, True)
     code, _, err = driftline(*flags, "--precision", "float8")
     assert (code, "precision" in err) == (2, True)

@@ -220,3 +220,9 @@ def test_a_factory_that_raises_is_named_with_its_reason() -> None:
 def test_a_network_without_parameters_is_refused(optimizer: str) -> None:
     with pytest.raises(UserError, match="the network has no parameters to train"):
         new_optimizer(optimizer, torch.nn.Identity().parameters(), lr=0.1)
+
+
+def test_lazy_layers_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "lazy.py").write_text("from torch import nn\ndef make(outputs): return nn.LazyLinear(outputs)\n")
+    with pytest.raises(UserError, match=r"lazy.py:make' has lazy layers: give them sizes"):
+        models.build(f"{tmp_path}/lazy.py:make", shape=(3,), outputs=2)

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from driftline import models, registry
 from driftline.errors import UserError
 from driftline.learners.supervised.base import SupervisedLearner
-from driftline.pretraining.episodic import MetaBaselineTraining, PrototypicalTraining, lr_factor
+from driftline.pretraining.episodic import MetaBaselineTraining, PrototypicalTraining, halving_lr_factor
 from driftline.pretraining.maml import MAMLTraining
 from driftline.pretraining.moco import MoCoTraining
 from driftline.seeds import Seed
@@ -80,7 +80,7 @@ def test_meta_baseline_loss_on_a_tiny_episode() -> None:
 
 
 def test_the_learning_rate_halves_twice() -> None:
-    assert [lr_factor(k, 100) for k in (0, 39, 40, 79, 80, 99)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
+    assert [halving_lr_factor(k, 100) for k in (0, 39, 40, 79, 80, 99)] == [1, 1, 0.5, 0.5, 0.25, 0.25]
 
 
 def test_prototypes_step_by_step() -> None:

@@ -1,4 +1,4 @@
-"""Packages that only some models need: told apart are one that is missing, one that lacks another, and a broken one."""
+"""Import packages that only some models need, with different errors for missing, incomplete and broken ones."""
 
 from __future__ import annotations
 

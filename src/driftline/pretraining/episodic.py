@@ -58,14 +58,14 @@ class EpisodicTraining(SupervisedLearner):
             for k in profiling.sample(range(n)):
                 episode = next(drawn)
                 for group, rate in zip(self.optim.param_groups, rates, strict=True):
-                    group["lr"] = rate * lr_factor(k, n)
+                    group["lr"] = rate * halving_lr_factor(k, n)
                 update(to_float_batch(inputs[episode.rows]), episode)
 
 
-def lr_factor(k: int, n: int) -> float:
+def halving_lr_factor(k: int, n: int) -> float:
     """Return the factor of the learning rate at update k of n.
 
-    >>> [lr_factor(k, 5) for k in range(5)]
+    >>> [halving_lr_factor(k, 5) for k in range(5)]
     [1.0, 1.0, 0.5, 0.5, 0.25]
     """
     return 0.5 ** ((k >= 0.4 * n) + (k >= 0.8 * n))

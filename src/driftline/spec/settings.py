@@ -65,10 +65,17 @@ def validate(model: type[Any], content: object, where: str, keys: list[str] | No
         if first["type"] in ("too_short", "missing"):
             raise UserError(f"{where}: '{path}' is empty") from None
         if first["type"] == "extra_forbidden":
-            raise unknown_name("setting", path, keys or list(model.model_fields), f" (in {where})") from None
+            raise unknown_name("setting", path, _known_keys(model, first["loc"], keys), f" (in {where})") from None
         raise UserError(
             f"{where}: '{path}' {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"
         ) from None
+
+
+def _known_keys(model: type[BaseModel], location: tuple[int | str, ...], keys: list[str] | None) -> list[str]:
+    """Return the keys that are valid at a place of a model: those of the part, if it is inside one."""
+    part = model.model_fields.get(str(location[0])) if len(location) > 1 else None
+    fields = getattr(part.annotation, "model_fields", None) if part else None
+    return [f"{location[0]}.{name}" for name in fields] if fields else keys or list(model.model_fields)
 
 
 def settings_model(kind: str, name: str) -> type[BaseModel] | None:
