@@ -121,9 +121,7 @@ def _as_model(name: str, made: object, outputs: int, seed: Seed) -> Network:
 
         if isinstance(made, nn.Module):
             if any(nn.parameter.is_lazy(weight) for weight in made.parameters()):
-                raise UserError(
-                    f"model '{name}' has lazy layers: give them sizes (`shape` is that of an input)"
-                )
+                raise UserError(f"model '{name}' has lazy layers: give them sizes (`shape` is that of an input)")
             return to_eval_mode(made)
     if all(callable(getattr(made, verb, None)) for verb in ("fit", "predict")):
         model = wrap_object(name, made, outputs, seed)
