@@ -286,6 +286,7 @@ def test_every_pretraining_ends_as_on_the_cpu(name: str) -> None:
             settings = {
                 "updates": 2,
                 **({"way": 2, "shot": 1, "query": 1} if name not in ("supervised", "moco") else {}),
+                **({"meta_updates": 2} if name == "meta-baseline" else {}),
             }
             network = place(small_network(SHAPE, TASK.width, Seed(1)))
             found.append(trained_weights(network, registry.get("pretraining", name)(**settings), samples(0)))

@@ -13,6 +13,8 @@ False
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,6 +51,17 @@ class Seed:
         import torch
 
         return torch.Generator().manual_seed(self.value % 2**63)
+
+    @contextmanager
+    def as_torch_default(self) -> Iterator[None]:
+        """Let torch's global generators draw from this seed in this context."""
+        import torch
+
+        # Where no accelerator is in use, `torch.manual_seed` keeps a formatted stack per call and kind of device.
+        seed_all = torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed
+        with torch.random.fork_rng(devices=[]):
+            seed_all(self.value % 2**63)
+            yield
 
 
 def first_seeds(count: int) -> tuple[int, ...]:

@@ -45,8 +45,7 @@ def build_seeded(make: Callable[[], nn.Module], seed: Seed) -> nn.Module:
 
 def call_seeded(make: Callable[[], T], seed: Seed) -> T:
     """Return what `make` returns if torch draws from this seed meanwhile."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed.value % 2**63)
+    with seed.as_torch_default():
         return make()
 
 

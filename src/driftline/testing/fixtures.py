@@ -18,8 +18,7 @@ def small_network(shape: tuple[int, ...], outputs: int, seed: Seed) -> Network:
     import torch
     from torch import nn
 
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed.value % 2**63)
+    with seed.as_torch_default():
         block = [nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.2)]
         network = nn.Sequential(*block, nn.Flatten(), nn.Linear(64, outputs)).eval()
         return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

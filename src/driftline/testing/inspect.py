@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from driftline.io.serialization import digest
 from driftline.types import JsonObject, Samples
 
 
@@ -38,7 +37,8 @@ def no_global_randomness(what: str) -> Iterator[None]:
 
 
 def _global_states() -> JsonObject:
-    states: JsonObject = {"python": random.getstate(), "numpy": digest(np.random.get_state(legacy=True))}
+    _, words, *rest = np.random.get_state()
+    states: JsonObject = {"python": random.getstate(), "numpy": (words.tobytes(), *rest)}
     if importlib.util.find_spec("torch"):
         import torch
 

@@ -91,8 +91,7 @@ def projection_head(
     features: int, seed: Seed, outputs: int = PROJECTION_WIDTH, *, batch_norm: bool = False
 ) -> nn.Sequential:
     """The head that contrast is measured behind: linear, (batch norm,) ReLU, linear; as wide as the features."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed.value % 2**63)
+    with seed.as_torch_default():
         first = [nn.Linear(features, features), *([nn.BatchNorm1d(features)] if batch_norm else []), nn.ReLU()]
         return place(nn.Sequential(*first, nn.Linear(features, outputs)))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import nn
 
 from driftline.seeds import Seed
@@ -16,8 +15,7 @@ def training(model: nn.Module, seed: Seed) -> Iterator[None]:
     """Training mode, with dropout and other noise drawn from this seed."""
     model.train()
     try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed.value % 2**63)
+        with seed.as_torch_default():
             yield
     finally:
         model.eval()

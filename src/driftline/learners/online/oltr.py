@@ -105,8 +105,7 @@ class CentroidMemory(nn.Module):
     def __init__(self, head: nn.Linear, scale: float, seed: Seed) -> None:
         super().__init__()
         classes, features = head.weight.shape
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed.value % 2**63)
+        with seed.as_torch_default():
             self.hallucinator = nn.Linear(features, classes)
             self.selector = nn.Linear(features, features)
         self.rows = nn.Parameter(head.weight.detach().clone())
