@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 24
 """How much a pass over all rows holds in memory at a time."""
 
 

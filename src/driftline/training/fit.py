@@ -80,4 +80,4 @@ def fit_input_scaling(model: nn.Module, inputs: Tensor) -> None:
     """Fit the network's standardizing layers to the first data it is trained on."""
     for module in model.modules():
         if isinstance(module, Standardize) and not module.fitted:
-            module.fit(to_float_batch(inputs))
+            module.fit(inputs)
