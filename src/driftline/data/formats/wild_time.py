@@ -8,8 +8,10 @@ text per year between the two parts, in either form.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -74,22 +76,30 @@ def read_texts(path: Path, years: range, inputs: str, classes: int) -> Samples:
 
 
 class Hdf5Images(DecodedImages):
-    """The images of some members of an HDF5 file, one after another, resized to a square.
-
-    The file is opened for each image, which takes less than reading it: an open file could not be shared by processes.
-    """
+    """The images of some members of an HDF5 file, one after another, resized to a square."""
 
     def __init__(self, path: Path, members: Sequence[tuple[str, int]], size: int) -> None:
         self.ends = np.cumsum([length for _, length in members])
         super().__init__(int(self.ends[-1]), (size, size, 3))
         self.path, self.members, self.size = path, members, size
+        self._opened: dict[tuple[int, str], Any] = {}
 
     def decode(self, row: int) -> np.ndarray:
         k = int(np.searchsorted(self.ends, row, side="right"))
         name, length = self.members[k]
-        with file_errors(self.path, HDF5), bounded_files.open_hdf5(self.path) as file:
-            member = bounded_files.hdf5_member(file, *name.strip("/").split("/"))
-            return images.resize(member[row - int(self.ends[k]) + length], self.size)
+        with file_errors(self.path, HDF5):
+            return images.resize(self._member(name)[row - int(self.ends[k]) + length], self.size)
+
+    def _member(self, name: str) -> Any:
+        """Return a member of the file; each process opens it for itself, and leaves it open."""
+        key = os.getpid(), name
+        if key not in self._opened:
+            file = bounded_files.open_hdf5(self.path)
+            self._opened[key] = bounded_files.hdf5_member(file, *name.strip("/").split("/"))
+        return self._opened[key]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "_opened": {}}
 
     def signature(self) -> str:
         return f"{self.members} {self.size} {files_signature([self.path])}"
