@@ -86,7 +86,7 @@ class PrototypicalTraining(EpisodicTraining):
         self.train_on_episodes(x, y, self.updates, self.episode_update, self.seed.child("lesson", self.training_rounds))
         if self.updates:  # a network that comes trained is left as it is
             zero_head(self.model)
-        self.training_rounds += 1
+        self.end_round()
 
     def episode_update(self, x: Tensor, episode: Episode) -> None:
         """Make one step on the cross-entropy of the queries; means and queries come from the same pass."""

@@ -43,7 +43,7 @@ class DomainGeneralizationLearner(CumulativeLearner):
             batch=self.batch,
             seed=self.seed.child("lesson", self.training_rounds),
         )
-        self.training_rounds += 1
+        self.end_round()
 
     def update_groups(self, batch: GroupedBatch) -> None:
         """Make one update on a grouped mini-batch."""
