@@ -38,6 +38,9 @@ OptimizerName = Literal[
 ]
 """torch's optimizers, and AMSGrad (`driftline.training.optimizers`)."""
 
+Augmentation = Literal["none", "crop-flip", "pad-crop-flip"]
+"""Random changes of training images (`driftline.training.augmentations`)."""
+
 
 def check_settings(method: object) -> None:
     """Refuse a method with a setting outside its limits."""

@@ -28,6 +28,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import profiling
+from driftline.training.augmentations import augmented
 from driftline.training.cached_features import classifier_layer, features_with_frozen_head
 from driftline.training.few_shot import Episode, classes_with_at_least, cosine_logits, episodes, squared_distance_logits
 from driftline.training.fit import optimizer_step, training_tensors
@@ -50,6 +51,7 @@ class EpisodicTraining(SupervisedLearner):
     ) -> None:
         """Update on n episodes, of `way` classes or as many as there are."""
         inputs, _ = training_tensors(self.model, x, y)
+        inputs = augmented(inputs, self.augment, seed)
         samples = Samples(inputs, y)
         way = min(self.way, max(len(classes_with_at_least(y, self.shot + self.query)), 2))
         rates = [group["lr"] for group in self.optim.param_groups]

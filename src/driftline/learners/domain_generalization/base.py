@@ -42,6 +42,7 @@ class DomainGeneralizationLearner(CumulativeLearner):
             updates=self.updates,
             batch=self.batch,
             seed=self.seed.child("lesson", self.training_rounds),
+            augment=self.augment,
         )
         self.end_round()
 

@@ -75,8 +75,8 @@ class MIR(ER):
     def virtual_update(self, x: Inputs, y: Targets, seed: Seed) -> nn.Module:
         """Return what the model would become if it were fine-tuned on these errors alone."""
         lr = self.lr if self.virtual_lr is None else self.virtual_lr
-        names = ("batch", "weight_decay", "optimizer", "momentum", "lr_decay", "max_grad_norm", "label_smoothing")
-        same: dict[str, Any] = {name: getattr(self, name) for name in names}
+        names = "batch weight_decay optimizer momentum lr_decay augment max_grad_norm label_smoothing"
+        same: dict[str, Any] = {name: getattr(self, name) for name in names.split()}
         twin = EpochLearner(lr=lr, epochs=self.virtual_epochs, updates=self.updates, **same)
         twin.model, twin._task, twin.training_rounds = copy.deepcopy(self.model), self._task, self.training_rounds
         twin.new_optimizer()
