@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
-BLOCK_BYTES = 1 << 26
+BLOCK_BYTES = 1 << 24
 """How much a pass over all rows holds in memory at a time."""
 
 
@@ -89,3 +89,9 @@ class LazyRows:
         if all(isinstance(part, LazyRows) and part.source is first.source for part in parts):
             return LazyRows(first.source, np.concatenate([part.rows for part in parts]))
         return np.concatenate([np.asarray(part) for part in parts])
+
+
+def originals(images: LazyRows | np.ndarray) -> Sequence[np.ndarray]:
+    """Read images at their full size, each of its own shape; as they are if their source has no other size."""
+    read = getattr(images.source, "originals", None) if isinstance(images, LazyRows) else None
+    return np.asarray(images) if read is None else read(images.rows)

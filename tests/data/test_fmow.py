@@ -112,10 +112,47 @@ def test_broken_and_hostile_files(tmp_path):
     assert not (tmp_path / "mark").exists()
 
 
-def test_a_size_that_cannot_be(tmp_path, monkeypatch):
+def test_a_size_that_cannot_be(tmp_path):
     hdf5(tmp_path / "fmow.hdf5")
     with pytest.raises(UserError, match="size=0 is no size"):
         fmow([tmp_path], size=0)
-    monkeypatch.setattr("driftline.data.formats.images._available_memory", lambda: 10_000)
-    with pytest.raises(UserError, match=r"10 pictures of 224 x 224 .*--set data\.size"):
-        fmow([tmp_path], size=224)
+
+
+def test_an_hdf5_file_is_read_when_pictures_are_needed(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRIFTLINE_IMAGE_CACHE", "0")
+    hdf5(tmp_path / "fmow.hdf5")
+    x = pickle.loads(pickle.dumps(fmow([tmp_path], size=224).samples.x))
+    np.testing.assert_array_equal(x[[9, 2, 5]], PIXELS[[6, 2, 5]])
+    (tmp_path / "fmow.hdf5").unlink()
+    with pytest.raises(UserError, match=r"fmow\.hdf5: expected the HDF5 file.*No such file"):
+        x[0]
+
+
+def test_wilds_folder_alone(tmp_path):
+    rows = [  # split, category, time; a picture's number is its row
+        ("train", "zoo", "2012-12-31T23:59:00Z"),
+        ("seq", "zoo", "2012-01-01T00:00:00Z"),
+        ("train", "dam", "2013-01-01T00:00:00Z"),  # WILDS' out-of-distribution years, but not of those splits
+        ("test", "park", "2016-01-01T00:00:00Z"),
+        ("val", "airport", "2015-05-05T00:00:00Z"),
+        ("train", "wind_farm", "2002-03-03T00:00:00Z"),
+        ("val", "barn", "2016-05-05T00:00:00Z"),
+        ("test", "tower", "2012-05-05T00:00:00Z"),
+    ]
+    folder = tmp_path / "fmow_v1.1"
+    (folder / "images").mkdir(parents=True)
+    lines = [f"{split},p,{category},{time},1.0" for split, category, time in rows]
+    (folder / "rgb_metadata.csv").write_text("\n".join(["split,img_path,category,timestamp,lat", *lines]))
+    for k in (0, 3, 4, 5):
+        Image.fromarray(PIXELS[k]).save(folder / "images" / f"rgb_img_{k}.png")
+    data = load("fmow", {"size": 224}, [tmp_path])
+    np.testing.assert_array_equal(data.samples.x, PIXELS[[5, 0, 4, 3]])
+    assert [CLASSES[k] for k in data.samples.y] == ["wind_farm", "zoo", "airport", "park"]
+    assert data.samples.time.tolist() == [2002, 2012, 2015, 2016]
+    table = folder / "rgb_metadata.csv"
+    table.write_text(table.read_text().replace("zoo", "moon"))
+    with pytest.raises(UserError, match=r"rgb_metadata\.csv: expected WILDS' .*the category 'moon'"):
+        fmow([folder])
+    table.write_text("split,category\ntrain,zoo\n")
+    with pytest.raises(UserError, match=r"rgb_metadata\.csv: expected WILDS' .*timestamp"):
+        fmow([folder])

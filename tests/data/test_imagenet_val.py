@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.io import savemat
 
 from driftline.data import load, locate
 from driftline.errors import UserError
@@ -50,6 +51,61 @@ def test_the_centre_is_taken_after_the_short_side_is_resized(tmp_path):
     np.testing.assert_array_equal(data.samples.x[0], pixels[:, 2:18])
     shrunk = Image.fromarray(tall).resize((16, 32), Image.Resampling.BILINEAR)
     np.testing.assert_array_equal(data.samples.x[1], np.asarray(shrunk)[8:24])
+
+
+@pytest.mark.parametrize("shape", [(500, 375), (341, 256), (300, 299), (64, 97)])
+def test_resized_and_cropped_as_torchvision_does(tmp_path, shape):
+    """Its Resize makes the long side int(resize * long / short), its CenterCrop starts at int(round(rest / 2))."""
+    pixels = write(tmp_path / "imagenet-val" / "a" / "1.png", *shape)
+    write(tmp_path / "imagenet-val" / "b" / "1.png")
+    width, height = shape
+    short, long = sorted(shape)
+    sized = (58, int(58 * long / short)) if width < height else (int(58 * long / short), 58)
+    expected = np.asarray(Image.fromarray(pixels).resize(sized, Image.Resampling.BILINEAR))
+    left, top = (round((side - 56) / 2) for side in sized)
+    expected = expected[top : top + 56, left : left + 56]
+    data = load("imagenet-val", {"size": 56, "resize": 58}, [tmp_path])
+    np.testing.assert_array_equal(data.samples.x[0], expected)
+    options = {"path": str(tmp_path / "imagenet-val"), "size": 56, "resize": 58}
+    np.testing.assert_array_equal(load("image-folders", options).samples.x[0], expected)
+    assert load("image-folders", {**options, "gray": True}).samples.x.shape == (2, 56, 56, 1)
+    with pytest.raises(UserError, match="resize=50: the short side must be at least size=56"):
+        load("imagenet-val", {"size": 56, "resize": 50}, [tmp_path])
+
+
+def test_a_list_of_classes_numbers_the_folders(tmp_path):
+    for name in ("n03", "n01"):
+        write(tmp_path / "imagenet-val" / name / "1.png")
+    (tmp_path / "imagenet_classes.txt").write_text("n03\nn02\nn00\nn01\n")
+    data = load("imagenet-val", {"size": 16}, [tmp_path])
+    assert (data.samples.y.tolist(), data.task.classes) == ([1, 3], ("n00", "n01", "n02", "n03"))
+    (tmp_path / "imagenet_classes.txt").write_text("n03 n02")
+    with pytest.raises(UserError, match=r"imagenet_classes\.txt: expected .* no line for the folder n01"):
+        load("imagenet-val", {"size": 16}, [tmp_path])
+
+
+def test_the_development_kit_numbers_images_of_one_folder(tmp_path):
+    for k in range(3):
+        write(tmp_path / "imagenet-val" / f"ILSVRC2012_val_0000000{k}.JPEG")
+    kit = tmp_path / "ILSVRC2012_devkit_t12" / "data"
+    kit.mkdir(parents=True)
+    kind = [("ILSVRC2012_ID", "O"), ("WNID", "O"), ("words", "O"), ("gloss", "O"), ("num_children", "O")]
+    rows = [(1, "n09", "fox", "", 0), (2, "n02", "tench", "", 0), (3, "n01", "animal", "", 2), (4, "n05", "cat", "", 0)]
+    savemat(kit / "meta.mat", {"synsets": np.array(rows, kind)})
+    truth = kit / "ILSVRC2012_validation_ground_truth.txt"
+    truth.write_text("4\n1\n2\n")
+    data = load("imagenet-val", {"size": 16}, [tmp_path])
+    assert data.samples.id.tolist() == [f"ILSVRC2012_val_0000000{k}.JPEG" for k in range(3)]
+    assert (data.samples.y.tolist(), data.task.classes) == ([1, 2, 0], ("n02", "n05", "n09"))
+    truth.write_text("4\n1\n")
+    with pytest.raises(UserError, match=r"ground_truth\.txt: expected .* 2 lines, but 3 images"):
+        load("imagenet-val", {}, [tmp_path])
+    truth.write_text("4\n3\n1")  # 3 is a group of classes
+    with pytest.raises(UserError, match=r"ground_truth\.txt: expected a number of a class per image, but found: no 3"):
+        load("imagenet-val", {}, [tmp_path])
+    (kit / "meta.mat").write_bytes(b"MATLAB 5.0 MAT-file" + bytes(200))
+    with pytest.raises(UserError, match=r"meta\.mat: expected the development kit's synsets"):
+        load("imagenet-val", {}, [tmp_path])
 
 
 def test_what_is_missing_is_said(tmp_path):

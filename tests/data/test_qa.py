@@ -74,6 +74,22 @@ def test_every_form_gives_the_same_questions(tmp_path):
     assert (one.clusters, one.samples.group.tolist(), one.test) == (("SQuAD",), [0, 0, 0], None)
 
 
+def test_mrqa_is_cleaned_as_the_released_files_are(tmp_path):
+    qas = [{"qid": "a", "question": "who is \told", "answers": ["<P>Rome", "Rome", "old [SEP]Rome"]}]
+    lines = [
+        {"header": {"dataset": "NQ"}},
+        {"context": "<P> [DOC] [TLE] Rome [PAR]It is\n old . </P>", "qas": qas},
+        {"context": "<Tr><Td>1</Td></Tr>", "qas": qas},
+    ]
+    data = load("qa", {"files": write(tmp_path / "a.jsonl", lines)}, [])
+    assert data.samples.x == ["Question: who is old ? </s> Context: Rome It is old ."]
+    assert data.samples.y.tolist() == [join_answers(["Rome", "old Rome"])]
+    assert data.notes[-1] == "1 inputs with a table in it are left out"
+    squad = {"data": [{"paragraphs": [{"context": "<P> c", "qas": [{"id": "a", "question": "q", "answers": ["c"]}]}]}]}
+    data = load("qa", {"files": write(tmp_path / "b.json", [squad])}, [])
+    assert data.samples.x == ["Question: q </s> Context: <P> c"]
+
+
 def test_sets_are_clusters_and_the_first_or_the_named_one_is_upstream(tmp_path):
     mrqa(tmp_path / "one.jsonl")
     lines = [{"question": f"{k} ?", "context": "c", "answers": ["c"], "dataset": "ab"[k % 2]} for k in range(4)]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from driftline.models.preprocessing import Standardize, to_float_batch, to_tensor
+from driftline.lazy_rows import LazyRows
+from driftline.models.preprocessing import Standardize, StandardizeChannels, to_float_batch, to_tensor
 
 
 def test_images_become_fractions_with_channels_first() -> None:
@@ -35,3 +36,34 @@ def test_a_feature_that_never_varied_keeps_its_scale() -> None:
     assert layer(torch.tensor([[3.0, 6.0]])).tolist() == [[1, 1]]
     layer.fit(torch.zeros(2, 2))
     assert layer.mean.tolist() == [2, 5]
+
+
+def test_a_tensor_is_standardized_by_its_own_mean_and_deviation_to_the_bit() -> None:
+    x = torch.rand(1000, 5, generator=torch.manual_seed(0)) * torch.tensor([1, 1e3, 1e-3, 7, 0]) + 3
+    layer = Standardize(5)
+    layer.fit(x)
+    assert torch.equal(layer.mean, x.mean(0))
+    assert torch.equal(layer.scale[:4], x.std(0, correction=0)[:4])
+
+
+def test_lazy_images_are_standardized_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = (
+        np.random.default_rng(0).integers(0, 99, (50, 4, 4, 3), np.uint8)
+        + np.arange(50, dtype=np.uint8)[:, None, None, None]
+    )
+    most = []
+
+    class Source:
+        shape, dtype = images.shape, images.dtype
+
+        def __getitem__(self, rows: np.ndarray, /) -> np.ndarray:
+            most.append(len(rows))
+            return images[rows]
+
+    monkeypatch.setattr("driftline.lazy_rows.BLOCK_BYTES", 8 * 48)
+    lazy, whole = StandardizeChannels(3), StandardizeChannels(3)
+    lazy.fit(LazyRows.all_of(Source()))
+    whole.fit(torch.from_numpy(images))
+    torch.testing.assert_close(lazy.mean, whole.mean, rtol=1e-6, atol=0)
+    torch.testing.assert_close(lazy.scale, whole.scale, rtol=1e-6, atol=0)
+    assert (max(most), len(most)) == (8, 7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import typing
 from typing import Any
@@ -20,7 +21,7 @@ from driftline.learners.test_time.slr import SLR
 from driftline.learners.test_time.tent import Tent
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression, TextToText, mean_loss
-from driftline.training.optimizers import NAMES, lr_factor, new_optimizer
+from driftline.training.optimizers import AMSGRAD, NAMES, lr_factor, new_optimizer
 from driftline.types import Samples
 
 NEEDS_MORE = {"LBFGS", "SparseAdam", "Muon"}  # the loss itself, sparse gradients, matrices
@@ -52,7 +53,34 @@ def descend(model: nn.Module, optimizer: Optimizer, steps: int = 20) -> torch.Te
 def test_every_optimizer_of_torch_has_its_name() -> None:
     known = [kind for kind in vars(torch.optim).values() if isinstance(kind, type) and issubclass(kind, Optimizer)]
     assert {kind.__name__ for kind in known} - {"Optimizer"} - NEEDS_MORE == set(NAMES)
-    assert {name.lower() for name in NAMES} == set(typing.get_args(OptimizerName))
+    assert {name.lower() for name in NAMES} == set(typing.get_args(OptimizerName)) - {AMSGRAD}
+
+
+def test_amsgrad_is_adams_variant() -> None:
+    ours, plain = network(), network()
+    optimizer = new_optimizer("amsgrad", ours.parameters(), lr=0.05)
+    expected = torch.optim.Adam(plain.parameters(), lr=0.05, amsgrad=True, foreach=False)
+    assert torch.equal(descend(ours, optimizer), descend(plain, expected))
+    assert not torch.equal(weights(ours), descend(network(), torch.optim.Adam(network().parameters(), lr=0.05)))
+
+
+def test_the_learning_rate_decays_after_each_training_round() -> None:
+    """As StepLR with one step per round does; training from scratch starts again, and a checkpoint continues."""
+    learner, same = FineTune(lr=0.1, lr_decay=0.5, updates=1), FineTune(lr=0.1, lr_decay=0.5, updates=1)
+    for one in (learner, same):
+        one.prepare(network(), TASK)
+    rates = []
+    for _ in range(3):
+        rates.append(learner.optim.param_groups[0]["lr"])
+        learner.learn(X, Y)
+    assert rates == [0.1, 0.05, 0.025]
+    same.restore(copy.deepcopy(learner.state()))
+    for one in (learner, same):
+        assert one.optim.param_groups[0]["lr"] == 0.0125
+        one.learn(X, Y)
+    assert torch.equal(weights(learner.model), weights(same.model))
+    learner.train_from_scratch(X, Y)
+    assert learner.optim.param_groups[0]["lr"] == 0.05
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,6 +2,10 @@
 
 The class folders are under `train` and `val` (or `test`), and then the latter is the official test set; or they are in
 the folder itself, and there is none. Dated pictures are read by the dataset `dated-images`.
+
+Pictures are squeezed to a square. With `resize` they are treated as torchvision does for evaluation: the short side is
+resized to so many pixels and the center cut out, EXIF rotation left alone. ImageNet's networks are tested with
+`resize: 256` and `size: 224`.
 """
 
 from __future__ import annotations
@@ -25,8 +29,13 @@ TEST_FOLDERS = ("val", "test")  # ImageNet's test set has no labels, so `val` is
 
 
 @register("dataset", "image-folders")
-def image_folders(folders: Sequence[Path], *, path: str, size: int = 64, gray: bool = False) -> Dataset:
-    """The pictures under `path`, squeezed to a square of `size` pixels when needed; an id is the file's name."""
+def image_folders(
+    folders: Sequence[Path], *, path: str, size: int = 64, resize: int | None = None, gray: bool = False
+) -> Dataset:
+    """The pictures under `path`, squeezed to a square of `size` pixels when needed; an id is the file's name.
+
+    `resize`: the short side is resized to it, and the center of `size` pixels cut out.
+    """
     base = locate_user_path(folders, path, "image-folders")
     if not base.is_dir():
         raise UserError(f"dataset 'image-folders': {base} is a file, not a folder of class folders")
@@ -35,13 +44,19 @@ def image_folders(folders: Sequence[Path], *, path: str, size: int = 64, gray: b
     if len(classes) < 2:
         raise UserError(f"{parts[0]}: expected a folder for each of two classes or more, but found {len(classes)}")
     images.check_size(size)
+    images.check_resize(size, resize)
     names = [[_pictures(base, part / name) for name in classes] for part in parts]
     for part, by_class in zip(parts, names, strict=True):
         _check_gaps(part, classes, by_class)
     ids = np.array([name for by_class in names for listed in by_class for name in listed])
     y = np.concatenate([np.full(len(listed), k) for by_class in names for k, listed in enumerate(by_class)])
     shape = (size, size, 1 if gray else 3)
-    x = image_files(base, ids, partial(images.read_image, size=size, gray=gray), shape)
+    read = (
+        partial(images.read_image, size=size, gray=gray)
+        if resize is None
+        else partial(images.read_center, size=size, resize=resize, gray=gray)
+    )
+    x = image_files(base, ids, read, shape)
     samples = Samples(x=x, y=y, id=ids, time=np.zeros(len(y), np.int64))
     test = np.arange(len(y)) >= sum(map(len, names[0])) if len(parts) == 2 else None
     notes = (f"{len(y):,} pictures of {base.name} in {len(classes)} classes, brought to {size} x {size} pixels",)

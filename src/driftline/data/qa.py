@@ -3,11 +3,16 @@
 Read are files of MRQA (Fisch et al., "MRQA 2019 Shared Task", 2019): a header line, then per line a context with its
 questions; SQuAD's JSON (Rajpurkar et al., EMNLP 2016); one question per line with 'question', 'context' and 'answers';
 and the released files of continual model refinement. An input is the question, then the context.
+
+MRQA's texts are cleaned as those of Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams",
+ACL 2022, so that inputs equal those of its released files: tags of paragraphs and lists, line ends and tabs are
+removed, a question ends in a question mark, and an answer stands once.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -26,6 +31,7 @@ from driftline.errors import UserError
 from driftline.registry import register
 from driftline.types import JsonObject
 
+MARKUP = re.compile(r"</?(?:P|Li|Ul)>|\[(?:DOC|TLE|PAR|SEP)\]|[\n\t]")
 SUBSET_FILES = ("qa/mrqa_subset.jsonl.gz", "mrqa_subset.jsonl.gz")
 EXPECTED = (
     "MRQA (a header, then per line a context with 'qas'), SQuAD's JSON, or one record per line with "
@@ -60,7 +66,7 @@ def read_questions(path: Path) -> Iterator[TextRecord]:
             cluster = str(header.get("dataset", cluster))
             train = str(header["split"]).lower() == "train" if "split" in header else None
         elif "qas" in record:
-            yield from _questions(record, f"in line {line}", cluster, train)
+            yield from _questions(record, f"in line {line}", cluster, train, clean=True)
         elif "input" in record:
             yield parse_record(record, line, cluster)
         else:
@@ -86,16 +92,32 @@ def join_question(question: str, context: str) -> str:
     return f"Question: {question.strip()}{SEPARATOR}Context: {context.strip()}"
 
 
-def _questions(record: JsonObject, place: str, cluster: str, train: bool | None) -> Iterator[TextRecord]:
+def remove_markup(text: str) -> str:
+    """Return a text without MRQA's tags, line ends and tabs.
+
+    >>> remove_markup("[TLE] Rome [PAR]<P> It is old .</P>\\n")
+    'Rome  It is old .'
+    """
+    return MARKUP.sub("", text).strip()
+
+
+def _questions(
+    record: JsonObject, place: str, cluster: str, train: bool | None, clean: bool = False
+) -> Iterator[TextRecord]:
     context = record.get("context")
     if not isinstance(context, str) or not context.strip():
         raise ValueError(f"{str(context)[:40]!r} as 'context' {place}, not a text")
+    text = remove_markup(context) if clean else context
     for one in record["qas"]:
         question, name = one.get("question"), str(one.get("qid", one.get("id", "")))
         if not isinstance(question, str) or not name:
             raise ValueError(f"a question {place} without 'question' or 'qid'")
         answers = parse_answers(one.get("answers"), f"to question {name} {place}")
-        yield TextRecord(join_question(question, context), answers, name, cluster, train)
+        if clean:
+            question = remove_markup(question)
+            question += "" if question.endswith("?") else " ?"
+            answers = tuple(dict.fromkeys(remove_markup(answer) for answer in answers))
+        yield TextRecord(join_question(question, text), answers, name, cluster, train)
 
 
 def _flat(record: JsonObject, line: int, cluster: str) -> TextRecord:

@@ -27,7 +27,7 @@ from driftline.texts import join_answers
 from driftline.types import JsonObject, Samples
 
 SEPARATOR = " </s> "
-TABLE_TAG = re.compile(r"<table\b", re.IGNORECASE)
+TABLE_TAG = re.compile(r"<table\b|<td>", re.IGNORECASE)
 RECORD_FORMAT = "one JSON record per line with 'input' and a list of accepted answers as 'output'"
 STREAM_FORMAT = "a JSON list of time steps, each a list of records with 'input', 'truth' and 'id'"
 ANSWER_FIELDS = ("output", "outputs", "truth", "answers", "answer")

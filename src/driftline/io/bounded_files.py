@@ -11,8 +11,6 @@ import io
 import os
 import stat
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -93,16 +91,14 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     return parts
 
 
-@contextmanager
-def open_hdf5(path: Path) -> Iterator[Any]:
-    """Open an HDF5 file; read its content through `hdf5_member`."""
+def open_hdf5(path: Path) -> Any:
+    """Open an HDF5 file, to be closed by `with`; read its content through `hdf5_member`."""
     try:
         import h5py
     except ImportError:
         raise MissingExtra(f"reading {path.name}", "vision") from None
     max_unpacked_bytes(path)
-    with h5py.File(path, "r") as file:
-        yield file
+    return h5py.File(path, "r")
 
 
 def hdf5_member(group: Any, *names: str) -> Any:

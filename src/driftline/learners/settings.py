@@ -22,9 +22,24 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
 Inside = Annotated[float, Field(gt=0, lt=1)]
 OptimizerName = Literal[
-    "adam", "adamw", "sgd", "adadelta", "adafactor", "adagrad", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop"
+    "adam",
+    "adamw",
+    "amsgrad",
+    "sgd",
+    "adadelta",
+    "adafactor",
+    "adagrad",
+    "adamax",
+    "asgd",
+    "nadam",
+    "radam",
+    "rmsprop",
+    "rprop",
 ]
-"""torch's optimizers (`driftline.training.optimizers`)."""
+"""torch's optimizers, and AMSGrad (`driftline.training.optimizers`)."""
+
+Augmentation = Literal["none", "crop-flip", "pad-crop-flip"]
+"""Random changes of training images (`driftline.training.augmentations`)."""
 
 
 def check_settings(method: object) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from driftline.device import to_device
+from driftline.device import HOST, to_device
 from driftline.errors import UserError
 from driftline.lazy_rows import LazyRows
 from driftline.registry import register
@@ -96,13 +96,20 @@ class Standardize(nn.Module):
         self.register_buffer("scale", torch.ones(features))
         self.register_buffer("fitted", torch.tensor(False))
 
-    def fit(self, x: Tensor) -> None:
-        """Take mean and deviation from these inputs, unless that was done before."""
+    def fit(self, x: Tensor | LazyRows) -> None:
+        """Take mean and deviation from these inputs, unless that was done before; lazy rows are read block by block."""
         if self.fitted:
             return
-        x = self._rows(x)
-        deviation = x.std(0, correction=0)
-        self.mean.copy_(x.mean(0))
+        n, mean, squares = 0, torch.zeros(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+        for block in x.blocks() if isinstance(x, LazyRows) else [x]:
+            rows = self._rows(to_float_batch(block))
+            shift = rows.mean(0).to(HOST).double() - mean
+            total = n + len(rows)
+            squares = squares + len(rows) * rows.std(0, correction=0).to(HOST).double() ** 2
+            squares += shift**2 * n * len(rows) / total
+            mean, n = mean + shift * len(rows) / total, total
+        deviation = (squares / n).sqrt().float()
+        self.mean.copy_(mean)
         # A feature that never varied in training carries no information yet: leave its scale alone.
         self.scale.copy_(torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation)))
         self.fitted.fill_(True)

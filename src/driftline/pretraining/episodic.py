@@ -28,6 +28,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import profiling
+from driftline.training.augmentations import augmented
 from driftline.training.cached_features import classifier_layer, features_with_frozen_head
 from driftline.training.few_shot import Episode, classes_with_at_least, cosine_logits, episodes, squared_distance_logits
 from driftline.training.fit import optimizer_step, training_tensors
@@ -50,6 +51,7 @@ class EpisodicTraining(SupervisedLearner):
     ) -> None:
         """Update on n episodes, of `way` classes or as many as there are."""
         inputs, _ = training_tensors(self.model, x, y)
+        inputs = augmented(inputs, self.augment, seed)
         samples = Samples(inputs, y)
         way = min(self.way, max(len(classes_with_at_least(y, self.shot + self.query)), 2))
         rates = [group["lr"] for group in self.optim.param_groups]
@@ -86,7 +88,7 @@ class PrototypicalTraining(EpisodicTraining):
         self.train_on_episodes(x, y, self.updates, self.episode_update, self.seed.child("lesson", self.training_rounds))
         if self.updates:  # a network that comes trained is left as it is
             zero_head(self.model)
-        self.training_rounds += 1
+        self.end_round()
 
     def episode_update(self, x: Tensor, episode: Episode) -> None:
         """Make one step on the cross-entropy of the queries; means and queries come from the same pass."""

@@ -45,7 +45,7 @@ class MAMLTraining(EpisodicTraining):
         self.train_on_episodes(x, y, self.updates, self.outer_step, self.seed.child("lesson", self.training_rounds))
         if self.updates:  # a network that comes trained is left as it is
             zero_head(self.model)
-        self.training_rounds += 1
+        self.end_round()
 
     def outer_step(self, x: Tensor, episode: Episode) -> None:
         """Make one step of the outer loop. Its cost is counted once; every episode costs the same."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from driftline.models.preprocessing import Standardize, to_float_batch
 from driftline.seeds import Seed
 from driftline.training import profiling
+from driftline.training.augmentations import augmented
 from driftline.training.loss_scaling import scaled, unscale_gradients
 from driftline.training.modes import training
 from driftline.training.torch_model import torch_model
@@ -24,13 +25,25 @@ PRECONVERT_MAX_VALUES = 1 << 24
 """Inputs of up to this many numbers, 64 MiB as floats, are converted once instead of batch by batch."""
 
 
-def fit(model: nn.Module, x: Inputs, y: np.ndarray, update: Update, *, updates: int, batch: int, seed: Seed) -> None:
+def fit(
+    model: nn.Module,
+    x: Inputs,
+    y: np.ndarray,
+    update: Update,
+    *,
+    updates: int,
+    batch: int,
+    seed: Seed,
+    augment: str = "none",
+) -> None:
     """Make exactly `updates` updates on mini-batches drawn with replacement, as Wild-Time trains.
 
-    (Wild-Time's code makes one more update than its setting; this does not.)
+    (Wild-Time's code makes one more update than its setting; this does not.) `augment`: see `augmentations`.
     """
     inputs, targets = training_tensors(model, x, y)
-    if len(inputs) <= updates * batch and math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
+    if augment != "none":
+        inputs = augmented(inputs, augment, seed)
+    elif len(inputs) <= updates * batch and math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
         inputs = to_float_batch(inputs)  # each sample once, not once for every batch it is drawn into
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
@@ -80,4 +93,4 @@ def fit_input_scaling(model: nn.Module, inputs: Tensor) -> None:
     """Fit the network's standardizing layers to the first data it is trained on."""
     for module in model.modules():
         if isinstance(module, Standardize) and not module.fitted:
-            module.fit(to_float_batch(inputs))
+            module.fit(inputs)

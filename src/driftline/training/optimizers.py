@@ -19,6 +19,8 @@ NAMES = (
 )
 """All optimizers of torch that take a step on any gradients. LBFGS evaluates the loss itself, SparseAdam takes sparse
 gradients alone, and Muon matrices alone."""
+AMSGRAD = "amsgrad"
+"""The name of Adam with the largest mean square so far instead of the present one (Reddi et al., ICLR 2018)."""
 FOREACH_MAX_WEIGHTS = 1 << 20
 """The largest number of weights that Adam updates together; in larger networks it goes tensor by tensor."""
 
@@ -35,21 +37,23 @@ def new_optimizer(
     momentum: float | None = None,
     nesterov: bool = False,
 ) -> torch.optim.Optimizer:
-    """Return one of torch's optimizers by its name in lower case; it gets those of the settings that it takes.
+    """Return one of torch's optimizers by its name in lower case, or AMSGrad; it gets those of the settings it takes.
 
     `weights`: tensors or groups of them. `momentum`: the first of `betas` in Adam and its kin; None for the default.
     """
     groups: list[Any] = list(weights)
     if not groups:
         raise UserError("the network has no parameters to train: give one that has")
-    kind = {one.lower(): getattr(torch.optim, one) for one in NAMES}[name]
+    kind = {one.lower(): getattr(torch.optim, one) for one in NAMES}["adam" if name == AMSGRAD else name]
     takes = inspect.signature(kind).parameters
     settings: JsonObject = {"lr": lr, "weight_decay": weight_decay, "nesterov": nesterov}
+    if name == AMSGRAD:
+        settings["amsgrad"] = True
     if momentum is not None:
         settings["momentum"] = momentum
         if "betas" in takes:
             settings["betas"] = (momentum, takes["betas"].default[1])
-    if name in ("adam", "adamw"):
+    if name in ("adam", "adamw", AMSGRAD):
         # Adam step by step over all weights at once saves up to a third on a small network, where calls cost more than
         # sums; on one too large for the cache it takes nearly twice as long. The results are the same, to the bit.
         tensors = [one for group in groups for one in (group["params"] if isinstance(group, dict) else [group])]

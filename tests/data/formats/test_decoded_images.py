@@ -15,7 +15,7 @@ from driftline.data import load
 from driftline.data.formats import images
 from driftline.data.formats.decoded_images import DecodedImages, cache_limit
 from driftline.errors import UserError
-from driftline.lazy_rows import LazyRows
+from driftline.lazy_rows import LazyRows, originals
 
 SPECS = {
     "timeline": {
@@ -96,6 +96,19 @@ def test_each_image_is_decoded_once_and_kept_within_the_budget(monkeypatch):
     np.testing.assert_array_equal(LazyRows.all_of(other)[[1, 1]][:, 0, 0, 0], [1, 1])
     LazyRows.all_of(other)[[1]]
     assert other.decoded == [1, 1, 1]
+
+
+def test_originals_have_their_own_size_and_are_cached(tmp_path, monkeypatch):
+    folder = write_images(tmp_path / "pets", 20)  # 24, 25 and 26 pixels wide
+    x = load("image-folders", {"path": str(folder), "size": 16, "gray": True}).samples.x.take([2, 0, 2])
+    read = originals(x)
+    assert [image.shape for image in read] == [(24, 26, 1), (24, 24, 1), (24, 26, 1)]
+    np.testing.assert_array_equal(read[1][..., 0], Image.open(folder / "ant" / "00000_2000.png").convert("L"))
+    monkeypatch.setattr(Image, "open", lambda *_, **__: pytest.fail("read again"))
+    np.testing.assert_array_equal(originals(x)[2], read[0])
+    assert len(pickle.dumps(x)) < 5_000
+    array = np.zeros((2, 3, 3, 1), np.uint8)
+    assert originals(array) is array
 
 
 def test_the_budget_is_a_number_of_bytes(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from driftline import models
-from driftline.models.text import minilm
+from driftline.models.text import encoders, minilm
 from driftline.models.text.feature_cache import WRITE_BATCH, FeatureCache, feature_cache
 from driftline.seeds import Seed
 
@@ -51,7 +51,7 @@ def fresh(folder, **options):
 
 
 def nothing_is_computed(monkeypatch):
-    monkeypatch.setattr(minilm, "mean_pool", None)
+    monkeypatch.setattr(encoders, "pool", None)
 
 
 def distinct(texts):
@@ -148,7 +148,7 @@ def test_what_memory_forgets_is_found_on_disk(folder, cache, monkeypatch):
     model = fresh(folder)
     names = list(dict.fromkeys(TEXTS))[:WRITE_BATCH]
     before = model.encode(names)
-    monkeypatch.setattr(minilm, "MAX_CACHED_TEXTS", 2)
+    monkeypatch.setattr(encoders, "MAX_CACHED_TEXTS", 2)
     nothing_is_computed(monkeypatch)
     assert torch.equal(model.encode(names), before)
 

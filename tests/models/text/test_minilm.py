@@ -14,7 +14,7 @@ from driftline import models
 from driftline.errors import UserError
 from driftline.learners.supervised.ft import FineTune
 from driftline.models.preprocessing import to_float_batch
-from driftline.models.text import minilm
+from driftline.models.text import encoders, minilm
 from driftline.seeds import Seed
 from driftline.tasks import Classification
 
@@ -67,12 +67,30 @@ def test_features_are_the_mean_of_the_last_layer_without_padding(folder):
             np.testing.assert_allclose(row, reference(folder, text), atol=1e-5)
 
 
+@pytest.mark.parametrize("trainable", ["head", "all"])
+def test_wild_times_distilbert_sees_the_first_token(tmp_path, trainable):
+    """A masked language model, as distilbert-base-uncased is saved; one linear layer on the first token's state."""
+    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
+    transformers.BertTokenizer(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
+    sizes = {"vocab_size": len(WORDS), "max_position_embeddings": 12, "dim": 16, "hidden_dim": 32, "n_layers": 1}
+    config = transformers.DistilBertConfig(**sizes, n_heads=2)
+    network = transformers.DistilBertForMaskedLM(config).eval()
+    network.save_pretrained(tmp_path)
+    model = build(tmp_path, trainable=trainable, pooling="first", max_tokens=6)
+    texts = ["RED hot sun", "a b c d e f g h"]  # read in lower case; of the second four words
+    rows = [[2, 5, 10, 7, 3], [2, *(WORDS.index(one) for one in "abcd"), 3]]
+    with torch.no_grad():
+        first = [network.distilbert(torch.tensor([row])).last_hidden_state[0, 0] for row in rows]
+        np.testing.assert_allclose(answers(model, texts), model.head(torch.stack(first)), atol=1e-5)
+    assert (model.head.in_features, isinstance(model.head, torch.nn.Linear)) == (16, True)
+
+
 def company_changes_no_bit(frozen, n):
     """Features of the same texts in two orders and one by one, each time as if they had never been met."""
     texts = [" ".join(np.random.default_rng(k).choice(WORDS[5:], 1 + k % 9)) for k in range(n)]
     found = []
     for order in (range(n), np.random.default_rng(0).permutation(n), *np.arange(n)[:, None]):
-        fresh = minilm.FrozenEncoder(frozen.network, frozen.tokenizer, frozen.max_tokens)
+        fresh = encoders.FrozenEncoder(frozen.network, frozen.tokenizer, frozen.max_tokens)
         found.append({texts[k]: row for k, row in zip(order, fresh.features([texts[k] for k in order]), strict=True)})
     return all(torch.equal(found[0][text], row) for part in found for text, row in part.items())
 
@@ -84,7 +102,7 @@ def test_company_changes_no_bit(folder):
 def test_a_text_is_read_once_whatever_model_asks(folder, monkeypatch):
     one, other = build(folder), build(folder, width=4)
     first = one.encode(X)
-    monkeypatch.setattr(minilm, "mean_pool", None)
+    monkeypatch.setattr(encoders, "pool", None)
     assert torch.equal(other.encode(X), first)
     assert torch.equal(copy.deepcopy(one).encode(X[:2]), first[:2])
     assert torch.equal(one.encode(first), first)
@@ -94,7 +112,7 @@ def test_a_text_is_read_once_whatever_model_asks(folder, monkeypatch):
 def test_what_is_kept_is_bounded(folder, monkeypatch):
     model = build(folder)
     before = model.encode(X)
-    monkeypatch.setattr(minilm, "MAX_CACHED_TEXTS", 2)
+    monkeypatch.setattr(encoders, "MAX_CACHED_TEXTS", 2)
     assert torch.equal(model.encode(X[:1]), before[:1])
     assert len(model._encoder.features_by_text) == 1
 
@@ -146,6 +164,8 @@ def test_bad_options_and_inputs_are_sentences(folder):
         models.build("minilm", (8, 8, 1), 2)
     with pytest.raises(UserError, match="Known: all, head"):
         build(folder, trainable="body")
+    with pytest.raises(UserError, match="Known: first, mean"):
+        build(folder, pooling="last")
     with pytest.raises(UserError, match="width=0: minilm needs 1 or more"):
         build(folder, width=0)
     with pytest.raises(UserError, match="mixed"):

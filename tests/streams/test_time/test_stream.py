@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from driftline.corruptions import corrupt
-from driftline.data import Dataset
+from driftline.corruptions.cropping import random_crop
+from driftline.data import Dataset, load
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.streams import corruption_stream, prefetch
@@ -24,6 +25,7 @@ from driftline.testing import check_stream
 from driftline.types import Samples
 
 ROWS = 50
+RANDOM = np.random.default_rng(0)
 LETTERS = {name: k + 1 for k, name in enumerate("abcdef")}
 
 
@@ -55,6 +57,22 @@ def made(schedule=None, **options):
 def all_of(stream):
     steps = [stream[i] for i in range(len(stream))]
     return Samples.concat([step.samples for step in steps])
+
+
+def test_a_random_part_is_of_the_whole_file(tmp_path):
+    """CCC crops the full-size image; the dataset itself shows the center of it, at another size."""
+    files = [f"{name}/1.png" for name in "ab"]
+    pixels = [RANDOM.integers(0, 256, shape, np.uint8) for shape in ((90, 200, 3), (130, 70, 3))]
+    for file, image in zip(files, pixels, strict=True):
+        (tmp_path / file).parent.mkdir()
+        Image.fromarray(image).save(tmp_path / file)
+    source = load("imagenet-val", {"path": str(tmp_path), "size": 64}).samples
+    stream = corruption_stream(source, points((0, 0)), n_images=2, batch=2, speed=2, seed=Seed(5), crop=True)
+    keys, rows = image_keys(Seed(5).child("crops"), np.arange(2)), stream.rows(np.arange(2))
+    expected = [random_crop(pixels[row], int(key), 64) for row, key in zip(rows, keys, strict=True)]
+    np.testing.assert_array_equal(stream[0].samples.x, expected)
+    stream = corruption_stream(source, points((0, 0)), n_images=2, batch=2, speed=2, seed=Seed(5), crop=False)
+    np.testing.assert_array_equal(stream[0].samples.x, source.x[rows])
 
 
 def test_it_keeps_the_contract():

@@ -39,6 +39,7 @@ class DecodedImages(ABC):
     def __init__(self, n: int, shape: tuple[int, ...]) -> None:
         self.shape = (n, *shape)
         self._cache: dict[int, np.ndarray] = {}
+        self._cached_bytes = 0
         self._limit = cache_limit()
         self._sources.add(self)
 
@@ -64,16 +65,23 @@ class DecodedImages(ABC):
             images[entry[0]] = self.decode(entry[1])
 
         _for_each(fill, missing)
-        room = (self._limit - self._cached_bytes()) // max(1, images[:1].nbytes)
-        for place, row in missing[: max(0, room)]:
-            self._cache[row] = images[place].copy()
+        for place, row in missing:
+            if not self._keep(self._cache, row, images[place]):
+                break
         return images
 
-    def _cached_bytes(self) -> int:
-        return sum(len(source._cache) * int(np.prod(source.shape[1:])) for source in tuple(self._sources))
+    def _keep(self, cache: dict[int, np.ndarray], row: int, image: np.ndarray) -> bool:
+        """Cache a copy of an image if there is room; return whether it is cached."""
+        if row in cache:
+            return True
+        if sum(source._cached_bytes for source in tuple(self._sources)) + image.nbytes > self._limit:
+            return False
+        cache[row] = image.copy()
+        self._cached_bytes += image.nbytes
+        return True
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_cache": {}}
+        return {**self.__dict__, "_cache": {}, "_cached_bytes": 0}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -86,9 +94,25 @@ class ImageFiles(DecodedImages):
     def __init__(self, folder: Path, names: np.ndarray, read: partial[np.ndarray], shape: tuple[int, ...]) -> None:
         super().__init__(len(names), shape)
         self.folder, self.names, self.read = folder, names, read
+        self._originals: dict[int, np.ndarray] = {}
 
     def decode(self, row: int) -> np.ndarray:
         return self.read(self.folder / str(self.names[row]))
+
+    def originals(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return images at their full size; `read` takes None as `size`."""
+        new: dict[int, np.ndarray] = {}
+
+        def read(entry: tuple[int, int]) -> None:
+            new[entry[1]] = self.read(self.folder / str(self.names[entry[1]]), size=None)
+
+        _for_each(read, [(0, row) for row in dict.fromkeys(rows.tolist()) if row not in self._originals])
+        for row, image in new.items():
+            self._keep(self._originals, row, image)
+        return [new[row] if row in new else self._originals[row] for row in rows.tolist()]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "_originals": {}}
 
     def signature(self) -> str | None:
         files = files_signature(self.folder / str(name) for name in self.names)

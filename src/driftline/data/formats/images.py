@@ -30,6 +30,12 @@ def check_size(size: int) -> None:
         raise UserError(f"size={size!r} is no size of a picture: give a whole number of pixels from {MIN_SIDE}")
 
 
+def check_resize(size: int, resize: int | None) -> None:
+    """Refuse a short side that is smaller than the part to cut out."""
+    if resize is not None and resize < size:
+        raise UserError(f"resize={resize!r}: the short side must be at least size={size}")
+
+
 def allocate(n: int, size: int, channels: int) -> np.ndarray:
     """Return an empty array for pictures, or raise an error that says how much memory they would take."""
     check_size(size)
@@ -62,13 +68,16 @@ def open_image(source: Path | str | bytes) -> Iterator[Image]:
         yield picture
 
 
-def read_image(file: Path, size: int, gray: bool = False) -> np.ndarray:
-    """Read a picture as bytes of shape (size, size, channels), upright, and squeezed if it is not square."""
+def read_image(file: Path, size: int | None, gray: bool = False) -> np.ndarray:
+    """Read a picture as bytes of shape (size, size, channels), upright, and squeezed if it is not square.
+
+    With None as `size` it has the size of the file.
+    """
     with file_errors(file, "a picture"), open_image(file) as image:
         return to_square(image, size, gray)
 
 
-def to_square(image: Image, size: int, gray: bool = False) -> np.ndarray:
+def to_square(image: Image, size: int | None, gray: bool = False) -> np.ndarray:
     """Return a Pillow image as bytes of shape (size, size, channels), upright, and squeezed if it is not square."""
     from PIL import ImageOps
 
@@ -77,16 +86,21 @@ def to_square(image: Image, size: int, gray: bool = False) -> np.ndarray:
     return _resize(ImageOps.exif_transpose(image).convert("L" if gray else "RGB"), size)
 
 
-def read_center(file: Path, size: int) -> np.ndarray:
-    """Read the center of a picture whose short side is first resized to `size` pixels, in color."""
+def read_center(file: Path, size: int | None, resize: int | None = None, gray: bool = False) -> np.ndarray:
+    """Read the center of a picture whose short side is first resized to `resize` pixels, by default `size`.
+
+    As torchvision does for evaluation, EXIF rotation left alone. With None as `size`, read the whole picture.
+    """
     with file_errors(file, "a picture"), open_image(file) as image:
-        short = min(image.size)
-        width, height = (int(size * side / short) for side in image.size)
-        sized = image.convert("RGB")
-        if short != size:
+        sized = image.convert("L" if gray else "RGB")
+        if size is None:
+            return _resize(sized, size)
+        short, to = min(image.size), resize or size
+        width, height = (int(to * side / short) for side in image.size)
+        if short != to:
             sized = sized.resize((width, height), pil_image_module().Resampling.BILINEAR)
         left, top = round((width - size) / 2), round((height - size) / 2)
-        return np.asarray(sized.crop((left, top, left + size, top + size)))
+        return _resize(sized.crop((left, top, left + size, top + size)), size)
 
 
 def resize(pixels: np.ndarray, size: int) -> np.ndarray:
@@ -96,10 +110,10 @@ def resize(pixels: np.ndarray, size: int) -> np.ndarray:
     return pixels if pixels.shape[:2] == (size, size) else _resize(pil_image_module().fromarray(pixels), size)
 
 
-def _resize(image: Image, size: int) -> np.ndarray:
-    if image.size != (size, size):
+def _resize(image: Image, size: int | None) -> np.ndarray:
+    if size is not None and image.size != (size, size):
         image = image.resize((size, size), pil_image_module().Resampling.BILINEAR)
-    return np.asarray(image).reshape(size, size, -1)
+    return np.asarray(image).reshape(image.height, image.width, -1)
 
 
 def pil_image_module() -> Any:

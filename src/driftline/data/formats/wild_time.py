@@ -8,12 +8,16 @@ text per year between the two parts, in either form.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from driftline.data import file_errors
+from driftline.data.formats import images
+from driftline.data.formats.decoded_images import DecodedImages, files_signature
 from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.types import Inputs, Samples, Settings
@@ -69,6 +73,36 @@ def read_texts(path: Path, years: range, inputs: str, classes: int) -> Samples:
     if not x:
         raise no_data_error(path, file_names(path.stem)[path.name], "text", years)
     return Samples(x=x, y=np.concatenate(y), id=np.concatenate(ids), time=np.concatenate(time))
+
+
+class Hdf5Images(DecodedImages):
+    """The images of some members of an HDF5 file, one after another, resized to a square."""
+
+    def __init__(self, path: Path, members: Sequence[tuple[str, int]], size: int) -> None:
+        self.ends = np.cumsum([length for _, length in members])
+        super().__init__(int(self.ends[-1]), (size, size, 3))
+        self.path, self.members, self.size = path, members, size
+        self._opened: dict[tuple[int, str], Any] = {}
+
+    def decode(self, row: int) -> np.ndarray:
+        k = int(np.searchsorted(self.ends, row, side="right"))
+        name, length = self.members[k]
+        with file_errors(self.path, HDF5):
+            return images.resize(self._member(name)[row - int(self.ends[k]) + length], self.size)
+
+    def _member(self, name: str) -> Any:
+        """Return a member of the file; each process opens it for itself, and leaves it open."""
+        key = os.getpid(), name
+        if key not in self._opened:
+            file = bounded_files.open_hdf5(self.path)
+            self._opened[key] = bounded_files.hdf5_member(file, *name.strip("/").split("/"))
+        return self._opened[key]
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**super().__getstate__(), "_opened": {}}
+
+    def signature(self) -> str:
+        return f"{self.members} {self.size} {files_signature([self.path])}"
 
 
 def no_data_error(path: Path, form: str, what: str, years: range) -> UserError:

@@ -42,8 +42,9 @@ class DomainGeneralizationLearner(CumulativeLearner):
             updates=self.updates,
             batch=self.batch,
             seed=self.seed.child("lesson", self.training_rounds),
+            augment=self.augment,
         )
-        self.training_rounds += 1
+        self.end_round()
 
     def update_groups(self, batch: GroupedBatch) -> None:
         """Make one update on a grouped mini-batch."""

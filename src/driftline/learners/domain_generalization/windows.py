@@ -17,13 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from driftline.device import to_device
 from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
-from driftline.training.fit import fit_input_scaling
+from driftline.training.augmentations import augmented
+from driftline.training.fit import training_tensors
 from driftline.training.modes import training
 from driftline.training.objectives import Group
-from driftline.training.torch_model import torch_model
 from driftline.types import Inputs
 
 
@@ -96,13 +95,14 @@ def fit_grouped(
     updates: int,
     batch: int,
     seed: Seed,
+    augment: str = "none",
 ) -> None:
     """Exactly `updates` updates on mini-batches of `batch` rows from `groups` windows, or from all if there are fewer.
 
     A window is never drawn twice in one update: two samples of one domain would say nothing about how domains differ.
     """
-    inputs, targets = torch_model(model).encode(x), to_device(torch.as_tensor(y))
-    fit_input_scaling(model, inputs)
+    inputs, targets = training_tensors(model, x, y)
+    inputs = augmented(inputs, augment, seed)
     shares = even_split(batch, min(groups, batch, len(windows)))
     drawn = draw_grouped(windows, shares, updates, seed.child("batches").torch())
     with training(model, seed.child("noise")):

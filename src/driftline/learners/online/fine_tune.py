@@ -4,9 +4,9 @@ Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 
 layer. Departs from the authors' code, which counts tensors and not layers, so that its "1" and "2" are the same; and
 which runs frozen layers in training mode, so that their batch norm moves. Here they stand still to the bit.
 
-With one layer the memory holds features instead of inputs: they cannot change any more, and are the ones that were
-computed to answer. Training then costs the last layer alone, forward once and backward twice; the saved passes through
-the frozen layers are counted separately.
+With one layer and without `augment` the memory holds features instead of inputs: they cannot change any more, and are
+the ones that were computed to answer. Training then costs the last layer alone, forward once and backward twice; the
+saved passes through the frozen layers are counted separately.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FineTuneLastLayers(StandardTraining):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
-        self._caches_features = self.n_layers == 1
+        self._caches_features = self.n_layers == 1 and self.augment == "none"
         self.pending_features: dict[int, np.ndarray] = {}  # features of samples whose labels are not known, by turn
         self.last_revealed = -1  # the turn of the latest label
         self._macs_per_sample = 0  # what a pass of the network costs

@@ -1,7 +1,7 @@
 """Standard training: the whole network at intervals, on all labels so far.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). Departs from the authors' code
-see `online.base`, and in that inputs are not cropped and flipped at random.
+see `online.base`, and in that inputs are cropped and flipped at random only with `augment`.
 
 Compute is what the passes really need: three times the forward one, less the gradient of the first layer's inputs.
 """
@@ -16,12 +16,13 @@ from torch import Tensor, nn
 
 from driftline.device import to_numpy
 from driftline.learners.online.base import OnlineLearner
-from driftline.learners.settings import NonNegative
+from driftline.learners.settings import Augmentation, NonNegative
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import profiling
+from driftline.training.augmentations import augmented
 from driftline.training.cached_features import classifier_layer
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.fit import descend_on, training_tensors
@@ -36,6 +37,7 @@ class StandardTraining(OnlineLearner):
     """Standard training of the whole network on all labels so far; the optimizer state is kept."""
 
     lr: NonNegative = 0.01
+    augment: Augmentation = "none"  # of training images; NED: crop-flip
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -53,6 +55,7 @@ class StandardTraining(OnlineLearner):
 
     def train_epoch(self, inputs: Tensor, targets: Tensor, seed: Seed) -> None:
         """Train for one epoch."""
+        inputs = augmented(inputs, self.augment, seed)
         with training(self.model, seed.child("noise")):
             eval_frozen(self.model)
             for rows in profiling.sample(shuffled_batches(len(targets), self.batch, seed.child("order"))):

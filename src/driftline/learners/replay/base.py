@@ -51,7 +51,7 @@ class EpochLearner(SupervisedLearner):
             nn.utils.clip_grad_norm_(trainable_parameters(self.model), self.max_grad_norm)
         for group in self.optim.param_groups:
             factor = lr_factor(self.lr_schedule, self.n_updates, self.lr_updates, self.warmup_updates)
-            group["lr"] = self.lr * factor
+            group["lr"] = self.lr * self.lr_decay**self.training_rounds * factor
         self.n_updates += 1
 
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
@@ -59,5 +59,5 @@ class EpochLearner(SupervisedLearner):
 
     def train_epochs(self, x: Inputs, y: Targets, seed: Seed) -> None:
         """Train for `epochs` epochs, from the present weights and optimizer state."""
-        limits = {"epochs": self.epochs, "batch": self.batch, "max_updates": self.updates}
+        limits = {"epochs": self.epochs, "batch": self.batch, "max_updates": self.updates, "augment": self.augment}
         train_epochs(self.model, self._task, x, y, self.update, seed=seed, **limits)

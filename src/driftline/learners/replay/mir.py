@@ -75,12 +75,10 @@ class MIR(ER):
     def virtual_update(self, x: Inputs, y: Targets, seed: Seed) -> nn.Module:
         """Return what the model would become if it were fine-tuned on these errors alone."""
         lr = self.lr if self.virtual_lr is None else self.virtual_lr
-        same: dict[str, Any] = {
-            name: getattr(self, name)
-            for name in ("batch", "weight_decay", "optimizer", "momentum", "max_grad_norm", "label_smoothing")
-        }
+        names = "batch weight_decay optimizer momentum lr_decay augment max_grad_norm label_smoothing"
+        same: dict[str, Any] = {name: getattr(self, name) for name in names.split()}
         twin = EpochLearner(lr=lr, epochs=self.virtual_epochs, updates=self.updates, **same)
-        twin.model, twin._task = copy.deepcopy(self.model), self._task
+        twin.model, twin._task, twin.training_rounds = copy.deepcopy(self.model), self._task, self.training_rounds
         twin.new_optimizer()
         twin.train_epochs(x, y, seed)
         model: nn.Module = twin.model

@@ -72,7 +72,7 @@ class Refinement(EpochLearner):
             self.anchor = self.flat_weights()
         else:
             self.anchor = None  # the next step sets it
-        self.training_rounds += 1
+        self.end_round()
 
     def measure_upstream_fisher(self) -> None:
         """Measure the Fisher information of the upstream model on its training samples."""

@@ -25,6 +25,7 @@ from driftline.models.text.tfidf import ngrams
 from driftline.seeds import Seed
 from driftline.tasks import Task
 from driftline.training import profiling
+from driftline.training.augmentations import augmented
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.fit import PRECONVERT_MAX_VALUES, Update, training_tensors
 from driftline.training.modes import evaluating, training
@@ -139,6 +140,7 @@ def train_epochs(
     batch: int,
     seed: Seed,
     max_updates: int,
+    augment: str = "none",
 ) -> None:
     """Train for epochs over all samples, each in another order; stop after `max_updates` updates if that is not 0.
 
@@ -146,7 +148,9 @@ def train_epochs(
     norm needs. Where a task accepts several answers, each epoch trains on one of them at random.
     """
     inputs, targets = training_tensors(model, x, task.targets(y))
-    if math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
+    if augment != "none":
+        inputs = augmented(inputs, augment, seed)
+    elif math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
         inputs = to_float_batch(inputs)  # each sample once, not once per epoch
     made = 0
     with training(model, seed.child("noise")):

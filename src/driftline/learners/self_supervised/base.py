@@ -75,8 +75,9 @@ class ContrastiveLearner(CumulativeLearner):
         first = round(self.unlabeled_fraction * self.updates)
         compare = partial(self.contrastive_update, seed.child("views").torch())
         fit(self.model, x, targets, compare, updates=first, batch=self.batch, seed=seed.child("contrast"))
-        fit(self.model, x, targets, self.update, updates=self.updates - first, batch=self.batch, seed=seed)
-        self.training_rounds += 1
+        rest, augment = self.updates - first, self.augment
+        fit(self.model, x, targets, self.update, updates=rest, batch=self.batch, seed=seed, augment=augment)
+        self.end_round()
 
     def train_from_scratch(self, x: Inputs, y: Targets) -> None:
         self.projection_head.load_state_dict(self._initial_projection_head)

@@ -89,7 +89,7 @@ class MoCoStreaming(SupervisedLearner):
             fit_input_scaling(self.moco.key_network, to_tensor(x))
             self.train(x, y)
         else:
-            self.training_rounds += 1
+            self.end_round()
         self.classifier.learn(self.rows(x), self._task.targets(y))
 
     def rows(self, x: Inputs) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from driftline.learners.base import Learner
-from driftline.learners.settings import BelowOne, Count, CountOrZero, NonNegative, OptimizerName
+from driftline.learners.settings import Augmentation, BelowOne, Count, CountOrZero, NonNegative, OptimizerName, Positive
 from driftline.registry import register
 from driftline.tasks import Task, mean_loss
 from driftline.training.model import as_model
@@ -34,6 +34,8 @@ class SupervisedLearner(Learner):
     weight_decay: NonNegative = 0.0
     optimizer: OptimizerName = "adam"
     momentum: BelowOne | None = None  # None: the optimizer's default
+    lr_decay: Positive = 1.0  # factor of the learning rate after each training round
+    augment: Augmentation = "none"  # of training images
 
     quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
 
@@ -80,8 +82,15 @@ class SupervisedLearner(Learner):
         from driftline.training.fit import fit
 
         seed = self.seed.child("lesson", self.training_rounds)
-        fit(self.model, x, targets, self.update, updates=self.updates, batch=self.batch, seed=seed)
+        n, augment = self.updates, self.augment
+        fit(self.model, x, targets, self.update, updates=n, batch=self.batch, seed=seed, augment=augment)
+        self.end_round()
+
+    def end_round(self) -> None:
+        """Count a training round, and decay the learning rate."""
         self.training_rounds += 1
+        for group in self.optim.param_groups:
+            group["lr"] *= self.lr_decay
 
     def train_from_scratch(self, x: Inputs, y: Targets) -> None:
         """Train on these samples from the initial weights."""

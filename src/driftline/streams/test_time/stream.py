@@ -23,13 +23,14 @@ from driftline.corruptions import cropping, frost_source
 from driftline.data import Dataset
 from driftline.data.formats import images as pictures
 from driftline.errors import UserError
+from driftline.lazy_rows import LazyRows, originals
 from driftline.seeds import Seed
 from driftline.streams.test_time.schedule import Schedule
-from driftline.types import JsonObject, Samples, Step
+from driftline.types import JsonObject, Samples, Step, take_rows
 
 Corrupt = Callable[[np.ndarray, str, float, np.ndarray], np.ndarray]
 """Images, the name of a corruption, a severity and a key per image to images: `corruptions.corrupt`."""
-Crop = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Crop = Callable[[LazyRows | np.ndarray, np.ndarray], np.ndarray]
 """Images and a key per image to images, perhaps of another size."""
 CACHED_PERMUTATIONS = 8
 
@@ -95,7 +96,7 @@ class CorruptionStream:
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         for number in np.unique(points):
             here = np.flatnonzero(points == number)
-            x = self.crop(self.source.x[rows[here]], crops[here])
+            x = self.crop(take_rows(self.source.x, rows[here]), crops[here])
             point = self.schedule.point(int(number))
             for name, severity in ((point.first, point.s1), (point.second, point.s2)):
                 x = self.corrupt(x, name, severity, noise[here]) if severity > 0 else x
@@ -135,10 +136,10 @@ def corruption_stream(
     """Return a stream of `n_images` images, drawn from `source` and corrupted by `schedule`, `speed` images per point.
 
     `crop`: whether each image is flipped at random, a random part of it resized to its full size (to 224 pixels if it
-    is larger), as in CCC; if not given, only images of 64 pixels or more are. Without it, images larger than 224
-    pixels are resized to 256 and their centre of 224 is shown, as in ImageNet-C. `jpeg`: the quality with which each
-    image is compressed in the end; ImageNet-C's and CCC's images have 85. `frost`: a folder with ImageNet-C's
-    photographs of frost. `corrupt` replaces `corruptions.corrupt`.
+    is larger), as in CCC, from the file at its own size if there is one; if not given, only images of 64 pixels or more
+    are. Without it, images larger than 224 pixels are resized to 256 and their centre of 224 is shown, as in
+    ImageNet-C. `jpeg`: the quality with which each image is compressed in the end; ImageNet-C's and CCC's images have
+    85. `frost`: a folder with ImageNet-C's photographs of frost. `corrupt` replaces `corruptions.corrupt`.
     """
     shape = tuple(getattr(source.x, "shape", ()))
     _check_images(source, shape)
@@ -187,10 +188,9 @@ def builtin_corruptions(frost: Path | str | None = None) -> Corrupt:
 def _random_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
     side = min(cropping.DEFAULT_SIDE, *shape[1:3])
 
-    def crop(images: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        return np.stack(
-            [cropping.random_crop(image, key, side) for image, key in zip(images, keys.tolist(), strict=True)]
-        )
+    def crop(images: LazyRows | np.ndarray, keys: np.ndarray) -> np.ndarray:
+        pairs = zip(originals(images), keys.tolist(), strict=True)
+        return np.stack([cropping.random_crop(image, key, side) for image, key in pairs])
 
     return crop, "a random part, flipped at random"
 
@@ -198,7 +198,7 @@ def _random_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
 def _center_crops(shape: tuple[int, ...]) -> tuple[Crop, str]:
     larger = min(shape[1:3]) > cropping.DEFAULT_SIDE
     name = "the centre of 224 pixels" if larger else "the whole image"  # part of the card
-    return lambda images, keys: cropping.center_crops(images), name
+    return lambda images, keys: cropping.center_crops(np.asarray(images)), name
 
 
 def sample_rows(n: int, speed: int, seed: Seed) -> np.ndarray:
