@@ -1,6 +1,7 @@
 """How samples are laid out in time."""
 
 from driftline.streams.open_world.class_sizes import ClassSizeLaw
+from driftline.streams.open_world.given import ordered_world, published_world
 from driftline.streams.open_world.stream import OpenWorld, open_world
 from driftline.streams.prefetch import Prefetched, prefetch
 from driftline.streams.refinement import QueryPools, QueryStream, Sources, pools, queries
@@ -32,10 +33,12 @@ __all__ = [
     "corruption_stream",
     "image_files",
     "open_world",
+    "ordered_world",
     "period_sequence",
     "periods",
     "pools",
     "prefetch",
+    "published_world",
     "queries",
     "read_matrices",
     "sequence",
