@@ -1,8 +1,10 @@
 """How samples are laid out in time."""
 
+from driftline.streams.given_queries import held_out_sets, ordered_queries
 from driftline.streams.open_world.class_sizes import ClassSizeLaw
 from driftline.streams.open_world.given import ordered_world, published_world
 from driftline.streams.open_world.stream import OpenWorld, open_world
+from driftline.streams.order_file import Order, read_order
 from driftline.streams.prefetch import Prefetched, prefetch
 from driftline.streams.refinement import QueryPools, QueryStream, Sources, pools, queries
 from driftline.streams.seq_to_final.periods import period_sequence
@@ -21,6 +23,7 @@ __all__ = [
     "ImageFiles",
     "LaterPeriodProbes",
     "OpenWorld",
+    "Order",
     "PeriodRange",
     "Periods",
     "Prefetched",
@@ -31,8 +34,10 @@ __all__ = [
     "Sources",
     "corruption_path",
     "corruption_stream",
+    "held_out_sets",
     "image_files",
     "open_world",
+    "ordered_queries",
     "ordered_world",
     "period_sequence",
     "periods",
@@ -41,6 +46,7 @@ __all__ = [
     "published_world",
     "queries",
     "read_matrices",
+    "read_order",
     "sequence",
     "shards",
     "write_matrices",

@@ -4,7 +4,7 @@ A table (.csv, .csv.gz, .parquet) has a row per sample and names it by `id` or b
 0. Other columns, each for the benchmarks that use it: `step`, the number of the time step; `split`, where `upstream`
 marks samples to train on that are not in the stream; `corruption` and `severity`. A text file (.txt) has an id per
 line; an array (.npy) holds ids, or whole numbers that are places. A .json file is a released stream of continual model
-refinement, or a list of them.
+refinement, or a list of them; its records are found by their texts.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ FORMATS = {
     ".npy": "an array of ids or of row numbers",
     **dict.fromkeys((".json", ".json.gz"), text_to_text.STREAM_FORMAT),
 }
+TEXT = "input"
+KEYS = ("id", "row", TEXT)
+"""The columns that may name a sample; released streams name it by its text."""
 STREAM, UPSTREAM = "stream", "upstream"
 """The values of the column `split`."""
 
@@ -39,6 +42,8 @@ class Order:
 
     name: str
     """The file, as the user wrote it."""
+    number: int
+    """Which of the streams in the file, from 0."""
     rows: np.ndarray
     """Places in the dataset, in the order of the stream."""
     listed: np.ndarray
@@ -73,23 +78,23 @@ def read_order(
     """Return the order in a file, which is a path or a name in a data folder.
 
     `columns`: those that the file may have beside `id` or `row`. `repeats`: whether a sample may come again. `number`:
-    which stream of a list of released streams, from 0.
+    which stream of a list of released streams, from 0; after the last comes the first.
     """
     path = weights_file(name)
     if path is None:
         raise UserError(f"there is no file {name}: --stream names a file with the order of the samples")
     with file_errors(path, FORMATS.get(_suffix(path), f"a file whose name ends in {', '.join(FORMATS)}")):
         streams = _read(path)
-    if not 0 <= number < len(streams):
-        raise UserError(f"{name} has no stream {number}: it has {len(streams)}, numbered from 0")
-    _check_columns(name, streams[0], columns)
+    for frame in streams:
+        _check_columns(name, frame, columns)
     places = [_places(name, frame, dataset) for frame in streams]
+    number %= len(streams)
     rows, frame = places[number], streams[number]
     marked = _marked(name, frame)
     _check_rows(name, rows[~marked], rows[marked], repeats)
-    rest = frame.drop(columns=["id", "row", "split"], errors="ignore")[~marked].reset_index(drop=True)
+    rest = frame.drop(columns=[*KEYS, "split"], errors="ignore")[~marked].reset_index(drop=True)
     upstream = rows[marked] if "split" in frame else None
-    return Order(name, rows[~marked], np.unique(np.concatenate(places)), upstream, rest)
+    return Order(name, number, rows[~marked], np.unique(np.concatenate(places)), upstream, rest)
 
 
 def _suffix(path: Path) -> str:
@@ -120,15 +125,15 @@ def _read(path: Path) -> list[pd.DataFrame]:
 
 
 def _released(stream: Sequence[Sequence[text_to_text.TextRecord]]) -> pd.DataFrame:
-    items = [(item.id, str(step)) for step, items in enumerate(stream) for item in items]
-    return pd.DataFrame(items, columns=["id", "step"], dtype=str)
+    items = [(item.text, str(step)) for step, items in enumerate(stream) for item in items]
+    return pd.DataFrame(items, columns=[TEXT, "step"], dtype=str)
 
 
 def _check_columns(name: str, frame: pd.DataFrame, columns: Sequence[str]) -> None:
-    if ("id" in frame) == ("row" in frame):
+    if sum(key in frame for key in KEYS) != 1:
         raise UserError(f"{name} needs one column that names the samples: id, or row for their places from 0")
     for column in frame.columns:
-        if column not in ("id", "row", *columns):
+        if column not in (*KEYS, *columns):
             known = ", ".join(("id", "row", *columns))
             raise UserError(f"{name} has a column '{column}', and this benchmark reads only {known}")
     if not len(frame):
@@ -145,11 +150,13 @@ def _places(name: str, frame: pd.DataFrame, dataset: Dataset) -> np.ndarray:
             given = shorten(frame["row"].iloc[wrong[0]])
             raise UserError(f"{name}: the row {given} in entry {wrong[0] + 1} is not from 0 to {n - 1}, as in {named}")
         return rows.astype(np.int64)
-    known = {str(one): row for row, one in enumerate(dataset.samples.id.tolist())}
-    places = [known.get(one, -1) for one in frame["id"]]
+    key = "id" if "id" in frame else TEXT
+    values = dataset.samples.id.tolist() if key == "id" else dataset.samples.x
+    known = {str(one): row for row, one in enumerate(values)}
+    places = [known.get(one, -1) for one in frame[key]]
     if -1 in places:
         at = places.index(-1)
-        raise UserError(f"{name}: the id {shorten(frame['id'].iloc[at])} in entry {at + 1} is not in {named}")
+        raise UserError(f"{name}: the {key} {shorten(frame[key].iloc[at])!r} in entry {at + 1} is not in {named}")
     return np.array(places, np.int64)
 
 
