@@ -10,6 +10,7 @@ from driftline.streams.refinement import QueryPools, QueryStream, Sources, pools
 from driftline.streams.seq_to_final.periods import period_sequence
 from driftline.streams.seq_to_final.shifts import ShiftSequence, sequence
 from driftline.streams.test_time.calibration import AccuracyMatrices, read_matrices, write_matrices
+from driftline.streams.test_time.given import OrderedImages, ordered_images
 from driftline.streams.test_time.image_files import ImageFiles, image_files
 from driftline.streams.test_time.path import corruption_path
 from driftline.streams.test_time.stream import CorruptionStream, corruption_stream
@@ -24,6 +25,7 @@ __all__ = [
     "LaterPeriodProbes",
     "OpenWorld",
     "Order",
+    "OrderedImages",
     "PeriodRange",
     "Periods",
     "Prefetched",
@@ -37,6 +39,7 @@ __all__ = [
     "held_out_sets",
     "image_files",
     "open_world",
+    "ordered_images",
     "ordered_queries",
     "ordered_world",
     "period_sequence",

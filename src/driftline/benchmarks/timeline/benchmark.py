@@ -33,6 +33,10 @@ MAX_EMBEDDED = 500  # samples whose features are recorded for the figure of how 
 class Options(base.Options):
     """The settings of a timeline."""
 
+    refused: ClassVar[Mapping[str, str]] = {
+        "stream": "the order of a timeline is that of the times in the data; give data with these times",
+    }
+
     protocol: Literal["stream", "fix"] = "stream"
     """stream: train and test period by period (Eval-Stream); fix: train up to a split, test after it (Eval-Fix)."""
     split: str = "last"
