@@ -43,6 +43,9 @@ def test_both_forms_are_one_dataset(tmp_path):
     for size in (32, 224):
         one, other = (load("fmow", {"size": size}, [where]) for where in (tmp_path, tmp_path / "h"))
         assert one.fingerprint == other.fingerprint
+    assert one.test is None
+    marked = load("fmow", {"size": 32, "published_split": True}, [tmp_path])
+    assert np.flatnonzero(marked.test).tolist() == [2, 6, 8, 9]
     s, order = one.samples, [0, 11, 2, 7, 3, 5, 1, 10, 4, 6]
     np.testing.assert_array_equal(s.x, PIXELS[order])
     assert s.y.tolist() == LABELS[order].tolist()

@@ -60,7 +60,7 @@ class Options(base.Options):
     """The settings of a sequence, and of how hyper-parameters are chosen."""
 
     refused: ClassVar[Mapping[str, str]] = {
-        "stream": "the steps of a sequence are those of its shifts, or the times in the data; use shifts, or other data",
+        "stream": "the steps of a sequence are its shifts, or the times in the data; use shifts, or other data",
     }
     fit_independent: ClassVar[tuple[str, ...]] = (
         *("lr", "weight_decay", "dropout", "adjacent", "fisher", "budget", "resamples"),
