@@ -19,7 +19,8 @@ import torch
 
 from driftline import data, loop, models, registry
 from driftline.benchmarks.base import NoProbes
-from driftline.benchmarks.test_time.benchmark import Options, build_schedule
+from driftline.benchmarks.test_time.benchmark import Options
+from driftline.benchmarks.test_time.streams import build_schedule
 from driftline.engine.executors.process import keep_freed_memory
 from driftline.learners.base import Learner
 from driftline.record.recorder import Recorder

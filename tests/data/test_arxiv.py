@@ -59,6 +59,7 @@ def test_pickle_and_hdf5_are_one_dataset(tmp_path):
     assert one.samples.y.tolist() == [171, 0, 5] * 2
     assert one.samples.id.tolist() == [2007000000, 2007000001, 2007000002, 2008000000, 2008000001, 2008000002]
     assert one.task.width == 172
+    assert load("arxiv", {"published_split": True}, [tmp_path]).test.tolist() == [False, False, True] * 2
     with pytest.raises(UserError, match=r"no day of creation; date=created needs arxiv-metadata"):
         arxiv([tmp_path], date="created")
 
@@ -84,6 +85,12 @@ def test_a_bad_record_is_named_and_only_what_is_used_must_be_right(tmp_path, cha
         arxiv([tmp_path], date=date)
     if {*change} & {"versions", "update_date"}:
         assert arxiv([tmp_path], date={"updated": "created", "created": "updated"}[date]).samples.x.count("t") == 1
+
+
+def test_a_snapshot_has_no_split(tmp_path):
+    snapshot(tmp_path / SNAPSHOT)
+    with pytest.raises(UserError, match="has no split"):
+        arxiv([tmp_path], published_split=True)
 
 
 def test_a_cut_snapshot_and_a_wrong_option(tmp_path):

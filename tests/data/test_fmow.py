@@ -43,6 +43,9 @@ def test_both_forms_are_one_dataset(tmp_path):
     for size in (32, 224):
         one, other = (load("fmow", {"size": size}, [where]) for where in (tmp_path, tmp_path / "h"))
         assert one.fingerprint == other.fingerprint
+    assert one.test is None
+    marked = load("fmow", {"size": 32, "published_split": True}, [tmp_path])
+    assert np.flatnonzero(marked.test).tolist() == [2, 6, 8, 9]
     s, order = one.samples, [0, 11, 2, 7, 3, 5, 1, 10, 4, 6]
     np.testing.assert_array_equal(s.x, PIXELS[order])
     assert s.y.tolist() == LABELS[order].tolist()
@@ -149,6 +152,8 @@ def test_wilds_folder_alone(tmp_path):
     np.testing.assert_array_equal(data.samples.x, PIXELS[[5, 0, 4, 3]])
     assert [CLASSES[k] for k in data.samples.y] == ["wind_farm", "zoo", "airport", "park"]
     assert data.samples.time.tolist() == [2002, 2012, 2015, 2016]
+    with pytest.raises(UserError, match=r"\(rgb_metadata\.csv\) has no test parts: leave data\.published_split out"):
+        fmow([tmp_path], published_split=True)
     table = folder / "rgb_metadata.csv"
     table.write_text(table.read_text().replace("zoo", "moon"))
     with pytest.raises(UserError, match=r"rgb_metadata\.csv: expected WILDS' .*the category 'moon'"):

@@ -65,6 +65,9 @@ def test_pickle_and_hdf5_are_one_dataset(tmp_path):
     assert s.id[18:20].tolist() == [2012_000018, 2013_000000]
     assert s.x[0] == next(splits())[1][0][0]
     assert set(map(type, s.x)) == {str}
+    marked = load("huffpost", {"published_split": True, "categories": list(WILD_TIME[:4])}, [tmp_path / "pkl"])
+    tests = [h for _, _, test in splits() for h, c in test if c < 4]
+    assert [marked.samples.x[row] for row in np.flatnonzero(marked.test)] == tests
 
 
 def test_records_are_the_same_headlines_by_day(tmp_path):
@@ -81,6 +84,12 @@ def test_records_are_the_same_headlines_by_day(tmp_path):
     some = set(zip(byyear.x, byyear.y.tolist(), byyear.time.tolist(), strict=True))
     assert some < all_of_them
     assert len(all_of_them - some) == 3  # the one per year that Wild-Time loses
+
+
+def test_records_have_no_split(tmp_path):
+    records(tmp_path / NAME)
+    with pytest.raises(UserError, match="has no split"):
+        load("huffpost", {"published_split": True}, [tmp_path])
 
 
 def test_gzip_changes_nothing(tmp_path):

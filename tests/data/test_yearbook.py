@@ -96,6 +96,20 @@ def test_one_fingerprint_for_every_form(tmp_path):
     assert len(prints) == 1
 
 
+@pytest.mark.parametrize("name", ["yearbook.pkl", "yearbook.hdf5", "yearbook.hdf"])
+def test_the_published_split_marks_the_test_parts(tmp_path, name):
+    FORMS[name](tmp_path / name)
+    data = load("yearbook", {"published_split": True}, [tmp_path])
+    assert np.flatnonzero(data.test).tolist() == [5, 9, 12]  # a tenth of 6, 4 and 3, rounded up
+    assert load("yearbook", folders=[tmp_path]).test is None
+
+
+def test_a_file_without_a_split_has_none_to_use(tmp_path):
+    npz(tmp_path / "yearbook_32x32.npz")
+    with pytest.raises(UserError, match=r"yearbook_32x32\.npz has no split; Wild-Time's pickle and HDF5"):
+        yearbook([tmp_path], published_split=True)
+
+
 def test_ids_do_not_depend_on_the_years_chosen(tmp_path):
     npz(tmp_path / "yearbook_32x32.npz")
     wide, narrow = (yearbook([tmp_path], first=f, last=t).samples for f, t in [(1900, 2020), (1971, 1971)])

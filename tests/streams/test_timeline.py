@@ -83,6 +83,15 @@ def test_shown_and_held_out_are_disjoint_and_complete() -> None:
     assert timeline.held_out[0].id.tolist() != (timeline.held_out[1].id - 40).tolist()
 
 
+def test_a_mask_is_held_out_as_it_is_and_periods_without_both_parts_are_left_out() -> None:
+    time = np.tile([4, 3, 5], 10)
+    mask = (np.arange(30) % 6 == 1) | (time == 5)
+    timeline = periods(samples(time), holdout=mask | (np.arange(30) == 0))
+    assert (timeline.names, timeline.skipped) == (("3", "4"), {"5": 10})
+    assert [part.id.tolist() for part in timeline.held_out] == [[1, 7, 13, 19, 25], [0]]
+    assert [len(part) for part in timeline.revealed] == [5, 9]
+
+
 def test_a_periods_split_depends_on_no_other_period() -> None:
     whole = periods(samples(np.repeat([3, 4, 5], 40), id=np.arange(120)), seed=Seed(1))
     fewer = periods(samples(np.repeat([4, 5, 6], [40, 40, 90]), id=np.arange(40, 210)), seed=Seed(1))

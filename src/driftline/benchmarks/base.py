@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from driftline.benchmarks import summary
 from driftline.data import Dataset
+from driftline.errors import UserError
 from driftline.learners.fit_plan import SearchSpace
 from driftline.loop import Probes
 from driftline.record.card import Card
@@ -60,6 +61,17 @@ class Options(BaseModel):
 
     phase_options: ClassVar[tuple[str, ...]] = ()
     """Options that are lists of values to try, for methods that choose between their own fits by validation-split."""
+
+    refused: ClassVar[Mapping[str, str]] = {}
+    """Options of other benchmarks that have no meaning here, each with what to do instead."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_refused(cls, options: Settings) -> Settings:
+        for name, advice in cls.refused.items():
+            if name in options:
+                raise UserError(f"{name}={options[name]}: {advice}")
+        return options
 
     def pretrain_settings(self) -> JsonObject:
         """Return the settings of pretraining, for options that have `upstream_updates`, `_lr` and `_batch`."""

@@ -44,8 +44,12 @@ def arxiv(
     date: Literal["updated", "created"] = "updated",
     first: int = 2007,
     last: int = 2022,
+    published_split: bool = False,
 ) -> Dataset:
-    """Titles and their primary category; from a snapshot, time is the day and an id is the line, from 1."""
+    """Titles and their primary category; from a snapshot, time is the day and an id is the line, from 1.
+
+    `published_split` marks the test parts of Wild-Time's files as the test set.
+    """
     if date not in ("updated", "created"):
         raise unknown_name("date of a paper", str(date), ["updated", "created"])
     path = locate(folders, [*wild_time.file_names("arxiv"), SNAPSHOT, f"{SNAPSHOT}.gz"], "arxiv", ADVICE)
@@ -53,12 +57,15 @@ def arxiv(
     if path.name in wild_time.file_names("arxiv"):
         if date != "updated":
             raise UserError(f"{path} has no day of creation; date=created needs {SNAPSHOT}")
-        samples = wild_time.read_texts(path, years, "title", CATEGORIES)
+        samples, test = wild_time.read_texts(path, years, "title", CATEGORIES)
         classes = tuple(f"category {k}" for k in range(CATEGORIES))
+    elif published_split:
+        raise wild_time.no_split_error(path)
     else:
         samples, classes = _from_snapshot(path, years, date)
     note = f"{len(samples):,} titles of {path.name} in {len(classes)} categories, dated by when they were {date}"
-    return Dataset("arxiv", samples, Classification(classes), (note,), model="hashed-ngrams")
+    marked = test if published_split else None
+    return Dataset("arxiv", samples, Classification(classes), (note,), model="hashed-ngrams", test=marked)
 
 
 def _from_snapshot(path: Path, years: range, date: str) -> tuple[Samples, tuple[str, ...]]:

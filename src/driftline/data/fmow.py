@@ -54,20 +54,29 @@ ADVICE = (
 
 
 @register("dataset", "fmow")
-def fmow(folders: Sequence[Path], *, size: int = 64, first: int = 2002, last: int = 2017) -> Dataset:
-    """Satellite pictures of `size` x `size` pixels; time is the year, an id the year times a million plus a count."""
+def fmow(
+    folders: Sequence[Path], *, size: int = 64, first: int = 2002, last: int = 2017, published_split: bool = False
+) -> Dataset:
+    """Satellite pictures of `size` x `size` pixels; time is the year, an id the year times a million plus a count.
+
+    `published_split` marks the test parts of the file as the test set.
+    """
     images.check_size(size)
     path = locate(folders, [*wild_time.file_names("fmow"), f"fmow_v1.1/{TABLE}", TABLE], "fmow", ADVICE)
     form = FORMS[path.name]
     years = range(max(first, START), min(last, START + 15) + 1)
     with file_errors(path, form):
-        y, time, ids = _listed(path, years)
+        y, time, ids, test = _listed(path, years)
         if not len(y):
             raise wild_time.no_data_error(path, form, "picture", range(first, last + 1))
         x = _files(path, years, size) if path.suffix in (".pkl", ".csv") else _hdf5_images(path, years, size)
+    if published_split and not test.any():
+        raise UserError(f"{form} ({path.name}) has no test parts: leave data.published_split out")
     samples = Samples(x=x, y=y, id=ids, time=time)
-    note = f"{len(samples):,} pictures from {form} ({path.name}), shrunk to {size} x {size}; a split in it is not used"
-    return Dataset("fmow", samples, Classification(CLASSES), (note,), model="yearbook-cnn")
+    used = "used" if published_split else "not used"
+    note = f"{len(samples):,} pictures from {form} ({path.name}), shrunk to {size} x {size}; a split in it is {used}"
+    marked = test if published_split else None
+    return Dataset("fmow", samples, Classification(CLASSES), (note,), model="yearbook-cnn", test=marked)
 
 
 def _parts(path: Path, years: range) -> Iterator[wild_time.Part]:
@@ -92,14 +101,16 @@ def _wilds_parts(path: Path, years: range) -> Iterator[wild_time.Part]:
             yield one - START, [rows, rows[:0]], label.to_numpy()[rows].astype(np.int64)
 
 
-def _listed(path: Path, years: range) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the label, the year and the id of every picture."""
+def _listed(path: Path, years: range) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the label, the year and the id of every picture, and whether it is of a test part."""
     y, time, ids = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for step, _, labels in _parts(path, years):
+    test = [np.zeros(0, bool)]
+    for step, both, labels in _parts(path, years):
         y.append(labels)
         time.append(np.full(len(labels), START + step))
         ids.append((START + step) * wild_time.ID_STRIDE + np.arange(len(labels)))
-    return np.concatenate(y), np.concatenate(time), np.concatenate(ids)
+        test.append(np.arange(len(labels)) >= len(both[0]))
+    return np.concatenate(y), np.concatenate(time), np.concatenate(ids), np.concatenate(test)
 
 
 def _files(path: Path, years: range, size: int) -> LazyRows:

@@ -36,25 +36,35 @@ ADVICE = (
 
 @register("dataset", "huffpost")
 def huffpost(
-    folders: Sequence[Path], *, categories: list[str] | str = "wild-time", first: int = 2012, last: int = 2022
+    folders: Sequence[Path],
+    *,
+    categories: list[str] | str = "wild-time",
+    first: int = 2012,
+    last: int = 2022,
+    published_split: bool = False,
 ) -> Dataset:
     """Headlines and their section; `categories` is wild-time (its 11), all, or a list of sections.
 
-    From records, time is the day and an id is the line, from 1; otherwise time is the year.
+    From records, time is the day and an id is the line, from 1; otherwise time is the year. `published_split` marks
+    the test parts of Wild-Time's files as the test set.
     """
     names = [*wild_time.file_names("huffpost"), *FILES, *(f"text/{name}" for name in FILES)]
     path = locate(folders, names, "huffpost", ADVICE)
     years = range(first, last + 1)
     if path.name in wild_time.file_names("huffpost"):
-        samples = wild_time.read_texts(path, years, "headline", len(WILD_TIME))
+        samples, test = wild_time.read_texts(path, years, "headline", len(WILD_TIME))
         kept, classes = _chosen(samples, WILD_TIME, categories, path)
+        marked = np.isin(kept.id, samples.id[test]) if published_split else None
+    elif published_split:
+        raise wild_time.no_split_error(path)
     else:
         samples, found = _from_records(path, years)
         kept, classes = _chosen(samples, found, categories, path)
+        marked = None
     notes = [f"{len(kept):,} headlines of {path.name} in {len(classes)} sections, in lower case"]
     rest = len(samples) - len(kept)
     notes += [f"{rest:,} headlines of other sections are left out (option categories)"] if rest else []
-    return Dataset("huffpost", kept, Classification(classes), tuple(notes), model="tfidf")
+    return Dataset("huffpost", kept, Classification(classes), tuple(notes), model="tfidf", test=marked)
 
 
 def _from_records(path: Path, years: range) -> tuple[Samples, tuple[str, ...]]:

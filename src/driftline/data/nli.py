@@ -2,7 +2,7 @@
 
 Bowman et al., "A large annotated corpus for learning natural language inference", EMNLP 2015 (SNLI). Read are pairs,
 one JSON record per line, with the field names and label words of SNLI, MultiNLI, SciTail and ANLI; and the released
-files of continual model refinement, in which the labels that may be given stand at the end of the input: of its stream
+files of continual model refinement, in which the labels that may be given stand at the end of the input: of its streams
 (.json) every pair is taken once. Pairs on which annotators did not agree (label "-" or -1) are left out. By default the
 label is written, as in that paper; `answers="classes"` asks for one of the three instead, so that any text classifier
 can be used.
@@ -25,9 +25,9 @@ from driftline.data.text_to_text import (
     STREAM_FORMAT,
     TextRecord,
     build_dataset,
+    distinct_records,
     parse_record,
     read_files,
-    read_steps,
     stem,
 )
 from driftline.errors import UserError
@@ -72,7 +72,7 @@ def nli(
 def read_pairs(path: Path) -> Iterator[TextRecord]:
     """Yield the pairs in a file; those of a stream once each."""
     if ".json" in path.suffixes:
-        yield from {item.id: item for step in read_steps(path) for item in step}.values()
+        yield from distinct_records(json_lines.load_json(path))
         return
     for line, record in json_lines.iter_records(path):
         item = parse_record(record, line, stem(path)) if "input" in record else _pair(record, line, stem(path))

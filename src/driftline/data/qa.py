@@ -2,7 +2,8 @@
 
 Read are files of MRQA (Fisch et al., "MRQA 2019 Shared Task", 2019): a header line, then per line a context with its
 questions; SQuAD's JSON (Rajpurkar et al., EMNLP 2016); one question per line with 'question', 'context' and 'answers';
-and the released files of continual model refinement. An input is the question, then the context.
+and the released files of continual model refinement, of whose streams (.json) every question is taken once. An input is
+the question, then the context.
 
 MRQA's texts are cleaned as those of Lin et al., "On Continual Model Refinement in Out-of-Distribution Data Streams",
 ACL 2022, so that inputs equal those of its released files: tags of paragraphs and lists, line ends and tabs are
@@ -20,8 +21,10 @@ from driftline.data import Dataset
 from driftline.data.formats import json_lines
 from driftline.data.text_to_text import (
     SEPARATOR,
+    STREAM_FORMAT,
     TextRecord,
     build_dataset,
+    distinct_records,
     parse_answers,
     parse_record,
     read_files,
@@ -34,8 +37,8 @@ from driftline.types import JsonObject
 MARKUP = re.compile(r"</?(?:P|Li|Ul)>|\[(?:DOC|TLE|PAR|SEP)\]|[\n\t]")
 SUBSET_FILES = ("qa/mrqa_subset.jsonl.gz", "mrqa_subset.jsonl.gz")
 EXPECTED = (
-    "MRQA (a header, then per line a context with 'qas'), SQuAD's JSON, or one record per line with "
-    "'question', 'context' and 'answers'"
+    "MRQA (a header, then per line a context with 'qas'), SQuAD's JSON, one record per line with 'question', "
+    f"'context' and 'answers', or {STREAM_FORMAT}"
 )
 ADVICE = (
     "Get MRQA's files, such as SQuAD.jsonl.gz and NewsQA.jsonl.gz, as its repository (mrqa/MRQA-Shared-Task-2019) "
@@ -57,7 +60,8 @@ def qa(folders: Sequence[Path], *, files: list[str] | str | None = None, upstrea
 def read_questions(path: Path) -> Iterator[TextRecord]:
     """Yield the questions in a file of any of these formats; raise ValueError if it is malformed."""
     if ".json" in path.suffixes:
-        yield from read_squad(path)
+        content = json_lines.load_json(path)
+        yield from distinct_records(content) if isinstance(content, list) else _squad(content, stem(path))
         return
     cluster, train = stem(path), None
     for line, record in json_lines.iter_records(path):
@@ -73,14 +77,13 @@ def read_questions(path: Path) -> Iterator[TextRecord]:
             yield _flat(record, line, cluster)
 
 
-def read_squad(path: Path) -> Iterator[TextRecord]:
+def _squad(content: JsonObject, cluster: str) -> Iterator[TextRecord]:
     """Yield the questions in SQuAD's JSON, without those marked as impossible to answer."""
-    content = json_lines.load_json(path)
     for article in content["data"]:
         for k, paragraph in enumerate(article["paragraphs"], 1):
             place = f"in paragraph {k} of '{article.get('title', '')}'"
             possible = [one for one in paragraph["qas"] if not one.get("is_impossible")]
-            yield from _questions({**paragraph, "qas": possible}, place, stem(path), None)
+            yield from _questions({**paragraph, "qas": possible}, place, cluster, None)
 
 
 def join_question(question: str, context: str) -> str:

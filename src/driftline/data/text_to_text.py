@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from driftline.types import JsonObject, Samples
 SEPARATOR = " </s> "
 TABLE_TAG = re.compile(r"<table\b|<td>", re.IGNORECASE)
 RECORD_FORMAT = "one JSON record per line with 'input' and a list of accepted answers as 'output'"
-STREAM_FORMAT = "a JSON list of time steps, each a list of records with 'input', 'truth' and 'id'"
+STREAM_FORMAT = "a JSON list of time steps, each a list of records with 'input', 'truth' and 'id', or a list of such"
 ANSWER_FIELDS = ("output", "outputs", "truth", "answers", "answer")
 
 
@@ -152,9 +153,9 @@ def to_samples(items: Sequence[TextRecord], clusters: Sequence[str]) -> Samples:
 
 
 def read_released_stream(path: Path, name: str, upstream: str | None = None) -> tuple[Dataset, list[np.ndarray]]:
-    """Return the distinct samples of a released stream, and the rows of each of its time steps."""
+    """Return the distinct samples of a released stream, the first if there are several, and the rows of its steps."""
     with file_errors(path, STREAM_FORMAT):
-        steps = read_steps(path)
+        steps = read_streams(path)[0]
         distinct = {item.id: item for step in steps for item in step}
         if len({item.text for item in distinct.values()}) < len(distinct):
             raise ValueError("the same input under two ids")
@@ -165,10 +166,24 @@ def read_released_stream(path: Path, name: str, upstream: str | None = None) -> 
     return dataset, [np.array([row[item.id] for item in step], int) for step in steps]
 
 
-def read_steps(path: Path) -> list[list[TextRecord]]:
-    """Return the records of each time step of a released stream; records may repeat."""
-    steps = json_lines.load_json(path)
-    return [[parse_record(record, 1 + k, _set_of(record)) for record in step] for k, step in enumerate(steps)]
+def read_streams(path: Path) -> list[list[list[TextRecord]]]:
+    """Return the records of each time step of each stream in a released file; records may repeat."""
+    return parse_streams(json_lines.load_json(path))
+
+
+def parse_streams(content: Sequence[Sequence[Any]]) -> list[list[list[TextRecord]]]:
+    """Return the records of the streams in a list; one that has no inner list of steps is a stream itself."""
+    first = next((item for part in content for item in part), None)
+    streams = content if isinstance(first, list) else [content]
+    return [
+        [[parse_record(record, 1 + k, _set_of(record)) for record in step] for k, step in enumerate(steps)]
+        for steps in streams
+    ]
+
+
+def distinct_records(content: Sequence[Sequence[Any]]) -> list[TextRecord]:
+    """Return the records of all streams in a list, each id once."""
+    return list({item.id: item for stream in parse_streams(content) for step in stream for item in step}.values())
 
 
 def _set_of(record: JsonObject) -> str:

@@ -2,9 +2,8 @@
 
 Ginosar et al., "A Century of Portraits", 2015; the benchmark is Yao et al., "Wild-Time", NeurIPS 2022. Four
 standard files are read, whichever is found first: Wild-Time's pickle, the HDF5 file of the Wild-Time-Data
-package, the portraits as published, and a small npz. A split that a file brings is not kept, because a
-benchmark makes its own; the pickle and the HDF5 file give the same samples in the same order, the training
-part of a year before its test part.
+package, the portraits as published, and a small npz. The first two have a split, which is kept if `published_split`
+says so; they give the same samples in the same order, the training part of a year before its test part.
 
 The portraits themselves are taken in order of their names, men first, and shrunk bilinearly. Wild-Time shrank
 them with a Lanczos filter and took them in the order of its file system, so their pixels differ slightly.
@@ -20,6 +19,7 @@ import numpy as np
 
 from driftline.data import Dataset, file_errors, locate
 from driftline.data.formats import images as pictures
+from driftline.data.formats import wild_time
 from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.registry import register
@@ -32,31 +32,45 @@ ADVICE = (
     "Get yearbook.pkl as the Wild-Time repository (huaxiuyao/Wild-Time) describes, or yearbook.hdf5 with the "
     "package wild-time-data, or unpack the portraits of 'A Century of Portraits', and put it there"
 )
-Part = tuple[int, object, object]  # a year, its images, their labels
+Part = tuple[int, object, object, int | None]
+"""A year, its images, their labels, and how many of them are to train on, if the file says so."""
 
 
 @register("dataset", "yearbook")
-def yearbook(folders: Sequence[Path], *, first: int = 1930, last: int = 2013) -> Dataset:
-    """Portraits of 32 x 32 gray pixels; time is the year, an id is the year times 100,000 plus a count."""
+def yearbook(folders: Sequence[Path], *, first: int = 1930, last: int = 2013, published_split: bool = False) -> Dataset:
+    """Portraits of 32 x 32 gray pixels; time is the year, an id is the year times 100,000 plus a count.
+
+    `published_split` marks the test parts of Wild-Time's files as the test set.
+    """
     path = locate(folders, list(READERS), "yearbook", ADVICE)
     form, read = READERS[path.name]
     years = range(first, last + 1)
     with file_errors(path, form):
-        parts = [(year, _gray(images), _labels(labels)) for year, images, labels in read(path, years)]
+        parts = [(year, _gray(images), _labels(labels), n) for year, images, labels, n in read(path, years)]
         parts.sort(key=lambda part: part[0])
-        for year, images, labels in parts:
+        for year, images, labels, _ in parts:
             if len(images) != len(labels):
                 raise ValueError(f"{len(images)} images but {len(labels)} labels in {year}")
-    if not sum(len(labels) for _, _, labels in parts):
+    if not sum(len(labels) for _, _, labels, _ in parts):
         raise UserError(f"{path}: expected {form}, but found no portrait from {first} to {last} (options first, last)")
     samples = Samples(
-        x=np.concatenate([images for _, images, _ in parts]),
-        y=np.concatenate([labels for _, _, labels in parts]),
-        id=np.concatenate([year * 100_000 + np.arange(len(labels)) for year, _, labels in parts]),
-        time=np.concatenate([np.full(len(labels), year) for year, _, labels in parts]),
+        x=np.concatenate([images for _, images, _, _ in parts]),
+        y=np.concatenate([labels for _, _, labels, _ in parts]),
+        id=np.concatenate([year * 100_000 + np.arange(len(labels)) for year, _, labels, _ in parts]),
+        time=np.concatenate([np.full(len(labels), year) for year, _, labels, _ in parts]),
     )
-    note = f"{len(samples):,} portraits from {form} ({path.name}); a split in the file is not used"
-    return Dataset("yearbook", samples, Classification(("M", "F")), (note,), model="yearbook-cnn")
+    kept = "used" if published_split else "not used"
+    note = f"{len(samples):,} portraits from {form} ({path.name}); a split in the file is {kept}"
+    test = _test_parts(path, parts) if published_split else None
+    return Dataset("yearbook", samples, Classification(("M", "F")), (note,), model="yearbook-cnn", test=test)
+
+
+def _test_parts(path: Path, parts: Sequence[tuple[int, np.ndarray, np.ndarray, int | None]]) -> np.ndarray:
+    """Return which samples are not to train on."""
+    masks = [np.arange(len(labels)) >= n for _, _, labels, n in parts if n is not None]
+    if not masks:
+        raise wild_time.no_split_error(path)
+    return np.concatenate(masks)
 
 
 def _from_pickle(path: Path, years: range) -> Iterator[Part]:
@@ -66,7 +80,8 @@ def _from_pickle(path: Path, years: range) -> Iterator[Part]:
     for year in years:
         if year in content:
             train, test = content[year][0], content[year][1]  # 2 is both together, in another order
-            yield year, _concat(train["images"], test["images"]), _concat(train["labels"], test["labels"])
+            images, labels = (_concat(train[name], test[name]) for name in ("images", "labels"))
+            yield year, images, labels, len(train["labels"])
 
 
 def _from_hdf5(path: Path, years: range) -> Iterator[Part]:
@@ -74,10 +89,10 @@ def _from_hdf5(path: Path, years: range) -> Iterator[Part]:
         for year in years:
             if str(year) in file:
                 images, labels = (
-                    _concat(*(bounded_files.hdf5_member(file, str(year), part, name) for part in ("train", "test")))
+                    [bounded_files.hdf5_member(file, str(year), part, name) for part in ("train", "test")]
                     for name in ("images", "labels")
                 )
-                yield year, images, labels
+                yield year, _concat(*images), _concat(*labels), len(labels[0])
 
 
 def _from_portraits(path: Path, years: range) -> Iterator[Part]:
@@ -92,7 +107,7 @@ def _from_portraits(path: Path, years: range) -> Iterator[Part]:
             if named and int(named[1]) in years:
                 by_year.setdefault(int(named[1]), []).append((file, label))
     for year, portraits in by_year.items():
-        yield year, np.stack([pixels(file) for file, _ in portraits]), [label for _, label in portraits]
+        yield year, np.stack([pixels(file) for file, _ in portraits]), [label for _, label in portraits], None
 
 
 def _from_npz(path: Path, years: range) -> Iterator[Part]:
@@ -102,7 +117,7 @@ def _from_npz(path: Path, years: range) -> Iterator[Part]:
         raise ValueError(f"{len(images)} images, {len(year)} years, {len(gender)} genders")
     for one in np.unique(year):
         if int(one) in years:
-            yield int(one), images[year == one], gender[year == one]
+            yield int(one), images[year == one], gender[year == one], None
 
 
 def _concat(train: object, test: object) -> np.ndarray:

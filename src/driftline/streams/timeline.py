@@ -73,13 +73,19 @@ class LaterPeriodProbes:
 
 
 def periods(
-    samples: Samples, period: str = "auto", *, holdout: float = 0.1, min_samples: int = 10, seed: Seed = Seed(0)
+    samples: Samples,
+    period: str = "auto",
+    *,
+    holdout: float | np.ndarray = 0.1,
+    min_samples: int = 10,
+    seed: Seed = Seed(0),
 ) -> Periods:
-    """Cut samples into periods and hold out a share of each.
+    """Cut samples into periods and hold out a part of each: a share, or the samples that a mask marks.
 
     `period`: each (every distinct time), decade, year, quarter, month, week, day, "500 rows", or auto (the finest
     of these with at most 100 periods). A period with fewer than `min_samples` samples is left out and named.
-    Per period, a seeded permutation selects floor((1 - holdout) n) samples to reveal; the rest is held out.
+    So is one that a mask leaves no sample to reveal or none to hold out. For a share, a seeded permutation of each
+    period selects floor((1 - holdout) n) samples to reveal; the rest is held out.
     """
     if samples.time is None:
         raise UserError("these data have no time column, and periods are cut along time")
@@ -87,6 +93,7 @@ def periods(
     if np.any(time[1:] < time[:-1]):
         order = np.argsort(time, kind="stable")
         samples, time = samples[order], time[order]
+        holdout = holdout[order] if isinstance(holdout, np.ndarray) else holdout
     labels = period_labels(time, period)
     names, start, counts = np.unique(labels, return_index=True, return_counts=True)
     order = np.argsort(start, kind="stable")
@@ -94,13 +101,17 @@ def periods(
     rows_by_label = np.split(np.argsort(labels, kind="stable"), np.cumsum(counts)[:-1])
     for k in order:
         name, rows = str(names[k]), np.sort(rows_by_label[k])
-        if len(rows) < max(min_samples, 2):
+        if isinstance(holdout, np.ndarray):
+            inside, outside = rows[~holdout[rows]], rows[holdout[rows]]
+        else:
+            mixed = rows[seed.child("holdout", name).numpy().permutation(len(rows))]
+            cut = min(max(int((1 - holdout) * len(rows) + 1e-9), 1), len(rows) - 1)
+            inside, outside = np.sort(mixed[:cut]), np.sort(mixed[cut:])
+        if len(rows) < max(min_samples, 2) or not len(inside) or not len(outside):
             left_out[name] = len(rows)
             continue
-        rows = rows[seed.child("holdout", name).numpy().permutation(len(rows))]
-        cut = min(max(int((1 - holdout) * len(rows) + 1e-9), 1), len(rows) - 1)
-        shown.append(samples[np.sort(rows[:cut])])
-        held_out.append(samples[np.sort(rows[cut:])])
+        shown.append(samples[inside])
+        held_out.append(samples[outside])
         kept.append(name)
     if len(kept) < 2:
         raise UserError(

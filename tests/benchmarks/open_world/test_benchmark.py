@@ -188,3 +188,21 @@ def test_every_metric_on_the_card_is_registered(record: driftline.Record) -> Non
     for name in record.runs[0].card.metrics:
         registry.get("metric", name)
     assert class_counts(Options(), 10) == {"classes": 4, "pretrain": 1, "upstream_classes": 3}
+
+
+def test_a_given_order_runs_through_the_loop_and_its_content_is_part_of_the_key(tmp_path: Path) -> None:
+    dataset = data.load("digit-symmetries")
+    rows = np.concatenate([np.flatnonzero(dataset.samples.y == k)[:5] for k in range(40)])[::-1]
+    options = {**SPEC["open-world"], "stream": str(tmp_path / "order.npy"), "upstream_updates": 20}
+    spec = {**SPEC, "methods": ["ncm"], "open-world": options}
+    keys = []
+    for chosen in (rows, rows[1:]):
+        np.save(tmp_path / "order.npy", chosen)
+        (run,) = driftline.run(spec, runs=tmp_path / "runs").runs
+        keys.append(run.key)
+        assert run.table("answers")["id"].tolist() == dataset.samples.id[chosen].tolist()
+        assert run.card.protocol["order"] == f"as in {tmp_path / 'order.npy'}"
+        assert run.card.protocol["upstream_samples"] == len(dataset.samples) - len(chosen)
+    assert keys[0] != keys[1]
+    with pytest.raises(UserError, match="has no streams to choose settings by here"):
+        driftline.run({**spec, "selection": {"grid": {"ncm.n_layers": [1]}}}, runs=tmp_path / "runs")

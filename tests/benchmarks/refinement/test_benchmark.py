@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -231,18 +232,17 @@ def test_streams_are_replicates_over_the_same_pools() -> None:
     shared = [ids_of(layout(seed, streams=2)) for seed in range(4)]
     assert shared[0] == shared[2] == own[0]
     assert shared[1] == shared[3] == own[1]
-    assert ids_of(layout(0, stream=1)) == own[1]
-    exams = [layout(seed).probes.pools.held_out.id.tolist() for seed in range(2)]
+    assert ids_of(layout(0, first_stream=1)) == own[1]
+    exams = [layout(seed).probes.held_out.id.tolist() for seed in range(2)]
     assert exams[0] == exams[1], "seeds differ in their stream, not in what is held out"
 
 
 def test_no_sample_has_two_uses() -> None:
     test, validation = layout(), layout(role="validation")
-    pools = test.probes.pools
     uses = [
         set(test.upstream.id.tolist()),
-        set(pools.upstream_set.id.tolist()),
-        set(pools.held_out.id.tolist()),
+        set(test.probes.upstream_set.id.tolist()),
+        set(test.probes.held_out.id.tolist()),
         {one for source in test.stream.sources for one in source.id.tolist()},
         {one for source in validation.stream.sources for one in source.id.tolist()},
     ]
@@ -391,3 +391,57 @@ def test_probes_of_a_step_belong_to_it() -> None:
     step: Step = exams.stream[2]
     (now,) = exams.due(step)
     assert now.samples is step.samples
+
+
+def test_a_given_order_is_the_stream_and_no_image_of_it_is_used_otherwise(tmp_path: Path) -> None:
+    data = load("digit-clusters", {"train": 300, "copies": 1})
+    assert data.base is not None
+    rows = np.random.default_rng(0).permutation(np.flatnonzero(data.test))[:90]
+    steps = np.repeat([1, 2, 5], [20, 30, 40])
+    pd.DataFrame({"row": rows, "step": steps}).to_csv(tmp_path / "order.csv", index=False)
+    given = layout(stream=str(tmp_path / "order.csv"))
+    assert ids_of(given) == [data.samples.id[rows[steps == k]].tolist() for k in (1, 2, 5)]
+    groups = [given.stream[t].samples.group for t in range(3)]
+    assert [group.tolist() for group in groups] == [data.samples.group[rows[steps == k]].tolist() for k in (1, 2, 5)]
+    assert given.protocol["composition"] == [np.bincount(group, minlength=6).tolist() for group in groups]
+    assert given.protocol["evaluated_models"] == [2, 3]
+    base = dict(zip(data.samples.id.tolist(), data.base.tolist(), strict=True))
+    sets = (given.upstream, given.probes.upstream_set, given.probes.held_out)
+    assert [len(one) for one in sets[1:]] == [60, 5 * 20]
+    for one in sets:
+        assert not {base[name] for name in one.id.tolist()} & set(data.base[rows].tolist())
+    assert [len(step) for step in ids_of(layout(1, stream=str(tmp_path / "order.csv"), size=7))] == [20, 30, 40]
+    np.save(tmp_path / "order.npy", rows)
+    assert [len(step) for step in ids_of(layout(stream=str(tmp_path / "order.npy"), size=40))] == [40, 40, 10]
+
+
+def test_released_lists_of_streams_run_with_the_published_answers(tmp_path: Path) -> None:
+    def record(name: str, k: int, answer: str = "yes") -> dict[str, Any]:
+        parts = {"input": f"Premise: {name} {k} </s> Hypothesis: h | Options: a, b ", "truth": ["yes"]}
+        return {**parts, "id": f"{name}-validation-{k}", "mistake": answer, "data_name": name, "init_status": "pass"}
+
+    streams = [[[record("snli", 10), record("anli", 10 + t, "no")], [record("anli", 12)]] for t in range(2)]
+    (tmp_path / "b=2-test.json").write_text(json.dumps(streams), encoding="utf-8")
+    for part, names in (("upstream", ["snli"] * 3), ("heldout", ["anli"] * 4)):
+        lines = [json.dumps(record(name, k, "no" if k else "yes")) for k, name in enumerate(names)]
+        (tmp_path / f"{part}_eval.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    files = [str(tmp_path / name) for name in ("upstream_eval.jsonl", "heldout_eval.jsonl", "b=2-test.json")]
+    options = {"stream": files[2], "train": 0, "upstream_updates": 0, "period": 1, "resamples": 5}
+    common: dict[str, Any] = {"model": "published-answers", "methods": ["frozen"], "seeds": 3, "refinement": options}
+    found = driftline.run(
+        {"benchmark": "refinement", "data": {"name": "nli", "files": files}, **common}, runs=tmp_path / "runs"
+    )
+    runs = sorted(found.runs, key=lambda run: run.seed)
+    assert [run.card.protocol["stream"] for run in runs] == [0, 1, 0]
+    for run, named in zip(runs, ("10", "11", "10"), strict=True):
+        wanted = ["snli-validation-10", f"anli-validation-{named}", "anli-validation-12"]
+        assert run.table("answers")["id"].tolist() == wanted
+        scores = run.table("scores").query("stat == 'final'").set_index("metric")["value"]
+        assert scores["csr"] == pytest.approx(2 / 3)
+        assert (scores["ukr"], scores["kg"]) == (pytest.approx(1 / 3), pytest.approx(1 / 4))
+    with pytest.raises(UserError, match="no sample is left to train on: give a pretrained model"):
+        Refinement().build_scenario(load("nli", {"files": files}), Options(stream=files[2], train=0), Seed(0))
+    with pytest.raises(UserError, match="all samples of the clusters are in the stream"):
+        Refinement().build_scenario(
+            load("nli", {"files": [files[0], files[2]]}), Options(stream=files[2], train=0), Seed(0)
+        )

@@ -13,7 +13,8 @@ import pytest
 import torch
 
 import driftline
-from driftline.benchmarks.test_time.benchmark import Options, TestTime, build_schedule
+from driftline.benchmarks.test_time.benchmark import Options, TestTime
+from driftline.benchmarks.test_time.streams import build_schedule
 from driftline.calibration.grid import calibrate
 from driftline.calibration.run import initial_model
 from driftline.corruptions import corrupt
@@ -326,3 +327,25 @@ def test_single_images_are_refused_by_batch_norm_alone(file: Path, tmp_path: Pat
         with pytest.raises(UserError, match=rf"{method} needs at least 2 inputs per batch with conv-1, and a batch of"):
             driftline.run(spec(file, ["frozen", method], batch=1, images=6), runs=tmp_path / "none")
     assert not list((tmp_path / "none").glob("runs/*")), "refused before any run starts"
+
+
+def test_a_given_order_needs_no_other_option(tmp_path: Path) -> None:
+    dataset = load("color-digits")
+    assert dataset.test is not None
+    rows = np.flatnonzero(dataset.test)[[3, 1, 2, 0]]
+    pd.DataFrame({"row": rows, "corruption": "contrast"}).to_csv(tmp_path / "order.csv", index=False)
+    options = Options(stream=str(tmp_path / "order.csv"), batch=2)
+    assert (options.order, Options(**options.model_dump()) == options) == ("given", True)
+    scenario = TestTime().build_scenario(dataset, options, Seed(0))
+    shown = np.concatenate([scenario.stream[k].samples.y for k in range(2)])
+    assert shown.tolist() == dataset.samples.y[rows].tolist()
+    assert scenario.protocol["protocol"] == "given, 4 images in batches of 2"
+    chosen_by = options.validation_options()
+    assert chosen_by is not None
+    assert (chosen_by.order, chosen_by.stream) == ("holdout", None)
+    for refused, said in (
+        (Options(order="given"), "give it with --stream FILE"),
+        (Options(order="cin-c", stream="order.csv"), "leave out order=cin-c"),
+    ):
+        with pytest.raises(UserError, match=said):
+            TestTime().build_scenario(dataset, refused, Seed(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -241,3 +242,14 @@ def test_numbers_are_scored_by_r2(tmp_path: Path) -> None:
     assert cells[first, second] == pytest.approx(r2)
     assert r2 > 0.8
     assert cells[first, third] == 0.0, "worse than the mean is no skill"
+
+
+def test_the_test_set_of_the_data_is_held_out_when_asked_for() -> None:
+    dataset = load("digits", {"periods": 6})
+    test = np.arange(len(dataset.samples)) % 5 == 0
+    scenario = Timeline().build_scenario(replace(dataset, test=test), Options(holdout="given"), Seed(0))
+    held_out = np.concatenate([part.id for part in scenario.probes.timeline.held_out])
+    assert held_out.tolist() == dataset.samples.id[test].tolist()
+    assert scenario.protocol["diagonal"] == "held-out part of the period"
+    with pytest.raises(UserError, match=r"dataset 'digits' has no test set; .* --set data.published_split=true"):
+        Timeline().build_scenario(dataset, Options(holdout="given"), Seed(0))

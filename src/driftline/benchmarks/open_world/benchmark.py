@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from driftline.benchmarks import base
 from driftline.benchmarks.open_world import few_shot
@@ -26,7 +26,8 @@ from driftline.errors import UserError
 from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.streams import OpenWorld, open_world
+from driftline.streams import OpenWorld, open_world, ordered_world, published_world
+from driftline.streams.open_world.published import expand_folder
 from driftline.types import JsonObject, Reveal, Settings
 
 
@@ -35,9 +36,11 @@ class Options(base.Options):
 
     pretrain_options: ClassVar[tuple[str, ...] | None] = (
         *("classes", "pretrain", "upstream_classes", "upstream_share", "upstream_each", "split"),
-        *("upstream_updates", "upstream_lr", "upstream_batch"),
+        *("upstream_updates", "upstream_lr", "upstream_batch", "stream"),
     )
 
+    stream: str | tuple[str, ...] | None = None
+    """A file with the order of the samples, or the folder of NED's published sequences; if not given, it is drawn."""
     classes: int | None = Field(default=None, ge=2)
     """Number of classes in the stream; if not given, four tenths of all."""
     pretrain: int | None = Field(default=None, ge=0)
@@ -81,9 +84,14 @@ class Options(base.Options):
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples behind each interval."""
 
-    def validation_options(self) -> Options:
-        """Return the options of the validation sequences."""
-        return self.model_copy(update={"role": "validation"})
+    @field_validator("stream")
+    @classmethod
+    def _expand_stream(cls, stream: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        return expand_folder(stream) if isinstance(stream, str) else stream
+
+    def validation_options(self) -> Options | None:
+        """Return the options of the validation sequences; None if there is one given order."""
+        return None if isinstance(self.stream, str) else self.model_copy(update={"role": "validation"})
 
     def number(self, seed: int) -> tuple[int, int]:
         """Return the number of the sequence of a seed, from 1, and that of its shuffle.
@@ -156,18 +164,11 @@ class OpenWorldBenchmark(base.Benchmark):
         """Build the sequence of this seed."""
         number, shuffle = options.number(seed.value)
         root = Seed(options.split).child("open-world")
-        stream = open_world(
-            dataset,
-            **class_counts(options, dataset.task.width),
-            **{name: getattr(options, name) for name in STREAM_OPTIONS},
-            number=number,
-            split=root,
-            seed=root.child("shuffle", shuffle),
-        )
+        stream = build_stream(dataset, options, number, root, root.child("shuffle", shuffle))
         return base.Scenario(
             stream,
             base.NoProbes(),
-            stream.upstream,
+            stream.upstream if len(stream.upstream_rows) else None,
             pretrain_settings=options.pretrain_settings(),
             embedding_samples=few_shot.unseen_class_samples(stream, options.way, options.shot, root)
             if options.episodes
@@ -201,6 +202,25 @@ STREAM_OPTIONS = (
 )
 
 
+def build_stream(dataset: Dataset, options: Options, number: int, split: Seed, seed: Seed) -> OpenWorld:
+    """Return the sequence of this number, drawn or given."""
+    if isinstance(options.stream, str):
+        stream = ordered_world(dataset, options.stream, block=options.block)
+    elif options.stream is not None:
+        settings: Settings = {"role": options.role, "block": options.block}
+        stream = published_world(dataset, options.stream, number, split=split, seed=seed, **settings)
+    else:
+        settings = class_counts(options, dataset.task.width)
+        settings |= {name: getattr(options, name) for name in STREAM_OPTIONS}
+        return open_world(dataset, **settings, number=number, split=split, seed=seed)
+    if options.upstream_updates and not len(stream.upstream_rows):
+        raise UserError(
+            f"all samples of dataset '{dataset.name}' are in the stream and none is left to train on: give a "
+            "pretrained model (--set model.weights=FILE) and --upstream-updates 0"
+        )
+    return stream
+
+
 def class_counts(options: Options, width: int) -> JsonObject:
     """Return the numbers of classes in the stream, known to the upstream model, and trained on by it.
 
@@ -215,7 +235,9 @@ def class_counts(options: Options, width: int) -> JsonObject:
 
 def protocol(options: Options, stream: OpenWorld, shuffle: int) -> JsonObject:
     """Return the description of a sequence for the card."""
-    n, most = len(stream.rows), int(stream.law.counts(len(stream.pretrain_classes) + len(stream.novel_classes)).sum())
+    classes = len(stream.pretrain_classes) + len(stream.novel_classes)
+    n = len(stream.rows)
+    most = int(stream.law.counts(classes).sum()) if stream.law else n
     window = options.window or max(most // 18, 1)
     named = {"pretrain": len(stream.pretrain_classes), "novel": len(stream.novel_classes)}
     return {
@@ -226,7 +248,7 @@ def protocol(options: Options, stream: OpenWorld, shuffle: int) -> JsonObject:
         "role": stream.role,
         "sequence": stream.number,
         "shuffle": shuffle,
-        "law": str(stream.law),
+        "law": str(stream.law) if stream.law else None,
         "order": stream.order,
         "samples": n,
         "pretrain_classes": list(stream.pretrain_classes),

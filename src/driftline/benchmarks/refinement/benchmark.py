@@ -23,13 +23,14 @@ from pydantic import Field
 
 from driftline.benchmarks import base
 from driftline.benchmarks.refinement import scores as refinement_scores
+from driftline.benchmarks.refinement.queries import Queries, draw_queries, read_queries
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.metrics.refinement import evaluation_steps
 from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.streams import QueryPools, QueryStream, pools, queries
+from driftline.streams import QueryStream
 from driftline.types import JsonObject, Probe, Reveal, Samples, Settings, Step
 
 
@@ -37,9 +38,11 @@ class Options(base.Options):
     """The settings of a stream of queries and of its evaluations."""
 
     pretrain_options: ClassVar[tuple[str, ...] | None] = (
-        *("split", "train", "upstream_updates", "upstream_lr", "upstream_batch"),
+        *("split", "train", "upstream_updates", "upstream_lr", "upstream_batch", "stream"),
     )
 
+    stream: str | None = None
+    """A file with the order of the queries, or released streams; if not given, streams are drawn."""
     alpha: float = Field(default=0.9, ge=0, le=1)
     """Episode t = 1, 2, ... has a share alpha^(t-1) of upstream queries."""
     beta: float = Field(default=0.5, ge=0, le=1)
@@ -59,12 +62,12 @@ class Options(base.Options):
     """Streams to test on, or streams to choose hyper-parameters by; they draw from separate pools."""
     streams: int | None = Field(default=None, ge=1)
     """With 4, seeds 0, 4, 8, ... have the first of four streams and so on; if not given, each seed has its own."""
-    stream: int = Field(default=0, ge=0)
+    first_stream: int = Field(default=0, ge=0)
     """The number of the first stream."""
     split: int = Field(default=0, ge=0)
     """Which random division into pools; the same for all seeds, so that validation and test stay apart."""
-    train: float = Field(default=0.5, gt=0, lt=1)
-    """The share of upstream samples to train on, where the data do not say which."""
+    train: float = Field(default=0.5, ge=0, lt=1)
+    """The share of upstream samples to train on, where the data do not say which; 0 for a pretrained network."""
     validation: float | None = Field(default=0.25, gt=0, lt=1)
     """The share of each pool for validation streams; null: both roles draw from all of it, as in the paper's code."""
     upstream_set: int = Field(default=512, ge=1)
@@ -86,17 +89,17 @@ class Options(base.Options):
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of the examples behind each interval."""
 
-    def validation_options(self) -> Options:
-        """Return the options of validation streams, with the full evaluation only at the end."""
-        return self.model_copy(update={"role": "validation", "period": self.episodes})
+    def validation_options(self) -> Options | None:
+        """Return the options of validation streams, with the full evaluation only at the end; None if one is given."""
+        return None if self.stream else self.model_copy(update={"role": "validation", "period": self.episodes})
 
     def number(self, seed: int) -> int:
         """Return the number of the stream of a seed.
 
-        >>> [Options(streams=4).number(seed) for seed in range(6)], Options(stream=10).number(3)
+        >>> [Options(streams=4).number(seed) for seed in range(6)], Options(first_stream=10).number(3)
         ([0, 1, 2, 3, 0, 1], 13)
         """
-        return self.stream + (seed if self.streams is None else seed % self.streams)
+        return self.first_stream + (seed if self.streams is None else seed % self.streams)
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class RefinementProbes:
     """Probes: each episode again after its step; at some steps upstream, held-out and past samples."""
 
     stream: QueryStream
-    pools: QueryPools
+    upstream_set: Samples
+    held_out: Samples
     evaluated_models: tuple[int, ...]
     """Which of f_0 .. f_T are evaluated."""
     n_past: int
@@ -126,8 +130,8 @@ class RefinementProbes:
 
     def large_evaluation(self, k: int) -> Iterator[Probe]:
         """Yield the full evaluation of f_k, the same for all methods."""
-        yield Probe("upstream", self.pools.upstream_set)
-        yield Probe("held out", self.pools.held_out)
+        yield Probe("upstream", self.upstream_set)
+        yield Probe("held out", self.held_out)
         if k > self.lag:
             yield Probe("past", self._past(k))
 
@@ -181,32 +185,26 @@ class Refinement(base.Benchmark):
     quick: ClassVar[Mapping[str, float]] = {"adaptation_lr": 1e-3, "reset_every": 5}
 
     def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
-        """Divide the data into pools, the same for all seeds, and draw this seed's stream from them."""
-        root = Seed(options.split).child("refinement")
-        train, upstream, clusters, split = split_upstream(dataset, options.train, root.child("train"))
-        divided = pools(
-            upstream,
-            clusters,
-            upstream_set=options.upstream_set,
-            held_out=options.held_out,
-            validation=options.validation,
-            base=originals(dataset),
-            seed=root,
-        )
-        number, stream_seed = options.number(seed.value), root.child(options.role)
-        drawn = {name: getattr(options, name) for name in STREAM_OPTIONS}
-        stream = queries(*getattr(divided, options.role), **drawn, number=number, seed=stream_seed)
-        models = tuple(evaluation_steps(options.episodes, options.period, options.indexing))
-        lag = 1 if options.indexing == "after" else 0
-        probes = RefinementProbes(stream, divided, models, options.past, lag, stream_seed.child("exams", number))
+        """Build the stream of this seed, drawn from pools that are the same for all seeds, or given."""
+        root, number = Seed(options.split).child("refinement"), options.number(seed.value)
+        queries = (draw_queries if options.stream is None else read_queries)(dataset, options, number, root)
+        if options.upstream_updates and not len(queries.train):
+            raise UserError(
+                "no sample is left to train on: give a pretrained model (--set model.weights=FILE) and "
+                "--upstream-updates 0"
+            )
+        stream = queries.stream
+        models = tuple(evaluation_steps(len(stream), options.period, options.indexing))
+        lag, exams = 1 if options.indexing == "after" else 0, root.child(options.role).child("exams", queries.number)
+        probes = RefinementProbes(stream, queries.upstream_set, queries.held_out, models, options.past, lag, exams)
         return base.Scenario(
             stream,
             probes,
-            train,
+            queries.train if len(queries.train) else None,
             delayed_probes=lambda delay: replace(probes, delay=delay),
             pretrain_settings=options.pretrain_settings(),
             initial_probes=tuple(probes.large_evaluation(0)) if 0 in models else (),
-            protocol=protocol(options, number, stream, probes, len(train), split),
+            protocol=protocol(options, queries, probes),
         )
 
     def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
@@ -225,52 +223,22 @@ class Refinement(base.Benchmark):
         return base.scores_frame(refinement_scores.rows(evidence, resamples=options.resamples, rng=random, **variants))
 
 
-STREAM_OPTIONS = ("episodes", "size", "alpha", "beta", "gamma", "rounding", "others", "repeats")
-
-
-def originals(dataset: Dataset) -> dict[object, int] | None:
-    """Return the original of each sample by id; None if all samples are originals."""
-    return None if dataset.base is None else dict(zip(dataset.samples.id.tolist(), dataset.base.tolist(), strict=True))
-
-
-def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples, Samples, dict[str, Samples], str]:
-    """Return upstream samples to train on, the other ones, the clusters, and how the split was made."""
-    group, names = dataset.samples.group, dataset.clusters
-    if names is None or group is None:
-        raise UserError(
-            f"dataset '{dataset.name}' has no clusters, and refinement needs upstream data and at least one cluster "
-            "that is not: use digit-clusters, image-clusters, intent-clusters, news-clusters, tiny-qa, qa or nli"
-        )
-    inside = np.flatnonzero(group == 0)
-    train, description = np.zeros(len(inside), bool), "as marked in the data"
-    if dataset.test is not None:
-        train = ~dataset.test[inside]
-    if not train.any() or train.all():
-        train = seed.numpy().permutation(len(inside)) < round(share * len(inside))
-        description = f"{share:g} of the upstream samples, drawn at random"
-    if not train.any() or train.all():
-        raise UserError(f"dataset '{dataset.name}' has {len(inside)} upstream samples, too few to train and evaluate")
-    clusters = {name: dataset.samples[np.flatnonzero(group == k)] for k, name in enumerate(names) if k}
-    return dataset.samples[inside[train]], dataset.samples[inside[~train]], clusters, description
-
-
-def protocol(
-    options: Options, number: int, stream: QueryStream, probes: RefinementProbes, trained: int, split: str
-) -> JsonObject:
+def protocol(options: Options, queries: Queries, probes: RefinementProbes) -> JsonObject:
     """Return the description of a stream and its evaluations for the card."""
+    stream = queries.stream
     return {
-        "protocol": f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}",
+        "protocol": queries.name,
         "periods": [str(t + 1) for t in range(len(stream))],
         "role": options.role,
-        "stream": number,
-        "upstream_samples": trained,
-        "upstream_samples_are": split,
+        "stream": queries.number,
+        "upstream_samples": len(queries.train),
+        "upstream_samples_are": queries.split,
         "clusters": list(stream.names),
         "pools": dict(zip(stream.names, map(len, stream.sources), strict=True)),
         "composition": stream.composition.tolist(),
         "majors": [stream.names[k] for k in stream.majors],
-        "upstream_set": len(probes.pools.upstream_set),
-        "held_out": len(probes.pools.held_out),
+        "upstream_set": len(probes.upstream_set),
+        "held_out": len(probes.held_out),
         "evaluated_models": list(probes.evaluated_models),
         "past_queries": f"at most {options.past}, drawn for each model, the same for all methods",
     }

@@ -59,6 +59,9 @@ Fractions = Annotated[tuple[Annotated[float, Field(ge=0, lt=1)], ...], BeforeVal
 class Options(base.Options):
     """The settings of a sequence, and of how hyper-parameters are chosen."""
 
+    refused: ClassVar[Mapping[str, str]] = {
+        "stream": "the steps of a sequence are its shifts, or the times in the data; use shifts, or other data",
+    }
     fit_independent: ClassVar[tuple[str, ...]] = (
         *("lr", "weight_decay", "dropout", "adjacent", "fisher", "budget", "resamples"),
     )

@@ -17,12 +17,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from driftline.benchmarks import base, summary
+from driftline.benchmarks.test_time.streams import Stream, build_stream, upstream_images
 from driftline.data import Dataset
 from driftline.errors import UserError
-from driftline.io.user_files import resolve
 from driftline.metrics import test_time
 from driftline.metrics.block_bootstrap import resample_blocks
 from driftline.metrics.confidence import Interval, percentile_interval, wilson
@@ -30,11 +30,8 @@ from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
-from driftline.streams import ImageFiles, Shards, corruption_stream, image_files, prefetch, read_matrices, shards
-from driftline.streams.test_time import schedule as orders
-from driftline.streams.test_time.stream import CorruptionStream, source_images
-from driftline.tasks import Classification
-from driftline.types import JsonObject, Reveal, Samples, Settings
+from driftline.streams import prefetch
+from driftline.types import JsonObject, Reveal, Settings
 
 MIN_BATCHES = 10
 PUBLISHED_IMAGES = {"cin-c": 750_000, "cin-3dcc": 600_000, "holdout": 750_000}
@@ -47,10 +44,12 @@ class Options(base.Options):
     cost_free: ClassVar[tuple[str, ...]] = ("difficulty", "target", "path", "first_order")
     pretrain_options: ClassVar[tuple[str, ...] | None] = ("upstream_updates", "upstream_lr", "upstream_batch")
 
-    order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards"] = "ccc"
+    order: Literal["ccc", "cin-c", "cin-3dcc", "holdout", "gradual", "mixed", "shards", "given"] = "ccc"
     """ccc: paths of constant difficulty; cin-c: corruptions in a drawn order at one severity; cin-3dcc: the same with
     ImageNet-3DCC's, from their files; holdout: the four reserved for choosing settings; gradual: severity 1 up to
-    5 and down; mixed: each image its own corruption; shards: images from tar files."""
+    5 and down; mixed: each image its own corruption; shards: images from tar files; given: as in the file `stream`."""
+    stream: str | None = None
+    """A file with the order of the images and, if they are to be corrupted, with a corruption and severity of each."""
     calibration: str | None = None
     """ccc: the file that `driftline calibrate` wrote, or the released pickle."""
     difficulty: Literal["easy", "medium", "hard"] = "medium"
@@ -88,11 +87,16 @@ class Options(base.Options):
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of windows of time behind each interval."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _order_is_given(cls, options: Settings) -> Settings:
+        return {"order": "given", **options} if options.get("stream") is not None else options
+
     def validation_options(self) -> Options | None:
         """Return the options of streams of the four corruptions that no other order has."""
         if self.order in ("holdout", "shards"):
             return None
-        unset = dict.fromkeys(("corruptions", "calibration", "target", "files"))
+        unset = dict.fromkeys(("corruptions", "calibration", "target", "files", "stream"))
         return self.model_copy(update={"order": "holdout", **unset})
 
     @property
@@ -195,87 +199,6 @@ class TestTime(base.Benchmark):
         below = [shown[method] for method, gain in gains.items() if gain.value < 0]
         collapsed = f"Collapsed, below the frozen model: {', '.join(below)}." if below else "No method collapsed."
         return f"{super().summary(results)} {ahead}{collapsed}"
-
-
-Stream = CorruptionStream | ImageFiles | Shards
-
-
-def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream, JsonObject]:
-    """Return the stream, and further entries for the card."""
-    if options.order == "shards":
-        if options.shards is None:
-            raise UserError("order=shards reads images from tar files: give their folder with --shards FOLDER")
-        return shards(options.shards, options.batch, options.images), {}
-    schedule, about = build_schedule(options, seed.value)
-    settings: dict[str, Any] = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
-    settings["seed"] = seed.child("test-time")
-    if options.order == "cin-3dcc" or options.files is not None:
-        classes = dataset.task.classes if isinstance(dataset.task, Classification) else ()
-        return image_files(_folder(options), schedule, classes, **settings), about
-    settings |= {"crop": options.random_parts, "jpeg": options.jpeg, "frost": options.frost}
-    return corruption_stream(source_images(dataset), schedule, **settings), about
-
-
-def _folder(options: Options) -> str:
-    """Return the folder of published images; refuse options that do not apply to it."""
-    if options.files is None:
-        raise UserError(
-            "order=cin-3dcc shows ImageNet-3DCC, whose corruptions are not made here: unpack its published files and "
-            "give their folder with --files FOLDER (FOLDER/near_focus/5/CLASS/IMAGE.JPEG), or use --order shards"
-        )
-    if options.order not in ("cin-c", "cin-3dcc", "holdout"):
-        raise UserError(
-            f"files={options.files}: order={options.order} makes its images; use cin-c, cin-3dcc or holdout"
-        )
-    for name in ("crop", "jpeg", "frost"):
-        if getattr(options, name):
-            raise UserError(f"{name}={getattr(options, name)}: published images are shown as they are; leave it out")
-    return options.files
-
-
-def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonObject]:
-    """Return the schedule, and its entries for the card."""
-    if options.order == "ccc":
-        return _ccc_schedule(options, seed)
-    if options.order == "cin-3dcc":
-        names = orders.corruption_names(options.corruptions or orders.CORRUPTIONS_3D, orders.CORRUPTIONS_3D)
-    else:
-        names = orders.corruption_names(options.corruptions or ("holdout" if options.order == "holdout" else "uniform"))
-    if options.order == "gradual":
-        return orders.gradual(orders.random_permutation(names, seed)), {"difficulty": "severity 1 to 5 and back"}
-    if options.order == "mixed":
-        return orders.random_mixture(names, options.severity), {"difficulty": f"severity {options.severity:g}"}
-    every = orders.all_orders(names) if options.order == "holdout" and len(names) < 6 else None
-    order = every[seed % len(every)] if every else orders.random_permutation(names, seed)
-    return orders.sequential(order, options.severity), {"difficulty": f"severity {options.severity:g}"}
-
-
-def _ccc_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonObject]:
-    if options.calibration is None:
-        raise UserError(
-            "order=ccc keeps a model's accuracy constant, and needs to know it: make a file with `driftline calibrate "
-            "--data ... --model ... -o FILE` and give --calibration FILE, or choose --order cin-c, gradual or mixed"
-        )
-    matrices = read_matrices(resolve(options.calibration))
-    target = orders.TARGET_ACCURACIES[options.difficulty] if options.target is None else options.target
-    names = orders.corruption_names(options.corruptions or options.difficulty)
-    points = -(-options.images // options.speed)
-    schedule = orders.constant_difficulty(matrices, target, names, options.first_order + seed, points, options.path)
-    about = {"difficulty": f"{target:g} percent for the calibrated model", "calibration": dict(matrices.metadata)}
-    return schedule, about
-
-
-def upstream_images(dataset: Dataset, updates: int) -> Samples | None:
-    """Return images to train on that are not in the stream; None if there are none and the model is pretrained."""
-    test = dataset.test
-    if test is not None and not test.all():
-        return dataset.samples[~test]
-    if updates:
-        raise UserError(
-            f"dataset '{dataset.name}' has no images to train on: give a pretrained model "
-            "(--set model.weights=FILE) and --upstream-updates 0"
-        )
-    return None
 
 
 def protocol(options: Options, stream: Stream) -> JsonObject:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,10 @@ MAX_EMBEDDED = 500  # samples whose features are recorded for the figure of how 
 class Options(base.Options):
     """The settings of a timeline."""
 
+    refused: ClassVar[Mapping[str, str]] = {
+        "stream": "the order of a timeline is that of the times in the data; give data with these times",
+    }
+
     protocol: Literal["stream", "fix"] = "stream"
     """stream: train and test period by period (Eval-Stream); fix: train up to a split, test after it (Eval-Fix)."""
     split: str = "last"
@@ -40,8 +44,8 @@ class Options(base.Options):
     held-out part: how hard the task is at each time."""
     period: str = "auto"
     """How time is cut: each, decade, year, quarter, month, week, day, "500 rows", or auto."""
-    holdout: float = Field(default=0.1, gt=0, lt=1)
-    """Share of each period that is never trained on; it gives A(t, t)."""
+    holdout: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] = 0.1
+    """Share of each period that is never trained on; it gives A(t, t). given: the test set of the data."""
     min_samples: int = Field(default=10, ge=2)
     """Periods with fewer samples are left out."""
     horizon: int | None = Field(default=None, ge=1)
@@ -120,7 +124,7 @@ class Timeline(base.Benchmark):
         timeline = periods(
             dataset.samples,
             options.period,
-            holdout=options.holdout,
+            holdout=test_set(dataset) if options.holdout == "given" else options.holdout,
             min_samples=options.min_samples,
             seed=seed.child("split"),
         )
@@ -137,7 +141,7 @@ class Timeline(base.Benchmark):
             "left_out_periods": timeline.skipped,
             "samples_per_period": [len(part) for part in timeline.revealed[options.upstream :]],
             "held_out_per_period": [len(part) for part in timeline.held_out[options.upstream :]],
-            "diagonal": "held-out share of the period",
+            "diagonal": f"held-out {'part' if options.holdout == 'given' else 'share'} of the period",
             "off_diagonal": "all samples of the later period",
         }
         embedded = embedding_samples(timeline, options.upstream, seed.child("picture"))
@@ -185,6 +189,16 @@ class Timeline(base.Benchmark):
         columns = period_answers(probes[probes["step"] >= late], names)  # before its first labels there is no model
         metrics = self.metrics(options, run.card.protocol)
         return base.scores_frame(timeline_scores.rows(columns, names, metrics, options.resamples, random))
+
+
+def test_set(dataset: Dataset) -> np.ndarray:
+    """Return which samples are of the test set that the data bring."""
+    if dataset.test is None:
+        raise UserError(
+            f"holdout=given: dataset '{dataset.name}' has no test set; Wild-Time's data have one with "
+            "--set data.published_split=true"
+        )
+    return dataset.test
 
 
 def embedding_samples(timeline: Periods, first: int, seed: Seed) -> dict[str, Samples]:

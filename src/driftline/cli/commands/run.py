@@ -172,11 +172,12 @@ def benchmark_options(flags: list[str], benchmark: str) -> list[str]:
 
     if not flags:
         return []
-    known = registry.get("benchmark", benchmark).options.model_fields
+    schema = registry.get("benchmark", benchmark).options
+    known = schema.model_fields
     words, assignments = options.split_flags(flags), []
     for flag, value in zip(words[::2], [*words[1::2], None], strict=False):
         name = flag.removeprefix("--").replace("-", "_")
-        if not flag.startswith("--") or name not in known:
+        if not flag.startswith("--") or name not in (*known, *schema.refused):
             own = (f"--{option.replace('_', '-')}" for option in known)
             raise unknown_name("flag", flag, ["--data", "--model", *options.RUN_FLAGS, *own], f" (for {benchmark})")
         if value is None:

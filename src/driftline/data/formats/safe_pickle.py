@@ -8,6 +8,7 @@ any number that a file of nine bytes may name.
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
 from collections.abc import Callable
@@ -32,6 +33,23 @@ def load_pickle(path: Path, expected: str, encoding: str = "latin1") -> Any:
         content, size = _unwrap(_Reader(file, encoding=encoding).load(), {})
         bounded_files.check_size(size, bounded_files.max_unpacked_bytes(path))
         return content
+
+
+def load_npy(path: Path, expected: str) -> np.ndarray:
+    """Read an array in numpy's format; objects are read as those of a pickle."""
+    with file_errors(path, expected):
+        with bounded_files.open_file(path) as file:
+            version = np.lib.format.read_magic(file)
+            read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+            if version not in read_header:
+                raise ValueError(f"version {version} of numpy's format")
+            shape, _, dtype = read_header[version](file)
+            if dtype.hasobject:
+                content, size = _unwrap(_Reader(file, encoding="latin1").load(), {})
+                bounded_files.check_size(size, bounded_files.max_unpacked_bytes(path))
+                return np.asarray(content, object).reshape(shape)
+        bounded_files.check_size(math.prod(shape), bounded_files.max_unpacked_bytes(path))
+        return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def _with_plain_keys(load: Callable[[Any], None], keys: slice) -> Callable[[Any], None]:

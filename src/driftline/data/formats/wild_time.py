@@ -1,9 +1,9 @@
 """Readers for the two formats of Wild-Time's datasets: its pickles, and HDF5.
 
 Yao et al., "Wild-Time", NeurIPS 2022; the HDF5 files are those of the package wild-time-data. Both hold, per
-time step, a training part and a test part. A benchmark makes its own split, so the two are put together, the
-training part first; the pickle's third part repeats them and is not used. Wild-Time's own preparation loses one
-text per year between the two parts, in either form.
+time step, a training part and a test part. The two are put together, the training part first, because a benchmark may
+make its own split; `published_split` marks the test part. The pickle's third part repeats them and is not used.
+Wild-Time's own preparation loses one text per year between the two parts, in either form.
 """
 
 from __future__ import annotations
@@ -55,10 +55,13 @@ def read_steps(path: Path, steps: Iterable[int], inputs: str, labels: str, class
                 yield _part(step, train, test, name, "labels", classes)
 
 
-def read_texts(path: Path, years: range, inputs: str, classes: int) -> Samples:
-    """Return the texts of some years; time is the year, and an id is the year times a million plus a count."""
+def read_texts(path: Path, years: range, inputs: str, classes: int) -> tuple[Samples, np.ndarray]:
+    """Return the texts of some years, and which are of test parts.
+
+    Time is the year, and an id is the year times a million plus a count.
+    """
     x: list[str] = []
-    y, time, ids = [], [], []
+    y, time, ids, test = [], [], [], []
     size = 0
     with file_errors(path, file_names(path.stem)[path.name]):
         allowed = bounded_files.max_unpacked_bytes(path)
@@ -70,9 +73,16 @@ def read_texts(path: Path, years: range, inputs: str, classes: int) -> Samples:
             y.append(labels)
             time.append(np.full(len(labels), year))
             ids.append(year * ID_STRIDE + np.arange(len(labels)))
+            test.append(np.arange(len(labels)) >= len(both[0]))
     if not x:
         raise no_data_error(path, file_names(path.stem)[path.name], "text", years)
-    return Samples(x=x, y=np.concatenate(y), id=np.concatenate(ids), time=np.concatenate(time))
+    samples = Samples(x=x, y=np.concatenate(y), id=np.concatenate(ids), time=np.concatenate(time))
+    return samples, np.concatenate(test)
+
+
+def no_split_error(path: Path) -> UserError:
+    """Return the error for a file that has no split."""
+    return UserError(f"published_split=true: {path.name} has no split; Wild-Time's pickle and HDF5 files have one")
 
 
 class Hdf5Images(DecodedImages):

@@ -25,6 +25,7 @@ class PublishedAnswersModel(SklearnModel):
     """A model that repeats published answers and ignores training data."""
 
     generates_text: ClassVar[bool] = True
+    is_pretrained: ClassVar[bool | None] = True
 
     def __init__(self, published_answers: AnswerTable) -> None:
         super().__init__(None, 0)

@@ -40,7 +40,8 @@ class OpenWorld:
     dataset: Dataset
     number: int
     role: Role
-    law: ClassSizeLaw
+    law: ClassSizeLaw | None
+    """None if the order is given."""
     order: str
     block: int
     rows: np.ndarray
@@ -190,7 +191,7 @@ def _divide(
     split: Seed,
 ) -> _ClassDivision:
     """Draw the upstream classes and their samples, and divide the other classes by role."""
-    of_class = _by_class(dataset)
+    of_class = rows_by_class(dataset)
     order = split.child("classes").numpy().permutation([k for k, rows in enumerate(of_class) if len(rows)])
     fit = np.array([upstream_size.n_upstream(len(of_class[k])) > 0 for k in order], bool)
     _check_upstream(dataset, int(fit.sum()), upstream_size)
@@ -206,7 +207,7 @@ def _divide(
     return _ClassDivision(upstream, others[:cut], others[cut:], ahead, free)
 
 
-def _by_class(dataset: Dataset) -> list[np.ndarray]:
+def rows_by_class(dataset: Dataset) -> list[np.ndarray]:
     """Return the rows of each class."""
     y = np.asarray(dataset.samples.y)
     ends = np.cumsum(np.bincount(y, minlength=dataset.task.width))

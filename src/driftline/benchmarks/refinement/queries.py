@@ -1,0 +1,105 @@
+"""The queries of a run: a stream that is drawn from pools or given as a file, and the samples around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.seeds import Seed
+from driftline.streams import QueryStream, held_out_sets, ordered_queries, pools, queries, read_order
+from driftline.streams.order_file import Order
+from driftline.types import Samples
+
+if TYPE_CHECKING:
+    from driftline.benchmarks.refinement.benchmark import Options
+
+STREAM_OPTIONS = ("episodes", "size", "alpha", "beta", "gamma", "rounding", "others", "repeats")
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """A stream of queries, the samples to train on, and the sets to evaluate on."""
+
+    name: str
+    """What the stream is, for the card."""
+    number: int
+    stream: QueryStream
+    train: Samples
+    split: str
+    """How the samples to train on were chosen."""
+    upstream_set: Samples
+    held_out: Samples
+
+
+def draw_queries(dataset: Dataset, options: Options, number: int, root: Seed) -> Queries:
+    """Divide the data into pools, and draw a stream from them."""
+    train, upstream, clusters, split = split_upstream(dataset, options.train, root.child("train"))
+    divided = pools(
+        upstream,
+        clusters,
+        upstream_set=options.upstream_set,
+        held_out=options.held_out,
+        validation=options.validation,
+        base=originals(dataset),
+        seed=root,
+    )
+    drawn = {name: getattr(options, name) for name in STREAM_OPTIONS}
+    stream = queries(*getattr(divided, options.role), **drawn, number=number, seed=root.child(options.role))
+    name = f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}"
+    return Queries(name, number, stream, train, split, divided.upstream_set, divided.held_out)
+
+
+def read_queries(dataset: Dataset, options: Options, number: int, root: Seed) -> Queries:
+    """Read a stream from a file, and divide the samples that none of the file's streams lists."""
+    order = read_order(str(options.stream), dataset, ("step", "split"), number=number)
+    train, upstream, clusters, split = split_upstream(
+        _without_stream(dataset, order), options.train, root.child("train")
+    )
+    sets = held_out_sets(upstream, clusters, upstream_set=options.upstream_set, held_out=options.held_out, seed=root)
+    return Queries(
+        f"as in {order.name}", order.number, ordered_queries(dataset, order, options.size), train, split, *sets
+    )
+
+
+def _without_stream(dataset: Dataset, order: Order) -> Dataset:
+    """Return the samples that are not in the stream, nor transformations of one that is."""
+    free = np.ones(len(dataset.samples), bool)
+    free[order.listed] = False
+    if dataset.base is not None:
+        free &= ~np.isin(dataset.base, dataset.base[order.listed])
+    test = dataset.test
+    if order.upstream is not None:
+        free[order.upstream] = True
+        test = ~np.isin(np.arange(len(free)), order.upstream)
+    rest = {"samples": dataset.samples[free], "test": None if test is None else test[free]}
+    return replace(dataset, **rest, base=None, published_answers=None)
+
+
+def originals(dataset: Dataset) -> dict[object, int] | None:
+    """Return the original of each sample by id; None if all samples are originals."""
+    return None if dataset.base is None else dict(zip(dataset.samples.id.tolist(), dataset.base.tolist(), strict=True))
+
+
+def split_upstream(dataset: Dataset, share: float, seed: Seed) -> tuple[Samples, Samples, dict[str, Samples], str]:
+    """Return upstream samples to train on, the other ones, the clusters, and how the split was made."""
+    group, names = dataset.samples.group, dataset.clusters
+    if names is None or group is None:
+        raise UserError(
+            f"dataset '{dataset.name}' has no clusters, and refinement needs upstream data and at least one cluster "
+            "that is not: use digit-clusters, image-clusters, intent-clusters, news-clusters, tiny-qa, qa or nli"
+        )
+    inside = np.flatnonzero(group == 0)
+    train, description = np.zeros(len(inside), bool), "as marked in the data"
+    if dataset.test is not None:
+        train = ~dataset.test[inside]
+    if not train.any() or train.all():
+        train = seed.numpy().permutation(len(inside)) < round(share * len(inside))
+        description = f"{share:g} of the upstream samples, drawn at random"
+    if train.all() or (share and not train.any()):
+        raise UserError(f"dataset '{dataset.name}' has {len(inside)} upstream samples, too few to train and evaluate")
+    clusters = {name: dataset.samples[np.flatnonzero(group == k)] for k, name in enumerate(names) if k}
+    return dataset.samples[inside[train]], dataset.samples[inside[~train]], clusters, description

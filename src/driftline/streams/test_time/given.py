@@ -1,0 +1,93 @@
+"""Images in a given order, each clean or under a corruption that the file names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from driftline.data import Dataset
+from driftline.errors import UserError
+from driftline.seeds import Seed
+from driftline.streams.order_file import Order, read_order
+from driftline.streams.test_time.calibration import MAX_SEVERITY
+from driftline.streams.test_time.schedule import CorruptionPair, Schedule, corruption_names
+from driftline.streams.test_time.stream import CorruptionStream, corruption_stream
+from driftline.types import JsonObject
+
+CLEAN = ("", "clean")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OrderedImages(CorruptionStream):
+    """Steps of `batch` images in a given order; a sample's group is the number of its corruption and severity."""
+
+    order: Order
+    numbers: np.ndarray
+    """The point of the schedule of each image."""
+
+    def points(self, positions: np.ndarray) -> np.ndarray:
+        """Return the number of the point of each position."""
+        return self.numbers[positions]
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Return the source image of each position."""
+        return self.order.rows[positions]
+
+    @cached_property
+    def protocol(self) -> JsonObject:
+        """What a card says about the stream."""
+        drawn = {name: value for name, value in super().protocol.items() if name not in ("speed", "schedule")}
+        found, counts = np.unique(self.numbers, return_counts=True)
+        points = [str(self.schedule.point(number)) for number in found.tolist()]
+        return {
+            **drawn,
+            "stream": self.order.name,
+            "source_images": len(self.order.listed),
+            "corruptions": dict(zip(points, counts.tolist(), strict=True)),
+        }
+
+
+def ordered_images(
+    dataset: Dataset,
+    file: str,
+    *,
+    batch: int = 64,
+    severity: float = MAX_SEVERITY,
+    seed: Seed = Seed(0),
+    crop: bool | None = None,
+    jpeg: int | None = None,
+    frost: Path | str | None = None,
+) -> OrderedImages:
+    """Return the images of a dataset in the order of a file; see `streams.order_file`.
+
+    A row may name a `corruption`, none or `clean` for the image as it is, and its `severity`, else the one given here.
+    The seed decides the noise. For the other settings see `corruption_stream`.
+    """
+    order = read_order(file, dataset, ("corruption", "severity"))
+    if dataset.test is not None and not dataset.test[order.rows].all():
+        row = order.rows[~dataset.test[order.rows]][0]
+        raise UserError(f"{file}: the image {dataset.samples.id[row]} is one to train on, not of the test set")
+    points, numbers = _points(order, severity)
+    settings = {"batch": batch, "seed": seed, "crop": crop, "jpeg": jpeg, "frost": frost}
+    made = corruption_stream(dataset.samples, Schedule(points), n_images=len(order.rows), **settings)
+    same = {field.name: getattr(made, field.name) for field in fields(made) if field.init}
+    return OrderedImages(**same, order=order, numbers=numbers)
+
+
+def _points(order: Order, severity: float) -> tuple[tuple[CorruptionPair, ...], np.ndarray]:
+    """Return the different corruptions of an order, and the number of each image's."""
+    n = len(order.rows)
+    names = [name.strip() for name in order.columns.get("corruption", [""] * n)]
+    severities = order.numbers("severity") if "severity" in order.columns else np.full(n, severity)
+    corruption_names([name for name in dict.fromkeys(names) if name not in CLEAN] or "uniform")
+    if not ((severities >= 0) & (severities <= MAX_SEVERITY)).all():
+        raise UserError(f"{order.name}: a severity is not from 0 to {MAX_SEVERITY:g}")
+    pairs = [
+        CorruptionPair("", 0.0, "", 0.0) if name in CLEAN or not s else CorruptionPair(name, s, "", 0.0)
+        for name, s in zip(names, severities.tolist(), strict=True)
+    ]
+    number = {pair: k for k, pair in enumerate(dict.fromkeys(pairs))}
+    return tuple(number), np.array([number[pair] for pair in pairs], np.int64)
