@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -445,3 +446,10 @@ def test_released_lists_of_streams_run_with_the_published_answers(tmp_path: Path
         Refinement().build_scenario(
             load("nli", {"files": [files[0], files[2]]}), Options(stream=files[2], train=0), Seed(0)
         )
+
+
+@pytest.mark.parametrize(("sizes", "full"), [([64] * 100, True), ([64] * 99, False), ([32] * 100, False)])
+def test_given_streams_of_the_published_size_have_the_published_scale(sizes: list[int], full: bool) -> None:
+    protocol = {"composition": [[size - 4, 4] for size in sizes]}
+    card: Any = SimpleNamespace(run=SimpleNamespace(options={"stream": "stream.json"}), protocol=protocol)
+    assert Refinement.is_full_scale(card) is full

@@ -75,8 +75,8 @@ def _without_stream(dataset: Dataset, order: Order) -> Dataset:
     if order.upstream is not None:
         free[order.upstream] = True
         test = ~np.isin(np.arange(len(free)), order.upstream)
-    rest = {"samples": dataset.samples[free], "test": None if test is None else test[free]}
-    return replace(dataset, **rest, base=None, published_answers=None)
+    test = None if test is None else test[free]
+    return replace(dataset, samples=dataset.samples[free], test=test, base=None, published_answers=None)
 
 
 def originals(dataset: Dataset) -> dict[object, int] | None:

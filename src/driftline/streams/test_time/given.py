@@ -30,11 +30,11 @@ class OrderedImages(CorruptionStream):
 
     def points(self, positions: np.ndarray) -> np.ndarray:
         """Return the number of the point of each position."""
-        return self.numbers[positions]
+        return np.asarray(self.numbers[positions])
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Return the source image of each position."""
-        return self.order.rows[positions]
+        return np.asarray(self.order.rows[positions])
 
     @cached_property
     def protocol(self) -> JsonObject:
@@ -71,8 +71,16 @@ def ordered_images(
         row = order.rows[~dataset.test[order.rows]][0]
         raise UserError(f"{file}: the image {dataset.samples.id[row]} is one to train on, not of the test set")
     points, numbers = _points(order, severity)
-    settings = {"batch": batch, "seed": seed, "crop": crop, "jpeg": jpeg, "frost": frost}
-    made = corruption_stream(dataset.samples, Schedule(points), n_images=len(order.rows), **settings)
+    made = corruption_stream(
+        dataset.samples,
+        Schedule(points),
+        n_images=len(order.rows),
+        batch=batch,
+        seed=seed,
+        crop=crop,
+        jpeg=jpeg,
+        frost=frost,
+    )
     same = {field.name: getattr(made, field.name) for field in fields(made) if field.init}
     return OrderedImages(**same, order=order, numbers=numbers)
 
