@@ -104,4 +104,4 @@ def image_name(path: object) -> str:
     >>> image_name("data/S3/sequence3/n00004475_10006.JPEG")
     'n00004475_10006'
     """
-    return PurePosixPath(str(path)).stem
+    return str(path).rpartition("/")[2].partition(".")[0]

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from driftline.data import Dataset
 from driftline.errors import UserError
@@ -16,8 +17,6 @@ from driftline.streams.test_time.calibration import MAX_SEVERITY
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule, corruption_names
 from driftline.streams.test_time.stream import CorruptionStream, corruption_stream
 from driftline.types import JsonObject
-
-CLEAN = ("", "clean")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -87,15 +86,14 @@ def ordered_images(
 
 def _points(order: Order, severity: float) -> tuple[tuple[CorruptionPair, ...], np.ndarray]:
     """Return the different corruptions of an order, and the number of each image's."""
-    n = len(order.rows)
-    names = [name.strip() for name in order.columns.get("corruption", [""] * n)]
-    severities = order.numbers("severity") if "severity" in order.columns else np.full(n, severity)
-    corruption_names([name for name in dict.fromkeys(names) if name not in CLEAN] or "uniform")
-    if not ((severities >= 0) & (severities <= MAX_SEVERITY)).all():
+    columns = order.columns
+    names = columns["corruption"].str.strip().replace("clean", "") if "corruption" in columns else ""
+    severities = order.numbers("severity") if "severity" in columns else severity
+    points = pd.DataFrame({"name": names, "severity": severities}, index=range(len(order.rows)))
+    corruption_names([name for name in points["name"].unique() if name] or "uniform")
+    if not points["severity"].between(0, MAX_SEVERITY).all():
         raise UserError(f"{order.name}: a severity is not from 0 to {MAX_SEVERITY:g}")
-    pairs = [
-        CorruptionPair("", 0.0, "", 0.0) if name in CLEAN or not s else CorruptionPair(name, s, "", 0.0)
-        for name, s in zip(names, severities.tolist(), strict=True)
-    ]
-    number = {pair: k for k, pair in enumerate(dict.fromkeys(pairs))}
-    return tuple(number), np.array([number[pair] for pair in pairs], np.int64)
+    points[(points["name"] == "") | (points["severity"] == 0)] = ["", 0.0]
+    numbers = points.groupby(["name", "severity"], sort=False).ngroup().to_numpy()
+    distinct = points.drop_duplicates().itertuples(index=False)
+    return tuple(CorruptionPair(name, float(s), "", 0.0) for name, s in distinct), numbers
