@@ -73,6 +73,8 @@ def _without_stream(dataset: Dataset, order: Order) -> Dataset:
         free &= ~np.isin(dataset.base, dataset.base[order.listed])
     test = dataset.test
     if order.upstream is not None:
+        if dataset.samples.group is not None and dataset.samples.group[order.upstream].any():
+            raise UserError(f"{order.name} marks samples as upstream that are of another cluster of the data")
         free[order.upstream] = True
         test = ~np.isin(np.arange(len(free)), order.upstream)
     test = None if test is None else test[free]
