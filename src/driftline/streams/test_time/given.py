@@ -93,7 +93,8 @@ def _points(order: Order, severity: float) -> tuple[tuple[CorruptionPair, ...], 
     corruption_names([name for name in points["name"].unique() if name] or "uniform")
     if not points["severity"].between(0, MAX_SEVERITY).all():
         raise UserError(f"{order.name}: a severity is not from 0 to {MAX_SEVERITY:g}")
-    points[(points["name"] == "") | (points["severity"] == 0)] = ["", 0.0]
+    clean = (points["name"] == "") | (points["severity"] == 0)
+    points = pd.DataFrame({"name": points["name"].mask(clean, ""), "severity": points["severity"].mask(clean, 0.0)})
     numbers = points.groupby(["name", "severity"], sort=False).ngroup().to_numpy()
     distinct = points.drop_duplicates().itertuples(index=False)
     return tuple(CorruptionPair(name, float(s), "", 0.0) for name, s in distinct), numbers
