@@ -230,6 +230,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         ),
         ((*RUN, "--shifts", "CLR"), "no flag '--shifts'"),
         ((*RUN, "--perod", "month"), "no flag '--perod'. Did you mean '--period'?"),
+        ((*RUN, "--holdout", "1.5"), "timeline: 'holdout' input should be less than 1; got 1.5"),
         ((*RUN, "--stream", "order.csv"), "stream=order.csv: the order of a timeline is that of the times in the data"),
         ((*RUN, "--method", "ft"), "Did you mean '--methods'?"),
         ((*RUN, "--period"), "--period needs a value"),

@@ -117,6 +117,17 @@ def test_class_folders_only(tmp_path):
     assert data.test is None
 
 
+def test_classes_by_the_names_of_pictures(tmp_path):
+    for k, name in enumerate(["S3/sequence3/n02_7.JPEG", "1k_res/n01_1.png", "S3/sequence3/n01_2.png"]):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((8, 8, 3), 40 * k, np.uint8)).save(tmp_path / name)
+    data = load("image-folders", {"path": str(tmp_path), "size": 8, "classes_by": "name"}, [])
+    assert (data.task.classes, data.samples.y.tolist(), data.test) == (("n01", "n02"), [0, 0, 1], None)
+    assert data.samples.id.tolist() == ["1k_res/n01_1.png", "S3/sequence3/n01_2.png", "S3/sequence3/n02_7.JPEG"]
+    with pytest.raises(UserError, match=r"expected names such as CLASS_NUMBER\.jpg of two classes, but found 1"):
+        load("image-folders", {"path": str(tmp_path / "1k_res"), "classes_by": "name"}, [])
+
+
 def test_folders_that_do_not_fit(tmp_path):
     base = folders_of(tmp_path / "pets", ["train", "val"])
     (base / "val" / "cow").mkdir()

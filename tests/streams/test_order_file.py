@@ -58,6 +58,11 @@ def test_a_file_may_mark_steps_and_upstream_samples(tmp_path: Path) -> None:
     assert [one.tolist() for one in order.steps(5)] == [[0], [1]]
 
 
+def test_a_missing_cell_is_an_empty_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "order.parquet", pd.DataFrame({"row": [1, 2], "corruption": [None, "fog"]}))
+    assert read_order(path, DATA, ("corruption",)).columns["corruption"].tolist() == ["", "fog"]
+
+
 def test_a_stream_of_a_released_list_is_chosen_by_its_number(tmp_path: Path) -> None:
     path = write(tmp_path / "streams-val.json", [[[RECORDS[1]], [RECORDS[0]]], [[RECORDS[2], RECORDS[2]]]])
     assert [read_order(path, DATA, ("step",), number=k).rows.tolist() for k in (0, 1)] == [[1, 0], [2, 2]]

@@ -1,7 +1,8 @@
 """Pictures sorted into one folder per class, as ImageNet's are, without a time.
 
 The class folders are under `train` and `val` (or `test`), and then the latter is the official test set; or they are in
-the folder itself, and there is none. Dated pictures are read by the dataset `dated-images`.
+the folder itself, and there is none. Or the names of the pictures say their class. Dated pictures are read by the
+dataset `dated-images`.
 
 Pictures are squeezed to a square. With `resize` they are treated as torchvision does for evaluation: the short side is
 resized to so many pixels and the center cut out, EXIF rotation left alone. ImageNet's networks are tested with
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
 import numpy as np
 
@@ -30,24 +32,25 @@ TEST_FOLDERS = ("val", "test")  # ImageNet's test set has no labels, so `val` is
 
 @register("dataset", "image-folders")
 def image_folders(
-    folders: Sequence[Path], *, path: str, size: int = 64, resize: int | None = None, gray: bool = False
+    folders: Sequence[Path],
+    *,
+    path: str,
+    size: int = 64,
+    resize: int | None = None,
+    gray: bool = False,
+    classes_by: Literal["folder", "name"] = "folder",
 ) -> Dataset:
     """The pictures under `path`, squeezed to a square of `size` pixels when needed; an id is the file's name.
 
     `resize`: the short side is resized to it, and the center of `size` pixels cut out.
+    `classes_by="name"`: a class is the start of a name such as n01440764_10026.JPEG, whatever the folder.
     """
     base = locate_user_path(folders, path, "image-folders")
     if not base.is_dir():
         raise UserError(f"dataset 'image-folders': {base} is a file, not a folder of class folders")
-    parts = _parts(base)
-    classes = sorted(folder.name for folder in parts[0].iterdir() if folder.is_dir() and folder.name[0] != ".")
-    if len(classes) < 2:
-        raise UserError(f"{parts[0]}: expected a folder for each of two classes or more, but found {len(classes)}")
     images.check_size(size)
     images.check_resize(size, resize)
-    names = [[_pictures(base, part / name) for name in classes] for part in parts]
-    for part, by_class in zip(parts, names, strict=True):
-        _check_gaps(part, classes, by_class)
+    classes, names = _by_name(base) if classes_by == "name" else _by_folder(base)
     ids = np.array([name for by_class in names for listed in by_class for name in listed])
     y = np.concatenate([np.full(len(listed), k) for by_class in names for k, listed in enumerate(by_class)])
     shape = (size, size, 1 if gray else 3)
@@ -58,9 +61,31 @@ def image_folders(
     )
     x = image_files(base, ids, read, shape)
     samples = Samples(x=x, y=y, id=ids, time=np.zeros(len(y), np.int64))
-    test = np.arange(len(y)) >= sum(map(len, names[0])) if len(parts) == 2 else None
+    test = np.arange(len(y)) >= sum(map(len, names[0])) if len(names) == 2 else None
     notes = (f"{len(y):,} pictures of {base.name} in {len(classes)} classes, brought to {size} x {size} pixels",)
     return Dataset("image-folders", samples, Classification(tuple(classes)), notes, model="conv-2", test=test)
+
+
+def _by_folder(base: Path) -> tuple[list[str], list[list[list[str]]]]:
+    """Return the classes, and for the training and the test part, or for all, the pictures of each class."""
+    parts = _parts(base)
+    classes = sorted(folder.name for folder in parts[0].iterdir() if folder.is_dir() and folder.name[0] != ".")
+    if len(classes) < 2:
+        raise UserError(f"{parts[0]}: expected a folder for each of two classes or more, but found {len(classes)}")
+    names = [[_pictures(base, part / name) for name in classes] for part in parts]
+    for part, by_class in zip(parts, names, strict=True):
+        _check_gaps(part, classes, by_class)
+    return classes, names
+
+
+def _by_name(base: Path) -> tuple[list[str], list[list[list[str]]]]:
+    """Return the classes that names of pictures begin with, and the pictures of each."""
+    by_class: dict[str, list[str]] = {}
+    for name in _pictures(base, base):
+        by_class.setdefault(PurePosixPath(name).name.partition("_")[0], []).append(name)
+    if len(by_class) < 2:
+        raise UserError(f"{base}: expected names such as CLASS_NUMBER.jpg of two classes, but found {len(by_class)}")
+    return sorted(by_class), [[by_class[name] for name in sorted(by_class)]]
 
 
 def _parts(base: Path) -> list[Path]:

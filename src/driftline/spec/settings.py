@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import typing
+from types import UnionType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
@@ -61,7 +63,7 @@ def validate(model: type[Any], content: object, where: str, keys: list[str] | No
         return model.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"])
+        path = ".".join(str(part) for part in _without_union(model, first["loc"]))
         if first["type"] in ("too_short", "missing"):
             raise UserError(f"{where}: '{path}' is empty") from None
         if first["type"] == "extra_forbidden":
@@ -69,6 +71,14 @@ def validate(model: type[Any], content: object, where: str, keys: list[str] | No
         raise UserError(
             f"{where}: '{path}' {first['msg'][0].lower()}{first['msg'][1:]}; got {first['input']!r}"
         ) from None
+
+
+def _without_union(model: type[BaseModel], location: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return a place in a model without the name that pydantic gives to a type of a union."""
+    field = model.model_fields.get(str(location[0])) if location else None
+    types = [kind for kind in typing.get_args(field.annotation) if kind is not type(None)] if field else []
+    union = field and typing.get_origin(field.annotation) in (typing.Union, UnionType) and len(types) > 1
+    return (location[0], *location[2:]) if union else location
 
 
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...], keys: list[str] | None) -> list[str]:

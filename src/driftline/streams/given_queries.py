@@ -28,9 +28,10 @@ def ordered_queries(dataset: Dataset, order: Order, size: int = 64) -> QueryStre
     drawn = []
     for places in order.steps(size):
         rows = order.rows[places]
-        groups = group[rows]
-        found = [np.searchsorted(of_group[k], row) for k, row in zip(groups.tolist(), rows.tolist(), strict=True)]
-        drawn.append((groups.copy(), np.array(found, np.int64)))
+        groups, found = group[rows], np.empty(len(rows), np.int64)
+        for k in np.unique(groups):
+            found[groups == k] = np.searchsorted(of_group[k], rows[groups == k])
+        drawn.append((groups, found))
     counts = composition([groups for groups, _ in drawn], len(names))
     majors = counts[:, 1:].argmax(axis=1) + 1
     return QueryStream(names, tuple(dataset.samples[rows] for rows in of_group), majors, tuple(drawn))

@@ -119,7 +119,8 @@ def _read(path: Path) -> list[pd.DataFrame]:
             with bounded_files.open_file(path) as file:
                 return [pd.read_csv(file, dtype=str, keep_default_na=False, index_col=False, encoding="utf-8-sig")]
         case ".parquet":
-            return [read_file(path).astype(str)]
+            frame = read_file(path)
+            return [frame.astype(str).mask(frame.isna(), "")]
         case other:
             raise ValueError(f"a name that ends in '{other}'")
 

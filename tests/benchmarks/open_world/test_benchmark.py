@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,16 @@ def test_a_given_order_runs_through_the_loop_and_its_content_is_part_of_the_key(
         assert run.table("answers")["id"].tolist() == dataset.samples.id[chosen].tolist()
         assert run.card.protocol["order"] == f"as in {tmp_path / 'order.npy'}"
         assert run.card.protocol["upstream_samples"] == len(dataset.samples) - len(chosen)
+        assert not OpenWorldBenchmark.is_full_scale(run.card)
     assert keys[0] != keys[1]
     with pytest.raises(UserError, match="has no streams to choose settings by here"):
         driftline.run({**spec, "selection": {"grid": {"ncm.n_layers": [1]}}}, runs=tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    ("stream", "classes", "full"), [(["S3"], 1000, True), (["S3"], 998, False), ("a.csv", 1000, False)]
+)
+def test_published_sequences_have_the_published_scale(stream: Any, classes: int, full: bool) -> None:
+    run = SimpleNamespace(options={"stream": stream})
+    card: Any = SimpleNamespace(run=run, protocol={"counts": [3] * classes + [0]})
+    assert OpenWorldBenchmark.is_full_scale(card) is full

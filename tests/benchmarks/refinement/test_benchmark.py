@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -411,6 +412,16 @@ def test_a_given_order_is_the_stream_and_no_image_of_it_is_used_otherwise(tmp_pa
     for one in sets:
         assert not {base[name] for name in one.id.tolist()} & set(data.base[rows].tolist())
     assert [len(step) for step in ids_of(layout(1, stream=str(tmp_path / "order.csv"), size=7))] == [20, 30, 40]
+    upstream = np.flatnonzero(data.samples.group == 0)[:50]
+    marks = pd.DataFrame({"row": [*rows, *upstream[~np.isin(upstream, rows)]]})
+    marks["split"] = np.where(marks.index < 90, "stream", "upstream")
+    marks.to_csv(tmp_path / "marked.csv", index=False)
+    marked = layout(stream=str(tmp_path / "marked.csv"))
+    assert marked.upstream.id.tolist() == sorted(data.samples.id[marks["row"][90:]].tolist())
+    marks.loc[95, "row"] = next(k for k in np.flatnonzero(data.samples.group == 3) if k not in rows)
+    marks.to_csv(tmp_path / "marked.csv", index=False)
+    with pytest.raises(UserError, match="marks samples as upstream that are of another cluster"):
+        layout(stream=str(tmp_path / "marked.csv"))
     np.save(tmp_path / "order.npy", rows)
     assert [len(step) for step in ids_of(layout(stream=str(tmp_path / "order.npy"), size=40))] == [40, 40, 10]
 
@@ -445,3 +456,10 @@ def test_released_lists_of_streams_run_with_the_published_answers(tmp_path: Path
         Refinement().build_scenario(
             load("nli", {"files": [files[0], files[2]]}), Options(stream=files[2], train=0), Seed(0)
         )
+
+
+@pytest.mark.parametrize(("sizes", "full"), [([64] * 100, True), ([64] * 99, False), ([32] * 100, False)])
+def test_given_streams_of_the_published_size_have_the_published_scale(sizes: list[int], full: bool) -> None:
+    protocol = {"composition": [[size - 4, 4] for size in sizes]}
+    card: Any = SimpleNamespace(run=SimpleNamespace(options={"stream": "stream.json"}), protocol=protocol)
+    assert Refinement.is_full_scale(card) is full

@@ -232,3 +232,36 @@ def test_a_few_bytes_cannot_take_gigabytes_or_minutes(tmp_path):
         else:
             with pytest.raises(UserError, match=reason):
                 safe_pickle.load_pickle(tmp_path / "f", "a dict")
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+def test_an_array_file_gives_back_the_array(tmp_path, array):
+    np.save(tmp_path / "a.npy", array)
+    back = safe_pickle.load_npy(tmp_path / "a.npy", "an array")
+    assert (type(back), back.dtype, back.flags.writeable) == (np.ndarray, array.dtype, True)
+    np.testing.assert_array_equal(back, array)
+
+
+def test_objects_in_an_array_file_are_read_as_those_of_a_pickle(tmp_path):
+    np.save(tmp_path / "map.npy", np.array({"n01": np.int64(3)}, dtype=object), allow_pickle=True)
+    assert safe_pickle.load_npy(tmp_path / "map.npy", "a dict").item() == {"n01": 3}
+    np.save(tmp_path / "texts.npy", np.array(["a", "b"], dtype=object), allow_pickle=True)
+    assert safe_pickle.load_npy(tmp_path / "texts.npy", "texts").tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape", "rest"),
+    [
+        ("'<i8'", "(10**12,)", b""),
+        ("'<i8'", f"({10**12},)", b"\0" * 8),
+        ("'|S0'", f"({10**12},)", b""),
+        ("'|O'", "(2,)", pickle.dumps([1, 2, 3])),
+        ("'|O'", "(1,)", b""),
+        ("[('a', '<i8')]", "(3,)", b"\0"),
+    ],
+)
+def test_an_array_file_with_a_false_header_is_refused(tmp_path, descr, shape, rest):
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + rest)
+    with pytest.raises(UserError, match=r"cannot read .*: expected an array, but found"):
+        safe_pickle.load_npy(tmp_path / "a.npy", "an array")

@@ -164,6 +164,28 @@ def test_an_index_must_agree_with_its_shards(tmp_path):
             all_of(shards(tmp_path))
 
 
+def test_the_published_members_are_read_though_their_keys_start_again_in_each_shard(tmp_path):
+    """CCC's own order of members, owner and mode; two shards with the same keys."""
+    folder = tmp_path / "baseline_20_transition+speed_1000_seed_43"
+    folder.mkdir()
+    for shard in range(2):
+        with tarfile.open(folder / f"serial_{shard:05}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+            for k in range(3):
+                picture = io.BytesIO()
+                Image.fromarray(np.full((8, 8, 3), 80 * k, np.uint8)).save(picture, "JPEG", quality=85)
+                info = f"++dir++n01440764++name++x.JPEG++n1++fog++s1++{shard}++n2++snow++s2++5.0".encode()
+                label = str(3 * shard + k).encode()
+                for part, content in (("info", info), ("input.jpg", picture.getvalue()), ("output.cls", label)):
+                    member = tarfile.TarInfo(f"sample_{k}.{part}")
+                    member.size, member.mode, member.uname, member.mtime = len(content), 0o444, "bigdata", 1_700_000_000
+                    tar.addfile(member, io.BytesIO(content))
+    stream = shards(folder, batch=2, classes=6)
+    assert all_of(stream).y.tolist() == [0, 1, 2, 3, 4, 5]
+    assert [stream[k].time for k in range(3)] == ["snow 5", "snow 5", "fog 1 + snow 5"]
+    with pytest.raises(UserError, match=r"serial_00001\.tar has an image of class 5, and the data have 5 classes"):
+        all_of(shards(folder, batch=2, classes=5))
+
+
 def test_images_of_two_sizes_and_labels_out_of_range_are_refused(tmp_path):
     small, large = np.zeros((8, 8, 3), np.uint8), np.zeros((9, 9, 3), np.uint8)
     webdataset.write_shard(tmp_path / "serial_00000.tar", [(0, small, 0, ""), (1, large, 1, "")], "png")

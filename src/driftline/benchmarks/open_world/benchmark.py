@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
@@ -23,12 +24,16 @@ from driftline.benchmarks.open_world import few_shot
 from driftline.benchmarks.open_world import scores as open_world_scores
 from driftline.data import Dataset
 from driftline.errors import UserError
+from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import OpenWorld, open_world, ordered_world, published_world
 from driftline.streams.open_world.published import expand_folder
 from driftline.types import JsonObject, Reveal, Settings
+
+PUBLISHED_CLASSES = 999
+"""The number of classes with images in S1; the other sequences have 1000."""
 
 
 class Options(base.Options):
@@ -175,6 +180,14 @@ class OpenWorldBenchmark(base.Benchmark):
             else {},
             protocol=protocol(options, stream, shuffle),
         )
+
+    @classmethod
+    def is_full_scale(cls, card: Card) -> bool:
+        """Return whether the sequence has the classes of the paper's; a given order counts if it is NED's own."""
+        stream = card.run.options.get("stream")
+        if stream is None or isinstance(stream, str):
+            return stream is None and super().is_full_scale(card)
+        return bool(np.count_nonzero(card.protocol["counts"]) >= PUBLISHED_CLASSES)
 
     def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         return {name: {} for name in (*open_world_scores.NAMES, *(["episodic"] if options.episodes else []))}

@@ -27,6 +27,7 @@ from driftline.benchmarks.refinement.queries import Queries, draw_queries, read_
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.metrics.refinement import evaluation_steps
+from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
@@ -206,6 +207,14 @@ class Refinement(base.Benchmark):
             initial_probes=tuple(probes.large_evaluation(0)) if 0 in models else (),
             protocol=protocol(options, queries, probes),
         )
+
+    @classmethod
+    def is_full_scale(cls, card: Card) -> bool:
+        """Return whether the stream has as many episodes and queries as the published ones, drawn or given."""
+        if card.run.options.get("stream") is None:
+            return super().is_full_scale(card)
+        sizes = [sum(counts) for counts in card.protocol["composition"]]
+        return sizes == [cls.full_scale["size"]] * cls.full_scale["episodes"]
 
     def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         """Return the six metrics under the names of the chosen variants; EFR accounts for the label delay."""

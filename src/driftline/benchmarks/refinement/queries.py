@@ -73,10 +73,12 @@ def _without_stream(dataset: Dataset, order: Order) -> Dataset:
         free &= ~np.isin(dataset.base, dataset.base[order.listed])
     test = dataset.test
     if order.upstream is not None:
+        if dataset.samples.group is not None and dataset.samples.group[order.upstream].any():
+            raise UserError(f"{order.name} marks samples as upstream that are of another cluster of the data")
         free[order.upstream] = True
         test = ~np.isin(np.arange(len(free)), order.upstream)
-    rest = {"samples": dataset.samples[free], "test": None if test is None else test[free]}
-    return replace(dataset, **rest, base=None, published_answers=None)
+    test = None if test is None else test[free]
+    return replace(dataset, samples=dataset.samples[free], test=test, base=None, published_answers=None)
 
 
 def originals(dataset: Dataset) -> dict[object, int] | None:

@@ -37,7 +37,7 @@ def build_stream(dataset: Dataset, options: Options, seed: Seed) -> tuple[Stream
     if options.order == "shards":
         if options.shards is None:
             raise UserError("order=shards reads images from tar files: give their folder with --shards FOLDER")
-        return shards(options.shards, options.batch, options.images), {}
+        return shards(options.shards, options.batch, options.images, dataset.task.width), {}
     schedule, about = build_schedule(options, seed.value)
     settings: dict[str, Any] = {"n_images": options.images, "batch": options.batch, "speed": options.speed}
     settings["seed"] = seed.child("test-time")

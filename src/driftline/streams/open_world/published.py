@@ -9,6 +9,7 @@ of the labels in S3 and S4, and are not used.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ def expand_folder(stream: str) -> str | tuple[str, ...]:
 
     A folder is a path or a name in a data folder. Its files are then found and hashed like any that a user names.
     """
-    base = next((base for base in (resolve(stream), *(at / stream for at in data_folders())) if base.is_dir()), None)
+    bases = (resolve(stream), *(folder / stream for folder in data_folders()))
+    base = next((base for base in bases if os.path.isdir(base)), None)
     if base is None:
         return stream
     found = [path.relative_to(base).as_posix() for path in sorted(base.glob("S*/*.npy"))]
@@ -102,4 +104,4 @@ def image_name(path: object) -> str:
     >>> image_name("data/S3/sequence3/n00004475_10006.JPEG")
     'n00004475_10006'
     """
-    return PurePosixPath(str(path)).stem
+    return str(path).rpartition("/")[2].partition(".")[0]

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from driftline.data import Dataset
 from driftline.errors import UserError
@@ -16,8 +17,6 @@ from driftline.streams.test_time.calibration import MAX_SEVERITY
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule, corruption_names
 from driftline.streams.test_time.stream import CorruptionStream, corruption_stream
 from driftline.types import JsonObject
-
-CLEAN = ("", "clean")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,11 +29,11 @@ class OrderedImages(CorruptionStream):
 
     def points(self, positions: np.ndarray) -> np.ndarray:
         """Return the number of the point of each position."""
-        return self.numbers[positions]
+        return np.asarray(self.numbers[positions])
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Return the source image of each position."""
-        return self.order.rows[positions]
+        return np.asarray(self.order.rows[positions])
 
     @cached_property
     def protocol(self) -> JsonObject:
@@ -71,23 +70,31 @@ def ordered_images(
         row = order.rows[~dataset.test[order.rows]][0]
         raise UserError(f"{file}: the image {dataset.samples.id[row]} is one to train on, not of the test set")
     points, numbers = _points(order, severity)
-    settings = {"batch": batch, "seed": seed, "crop": crop, "jpeg": jpeg, "frost": frost}
-    made = corruption_stream(dataset.samples, Schedule(points), n_images=len(order.rows), **settings)
+    made = corruption_stream(
+        dataset.samples,
+        Schedule(points),
+        n_images=len(order.rows),
+        batch=batch,
+        seed=seed,
+        crop=crop,
+        jpeg=jpeg,
+        frost=frost,
+    )
     same = {field.name: getattr(made, field.name) for field in fields(made) if field.init}
     return OrderedImages(**same, order=order, numbers=numbers)
 
 
 def _points(order: Order, severity: float) -> tuple[tuple[CorruptionPair, ...], np.ndarray]:
     """Return the different corruptions of an order, and the number of each image's."""
-    n = len(order.rows)
-    names = [name.strip() for name in order.columns.get("corruption", [""] * n)]
-    severities = order.numbers("severity") if "severity" in order.columns else np.full(n, severity)
-    corruption_names([name for name in dict.fromkeys(names) if name not in CLEAN] or "uniform")
-    if not ((severities >= 0) & (severities <= MAX_SEVERITY)).all():
+    columns = order.columns
+    names = columns["corruption"].str.strip().replace("clean", "") if "corruption" in columns else ""
+    severities = order.numbers("severity") if "severity" in columns else severity
+    points = pd.DataFrame({"name": names, "severity": severities}, index=range(len(order.rows)))
+    corruption_names([name for name in points["name"].unique() if name] or "uniform")
+    if not points["severity"].between(0, MAX_SEVERITY).all():
         raise UserError(f"{order.name}: a severity is not from 0 to {MAX_SEVERITY:g}")
-    pairs = [
-        CorruptionPair("", 0.0, "", 0.0) if name in CLEAN or not s else CorruptionPair(name, s, "", 0.0)
-        for name, s in zip(names, severities.tolist(), strict=True)
-    ]
-    number = {pair: k for k, pair in enumerate(dict.fromkeys(pairs))}
-    return tuple(number), np.array([number[pair] for pair in pairs], np.int64)
+    clean = (points["name"] == "") | (points["severity"] == 0)
+    points = pd.DataFrame({"name": points["name"].mask(clean, ""), "severity": points["severity"].mask(clean, 0.0)})
+    numbers = points.groupby(["name", "severity"], sort=False).ngroup().to_numpy()
+    distinct = points.drop_duplicates().itertuples(index=False)
+    return tuple(CorruptionPair(name, float(s), "", 0.0) for name, s in distinct), numbers

@@ -106,8 +106,8 @@ class Shards:
     A sample's id is its place in the shards. Only the lists of two shards are in memory at a time.
     """
 
-    def __init__(self, folder: Path, batch: int = 64, images: int | None = None) -> None:
-        self.folder, self.batch = folder, batch
+    def __init__(self, folder: Path, batch: int = 64, images: int | None = None, classes: int | None = None) -> None:
+        self.folder, self.batch, self.classes = folder, batch, classes
         counts = webdataset.image_counts(folder)
         self._names, self._ends = list(counts), list(accumulate(counts.values()))
         self.n_images = self._ends[-1] if images is None else min(images, self._ends[-1])
@@ -119,6 +119,11 @@ class Shards:
             raise UserError(
                 f"{self.folder / name} has {len(found)} images, and {webdataset.INDEX} beside it says {count}: delete "
                 f"{webdataset.INDEX}, and the images are counted"
+            )
+        last = max(entry.label for entry in found)
+        if self.classes is not None and last >= self.classes:
+            raise UserError(
+                f"{self.folder / name} has an image of class {last}, and the data have {self.classes} classes"
             )
         return found
 
@@ -150,9 +155,12 @@ class Shards:
         return {"images": self.n_images, "batch": self.batch, "shards": len(self._names), "folder": self.folder.name}
 
 
-def shards(folder: Path | str, batch: int = 64, n_images: int | None = None) -> Shards:
-    """Return a stream from the shards of a folder: the first `n_images` images, or all."""
+def shards(folder: Path | str, batch: int = 64, n_images: int | None = None, classes: int | None = None) -> Shards:
+    """Return a stream from the shards of a folder: the first `n_images` images, or all.
+
+    `classes`: how many classes there are; a shard with another one is refused.
+    """
     for name, value in (("batch", batch), ("images", n_images)):
         if value is not None and value < 1:
             raise UserError(f"{name}={value}: give a whole number from 1")
-    return Shards(resolve(folder), batch, n_images)
+    return Shards(resolve(folder), batch, n_images, classes)
