@@ -31,7 +31,7 @@ from driftline.tasks import Classification
 from driftline.types import Samples
 
 START = 2002  # the year that the files call 0
-TABLE = "rgb_metadata.csv"
+TABLE = "fmow_v1.1/rgb_metadata.csv"
 FORMS = {**wild_time.file_names("fmow"), TABLE: f"WILDS' {TABLE}"}
 FIRST_YEAR_OF_SPLIT = {"train": 2002, "val": 2013, "test": 2016}  # of WILDS: each split has the years up to the next
 FOLDERS = ("fmow_v1.1/images", "images")
@@ -57,8 +57,8 @@ ADVICE = (
 def fmow(folders: Sequence[Path], *, size: int = 64, first: int = 2002, last: int = 2017) -> Dataset:
     """Satellite pictures of `size` x `size` pixels; time is the year, an id the year times a million plus a count."""
     images.check_size(size)
-    path = locate(folders, [*wild_time.file_names("fmow"), f"fmow_v1.1/{TABLE}", TABLE], "fmow", ADVICE)
-    form = FORMS[path.name]
+    path = locate(folders, list(FORMS), "fmow", ADVICE)
+    form = FORMS[TABLE if path.suffix == ".csv" else path.name]
     years = range(max(first, START), min(last, START + 15) + 1)
     with file_errors(path, form):
         y, time, ids = _listed(path, years)
