@@ -93,5 +93,7 @@ class LazyRows:
 
 def originals(images: LazyRows | np.ndarray) -> Sequence[np.ndarray]:
     """Read images at their full size, each of its own shape; as they are if their source has no other size."""
-    read = getattr(images.source, "originals", None) if isinstance(images, LazyRows) else None
-    return np.asarray(images) if read is None else read(images.rows)
+    if isinstance(images, LazyRows) and hasattr(images.source, "originals"):
+        found: Sequence[np.ndarray] = images.source.originals(images.rows)
+        return found
+    return list(np.asarray(images))

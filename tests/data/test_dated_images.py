@@ -73,6 +73,21 @@ def test_columns_and_kinds_of_time(folder):
     ]
 
 
+def test_iwildcam(tmp_path):
+    """Its table begins with a column without a name, and its pictures are in the folder train."""
+    (tmp_path / "train").mkdir()
+    for name, pixels in zip("ab", PIXELS, strict=False):
+        Image.fromarray(pixels).save(tmp_path / "train" / f"{name}.jpg", quality=100)
+    rows = ["0,train,a.jpg,7,2013-06-05 05:44:19.000,3", "1,val,b.jpg,0,2013-06-04 23:00:00.000,4"]
+    (tmp_path / "metadata.csv").write_text("\n".join([",split,filename,y,datetime,location_remapped", *rows]))
+    columns = {"file": "filename", "label": "y", "time": "datetime", "folder": "train"}
+    data = load("dated-images", {"path": "metadata.csv", "size": 16, **columns}, [tmp_path])
+    assert (data.samples.id.tolist(), data.samples.y.tolist()) == (["b.jpg", "a.jpg"], [0, 1])
+    assert data.task.classes == ("0", "7")
+    assert data.samples.time[1] == np.datetime64("2013-06-05T05:44:19")
+    np.testing.assert_array_equal(data.samples.x[1], np.asarray(Image.open(tmp_path / "train" / "a.jpg")))
+
+
 def test_a_pattern_of_ones_own(folder):
     named = dated_images([], path=str(folder), pattern=r"(?P<time>\d{4})", size=8).samples
     assert named.time.tolist() == [2019, 2019, 2020]

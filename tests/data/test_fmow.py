@@ -157,7 +157,7 @@ def test_wilds_folder_alone(tmp_path):
     table = folder / "rgb_metadata.csv"
     table.write_text(table.read_text().replace("zoo", "moon"))
     with pytest.raises(UserError, match=r"rgb_metadata\.csv: expected WILDS' .*the category 'moon'"):
-        fmow([folder])
+        fmow([tmp_path])
     table.write_text("split,category\ntrain,zoo\n")
     with pytest.raises(UserError, match=r"rgb_metadata\.csv: expected WILDS' .*timestamp"):
-        fmow([folder])
+        fmow([tmp_path])

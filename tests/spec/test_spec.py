@@ -41,6 +41,8 @@ def test_flags_reach_the_job_with_every_default_filled_in() -> None:
         "weight_decay": 0.0,
         "optimizer": "adam",
         "momentum": None,
+        "lr_decay": 1.0,
+        "augment": "none",
     }
     assert jobs[0].model.settings == {"width": 256, "depth": 2}
 

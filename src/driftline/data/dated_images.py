@@ -1,7 +1,8 @@
 """Pictures of your own with a date and a label each: a folder, or a table that lists them.
 
 A folder holds one folder per label, and the date is in the name of each file (option `pattern`). A table is a CSV
-file with a row per picture and columns for its file, its label and its time; files are looked for beside the table.
+file with a row per picture and columns for its file, its label and its time; files are looked for beside the table, or
+in the folder `folder` there, such as `train` for iWildCam's `metadata.csv` (Koh et al., "WILDS", ICML 2021).
 Pictures are squeezed to a square of `size` pixels when they are needed, in colour unless `gray`.
 """
 
@@ -42,6 +43,7 @@ def dated_images(
     file: str = "file",
     label: str = "label",
     time: str = "time",
+    folder: str = "",
     size: int = 64,
     gray: bool = False,
 ) -> Dataset:
@@ -59,7 +61,7 @@ def dated_images(
     if len(classes) < 2:
         raise UserError(f"{source}: expected two labels or more, but found {', '.join(classes) or 'no picture'}")
     images.check_size(size)
-    base = source if inside else source.parent
+    base = source if inside else source.parent / folder
     index = {name: k for k, name in enumerate(classes)}
     y, ids = np.array([index[rows[k][1]] for k in order], np.int64), np.array([rows[k][0] for k in order])
     shape = (size, size, 1 if gray else 3)

@@ -31,7 +31,7 @@ from driftline.tasks import Classification
 from driftline.types import Samples
 
 START = 2002  # the year that the files call 0
-TABLE = "rgb_metadata.csv"
+TABLE = "fmow_v1.1/rgb_metadata.csv"
 FORMS = {**wild_time.file_names("fmow"), TABLE: f"WILDS' {TABLE}"}
 FIRST_YEAR_OF_SPLIT = {"train": 2002, "val": 2013, "test": 2016}  # of WILDS: each split has the years up to the next
 FOLDERS = ("fmow_v1.1/images", "images")
@@ -62,8 +62,8 @@ def fmow(
     `published_split` marks the test parts of the file as the test set.
     """
     images.check_size(size)
-    path = locate(folders, [*wild_time.file_names("fmow"), f"fmow_v1.1/{TABLE}", TABLE], "fmow", ADVICE)
-    form = FORMS[path.name]
+    path = locate(folders, list(FORMS), "fmow", ADVICE)
+    form = FORMS[TABLE if path.suffix == ".csv" else path.name]
     years = range(max(first, START), min(last, START + 15) + 1)
     with file_errors(path, form):
         y, time, ids, test = _listed(path, years)

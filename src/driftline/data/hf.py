@@ -1,26 +1,28 @@
-"""Image datasets of the Hugging Face hub, or in a folder that `save_to_disk` of the package `datasets` has written.
+"""Image and text datasets of the Hugging Face hub, or in a folder of its formats.
 
-`--data hf:NAME` is short for `--data hf --set data.path=NAME`. Images are decoded when they are needed. No code of a
-dataset is run.
+`--data hf:NAME` is short for `--data hf --set data.path=NAME`. A folder holds what `save_to_disk` of the package
+`datasets` writes, or Parquet files as the hub has them; it is read without that package. Images are decoded when they
+are needed. No code of a dataset is run.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from driftline.data import Dataset, file_errors, numbered_names
 from driftline.data.formats import images
-from driftline.data.formats.decoded_images import DecodedImages, files_signature
+from driftline.data.formats.arrow_files import ArrowImages, list_splits, read_column, read_features
 from driftline.errors import MissingExtra, UserError, unknown_name
 from driftline.io.user_files import resolve
 from driftline.lazy_rows import LazyRows
 from driftline.registry import register
 from driftline.tasks import Classification
-from driftline.types import Samples
+from driftline.types import JsonObject, Samples
 
 TEST_SPLITS = ("test", "validation")
 
@@ -32,63 +34,80 @@ def hf(
     path: str,
     config: str | None = None,
     image: str = "image",
+    text: str | None = None,
     label: str = "label",
     size: int = 64,
     gray: bool = False,
 ) -> Dataset:
-    """An image dataset of the Hugging Face hub or a folder of its format, squeezed to a square of `size` pixels.
+    """A dataset of the Hugging Face hub or a folder of its formats: images squeezed to `size` pixels, or texts.
 
-    `image` and `label` name the columns. The split `test`, else `validation`, is the official test set of a dataset
-    with the split `train`; of others the only split is read. An id is the place in the splits.
+    `image` or `text`, and `label`, name the columns; without a column `image` it is `text`. The split `test`, else
+    `validation`, is the official test set of a dataset with the split `train`; of others the only split is read. Rows
+    without a label (-1) are left out. An id is the place in the splits.
     """
     images.check_size(size)
-    splits = _splits(path, config)
-    for column in (image, label):
-        if column not in splits[0].column_names:
-            raise unknown_name(f"column of {path}", column, splits[0].column_names, " (options image, label)")
-    with file_errors(Path(path), f"class numbers in the column {label}"):
-        y = np.concatenate([np.asarray(list(split[label]), np.int64) for split in splits])
-        classes = getattr(splits[0].features[label], "names", None) or numbered_names(y)
-    x = LazyRows.all_of(SplitImages(path, splits, image, size, gray))
-    test = np.arange(len(y)) >= len(splits[0]) if len(splits) == 2 else None
-    note = f"{len(y):,} pictures of {path}, brought to {size} x {size} pixels"
-    samples = Samples(x=x, y=y, time=np.zeros(len(y), np.int64))
-    return Dataset("hf", samples, Classification(tuple(classes)), (note,), model="conv-2", test=test)
+    splits = _splits(folders, path, config)
+    features = read_features(splits[0][0])
+    if text is None and image not in features and "text" in features:
+        text = "text"
+    for column in (text or image, label):
+        if column not in features:
+            raise unknown_name(f"column of {path}", column, features, " (options image, text, label)")
+    with file_errors(Path(path), f"classes in the column {label}"):
+        parts, classes = _labels([read_column(files, label) for files in splits], features[label])
+    used = [k for k, y in enumerate(parts) if (y >= 0).any()][:2]
+    y, files = np.concatenate([parts[k] for k in used] or [np.zeros(0)]), [file for k in used for file in splits[k]]
+    rows = np.flatnonzero(y >= 0)
+    x = _texts(files, text, rows) if text else LazyRows.all_of(ArrowImages(files, image, rows, size, gray))
+    note = f"{len(rows):,} texts of {path}" if text else f"{len(rows):,} pictures of {path}, at {size} x {size} pixels"
+    notes = (note, *([f"{len(y) - len(rows):,} rows without a label are left out"] if len(rows) < len(y) else []))
+    test = rows >= len(parts[used[0]]) if len(used) == 2 else None
+    samples = Samples(x=x, y=y[rows], id=rows, time=np.zeros(len(rows), np.int64))
+    model = "hashed-ngrams" if text else "conv-2"
+    return Dataset("hf", samples, Classification(classes), notes, model=model, test=test)
 
 
-class SplitImages(DecodedImages):
-    """The images of the splits of a dataset, one split after another."""
-
-    def __init__(self, path: str, splits: Sequence[Any], column: str, size: int, gray: bool) -> None:
-        super().__init__(sum(map(len, splits)), (size, size, 1 if gray else 3))
-        self.path, self.splits, self.column, self.size, self.gray = path, splits, column, size, gray
-
-    def decode(self, row: int) -> np.ndarray:
-        first = len(self.splits[0])
-        split, place = (self.splits[0], row) if row < first else (self.splits[1], row - first)
-        with file_errors(Path(self.path), "pictures"):
-            return images.to_square(split[place][self.column], self.size, self.gray)
-
-    def signature(self) -> str:
-        of = [split._fingerprint for split in self.splits]
-        return f"{of} {self.column} {self.size} {self.gray} {files_signature([])}"
+def _labels(columns: Sequence[pa.ChunkedArray], feature: JsonObject) -> tuple[list[np.ndarray], tuple[str, ...]]:
+    """Return the class of each row, -1 for none, and the names of the classes."""
+    if pa.types.is_string(columns[0].type) or pa.types.is_large_string(columns[0].type):
+        found = [column.to_pylist() for column in columns]
+        names = tuple(sorted({name for part in found for name in part if name is not None}))
+        index = {name: k for k, name in enumerate(names)}
+        return [np.array([index.get(name, -1) for name in part], np.int64) for part in found], names
+    labels = [np.asarray(column.cast(pa.int64()).fill_null(-1)) for column in columns]
+    present = np.concatenate(labels)
+    return labels, tuple(feature.get("names") or numbered_names(present[present != -1]))
 
 
-def _splits(path: str, config: str | None) -> list[Any]:
-    """Return the training and the test split, or the only one."""
+def _texts(files: Sequence[Path], column: str, rows: np.ndarray) -> list[str]:
+    texts: list[str] = read_column(files, column).take(rows).to_pylist()
+    for row, one in zip(rows, texts, strict=True):
+        if not isinstance(one, str):
+            raise UserError(f"{files[0].parent}: expected texts in the column {column}, but found {one!r} in row {row}")
+    return texts
+
+
+def _splits(folders: Sequence[Path], path: str, config: str | None) -> list[list[Path]]:
+    """Return the files of the training split and of those to test on, or of the only split."""
+    places = [resolve(path), *(folder / path for folder in folders)]
+    local = next((place for place in places if os.path.exists(place)), None)
+    found = _on_hub(path, config) if local is None else list_splits(local / config if config else local)
+    if "train" in found:
+        return [found["train"], *(found[name] for name in TEST_SPLITS if name in found)]
+    if len(found) > 1:
+        raise UserError(f"dataset 'hf': {path} has the splits {', '.join(found)}, and none is called train")
+    return list(found.values())
+
+
+def _on_hub(path: str, config: str | None) -> dict[str, list[Path]]:
+    """Return the files of each split in the cache of the package `datasets`, fetched if need be."""
     try:
         import datasets
     except ImportError:
-        raise MissingExtra("reading Hugging Face datasets", "hf") from None
-    folder = resolve(path)
+        raise MissingExtra("reading datasets of the Hugging Face hub", "hf") from None
     try:
-        found = datasets.load_from_disk(str(folder)) if folder.is_dir() else datasets.load_dataset(path, config)
+        found = datasets.load_dataset(path, config)
     except Exception as error:  # of many kinds: no network, no such dataset, a config to choose
         raise UserError(f"dataset 'hf': cannot read {path}: {' '.join(str(error).split())[:300]}") from error
-    if not isinstance(found, Mapping):
-        return [found]
-    if "train" not in found:
-        if len(found) > 1:
-            raise UserError(f"dataset 'hf': {path} has the splits {', '.join(found)}, and none is called train")
-        return list(found.values())
-    return [found["train"], *(found[name] for name in TEST_SPLITS if name in found)][:2]
+    splits = found if isinstance(found, Mapping) else {"": found}
+    return {name: [Path(file["filename"]) for file in split.cache_files] for name, split in splits.items()}

@@ -57,7 +57,7 @@ def flip_rotate_translate(x: Tensor, flip: Tensor, rotation: Tensor, right: Tens
 
 def crop_flip(image: np.ndarray, height: int, width: int, rng: np.random.Generator) -> np.ndarray:
     """Return a random part of an image of bytes, resized, and flipped by chance."""
-    top, left, h, w = cropping.random_box(*image.shape[:2], rng)
+    top, left, h, w = cropping.random_box(image.shape[0], image.shape[1], rng)
     part = image[top : top + h, left : left + w]
     part = cropping.resize(part[..., 0] if part.shape[2] == 1 else part, height, width)
     return _flip_by_chance(part.reshape(height, width, -1), rng)

@@ -59,5 +59,5 @@ class EpochLearner(SupervisedLearner):
 
     def train_epochs(self, x: Inputs, y: Targets, seed: Seed) -> None:
         """Train for `epochs` epochs, from the present weights and optimizer state."""
-        limits = {"epochs": self.epochs, "batch": self.batch, "max_updates": self.updates, "augment": self.augment}
-        train_epochs(self.model, self._task, x, y, self.update, seed=seed, **limits)
+        limits = {"epochs": self.epochs, "batch": self.batch, "max_updates": self.updates}
+        train_epochs(self.model, self._task, x, y, self.update, seed=seed, augment=self.augment, **limits)
