@@ -37,8 +37,8 @@ def no_global_randomness(what: str) -> Iterator[None]:
 
 
 def _global_states() -> JsonObject:
-    _, words, *rest = np.random.get_state()
-    states: JsonObject = {"python": random.getstate(), "numpy": (words.tobytes(), *rest)}
+    _, words, *rest = np.random.get_state(legacy=True)
+    states: JsonObject = {"python": random.getstate(), "numpy": (np.asarray(words).tobytes(), *rest)}
     if importlib.util.find_spec("torch"):
         import torch
 
