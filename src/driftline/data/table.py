@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
+import pyarrow
 from pandas.api import types as kinds
 
 from driftline.data import Dataset, file_errors, locate_user_path
@@ -116,13 +116,8 @@ def _csv(file: Path) -> pd.DataFrame:
 
 def _parquet(file: Path) -> pyarrow.Table:
     """Read a Parquet file as an Arrow table whose texts are valid."""
-    allowed = bounded_files.max_unpacked_bytes(file)
-    with pyarrow.parquet.ParquetFile(file) as source:
-        about = source.metadata
-        groups = range(about.num_row_groups)
-        bounded_files.check_size(sum(about.row_group(k).total_byte_size for k in groups), allowed)
-        bounded_files.check_size(about.num_rows * about.num_columns, allowed)
-        content = source.read()
+    with bounded_files.open_parquet(file) as source:
+        content: pyarrow.Table = source.read()
     content.validate(full=True)
     return content
 

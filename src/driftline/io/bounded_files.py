@@ -101,6 +101,22 @@ def open_hdf5(path: Path) -> Any:
     return h5py.File(path, "r")
 
 
+def open_parquet(path: Path) -> Any:
+    """Open a Parquet file, to be closed by `with`, that does not promise more than a file of its size can hold."""
+    from pyarrow.parquet import ParquetFile
+
+    allowed = max_unpacked_bytes(path)
+    file = ParquetFile(path)
+    try:
+        about = file.metadata
+        check_size(sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups)), allowed)
+        check_size(about.num_rows * about.num_columns, allowed)
+    except ValueError:
+        file.close()
+        raise
+    return file
+
+
 def hdf5_member(group: Any, *names: str) -> Any:
     """Return the group or dataset at this path in an HDF5 file, which must hold all of it itself.
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from driftline.data import file_errors
 from driftline.data.formats import images, json_lines
@@ -64,7 +63,11 @@ def read_features(file: Path) -> dict[str, JsonObject]:
     """Return what a file says about each of its columns, in their order; nothing for those it says nothing about."""
     with file_errors(file, EXPECTED):
         bounded_files.max_unpacked_bytes(file)
-        schema = pq.read_schema(file) if file.suffix == PARQUET else _stream(file).schema
+        if file.suffix == PARQUET:
+            with bounded_files.open_parquet(file) as parquet:
+                schema = parquet.schema_arrow
+        else:
+            schema = _stream(file).schema
         metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         known = metadata.get("info", {}).get("features", {})
         return {name: known.get(name, {}) for name in schema.names}
@@ -76,8 +79,11 @@ def read_column(files: Sequence[Path], name: str) -> pa.ChunkedArray:
     for file in files:
         with file_errors(file, EXPECTED):
             bounded_files.max_unpacked_bytes(file)
-            table = pq.read_table(file, columns=[name]) if file.suffix == PARQUET else _stream(file).read_all()
-            parts.append(table.column(name))
+            if file.suffix == PARQUET:
+                with bounded_files.open_parquet(file) as parquet:
+                    parts.append(parquet.read([name]).column(name))
+            else:
+                parts.append(_stream(file).read_all().column(name))
             parts[-1].validate(full=True)  # offsets of a damaged file point anywhere
     return pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
 
@@ -123,7 +129,11 @@ def as_arrow(file: Path, column: str) -> Path:
     name = hashlib.sha256(f"{column} {files_signature([file])}".encode()).hexdigest()[:32]
     copy = user_cache_path("driftline") / "arrow" / f"{name}.arrow"
     if not copy.is_file():
-        with file_errors(file, EXPECTED), pq.ParquetFile(file) as parquet, write_then_rename(copy) as temporary:
+        with (
+            file_errors(file, EXPECTED),
+            bounded_files.open_parquet(file) as parquet,
+            write_then_rename(copy) as temporary,
+        ):
             batches = parquet.iter_batches(COPIED_ROWS, columns=[column])
             schema = pa.schema([parquet.schema_arrow.field(column)])
             with pa.ipc.new_stream(str(temporary), schema) as writer:
