@@ -21,6 +21,7 @@ from pydantic import Field
 
 from driftline.benchmarks import base, summary
 from driftline.data import Dataset
+from driftline.device import workers
 from driftline.errors import UserError
 from driftline.io.user_files import resolve
 from driftline.metrics import test_time
@@ -160,7 +161,7 @@ class TestTime(base.Benchmark):
                 "no batch statistics: take one image more or less"
             )
         return base.Scenario(
-            prefetch(stream),
+            prefetch(stream, workers()),
             base.NoProbes(),
             upstream_images(dataset, options.upstream_updates),
             pretrain_settings=options.pretrain_settings(),
