@@ -39,11 +39,7 @@ def as_written(checkpointed: bool = False) -> Iterator[None]:
 
 
 def compile_network(network: nn.Module) -> None:
-    """Compile a network at its next pass, for inputs of any size.
-
-    Sizes are symbolic from the start, so that neither a partial batch nor a resumed run meets other graphs. Random
-    numbers are torch's own.
-    """
+    """Compile a network at its next pass, for batches of any size."""
     if hasattr(network, "generate"):
         raise UserError("device.compile: networks that generate text cannot be compiled; leave it out")
     if "forward" in vars(network):
@@ -54,7 +50,6 @@ def compile_network(network: nn.Module) -> None:
     compiled = torch.compile(
         type(network).forward,
         backend=BACKEND,
-        dynamic=True,
         isolate_recompiles=True,
         recompile_limit=MAX_GRAPHS,
         options=options,
@@ -65,12 +60,17 @@ def compile_network(network: nn.Module) -> None:
 def _compiled_forward(compiled: Callable[..., Any], network: nn.Module, *args: Any, **kwargs: Any) -> Any:
     if not _compiles.get():
         return type(network).forward(network, *args, **kwargs)
+    from torch._dynamo import maybe_mark_dynamic
     from torch._dynamo.exc import TorchDynamoException
 
+    # Sizes of batches and texts are symbolic from the start: a partial batch and a resumed run meet the same graph.
+    for value in args:
+        if hasattr(value, "ndim"):
+            maybe_mark_dynamic(value, [0, 1] if value.ndim == 2 else [0])
     try:
         return compiled(network, *args, **kwargs)
     except TorchDynamoException as error:
-        reason = str(error).strip().partition("\n")[0]
+        reason = str(getattr(error, "inner_exception", error)).strip().partition("\n")[0]
         raise UserError(f"device.compile: torch.compile does not work here; leave it out. It says: {reason}") from error
 
 
