@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -191,18 +191,19 @@ def place(model: M) -> M:
     if not hasattr(model, "named_modules"):
         return model
     settings, device = _settings.get(), current()
+    network = cast("nn.Module", model)
     if settings.checkpoint_activations:
-        forward_pass.checkpoint_activations(model)
+        forward_pass.checkpoint_activations(network)
     if settings.compile:
-        forward_pass.compile_network(model)
+        forward_pass.compile_network(network)
     if device.type == HOST:
         return model
     from torch import nn
 
-    for layer in model.modules():  # type: ignore[attr-defined]
+    for layer in network.modules():
         if type(layer) is nn.Dropout:
             layer.forward = functools.partial(_host_dropout, layer)  # type: ignore[method-assign]
-    return model.to(device)  # type: ignore[attr-defined, no-any-return]
+    return cast(M, network.to(device))
 
 
 def to_device(tensor: Tensor) -> Tensor:

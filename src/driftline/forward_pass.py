@@ -46,15 +46,13 @@ def compile_network(network: nn.Module) -> None:
         return
     import torch
 
-    options = {"fallback_random": True} if BACKEND == "inductor" else None
-    compiled = torch.compile(
-        type(network).forward,
-        backend=BACKEND,
-        isolate_recompiles=True,
-        recompile_limit=MAX_GRAPHS,
-        options=options,
-    )
-    network.forward = functools.partial(_compiled_forward, compiled, network)  # type: ignore[method-assign]
+    options = {"fallback_random": True} if BACKEND == "inductor" else None  # masks of dropout stay the same
+    limits = {"isolate_recompiles": True, "recompile_limit": MAX_GRAPHS}
+    try:
+        compiled = torch.compile(type(network).forward, backend=BACKEND, options=options, **limits)
+    except TypeError:
+        raise UserError("device.compile needs torch 2.13 or newer") from None
+    network.forward = functools.partial(_compiled_forward, compiled, network)
 
 
 def _compiled_forward(compiled: Callable[..., Any], network: nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -78,7 +76,7 @@ def checkpoint_activations(network: nn.Module) -> None:
     """Compute the activations inside each block of a network again in the backward pass instead of keeping them."""
     for block in blocks(network):
         if "forward" not in vars(block):
-            block.forward = functools.partial(_checkpointed_forward, block)  # type: ignore[method-assign]
+            block.forward = functools.partial(_checkpointed_forward, block)
 
 
 def blocks(network: nn.Module) -> list[nn.Module]:
