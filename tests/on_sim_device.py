@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from driftline import device, models, registry
+from driftline.calibration.run import calibrate_model
 from driftline.device import DeviceSettings, dropout, place, resolve, to_device, to_numpy
 from driftline.engine.executors.base import StageFailed, attempt
 from driftline.engine.executors.config import ExecutorConfig
@@ -172,7 +173,7 @@ def test_a_run_on_a_device_has_the_cpus_record_and_a_card_that_says_so(tmp_path:
     assert on_cpu.runs[0].key == on_sim.runs[0].key
     for name in ("answers.parquet", "probes.parquet", "scores.parquet"):
         assert (on_cpu.runs[0].folder / name).read_bytes() == (on_sim.runs[0].folder / name).read_bytes()
-    expected = {"name": "sim:0", "hardware": "sim", "precision": "float32", "tf32": False}
+    expected = {"name": "sim:0", "hardware": "sim", "precision": "float32", "tf32": False, "compile": False}
     assert on_sim.runs[0].card.device.model_dump() == expected
     assert on_cpu.runs[0].card.device.name == "cpu"
     assert on_cpu.runs[0].card.compute == on_sim.runs[0].card.compute
@@ -211,7 +212,9 @@ def test_out_of_memory_on_a_device_names_what_to_change(tmp_path: Path) -> None:
     stage: Any = type("S", (), {"key": "k", "run": lambda self, context: (_ for _ in ()).throw(error)})()
     stage.job = parse(SPEC).jobs("mlp")[0]
     context: Any = type("C", (), {"store": Store.create(tmp_path)})()
-    with pytest.raises(StageFailed, match=r"out of memory: .* Use --set device.micro_batch=16, a smaller batch"):
+    with pytest.raises(
+        StageFailed, match=r"out of memory: .* device.checkpoint_activations=true, --set device.micro_batch=16"
+    ):
         attempt(stage, context)
 
 
@@ -244,6 +247,20 @@ def test_only_one_module_names_devices() -> None:
         and any(f'"{name}"' in path.read_text(encoding="utf-8") for name in ("cuda", "cpu", "mps", "xpu"))
     ]
     assert named == []
+
+
+def test_a_calibration_on_a_device_has_the_cpus_accuracies(tmp_path: Path) -> None:
+    spec = {"benchmark": "test-time", "data": "color-digits", "model": {"name": "conv-1", "width": 2}}
+    options = {"order": "cin-c", "upstream_updates": 5}
+    found = []
+    for name in ("cpu", "sim"):
+        (job,) = parse({**spec, "test-time": options, "methods": "frozen", "device": name}).jobs("conv-1")
+        sim_device.copies.clear()
+        settings: dict[str, Any] = {"images": 20, "levels": 2, "store": Store.create(tmp_path / name), "jobs": 2}
+        matrices = calibrate_model(job, ("contrast", "fog"), tmp_path / f"{name}.safetensors", **settings)
+        found.append(matrices["contrast", "fog"])
+        assert (sim_device.copies["h2d"] > 4) == (name == "sim")
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_a_spec_with_a_device_reads_back() -> None:

@@ -16,11 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from driftline import forward_pass
 from driftline.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,6 +52,22 @@ class DeviceSettings(BaseModel):
     """Whether float32 products may be rounded to TF32 by GPUs that can."""
     micro_batch: int | None = Field(default=None, ge=1)
     """Number of samples that pass at a time in training; gradients are accumulated over a batch. By default all."""
+    compile: bool = False
+    """Whether networks are compiled by torch.compile."""
+    checkpoint_activations: bool = False
+    """Whether activations inside blocks are computed again in the backward pass, and not kept: slower, less memory."""
+    workers: int = Field(default=0, ge=0)
+    """Number of processes that make the images of a stream ahead of time. By default, a thread makes them."""
+
+    def decisive(self) -> dict[str, object]:
+        """Return the settings that change results and are not defaults."""
+        return self.model_dump(exclude={"name", "checkpoint_activations", "workers"}, exclude_defaults=True)
+
+    @model_validator(mode="after")
+    def _check(self) -> DeviceSettings:
+        if self.compile and self.checkpoint_activations:
+            raise ValueError("compile and checkpoint_activations exclude each other")
+        return self
 
 
 ON_HOST = DeviceSettings(name=HOST)
@@ -151,12 +168,17 @@ def describe() -> dict[str, str | bool]:
 
     settings, device = _settings.get(), current()
     hardware = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    return {"name": str(device), "hardware": hardware, "precision": settings.precision, "tf32": settings.tf32}
+    return {"name": str(device), "hardware": hardware, **settings.model_dump(include={"precision", "tf32", "compile"})}
 
 
 def micro_batch() -> int | None:
     """Return the number of samples that pass at a time in training; None for a whole batch."""
     return _settings.get().micro_batch
+
+
+def workers() -> int:
+    """Return the number of processes that make the images of a stream ahead of time; 0 for a thread."""
+    return _settings.get().workers
 
 
 def precision() -> Precision:
@@ -165,15 +187,23 @@ def precision() -> Precision:
 
 
 def place(model: M) -> M:
-    """Move a network to the device of this context; other models have no weights to move."""
-    if not hasattr(model, "named_modules") or (device := current()).type == HOST:
+    """Move a network to the device of this context and prepare its passes; other models have no weights to move."""
+    if not hasattr(model, "named_modules"):
+        return model
+    settings, device = _settings.get(), current()
+    network = cast("nn.Module", model)
+    if settings.checkpoint_activations:
+        forward_pass.checkpoint_activations(network)
+    if settings.compile:
+        forward_pass.compile_network(network)
+    if device.type == HOST:
         return model
     from torch import nn
 
-    for layer in model.modules():  # type: ignore[attr-defined]
+    for layer in network.modules():
         if type(layer) is nn.Dropout:
             layer.forward = functools.partial(_host_dropout, layer)  # type: ignore[method-assign]
-    return model.to(device)  # type: ignore[attr-defined, no-any-return]
+    return cast(M, network.to(device))
 
 
 def to_device(tensor: Tensor) -> Tensor:

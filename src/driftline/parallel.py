@@ -7,6 +7,7 @@ call uses one thread for numerics, so results do not depend on the number of wor
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import signal
 import sys
@@ -22,6 +23,7 @@ from threadpoolctl import threadpool_limits
 T = TypeVar("T")
 R = TypeVar("R")
 Call = Callable[[int], Any]
+PR_SET_PDEATHSIG = 1
 Submit = Callable[[int], "Future[Any]"]
 
 _worker_call: ContextVar[Call] = ContextVar("the call that a forked process makes for each index")
@@ -71,22 +73,29 @@ def _workers(call: Call, jobs: int, stop: threading.Event | None) -> AbstractCon
 def _processes(call: Call, jobs: int) -> Iterator[Submit]:
     """Start processes that hold `call`; kill them on an error or an interruption."""
     before = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _start_worker, (call,)) as pool:
+    with forked_pool(call, jobs) as pool:
         try:
-            yield lambda index: pool.submit(_run_in_worker, index)
+            yield lambda index: pool.submit(run_in_worker, index)
         except BaseException:
             for worker in set(multiprocessing.active_children()) - before:
                 worker.kill()
             raise
 
 
+def forked_pool(call: Call, workers: int) -> ProcessPoolExecutor:
+    """Return a pool of processes, forked when work is submitted, in which `run_in_worker(index)` is `call(index)`."""
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _start_worker, (call,))
+
+
 def _start_worker(call: Call) -> None:
     _worker_call.set(call)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a worker does not outlive the process that forked it
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the parent handles them, and kills its workers
 
 
-def _run_in_worker(index: int) -> Any:
+def run_in_worker(index: int) -> Any:
+    """Return the result of the pool's call for an index; to be submitted to a `forked_pool`."""
     return _worker_call.get()(index)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from driftline import device
 from driftline.calibration.grid import Predict, calibrate
 from driftline.corruptions import cropping, frost_source
 from driftline.data import Dataset, using_data_folder
@@ -48,7 +49,7 @@ def calibrate_model(
     """
     predict, dataset, weights = _frozen_model(job, store, data_dir)
     settings = {"weights": weights, "fingerprint": dataset.fingerprint, "images": images, "levels": levels}
-    settings |= {"corruptions": list(names), "frost": frost_source(frost), "seed": job.seed}
+    settings |= {"corruptions": list(names), "frost": frost_source(frost), "seed": job.seed, **job.content(set())}
     key, seed = stable_hash(settings), Seed(job.seed).child("calibration")
     samples = _draw_images(dataset, images, seed)
     if output.exists():
@@ -89,11 +90,16 @@ def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, 
 def _frozen_model(job: Job, store: Store, data_dir: Path | None) -> tuple[Predict, Dataset, str]:
     """Return the predictions of the job's initial model, which never changes, its data and a hash of its weights."""
     datasets = DatasetCache(data_dir)
-    with using_data_folder(data_dir):
+    with using_data_folder(data_dir), device.use(job.device):
         model, dataset, weights = initial_model(job, store, datasets)
         frozen = job.model_copy(update={"method": with_defaults("method", Choice(name="frozen"))})
         learner = build_learner(frozen, model, *build_scenario(frozen, datasets))
-    return lambda x: learner.predict(x).prediction, dataset, weights
+
+    def predict(x: np.ndarray) -> np.ndarray:
+        with device.use(job.device):  # in each thread: a context belongs to one
+            return learner.predict(x).prediction
+
+    return predict, dataset, weights
 
 
 def _hash(weights: Iterable[tuple[str, Any]]) -> str:

@@ -99,6 +99,7 @@ class DeviceCard(CardPart):
     hardware: str = "cpu"
     precision: str = "float32"
     tf32: bool = False
+    compile: bool = False
 
 
 class CodeVersion(CardPart):

@@ -53,11 +53,11 @@ class Job(FrozenModel):
     """A search run only serves to select settings."""
 
     def content(self, include: set[str] | None = None) -> JsonObject:
-        """Return the fields that decide results, by default all: the label and the device's name do not."""
+        """Return the fields that decide results, by default all: the label and the name of the device do not."""
         names = set(type(self).model_fields) if include is None else include
         fields = self.model_dump(mode="json", include=names - {"label", "device"})
-        precision = self.device.model_dump(exclude={"name"}, exclude_defaults=True)
-        return {**fields, **({"device": precision} if precision else {})}
+        device = self.device.decisive()
+        return {**fields, **({"device": device} if device else {})}
 
     def search_jobs(self) -> list[list[Job]]:
         """Return the runs of the search: one list per candidate, one run per seed."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
 from driftline.errors import UserError
+from driftline.forward_pass import as_written
 from driftline.models.preprocessing import to_float_batch
 from driftline.training import profiling
 from driftline.training.features import forward_with_features, linear_layers, own_features
@@ -78,7 +79,7 @@ def extract_features_fixed_batch(model: nn.Module, inputs: Tensor) -> list[Tenso
     if features is None:
         hooks.append(classifier_layer(model).register_forward_pre_hook(stop))
     try:
-        with evaluating(model), torch.no_grad():
+        with as_written(), evaluating(model), torch.no_grad():
             for start in range(0, len(inputs), FEATURE_BATCH):
                 block = inputs[start : start + FEATURE_BATCH]
                 if len(block) < FEATURE_BATCH:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from driftline.errors import UserError
+from driftline.forward_pass import as_written
 from driftline.types import Network
 
 
@@ -29,7 +30,8 @@ def forward_with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 
     hooks = [layer.register_forward_pre_hook(catch) for layer in layers]
     try:
-        outputs: Tensor = model(x)
+        with as_written(checkpointed=True):
+            outputs: Tensor = model(x)
     finally:
         for hook in hooks:
             hook.remove()

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from driftline.device import to_numpy
+from driftline.forward_pass import as_written
 from driftline.models.block_networks.base import BlockNetwork, LayeredNetwork, weight_parameters
 from driftline.models.block_networks.joint import (
     JointNetwork,
@@ -52,7 +53,7 @@ def activations(network: LayeredNetwork, x: Inputs, batch: int = 500) -> dict[st
     ]
     inputs = torch_model(network).encode(x)
     try:
-        with evaluating(network), torch.no_grad():
+        with as_written(), evaluating(network), torch.no_grad():
             for rows in torch.arange(len(inputs)).split(batch):
                 network(to_float_batch(inputs[rows]))
     finally:

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from driftline.forward_pass import as_written
 from driftline.training import profiling
 from driftline.types import JsonObject, Network
 
@@ -113,7 +114,7 @@ def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: JsonObject, back
     """Return the multiply-accumulates of one forward and optionally one backward pass; the network does not change."""
     twin = uncounted(copy.deepcopy(model))
     args, kwargs = (_detached(args), _detached(kwargs))
-    with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(backward):
+    with as_written(), torch.random.fork_rng(devices=[]), torch.set_grad_enabled(backward):
         with FlopCounterMode(display=False) as counted:
             output = twin(*args, **kwargs)
         forward = counted.get_total_flops() // 2

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
+from driftline.forward_pass import as_written
 from driftline.training.cached_features import classifier_layer
 from driftline.training.mac_counter import uncounted
 
@@ -44,7 +45,8 @@ class InnerLoop:
 
     def outputs(self, weights: Weights, x: Tensor) -> Tensor:
         """What the network would say with these weights; its own running statistics take note in training mode."""
-        outputs: Tensor = functional_call(self.unhooked, {**weights, **dict(self.model.named_buffers())}, (x,))
+        with as_written():
+            outputs: Tensor = functional_call(self.unhooked, {**weights, **dict(self.model.named_buffers())}, (x,))
         return outputs
 
     def adapt(self, x: Tensor, y: Tensor, way: int, *, second_order: bool) -> Weights:

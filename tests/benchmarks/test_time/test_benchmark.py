@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,19 @@ def value(run: Run, metric: str) -> float:
     scores = run.table("scores")
     found = scores[(scores["metric"] == metric) & (scores["stat"] == "mean")]["value"]
     return float(found.item())
+
+
+def test_images_made_by_processes_and_activations_made_twice_give_the_same_run(
+    small: Record, file: Path, tmp_path: Path
+) -> None:
+    settings = {"name": "cpu", "workers": 2, "checkpoint_activations": True}
+    record = driftline.run({**spec(file, METHODS[2:3]), "device": settings}, runs=tmp_path)
+    (found,), expected = record.runs, by_method(small)["tent"]
+    assert found.key == expected.key
+    for name in ("answers.parquet", "diagnostics.parquet", "card.json"):
+        assert (found.folder / name).read_bytes() == (expected.folder / name).read_bytes()
+    runtime = json.loads((found.folder / "runtime.json").read_bytes())
+    assert 0 < runtime["waited_for_data"] < runtime["seconds"]
 
 
 def test_scores_agree_with_a_direct_count(small: Record) -> None:

@@ -65,6 +65,17 @@ def weights(model):
     return torch.cat([weight.detach().flatten() for weight in model.parameters()])
 
 
+def test_checkpointed_layers_learn_the_same_to_the_bit():
+    found = []
+    for checkpointed in (False, True):
+        with device.use(DeviceSettings(name="cpu", checkpoint_activations=checkpointed)):
+            taught = learner(model=small(dropout=0.2), updates=4)
+            taught.learn(X, Y)
+            found.append((weights(taught.model), taught.predict(X).prediction.tolist()))
+    assert torch.equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
 def test_it_learns_three_answers_and_writes_them_in_the_order_of_the_questions():
     taught = learner()
     assert taught.predict(X).prediction.tolist() == ["", "", ""]  # no words yet

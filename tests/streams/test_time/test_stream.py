@@ -2,12 +2,16 @@
 
 import gc
 import io
-import threading
+import multiprocessing
+import os
+import signal
+import sys
 import time
 import weakref
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -17,15 +21,16 @@ from driftline.corruptions.cropping import random_crop
 from driftline.data import Dataset, load
 from driftline.errors import UserError
 from driftline.seeds import Seed
-from driftline.streams import corruption_stream, prefetch
+from driftline.streams import Prefetched, corruption_stream, prefetch
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule, random_mixture, sequential
 from driftline.streams.test_time.stream import CorruptionStream, image_keys, source_images
 from driftline.tasks import Classification
 from driftline.testing import check_stream
-from driftline.types import Samples
+from driftline.types import Samples, Step
 
 ROWS = 50
 RANDOM = np.random.default_rng(0)
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 LETTERS = {name: k + 1 for k, name in enumerate("abcdef")}
 
 
@@ -197,57 +202,103 @@ def test_the_protocol_tells_everything():
     assert told["schedule"]["paths"] == {"a > b": [[1, 0], [1, 1], [0, 1]]}
 
 
-@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("workers", [0, 1, 3])
 def test_ahead_gives_the_same_steps(workers):
-    stream = made()
-    check_stream(prefetch(stream, workers))
-    np.testing.assert_array_equal(all_of(prefetch(stream, workers)).x, all_of(stream).x)
+    stream, coming = made(), prefetch(made(), workers)
+    check_stream(coming)
+    np.testing.assert_array_equal(all_of(coming).x, all_of(stream).x)
+    coming.close()
 
 
 def test_ahead_forgets_the_steps_that_were_shown():
     stream = made()
-    coming, shown = prefetch(stream, workers=1, depth=1), []
+    coming, shown = prefetch(stream), []
     for k in range(len(stream)):
         shown.append(weakref.ref(coming[k].samples.x))
     gc.collect()
-    assert len(stream) > 2
-    assert sum(x() is not None for x in shown) <= 2  # the last one, and perhaps one that the worker has not let go of
+    assert len(stream) > 3
+    assert sum(x() is not None for x in shown) <= 3  # the last ones, and perhaps one that the thread has not let go of
 
 
-def test_ahead_makes_the_next_steps_and_no_more():
-    class Noting:
-        def __init__(self):
-            self.made, self.lock = [], threading.Lock()
+class Noting:
+    """Steps that are files in a folder, written by whoever makes them."""
 
-        def __len__(self):
-            return 100
+    def __init__(self, folder, seconds=0.0):
+        self.folder, self.seconds = folder, seconds
 
-        def __getitem__(self, index):
-            with self.lock:
-                self.made.append(index)
-            return index
+    def __len__(self):
+        return 100
 
-    noting = Noting()
-    stream = prefetch(noting, workers=2, depth=3)
-    assert stream[0] == 0
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        (self.folder / str(index)).touch()
+        return Step(index, "", Samples(np.full((2, 3), index), np.zeros(2)))
+
+    def made(self):
+        return sorted(int(path.name) for path in self.folder.iterdir())
+
+
+@pytest.mark.parametrize(("workers", "ahead"), [(0, 2), (2, 4)])
+def test_ahead_makes_the_next_steps_and_no_more(workers, ahead, tmp_path):
+    noting = Noting(tmp_path)
+    stream = prefetch(noting, workers)
+    assert stream[0].samples.x.tolist() == [[0, 0, 0]] * 2
     deadline = time.monotonic() + 10
-    while len(noting.made) < 4 and time.monotonic() < deadline:
+    while len(noting.made()) < ahead + 1 and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert sorted(noting.made) == [0, 1, 2, 3]
-    assert stream[1] == 1
+    assert noting.made() == list(range(ahead + 1))
+    assert stream[1].index == 1
     stream.close()
-    assert sorted(noting.made) in ([0, 1, 2, 3], [0, 1, 2, 3, 4])
+    assert noting.made() in (list(range(ahead + 1)), list(range(ahead + 2)))
+
+
+@on_linux
+def test_images_of_a_process_are_in_shared_memory_and_belong_to_the_caller():
+    stream = prefetch(made(), 1)
+    base = stream[0].samples.x.base
+    assert isinstance(base, torch.Tensor)
+    assert base.is_shared()
+    stream[0].samples.x[:] = 0  # as an array of a thread, it may be written to
+    stream.close()
+
+
+@on_linux
+def test_a_killed_process_is_noticed(tmp_path):
+    stream = prefetch(Noting(tmp_path), 2)
+    before = set(multiprocessing.active_children())
+    stream[0]
+    os.kill((set(multiprocessing.active_children()) - before).pop().pid, signal.SIGKILL)
+    with pytest.raises(UserError, match=r"was killed, perhaps for lack of memory: .* --set device.workers=1"):
+        all(stream[k] for k in range(100))
+    stream.close()
+
+
+def test_waiting_is_measured_and_explained(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(sys.modules[Prefetched.__module__], "WAITING_SECONDS", 0.01)
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    stream = prefetch(Noting(tmp_path, 0.02))
+    stream[0]
+    assert 0.02 <= stream.waited < 1
+    stream.report_waiting(stream.waited * 10)
+    assert not caplog.messages
+    stream.report_waiting(stream.waited * 4 / 3)
+    assert caplog.messages == [
+        "note: the method waited for images 75% of the time: --set device.workers=4 makes them in 4 processes"
+    ]
+    stream.close()
 
 
 def test_a_failing_step_fails_where_it_is_asked_for():
     def failing(images, name, severity, keys):
         raise UserError("no such corruption")
 
-    stream = prefetch(made(corrupt=failing), 2)
-    with pytest.raises(UserError, match="no such corruption"):
-        stream[0]
-    with pytest.raises(UserError, match="workers=0"):
-        prefetch(made(), 0)
+    for workers in (0, 1):
+        stream = prefetch(made(corrupt=failing), workers)
+        with pytest.raises(UserError, match=r"^no such corruption$"):
+            stream[0]
+        stream.close()
+    with pytest.raises(UserError, match="workers=-1"):
+        prefetch(made(), -1)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +342,7 @@ def test_with_the_corruptions_themselves_nothing_depends_on_batches_or_workers(s
     streams = [corruption_stream(photographs, schedule, n_images=20, batch=batch, speed=5) for batch in (20, 3)]
     shown = {72: "a random part, flipped at random", 32: "the whole image"}
     assert [stream.protocol["crop"] for stream in streams] == [shown[side]] * 2
-    whole, parts, made_ahead = all_of(streams[0]), all_of(streams[1]), all_of(prefetch(streams[1], 2))
+    whole, parts, made_ahead = all_of(streams[0]), all_of(streams[1]), all_of(prefetch(streams[1]))
     np.testing.assert_array_equal(whole.x, parts.x)
     np.testing.assert_array_equal(whole.x, made_ahead.x)
     assert whole.x.shape == (20, side, side, 3)

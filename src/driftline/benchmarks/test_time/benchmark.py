@@ -22,6 +22,7 @@ from pydantic import Field, model_validator
 from driftline.benchmarks import base, summary
 from driftline.benchmarks.test_time.streams import Stream, build_stream, upstream_images
 from driftline.data import Dataset
+from driftline.device import workers
 from driftline.errors import UserError
 from driftline.metrics import test_time
 from driftline.metrics.block_bootstrap import resample_blocks
@@ -164,7 +165,7 @@ class TestTime(base.Benchmark):
                 "no batch statistics: take one image more or less"
             )
         return base.Scenario(
-            prefetch(stream),
+            prefetch(stream, workers()),
             base.NoProbes(),
             upstream_images(dataset, options.upstream_updates),
             pretrain_settings=options.pretrain_settings(),

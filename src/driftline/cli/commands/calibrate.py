@@ -45,6 +45,7 @@ def calibrate(
     seed: ModelSeed = 0,
     upstream_updates: Updates = None,
     set_: Set = None,
+    device: options.Device = None,
     frost: Frost = None,
     jobs: Threads = 1,
     runs: options.RunsFolder = None,
@@ -61,8 +62,9 @@ def calibrate(
     from driftline.streams.test_time.schedule import corruption_names
 
     keep_freed_memory()
+    settings = options.assignments(set_, device, precision=None)
     matrices = calibrate_model(
-        _job({"data": data, "model": model, "seeds": [seed]}, upstream_updates, set_ or [], data_dir),
+        _job({"data": data, "model": model, "seeds": [seed]}, upstream_updates, settings, data_dir),
         corruption_names(corruptions),
         output,
         images=images,

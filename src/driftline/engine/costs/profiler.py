@@ -19,6 +19,7 @@ from driftline import device
 from driftline.engine.build import DatasetCache
 from driftline.engine.stages import Stage, StageContext, StreamRun
 from driftline.errors import UserError
+from driftline.forward_pass import as_written
 from driftline.store.store import Store
 from driftline.training import profiling
 
@@ -153,7 +154,7 @@ def profile_stage(stage: Stage, store: Store, datasets: DatasetCache, seconds: f
 
     What it writes to the store is a stand-in for the result.
     """
-    with device.use(stage.job.device):
+    with device.use(stage.job.device), as_written():
         return _profile(stage, store, datasets, LoopProfiler(seconds))
 
 

@@ -14,7 +14,10 @@ from driftline.engine.stages.search_round import NO_MEMORY
 from driftline.errors import DiskError, InputsChanged, UserError
 from driftline.store.store import Store
 
-MEMORY_HINT = "Use --set device.micro_batch=16, a smaller batch or network, or --precision bfloat16"
+MEMORY_HINT = (
+    "Use --set device.checkpoint_activations=true, --set device.micro_batch=16, a smaller batch or network, or "
+    "--precision bfloat16"
+)
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,9 @@ def _dump_on_crash() -> None:
 
 
 def _read_stdin(stages: queue.Queue[str]) -> None:
-    for line in sys.stdin:
-        stages.put(line)
+    with open(os.dup(0), encoding="utf-8") as lines:  # a forked process closes sys.stdin, and would wait for its lock
+        for line in lines:
+            stages.put(line)
     os._exit(0)
 
 

@@ -92,7 +92,7 @@ class Matrix(FrozenModel):
 
     @property
     def name(self) -> str:
-        return stable_hash(self.model_dump(mode="json", exclude={"device": {"name"}}))
+        return stable_hash({**self.model_dump(mode="json", exclude={"device"}), "device": self.device.decisive()})
 
 
 @dataclass(frozen=True)

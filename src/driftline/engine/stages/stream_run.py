@@ -37,6 +37,7 @@ from driftline.spec.job import Job
 from driftline.spec.keys import run_key
 from driftline.spec.settings import learner_class
 from driftline.store.store import Store
+from driftline.streams.prefetch import Prefetched
 from driftline.training.model import as_model
 from driftline.types import Stream
 
@@ -126,12 +127,16 @@ class StreamRun(Stage):
             shutil.rmtree(run.folder)
             run = _Run.build(self, context)
             start = run.checkpoint.resume()
-        run.follow_stream(start, context.on_progress)
+        try:
+            run.follow_stream(start, context.on_progress)
+        finally:
+            waited = run.close_stream(time.monotonic() - started)
         run.finish()
         write_checked(
             run.final / RUNTIME,
             {
                 "seconds": time.monotonic() - started,
+                "waited_for_data": waited,
                 "machine": platform.machine(),
                 "finished": datetime.now(UTC).isoformat(),
             },
@@ -250,6 +255,14 @@ class _Run:
             indices=sampled_steps(self.stream, start),
             on_step=on_step,
         )
+
+    def close_stream(self, seconds: float) -> float:
+        """Make no further steps; return how many of these seconds the learner waited for one."""
+        if not isinstance(self.stream, Prefetched):
+            return 0.0
+        self.stream.close()
+        self.stream.report_waiting(seconds)
+        return self.stream.waited
 
     def finish(self) -> None:
         """Write the tables, the card and the scores."""

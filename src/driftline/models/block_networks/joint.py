@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from driftline.errors import UserError, unknown_name
+from driftline.forward_pass import as_written
 from driftline.models.block_networks.base import (
     HEAD,
     STEM,
@@ -124,7 +125,8 @@ class LowRankLayer(TimeIndexedLayer):
         if not adapters:
             return cast(Tensor, base(x))
         changed = adapted_weights(base, cast(list[LowRankAdapter], adapters), self.multiply)
-        return cast(Tensor, functional_call(cast(LowRankAdapter, adapters[-1]).template, changed, (x,)))
+        with as_written():
+            return cast(Tensor, functional_call(cast(LowRankAdapter, adapters[-1]).template, changed, (x,)))
 
 
 class JointNetwork(LayeredNetwork):
