@@ -78,7 +78,7 @@ def _paper(benchmark: str, paths: Sequence[Path], seconds: float, workers: Seque
         share = planning / len(plans)
         each = {name: build(one, costs, grouper, store, workers, share) for name, one in plans.items()}
         together = build(whole, costs, grouper, store, workers, planning)
-    together = replace(together, calibration=time.perf_counter() - began)
+    together = replace(together, profiling=time.perf_counter() - began)
     return Paper(benchmark, registry.get("benchmark", benchmark).paper, together, each)
 
 
@@ -103,14 +103,15 @@ def _with_real_networks(
 
 def _name(spec: Any) -> str:
     """Return what tells recipes with different networks apart."""
-    return f"{spec.data.name} {spec.model.name}"
+    return f"{spec.data.name} {spec.model.name} {spec.model.settings.get('width')}"
 
 
 def _networks(stage: Stage, spec: Any, data: SyntheticData) -> tuple[NetworkCost, NetworkCost]:
     """Return the narrow network of a stage, and the real one of its recipe."""
     name, outputs = spec.data.name, data.load(stage.job.data).task.width
     narrow = profile_network(stage.job.model.model_dump(), name, SIDE, outputs)
-    return narrow, profile_network(spec.model.model_dump(), name, TRUE_SIDE.get(name, SIDE), outputs)
+    side = spec.data.settings.get("size", TRUE_SIDE.get(name, SIDE))
+    return narrow, profile_network(spec.model.model_dump(), name, side, outputs)
 
 
 def text(found: Sequence[Paper]) -> str:
