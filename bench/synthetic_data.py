@@ -37,10 +37,8 @@ TOKENS, ANSWER = 256, 8
 """How long a question with its context is, and an answer."""
 TEXT_TOKENS = 32
 """How long a headline or a title is."""
-BART = {"width": 768, "layers": 6, "heads": 12, "pieces": 50265}
-SMALL_TEXT_TOKENS = 32
-"""How long a headline or a title is."""
-BART = {"width": 32, "layers": 1, "heads": 2, "pieces": 300}
+BART = {"width": 768, "layers": 6, "heads": 12, "vocab_size": 50265}
+SMALL_BART = {"width": 32, "layers": 1, "heads": 2, "vocab_size": 300}
 TRUE_SIDE = {"imagenet-val": 224}
 """Pixels that a network sees, where neither the data's setting `size` nor 32 says it."""
 ASSUMED = (
@@ -196,7 +194,7 @@ def _profile_writer(choice: Choice) -> NetworkCost:
     true = choice.name == "seq2seq"
     said: Mapping[str, int] = BART if true else SMALL_BART
     half = {"layers": said["layers"], "attention_heads": said["heads"], "ffn_dim": (4 if true else 2) * said["width"]}
-    sizes: dict[str, Any] = {"vocab_size": said["pieces"], "d_model": said["width"], "attn_implementation": "eager"}
+    sizes: dict[str, Any] = {"vocab_size": said["vocab_size"], "d_model": said["width"], "attn_implementation": "eager"}
     sizes |= {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in half.items()}
     if "t5" in str(choice.settings.get("weights")):
         base = transformers.T5Config(d_model=768, d_ff=3072, num_layers=12, num_heads=12)
