@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 SIDE = 32
 NARROW = 4
 UPSTREAM = 20
+PRETRAINED = f"{Path(__file__).with_name('narrow_network.py')}:Narrow"
 BATCH, TEXTS = 8, 1
 """Samples in the mini-batches that are measured."""
 TOKENS, ANSWER = 256, 8
@@ -123,9 +125,9 @@ def shrink_recipe(content: Mapping[str, Any]) -> dict[str, Any]:
     elif model.name == "minilm":
         narrow = {"name": "hashed-ngrams", "width": NARROW}
     elif model.name.startswith("timm:"):
-        narrow = {"name": "conv-1", "width": NARROW // 2}
-    elif "weights" in model.settings:  # one of the same build would say that it is not trained
-        narrow = {"name": "conv-1", "width": NARROW}
+        narrow = {"name": PRETRAINED, "width": NARROW // 2}
+    elif "weights" in model.settings:
+        narrow = {"name": PRETRAINED, "width": NARROW}
     made = {**content, "model": narrow}
     if content["benchmark"] == "test-time":
         absent = ("calibration", "jpeg", "frost", "files")

@@ -10,11 +10,15 @@ options are merged, every other key replaces that of the base. It needs the same
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+import yaml
 
 from driftline.errors import UserError, unknown_name
 from driftline.io import safe_yaml
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 PREFIX = "recipe:"
+COSTS = "costs.json"
+"""The forecasts of the full recipes, with the machine and the date."""
 NEEDS = re.compile(r"^# Needs (.+?) \((.+)\)$", re.MULTILINE)
 
 
@@ -36,6 +42,17 @@ class Need(NamedTuple):
     source: str
     """Where to get it."""
     present: bool
+
+
+class Cost(NamedTuple):
+    """What `bench/full_scale.py` forecast for a recipe."""
+
+    runs: int
+    macs: int
+    core_hours: float
+    machine: str
+    """The processor that one core is of."""
+    date: str
 
 
 @dataclass(frozen=True)
@@ -53,7 +70,9 @@ class Recipe:
     needs: tuple[Need, ...]
     """Empty if the data are generated or come with a package."""
     text: str
-    """The YAML file."""
+    """The YAML file, with the content of its base."""
+    cost: Cost | None
+    """None for recipes at small scale: `driftline plan` measures them in seconds."""
 
     @property
     def present(self) -> bool:
@@ -130,11 +149,36 @@ def describe(name: str, data_dir: Path | None = None) -> Recipe:
     text, content = path.read_text(encoding="utf-8"), read_yaml(path)
     comment = " ".join(line[1:].strip() for line in NEEDS.sub("", text).splitlines() if line.startswith("#"))
     table, _, description = comment.partition(": ")
-    methods = tuple(_name(method) for method in content["methods"])
-    needs = tuple(_needs(path, content["data"], data_folders(data_dir)))
     return Recipe(
-        name, table, description, content["benchmark"], _name(content["data"]), methods, content["seeds"], needs, text
+        name,
+        table,
+        description,
+        content["benchmark"],
+        _name(content["data"]),
+        tuple(_name(method) for method in content["methods"]),
+        content["seeds"] if isinstance(content["seeds"], int) else len(content["seeds"]),
+        tuple(_needs(path, content["data"], data_folders(data_dir))),
+        _full_text(text, content),
+        _costs().get(name),
     )
+
+
+def _full_text(text: str, content: JsonObject) -> str:
+    """Return the text of a recipe; with a base, its comment and the merged content."""
+    if "\nbase: " not in text:
+        return text
+    comment = "".join(f"{line}\n" for line in text.splitlines() if line.startswith("#"))
+    kept = {key: value for key, value in content.items() if value is not None}
+    return comment + yaml.safe_dump(kept, sort_keys=False, default_flow_style=None, width=120)
+
+
+@cache
+def _costs() -> dict[str, Cost]:
+    """Return the stored forecasts by recipe."""
+    stored = json.loads((FOLDER / COSTS).read_text(encoding="utf-8"))
+    return {
+        name: Cost(**one, machine=stored["machine"], date=stored["date"]) for name, one in stored["recipes"].items()
+    }
 
 
 def _name(choice: str | JsonObject) -> str:

@@ -41,7 +41,7 @@ def test_the_list_says_what_is_run_and_what_is_missing(driftline: Command, tmp_p
         "  refinement on digit-clusters, methods: 17, seeds: 8",
     ]
     cifar = "cifar-10-batches-py (cifar-10-python.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html)"
-    assert blocks["seq-to-final/table-8.full"].endswith(f"\n  missing: {cifar}")
+    assert f"\n  missing: {cifar}\n  cost: 54 runs, " in blocks["seq-to-final/table-8.full"]
     assert "\n  here: yearbook.* or " in blocks["timeline/wild-time-table-2-yearbook.full"]
     assert "missing: mrqa/train/SQuAD.jsonl.gz, mrqa/dev/SQuAD.jsonl.gz, " in blocks["refinement/qa.full"]
 
@@ -51,6 +51,30 @@ def test_one_recipe_is_printed_as_a_spec_to_edit(driftline: Command, tmp_path: P
     assert code == 0
     (tmp_path / "mine.yaml").write_text(out)
     assert read(tmp_path / "mine.yaml") == read("recipe:refinement/digits.cpu")
+
+
+def test_a_recipe_with_a_base_is_printed_in_full(driftline: Command, tmp_path: Path) -> None:
+    code, out, _ = driftline("recipes", "test-time/ccc-hard.full")
+    assert code == 0
+    assert "base:" not in out
+    assert "\nmethods: [frozen, bn, tent, rpl, slr, cpl, cotta, eta, eata, rdumb]\n" in out
+    (tmp_path / "mine.yaml").write_text(out)
+    assert read(tmp_path / "mine.yaml") == read("recipe:test-time/ccc-hard.full")
+
+
+def test_full_recipes_have_a_forecast_and_small_ones_do_not() -> None:
+    costs = {name: recipes.describe(name).cost for name in recipes.names()}
+    assert {name for name, cost in costs.items() if cost} == {name for name in costs if name.endswith(".full")}
+    for name, cost in costs.items():
+        if cost:
+            one = recipes.describe(name)
+            assert cost.runs >= len(one.methods) * one.seeds  # and those of a search
+            assert cost.macs > 1e12
+            assert cost.core_hours > 0
+    easy, hard = costs["test-time/ccc-easy.full"], costs["test-time/ccc-hard.full"]
+    assert easy
+    assert hard
+    assert easy.macs == hard.macs
 
 
 def test_json(driftline: Command, tmp_path: Path) -> None:

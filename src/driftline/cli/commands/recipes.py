@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.options import DataFolder
+from driftline.cli.printing.forecast import format_amount
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
 
@@ -24,9 +25,10 @@ def recipes(
     format: Annotated[str, typer.Option(help="text or json")] = "text",
     data_dir: DataFolder = None,
 ) -> None:
-    """List the recipes: the paper's table, what is run, which files it needs, where to get them, and if they are here.
+    """List the recipes: the paper's table, what is run, which files it needs, where to get them, and what it costs.
 
-    `driftline run recipe:NAME` runs one. `driftline recipes NAME > mine.yaml` makes a copy to edit.
+    Costs of full recipes are forecasts, with the machine and date they were made on. `driftline run recipe:NAME` runs
+    one. `driftline recipes NAME > mine.yaml` makes a copy to edit.
     """
     from driftline.recipes import PREFIX, describe, names
 
@@ -50,8 +52,12 @@ def _summary(recipe: Recipe) -> Iterator[str]:
     for (present, source), needs in groupby(recipe.needs, key=lambda need: (need.present, need.source)):
         files = ", ".join(" or ".join(need.files) for need in needs)
         yield f"{'here' if present else 'missing'}: {files} ({source})"
+    if cost := recipe.cost:
+        hours = f"{format_amount(cost.core_hours)} hours of one core of {cost.machine}"
+        yield f"cost: {cost.runs:,} runs, {format_amount(cost.macs)} MACs, {hours} (forecast of {cost.date})"
 
 
 def _as_json(recipe: Recipe) -> JsonObject:
     needs = [need._asdict() for need in recipe.needs]
-    return {**asdict(recipe), "needs": needs, "present": recipe.present}
+    cost = recipe.cost._asdict() if recipe.cost else None
+    return {**asdict(recipe), "needs": needs, "present": recipe.present, "cost": cost}
