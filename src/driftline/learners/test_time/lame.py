@@ -69,7 +69,8 @@ class LAME(Learner):
 
 def affinities(features: Tensor, kind: str, n_neighbors: int) -> Tensor:
     """Return the affinities between rows of features, by the distance of their directions."""
-    distance = torch.cdist(*[normalize(features, dim=1)] * 2, compute_mode="donot_use_mm_for_euclid_dist")
+    unit = normalize(features, dim=1)
+    distance = torch.cdist(unit, unit, compute_mode="donot_use_mm_for_euclid_dist")
     k = min(n_neighbors, len(features) - 1)
     if kind == "rbf":
         width = distance.sort(dim=1).values[:, min(n_neighbors, len(features)) - 1].mean().clamp(min=SMALLEST)
