@@ -151,10 +151,13 @@ def as_json(paper: Paper) -> dict[str, Any]:
 
 
 def write(found: Sequence[Paper]) -> None:
-    """Store runs, multiply-accumulates and core hours of each recipe, replacing older ones."""
+    """Store runs, multiply-accumulates and core hours of each recipe, but none that are guessed."""
     path = recipes.FOLDER / recipes.COSTS
     costs = json.loads(path.read_text(encoding="utf-8"))["recipes"] if path.exists() else {}
     for paper in found:
+        if paper.together.extrapolated:
+            print(f"{paper.benchmark} is not stored: some costs are guessed; give more --seconds", file=sys.stderr)
+            continue
         for name, one in paper.recipes.items():
             runs = sum(one.kinds[title].stages for title in RUNS if title in one.kinds)
             hours = float(f"{one.seconds[1] / 3600:.2g}")

@@ -72,7 +72,7 @@ class Recipe:
     text: str
     """The YAML file, with the content of its base."""
     cost: Cost | None
-    """None for recipes at small scale: `driftline plan` measures them in seconds."""
+    """None if there is no forecast: `driftline plan` makes one, given the data."""
 
     @property
     def present(self) -> bool:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftline.cli.options import DataFolder
-from driftline.cli.printing.forecast import format_amount
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError
 
@@ -27,7 +26,7 @@ def recipes(
 ) -> None:
     """List the recipes: the paper's table, what is run, which files it needs, where to get them, and what it costs.
 
-    Costs of full recipes are forecasts, with the machine and date they were made on. `driftline run recipe:NAME` runs
+    Costs are forecasts, with the machine and date they were made on. `driftline run recipe:NAME` runs
     one. `driftline recipes NAME > mine.yaml` makes a copy to edit.
     """
     from driftline.recipes import PREFIX, describe, names
@@ -52,9 +51,17 @@ def _summary(recipe: Recipe) -> Iterator[str]:
     for (present, source), needs in groupby(recipe.needs, key=lambda need: (need.present, need.source)):
         files = ", ".join(" or ".join(need.files) for need in needs)
         yield f"{'here' if present else 'missing'}: {files} ({source})"
-    if cost := recipe.cost:
-        hours = f"{format_amount(cost.core_hours)} hours of one core of {cost.machine}"
-        yield f"cost: {cost.runs:,} runs, {format_amount(cost.macs)} MACs, {hours} (forecast of {cost.date})"
+    yield _cost(recipe)
+
+
+def _cost(recipe: Recipe) -> str:
+    from driftline.cli.printing.forecast import format_amount, format_duration
+
+    cost = recipe.cost
+    if cost is None:
+        return f"cost: `driftline plan recipe:{recipe.name}`"
+    hours = f"{format_duration(3600 * cost.core_hours)} on one core of {cost.machine}"
+    return f"cost: {cost.runs:,} runs, {format_amount(cost.macs)}MACs, {hours} (forecast of {cost.date})"
 
 
 def _as_json(recipe: Recipe) -> JsonObject:
