@@ -1,12 +1,15 @@
 """What the tables of the five papers cost at full scale: every `*.full.yaml` of the recipes, on synthetic data.
 
-python bench/full_scale.py [--recipes FOLDER] [--seconds 60] [--json]
+python bench/full_scale.py [--recipes FOLDER] [--seconds 60] [--json | --write]
+
+`--write` stores the forecasts with the recipes, where `driftline recipes` reads them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import platform
 import sys
 import tempfile
 import time
@@ -28,6 +31,7 @@ from driftline.engine.costs.stage_costs import StageCosts, stage_costs
 from driftline.engine.planning.plan import Plan, merged, plan
 from driftline.engine.stages import Stage
 from driftline.errors import UserError
+from driftline.io import atomic
 from driftline.spec import parse, read_yaml
 from driftline.store.store import Store
 
@@ -78,7 +82,7 @@ def _paper(benchmark: str, paths: Sequence[Path], seconds: float, workers: Seque
         share = planning / len(plans)
         each = {name: build(one, costs, grouper, store, workers, share) for name, one in plans.items()}
         together = build(whole, costs, grouper, store, workers, planning)
-    together = replace(together, calibration=time.perf_counter() - began)
+    together = replace(together, profiling=time.perf_counter() - began)
     return Paper(benchmark, registry.get("benchmark", benchmark).paper, together, each)
 
 
@@ -103,14 +107,15 @@ def _with_real_networks(
 
 def _name(spec: Any) -> str:
     """Return what tells recipes with different networks apart."""
-    return f"{spec.data.name} {spec.model.name}"
+    return f"{spec.data.name} {spec.model.name} {spec.model.settings.get('width')}"
 
 
 def _networks(stage: Stage, spec: Any, data: SyntheticData) -> tuple[NetworkCost, NetworkCost]:
     """Return the narrow network of a stage, and the real one of its recipe."""
     name, outputs = spec.data.name, data.load(stage.job.data).task.width
     narrow = profile_network(stage.job.model.model_dump(), name, SIDE, outputs)
-    return narrow, profile_network(spec.model.model_dump(), name, TRUE_SIDE.get(name, SIDE), outputs)
+    side = spec.data.settings.get("size", TRUE_SIDE.get(name, SIDE))
+    return narrow, profile_network(spec.model.model_dump(), name, side, outputs)
 
 
 def text(found: Sequence[Paper]) -> str:
@@ -145,13 +150,39 @@ def as_json(paper: Paper) -> dict[str, Any]:
     return {"title": paper.title, "together": json.loads(paper.together.to_json()), "recipes": each}
 
 
+def write(found: Sequence[Paper]) -> None:
+    """Store runs, multiply-accumulates and core hours of each recipe, but none that are guessed."""
+    path = recipes.FOLDER / recipes.COSTS
+    costs = json.loads(path.read_text(encoding="utf-8"))["recipes"] if path.exists() else {}
+    for paper in found:
+        if paper.together.extrapolated:
+            print(f"{paper.benchmark} is not stored: some costs are guessed; give more --seconds", file=sys.stderr)
+            continue
+        for name, one in paper.recipes.items():
+            runs = sum(one.kinds[title].stages for title in RUNS if title in one.kinds)
+            hours = float(f"{one.seconds[1] / 3600:.2g}")
+            costs[f"{paper.benchmark}/{name}.full"] = {"runs": runs, "macs": int(one.macs), "core_hours": hours}
+    content = {"machine": _processor(), "date": time.strftime("%Y-%m-%d"), "recipes": dict(sorted(costs.items()))}
+    atomic.write_json(path, content)
+
+
+def _processor() -> str:
+    """Return the name of the processor, or of its architecture."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recipes", type=Path, default=recipes.FOLDER)
     parser.add_argument("--seconds", type=float, default=60.0, help="of profiling per paper")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     found = list(papers(given.recipes, given.seconds))
+    if given.write:
+        write(found)
     print(json.dumps({paper.benchmark: as_json(paper) for paper in found}, indent=1) if given.json else text(found))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,17 +32,21 @@ if TYPE_CHECKING:
 SIDE = 32
 NARROW = 4
 UPSTREAM = 20
+PRETRAINED = f"{Path(__file__).with_name('narrow_network.py')}:Narrow"
 BATCH, TEXTS = 8, 1
 """Samples in the mini-batches that are measured."""
 TOKENS, ANSWER = 256, 8
 """How long a question with its context is, and an answer."""
-BART = {"width": 768, "layers": 6, "heads": 12, "pieces": 50265}
-SMALL_BART = {"width": 32, "layers": 1, "heads": 2, "pieces": 300}
-TRUE_SIDE = {"imagenet-val": 224, "cifar10": 32, "cifar100": 32, "yearbook": 32, "fmow": 224, "image-folders": 64}
+TEXT_TOKENS = 32
+"""How long a headline or a title is."""
+BART = {"width": 768, "layers": 6, "heads": 12, "vocab_size": 50265}
+SMALL_BART = {"width": 32, "layers": 1, "heads": 2, "vocab_size": 300}
+TRUE_SIDE = {"imagenet-val": 224}
+"""Pixels that a network sees, where neither the data's setting `size` nor 32 says it."""
 ASSUMED = (
     "data are blank, of these sizes: Yearbook 37,189 portraits, FMoW-Time 118,886 pictures at 224 pixels, CIFAR "
-    "60,000, ImageNet's validation set 50,000 shown at 224 pixels, ImageNet-22k 5,000 classes of 1,000 pictures at 64 "
-    "pixels, "
+    "60,000, ImageNet's validation set 50,000 shown at 224 pixels, ImageNet-22k 5,000 classes of 1,000 pictures at 224 "
+    "pixels, HuffPost 63,907 and arXiv 2,057,952 texts of 32 tokens, "
     f"questions of {TOKENS} tokens with answers of {ANSWER}",
     "networks cost what a mini-batch of the real one does; the other seconds are those of a narrow one",
     "a model that is never trained on upstream data answers wrongly more often than a good one, so that refinement has "
@@ -92,6 +97,12 @@ def _questions() -> Dataset:
     return Dataset("qa", samples, TextToText(), model="small-bart", clusters=clusters)
 
 
+def _texts(name: str, n: int, classes: int, years: range) -> Dataset:
+    """The same text again and again: only its length and the number of texts matter."""
+    y, when = np.resize(np.arange(classes), n), np.sort(np.resize(np.array(years), n))
+    return Dataset(name, Samples(["a headline"] * n, y, time=when), Classification(tuple(map(str, range(classes)))))
+
+
 MADE: dict[str, Callable[[], Dataset]] = {
     "yearbook": lambda: _pictures("yearbook", 37_189 // 2, 2, years=tuple(range(1930, 2014))),
     "fmow": lambda: _pictures("fmow", 118_886 // 62, 62, years=tuple(range(2002, 2018))),
@@ -100,6 +111,8 @@ MADE: dict[str, Callable[[], Dataset]] = {
     "imagenet-val": lambda: _pictures("imagenet-val", 50, 1000),
     "image-folders": lambda: _pictures("image-folders", 1000, 5000),
     "qa": _questions,
+    "huffpost": lambda: _texts("huffpost", 63_907, 11, range(2012, 2019)),
+    "arxiv": lambda: _texts("arxiv", 2_057_952, 172, range(2007, 2023)),
 }
 
 
@@ -108,9 +121,13 @@ def shrink_recipe(content: Mapping[str, Any]) -> dict[str, Any]:
     model = Choice.model_validate(content["model"])
     narrow: dict[str, Any] = {"name": model.name, "width": NARROW}
     if model.name == "seq2seq":
-        narrow = {"name": "small-bart", **SMALL_BART}
-    elif "weights" in model.settings:  # one of the same build would say that it is not trained
-        narrow = {"name": "conv-1", "width": NARROW}
+        narrow = {"name": "small-bart", **SMALL_BART, "width": 16 if "t5" in model.settings["weights"] else 32}
+    elif model.name == "minilm":
+        narrow = {"name": "hashed-ngrams", "width": NARROW}
+    elif model.name.startswith("timm:"):
+        narrow = {"name": PRETRAINED, "width": NARROW // 2}
+    elif "weights" in model.settings:
+        narrow = {"name": PRETRAINED, "width": NARROW}
     made = {**content, "model": narrow}
     if content["benchmark"] == "test-time":
         absent = ("calibration", "jpeg", "frost", "files")
@@ -151,14 +168,24 @@ def rescale(cost: Cost, stage: Stage, narrow: NetworkCost, true: NetworkCost) ->
 def profile_network(model: Mapping[str, Any], data: str, side: int, outputs: int) -> NetworkCost:
     """One mini-batch forward and backward, by the clock of the processor and by counting."""
     import torch
+    import transformers
 
     choice = Choice.model_validate(model)
     if choice.name in ("seq2seq", "small-bart"):
         return _profile_writer(choice)
-    settings = {k: v for k, v in choice.settings.items() if k != "weights"}
     channels = 1 if data == "yearbook" else 3
-    network = models.build(choice.name, (side, side, channels), outputs, **settings)
-    return _profiled(network, BATCH, (torch.zeros(BATCH, channels, side, side),), {}, lambda out: out.sum())
+    inputs = torch.zeros(BATCH, channels, side, side)
+    if choice.name == "minilm":
+        encoder = transformers.DistilBertForSequenceClassification(transformers.DistilBertConfig(num_labels=outputs))
+        return _profiled(encoder, BATCH, (torch.ones(BATCH, TEXT_TOKENS).long(),), {}, lambda out: out.logits.sum())
+    if choice.name.startswith("timm:vit_base"):
+        vit = transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=outputs))
+        return _profiled(vit, BATCH, (inputs,), {}, lambda out: out.logits.sum())
+    settings = {k: v for k, v in choice.settings.items() if k not in ("weights", "head")}
+    shape = () if choice.name == "hashed-ngrams" else (side, side, channels)
+    network = models.build(choice.name, shape, outputs, **settings)
+    texts = ["a headline"] * BATCH
+    return _profiled(network, BATCH, (inputs if shape else network.encode(texts).float(),), {}, lambda out: out.sum())
 
 
 def _profile_writer(choice: Choice) -> NetworkCost:
@@ -169,8 +196,12 @@ def _profile_writer(choice: Choice) -> NetworkCost:
     true = choice.name == "seq2seq"
     said: Mapping[str, int] = BART if true else SMALL_BART
     half = {"layers": said["layers"], "attention_heads": said["heads"], "ffn_dim": (4 if true else 2) * said["width"]}
-    sizes: dict[str, Any] = {"vocab_size": said["pieces"], "d_model": said["width"], "attn_implementation": "eager"}
+    sizes: dict[str, Any] = {"vocab_size": said["vocab_size"], "d_model": said["width"], "attn_implementation": "eager"}
     sizes |= {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in half.items()}
+    if "t5" in str(choice.settings.get("weights")):
+        base = transformers.T5Config(d_model=768, d_ff=3072, num_layers=12, num_heads=12)
+        given = {"input_ids": torch.ones(TEXTS, TOKENS).long(), "labels": torch.ones(TEXTS, ANSWER).long()}
+        return _profiled(transformers.T5ForConditionalGeneration(base), TEXTS, (), given, lambda out: out.loss)
     config = transformers.BartConfig(**sizes)
     tokens, answer = (TOKENS, ANSWER) if true else (SIDE, 4)
     given = {"input_ids": torch.ones(TEXTS, tokens).long(), "labels": torch.ones(TEXTS, answer).long()}

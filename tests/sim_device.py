@@ -99,4 +99,13 @@ def install() -> None:
     _libraries.append(library)
 
 
+def tensor(data: Any, *, device: Any = None, **kwargs: Any) -> Tensor:
+    """Make a tensor on the CPU and copy it, which `torch.tensor` cannot for a device in Python."""
+    made = torch_tensor(data, **kwargs)
+    return made if device is None else made.to(device)
+
+
+torch_tensor = torch.tensor
+
+
 _libraries: list[torch.library.Library] = []

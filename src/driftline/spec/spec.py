@@ -12,11 +12,11 @@ from typing import Any
 import yaml
 from pydantic import Field, model_validator
 
-from driftline import models, recipes, registry
+from driftline import models, registry
 from driftline.device import DeviceSettings
 from driftline.errors import UserError
-from driftline.io import safe_yaml
 from driftline.learners.supervised.base import CumulativeLearner
+from driftline.recipes import read_yaml
 from driftline.seeds import first_seeds
 from driftline.spec.job import Job, LabelPolicy, SearchSpace
 from driftline.spec.search import Search
@@ -140,20 +140,6 @@ class Spec(FrozenModel):
 def read(path: str | Path) -> Spec:
     """Read a spec from a YAML file, or the recipe of `recipe:NAME`."""
     return parse(read_yaml(path))
-
-
-def read_yaml(path: str | Path) -> JsonObject:
-    """Read a YAML file that should be a spec, or the recipe of `recipe:NAME`."""
-    path = recipes.path_of(path)
-    try:
-        content = safe_yaml.load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UserError(f"{path} is not YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: a spec is a mapping with the keys benchmark, data and methods")
-    return content
 
 
 def parse(content: object) -> Spec:

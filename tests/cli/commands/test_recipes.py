@@ -39,9 +39,11 @@ def test_the_list_says_what_is_run_and_what_is_missing(driftline: Command, tmp_p
     assert blocks["refinement/digits.cpu"].splitlines() == [
         "CMR Table 1 at small scale",
         "  refinement on digit-clusters, methods: 17, seeds: 8",
+        "  cost: `driftline plan recipe:refinement/digits.cpu`",
     ]
     cifar = "cifar-10-batches-py (cifar-10-python.tar.gz from https://www.cs.toronto.edu/~kriz/cifar.html)"
-    assert blocks["seq-to-final/table-8.full"].endswith(f"\n  missing: {cifar}")
+    assert f"\n  missing: {cifar}\n" in blocks["seq-to-final/table-8.full"]
+    assert "\n  cost: 30 runs, " in blocks["test-time/ccc-hard.full"]
     assert "\n  here: yearbook.* or " in blocks["timeline/wild-time-table-2-yearbook.full"]
     assert "missing: mrqa/train/SQuAD.jsonl.gz, mrqa/dev/SQuAD.jsonl.gz, " in blocks["refinement/qa.full"]
 
@@ -51,6 +53,28 @@ def test_one_recipe_is_printed_as_a_spec_to_edit(driftline: Command, tmp_path: P
     assert code == 0
     (tmp_path / "mine.yaml").write_text(out)
     assert read(tmp_path / "mine.yaml") == read("recipe:refinement/digits.cpu")
+
+
+def test_a_recipe_with_a_base_is_printed_in_full(driftline: Command, tmp_path: Path) -> None:
+    code, out, _ = driftline("recipes", "test-time/ccc-hard.full")
+    assert code == 0
+    assert "base:" not in out
+    assert "\nmethods: [frozen, bn, tent, rpl, slr, cpl, cotta, eta, eata, rdumb]\n" in out
+    (tmp_path / "mine.yaml").write_text(out)
+    assert read(tmp_path / "mine.yaml") == read("recipe:test-time/ccc-hard.full")
+
+
+def test_stored_forecasts_are_of_full_recipes_and_count_their_runs() -> None:
+    found = {one.name: one for one in map(recipes.describe, recipes.names()) if one.cost}
+    assert set(found) == set(recipes._costs())
+    for name, one in found.items():
+        assert name.endswith(".full")
+        assert one.cost is not None
+        assert one.cost.runs >= len(one.methods) * one.seeds  # and those of a search
+        assert one.cost.macs > 1e12
+        assert one.cost.machine
+    costs = [found[f"test-time/ccc-{difficulty}.full"].cost for difficulty in ("easy", "medium", "hard")]
+    assert costs[0] == costs[1] == costs[2]
 
 
 def test_json(driftline: Command, tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ class OpenWorldBenchmark(base.Benchmark):
     full_scale: ClassVar[Settings] = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
         *("train_every", "epochs", "schedule", "lr", "momentum", "weight_decay", "batch", "imprint_only_labels"),
+        *("warmup_labels", "warmup_every"),
     )
     example: ClassVar[Settings] = {
         "data": "digit-symmetries",

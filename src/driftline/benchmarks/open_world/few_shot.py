@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from driftline.device import to_device, to_numpy
 from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.streams import OpenWorld
@@ -42,10 +43,10 @@ def episode_correctness(frame: pd.DataFrame, way: int, shot: int, n: int, seed: 
     from driftline.training import few_shot as few
 
     samples = Samples(np.stack(frame["features"].to_list()), frame["truth"].to_numpy())
-    features = torch.from_numpy(samples.x)
+    features = to_device(torch.from_numpy(samples.x))
     correct = []
     for episode in few.episodes(samples, way, shot, N_QUERY, n, seed.child("episodes")):
         support, query = (features[rows.ravel()] for rows in (episode.support, episode.query))
         predicted = few.squared_distance_logits(support, query, way).argmax(1)
-        correct.append((predicted == episode.query_labels).numpy())
+        correct.append(to_numpy(predicted == episode.query_labels))
     return np.array(correct)

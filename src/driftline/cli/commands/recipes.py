@@ -24,9 +24,10 @@ def recipes(
     format: Annotated[str, typer.Option(help="text or json")] = "text",
     data_dir: DataFolder = None,
 ) -> None:
-    """List the recipes: the paper's table, what is run, which files it needs, where to get them, and if they are here.
+    """List the recipes: the paper's table, what is run, which files it needs, where to get them, and what it costs.
 
-    `driftline run recipe:NAME` runs one. `driftline recipes NAME > mine.yaml` makes a copy to edit.
+    Costs are forecasts, with the machine and date they were made on. `driftline run recipe:NAME` runs
+    one. `driftline recipes NAME > mine.yaml` makes a copy to edit.
     """
     from driftline.recipes import PREFIX, describe, names
 
@@ -50,8 +51,20 @@ def _summary(recipe: Recipe) -> Iterator[str]:
     for (present, source), needs in groupby(recipe.needs, key=lambda need: (need.present, need.source)):
         files = ", ".join(" or ".join(need.files) for need in needs)
         yield f"{'here' if present else 'missing'}: {files} ({source})"
+    yield _cost(recipe)
+
+
+def _cost(recipe: Recipe) -> str:
+    from driftline.cli.printing.forecast import format_amount, format_duration
+
+    cost = recipe.cost
+    if cost is None:
+        return f"cost: `driftline plan recipe:{recipe.name}`"
+    hours = f"{format_duration(3600 * cost.core_hours)} on one core of {cost.machine}"
+    return f"cost: {cost.runs:,} runs, {format_amount(cost.macs)}MACs, {hours} (forecast of {cost.date})"
 
 
 def _as_json(recipe: Recipe) -> JsonObject:
     needs = [need._asdict() for need in recipe.needs]
-    return {**asdict(recipe), "needs": needs, "present": recipe.present}
+    cost = recipe.cost._asdict() if recipe.cost else None
+    return {**asdict(recipe), "needs": needs, "present": recipe.present, "cost": cost}

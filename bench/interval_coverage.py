@@ -3,7 +3,7 @@
 Worlds are made up, so the true accuracies are known: models are right with these chances on examples that all models
 share, 40 of 400 examples of each period are held out. The truth of a horizon is the paper's definition on the true
 accuracies. "plain" is the percentile bootstrap of the paper's definition. The method was tuned on seed 0: judge it on
-another. Run: `python bench/coverage.py [repeats] [--seed N]`.
+another. Run: `python bench/interval_coverage.py [repeats] [--seed N]`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,55 @@
+"""LAME: affinities and fixed points by hand, and answers that change where neighbors disagree with the network."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from driftline.errors import UserError
+from driftline.learners.test_time.lame import LAME, adjusted, affinities
+from driftline.tasks import Classification, Regression
+
+P = torch.tensor([[0.9, 0.1], [0.45, 0.55], [0.2, 0.8]])
+FEATURES = torch.tensor([[1.0, 0.0], [0.9, 0.3], [0.0, 1.0]])
+
+
+def test_the_nearest_neighbors_have_affinity_one() -> None:
+    assert affinities(FEATURES, "knn", 1).tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
+    assert affinities(FEATURES, "knn", 5).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]  # there are only two
+
+
+def test_answers_by_hand() -> None:
+    knn = adjusted(P, affinities(FEATURES, "knn", 1))
+    torch.testing.assert_close(knn[:, 0], torch.tensor([0.9249, 0.6568, 0.2549]), atol=1e-4, rtol=0)
+    rbf = adjusted(P, affinities(FEATURES, "rbf", 2))
+    torch.testing.assert_close(rbf[:, 0], torch.tensor([0.9697, 0.7178, 0.1164]), atol=1e-4, rtol=0)
+    torch.testing.assert_close(adjusted(P, torch.zeros(3, 3)), P)
+
+
+@pytest.mark.parametrize("kind", ["knn", "rbf"])
+def test_the_result_is_a_minimum_of_the_energy(kind: str) -> None:
+    """Found as well by searching a grid of probabilities, input by input, with the others held."""
+    weights = affinities(FEATURES, kind, 2)
+    weights = (weights + weights.T) / 2  # then a fixed point is where the energy is smallest for each input
+    found = adjusted(P, weights)
+    for row in range(3):
+        share = torch.linspace(0.0005, 0.9995, 2000)
+        candidates = torch.stack([share, 1 - share], dim=1)
+        others = weights[row] @ found - weights[row, row] * found[row]
+        own = others + weights[row, row] * found[row]
+        energy = (candidates * (candidates.log() - P[row].log() - own)).sum(1)
+        assert abs(share[energy.argmin()] - found[row, 0]) < 1e-3
+
+
+def test_a_neighbor_changes_an_answer_and_a_single_input_keeps_its_own() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(2, 2, bias=False))
+    with torch.no_grad():
+        network[1].weight.copy_(torch.tensor([[1.0, -1.1], [-1.0, 1.1]]))
+    learner = LAME(n_neighbors=2)
+    learner.prepare(network, Classification(("a", "b")))
+    x = torch.tensor([[1.0, 0.0], [1.0, 0.2], [0.9, 0.9]]).numpy()
+    assert learner.predict(x[2:]).prediction.tolist() == [1]
+    assert learner.predict(x).prediction.tolist() == [0, 0, 0]
+    with pytest.raises(UserError, match="lame needs a classification task"):
+        LAME().prepare(network, Regression())
