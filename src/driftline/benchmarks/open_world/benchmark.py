@@ -24,6 +24,7 @@ from driftline.benchmarks.open_world import few_shot
 from driftline.benchmarks.open_world import scores as open_world_scores
 from driftline.data import Dataset
 from driftline.errors import UserError
+from driftline.learners.settings import Augmentation
 from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.registry import register
@@ -41,7 +42,7 @@ class Options(base.Options):
 
     pretrain_options: ClassVar[tuple[str, ...] | None] = (
         *("classes", "pretrain", "upstream_classes", "upstream_share", "upstream_each", "split"),
-        *("upstream_updates", "upstream_lr", "upstream_batch", "stream"),
+        *("upstream_updates", "upstream_lr", "upstream_batch", "upstream_augment", "stream"),
     )
 
     stream: str | tuple[str, ...] | None = None
@@ -73,6 +74,8 @@ class Options(base.Options):
     """Number of updates of a network on them; 0 for a pretrained network."""
     upstream_lr: float = Field(default=1e-3, gt=0)
     upstream_batch: int = Field(default=32, ge=1)
+    upstream_augment: Augmentation = "none"
+    """How the upstream model's training images are augmented; NED: crop-flip."""
     block: int = Field(default=100, ge=1)
     """Number of samples per step; each label is still revealed before the next answer."""
     head: int = Field(default=50, ge=0)
@@ -88,6 +91,9 @@ class Options(base.Options):
     """Classes in an episode, and samples of each to learn from."""
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples behind each interval."""
+
+    def pretrain_settings(self) -> JsonObject:
+        return {**super().pretrain_settings(), "augment": self.upstream_augment}
 
     @field_validator("stream")
     @classmethod
@@ -150,7 +156,7 @@ class OpenWorldBenchmark(base.Benchmark):
     full_scale: ClassVar[Settings] = {"classes": 1000, "pretrain": 250, "law": "25000/(25+r)"}
     equivalent_settings: ClassVar[tuple[str, ...] | None] = (
         *("train_every", "epochs", "schedule", "lr", "momentum", "weight_decay", "batch", "imprint_only_labels"),
-        *("warmup_labels", "warmup_every"),
+        *("warmup_labels", "warmup_every", "augment"),
     )
     example: ClassVar[Settings] = {
         "data": "digit-symmetries",
