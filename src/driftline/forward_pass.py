@@ -49,7 +49,9 @@ def compile_network(network: nn.Module) -> None:
     options = {"fallback_random": True} if BACKEND == "inductor" else None  # masks of dropout stay the same
     limits = {"isolate_recompiles": True, "recompile_limit": MAX_GRAPHS}
     try:
-        compiled = torch.compile(type(network).forward, backend=BACKEND, options=options, **limits)
+        compiled = torch.compile(  # type: ignore[call-overload]
+            type(network).forward, backend=BACKEND, options=options, **limits
+        )
     except TypeError:
         raise UserError("device.compile needs torch 2.13 or newer") from None
     network.forward = functools.partial(_compiled_forward, compiled, network)
