@@ -52,9 +52,9 @@ def _documented(part: Any) -> tuple[tuple[str, str], ...]:
     """Return the settings with a meaning in the source of one class or function; none if it has no source."""
     try:
         source = textwrap.dedent(inspect.getsource(part))
-    except (OSError, TypeError):
+        node = ast.parse(source).body[0]
+    except (OSError, TypeError, SyntaxError):
         return ()
-    (node,) = ast.parse(source).body
     comments = {
         token.start[0]: token.string.lstrip("# ")
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
@@ -85,6 +85,10 @@ def _parameters(node: ast.stmt) -> Iterator[tuple[str, int, int, str]]:
 
 
 def _sentence(text: str) -> str:
-    """Return a meaning as it is shown: with a capital and without a full stop, unless it starts with code."""
-    text = text.removesuffix(".")
-    return text[:1].upper() + text[1:] if re.match(r"[a-z]+[ ,]", text) else text
+    """Return a meaning as it is shown: with a capital if it starts with a word, and YAML's null for None.
+
+    >>> _sentence("size of a batch; None: all."), _sentence("ewc: its decay")
+    ('Size of a batch; null: all', 'ewc: its decay')
+    """
+    text = text.removesuffix(".").replace("None:", "null:")
+    return text[:1].upper() + text[1:] if re.match(r"[a-z]+ ", text) else text

@@ -35,7 +35,7 @@ from driftline.types import Inputs, Network, Samples, Targets
 class AGEM(SupervisedLearner):
     """A-GEM: fine-tuning along the gradient projected so that the loss on a replay buffer does not rise."""
 
-    capacity: int = 1000
+    capacity: int = 1000  # size of the replay buffer
 
     requires = "network"
 

@@ -1,0 +1,27 @@
+"""Printing of settings: each as it is written on a command line, with its meaning, type and default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def write_settings(formatter: Any, kind: str, name: str) -> None:
+    """Write the settings of a thing as a definition list."""
+    from driftline.spec.describe import describe
+
+    rows = []
+    for setting in describe(kind, name).settings:
+        default = f"; default: {setting.default}" if setting.default else ""
+        rows.append((flag(kind, name, setting.name), f"{setting.meaning}. [{setting.type}{default}]"))
+    formatter.write_dl(rows, col_max=40)
+
+
+def flag(kind: str, name: str, setting: str) -> str:
+    """Return how a setting is given to `driftline run`.
+
+    >>> flag("benchmark", "refinement", "upstream_lr"), flag("dataset", "digits", "periods")
+    ('--upstream-lr', '--set data.periods')
+    """
+    if kind == "benchmark":
+        return f"--{setting.replace('_', '-')}"
+    return f"--set { ({'dataset': 'data', 'model': 'model'}.get(kind, name)) }.{setting}"
