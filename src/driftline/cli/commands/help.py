@@ -17,8 +17,8 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KIND] NAME",
-        help="Name of a benchmark, method, dataset, model or metric, of a part of a spec (reveal, device, selection), or "
-        "of a command. A file of yours needs the kind: method mine.py:Mine.",
+        help="Name of a benchmark, method, dataset, model or metric, of a part of a spec (reveal, device, selection) "
+        "or of a command. A file of yours needs the kind: method mine.py:Mine.",
     ),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -223,8 +224,8 @@ def _unknown_flag(flag: str, known: list[str], content: JsonObject) -> UserError
     from driftline import spec as spec_
 
     benchmark = content["benchmark"]
+    flags = ["--data", "--model", *options.RUN_FLAGS, *(f"--{option.replace('_', '-')}" for option in known)]
     places = spec_.similar_settings(flag.removeprefix("--").replace("-", "_"), content)
-    if places and not any(place.startswith(f"{benchmark}.") for place in places):
+    if places and not difflib.get_close_matches(flag, flags, cutoff=0.8):
         return UserError(f"{benchmark} has no flag '{flag}'. Did you mean --set {'=... or --set '.join(places)}=...?")
-    own = (f"--{option.replace('_', '-')}" for option in known)
-    return unknown_name("flag", flag, ["--data", "--model", *options.RUN_FLAGS, *own], f" (for {benchmark})")
+    return unknown_name("flag", flag, flags, f" (for {benchmark})")

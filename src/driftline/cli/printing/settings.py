@@ -24,4 +24,6 @@ def flag(kind: str, name: str, setting: str) -> str:
     """
     if kind == "benchmark":
         return f"--{setting.replace('_', '-')}"
-    return f"--set { ({'dataset': 'data', 'model': 'model'}.get(kind, name)) }.{setting}"
+    if kind == "pretraining":
+        return setting  # it belongs to a method's setting `pretraining`
+    return f"--set {'data' if kind == 'dataset' else 'model' if kind == 'model' else name}.{setting}"
