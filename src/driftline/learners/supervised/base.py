@@ -61,6 +61,14 @@ class SupervisedLearner(Learner):
         """Return the mean loss of a mini-batch from outputs and targets; a method may add to it."""
         return mean_loss(self._task, outputs, y)
 
+    def to_tensors(self, x: Inputs, y: Targets) -> tuple[Tensor, Tensor]:
+        """Return samples, for example of a buffer, as `batch_loss` takes them."""
+        from driftline.models.preprocessing import to_float_batch
+        from driftline.training.torch_model import torch_model
+
+        network = torch_model(self.model)
+        return to_float_batch(network.encode(x)), network.targets(self._task.targets(y))
+
     def batch_loss(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the loss of a mini-batch; a method that changes its inputs overrides this."""
         from driftline.training.torch_model import torch_model
