@@ -39,8 +39,8 @@ def timm_network(name: str) -> Callable[..., nn.Module]:
         outputs: int,
         seed: Seed,
         *,
-        weights: str | None = PUBLISHED_WEIGHTS,
-        head: Head = "keep",
+        weights: str | None = PUBLISHED_WEIGHTS,  # published, or a file with weights; None: start from random ones
+        head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
     ) -> nn.Module:
         check_images(shape, 32, f"timm:{name}")
         check_head(weights, head)

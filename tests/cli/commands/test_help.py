@@ -34,6 +34,8 @@ def test_help_prints_every_setting_with_type_default_and_meaning() -> None:
     )
     assert "ttr (metric): g(t,tau) = min(1, A[t,tau] / A[tau,tau]) Paper: Iovine" in command("help", "ttr")
     assert "shot Samples of a class to learn from. [int; default: 5]" in command("help", "pretraining", "maml")
+    assert "--set model.weights published, or a file with weights" in command("help", "model", "timm:resnet18")
+    assert "--setting A setting such as rdumb.reset_every." in command("help", "figure", "setting-sweep")
     both = command("help", "accuracy")
     assert "accuracy (metric)" in both
     assert "accuracy (figure)" in both
@@ -41,7 +43,7 @@ def test_help_prints_every_setting_with_type_default_and_meaning() -> None:
 
 def test_help_without_a_name_or_with_a_command_is_that_of_the_command_line() -> None:
     assert "Usage: driftline [OPTIONS] COMMAND" in command("help")
-    assert "Usage: driftline quickstart" in command("help", "quickstart")
+    assert "For the options of a benchmark, name it: open-world" in command("help", "run")
 
 
 @pytest.mark.parametrize(

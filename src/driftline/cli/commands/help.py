@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from driftline import registry
+from driftline.cli.commands.figure import option_rows
 from driftline.cli.printing.names import KINDS
 from driftline.cli.printing.settings import write_settings
 from driftline.cli.printing.terminal import echo
@@ -64,10 +65,12 @@ def _text(context: typer.Context, kind: str, name: str) -> str:
     from driftline.spec.describe import describe
 
     thing, formatter = describe(kind, name), context.make_formatter()
-    formatter.write_text(f"{name} ({kind}): {thing.summary}")
+    formatter.write_text(f"{name} ({kind}){': ' if thing.summary else ''}{thing.summary}")
     if thing.paper:
         formatter.write_text(f"Paper: {thing.paper}")
     if thing.settings:
         with formatter.section("Settings"):
             write_settings(formatter, kind, name)
+    if kind == "figure" and (rows := option_rows(name)):
+        formatter.write_dl(rows)
     return formatter.getvalue()

@@ -47,7 +47,7 @@ class RunCommand(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         names = registry.names("benchmark")
-        named = [word for word in ctx.meta["words"] if word in names]
+        named = [word for word in ctx.meta.get("words", ()) if word in names]
         for name in named:
             with formatter.section(f"Options of {name}"):
                 write_settings(formatter, "benchmark", name)

@@ -12,8 +12,10 @@ def write_settings(formatter: Any, kind: str, name: str) -> None:
     rows = []
     for setting in describe(kind, name).settings:
         default = f"; default: {setting.default}" if setting.default else ""
-        rows.append((flag(kind, name, setting.name), f"{setting.meaning}. [{setting.type}{default}]"))
-    formatter.write_dl(rows, col_max=40)
+        meaning = f"{setting.meaning}. " if setting.meaning else ""
+        rows.append((flag(kind, name, setting.name), f"{meaning}[{setting.type}{default}]"))
+    if rows:
+        formatter.write_dl(rows, col_max=40)
 
 
 def flag(kind: str, name: str, setting: str) -> str:
