@@ -20,6 +20,7 @@ from pydantic import Field
 INDEX: dict[str, dict[str, tuple[Any, ...]]] = {
 '''
 PLAIN = (type(None), bool, int, float, str)
+WITH_SETTINGS = ("method", "pretraining", "dataset", "model")
 Modules = dict[tuple[str, str], str]
 
 
@@ -70,21 +71,22 @@ def text(found: Modules) -> str:
 
 def _entry(kind: str, name: str, module: str) -> str:
     from driftline import registry
+    from driftline.spec.meanings import meanings, paper
+    from driftline.spec.settings import settings_of
 
     thing = registry.get(kind, name)
     inner = getattr(thing, "func", thing)
     reveal = {"method": "min_reveal", "benchmark": "reveals"}.get(kind)
     level = getattr(inner, reveal).name if reveal else ""
-    return f"({module!r}, {registry.first_line(thing)!r}, {_settings(kind, name)}, {level!r})"
+    fields = settings_of(kind, name) if kind in WITH_SETTINGS else None
+    known = meanings(thing) if fields else {}
+    meant = {key: known[key] for key in fields or () if key in known}
+    cited = getattr(thing, "paper", None) or paper(thing)
+    return f"({module!r}, {registry.first_line(thing)!r}, {_settings(fields)}, {level!r}, {meant!r}, {cited!r})"
 
 
-def _settings(kind: str, name: str) -> str:
+def _settings(fields: dict[str, Any] | None) -> str:
     """Return the settings as Python source; None for a kind without, or where source cannot say it."""
-    from driftline.spec.settings import settings_of
-
-    if kind not in ("method", "pretraining", "dataset", "model"):
-        return "None"
-    fields = settings_of(kind, name)
     if fields is None:
         return "None"
     try:

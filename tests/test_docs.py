@@ -6,10 +6,16 @@ import csv
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import driftline
-from driftline import recipes
+from driftline import recipes, registry
+from driftline.learners import Learner
+from driftline.seeds import Seed
+from driftline.tasks import Classification
+from driftline.training.torch_model import torch_model
 
 from .documents import Reader, blocks
 
@@ -59,6 +65,14 @@ def test_what_extending_shows_works(reader: Reader) -> None:
     assert "fade.py" in reader.output
 
 
+def test_what_write_a_method_shows_works(reader: Reader) -> None:
+    for block in blocks(ROOT / "docs" / "write-a-method.md"):
+        reader.follow(block)
+    assert "half_way.py has the method HalfWay" in reader.output
+    assert "der_pp.py:DerPP" in reader.output
+    assert "latest_two.py:LatestTwo" in reader.output
+
+
 def test_what_models_shows_works(reader: Reader) -> None:
     for block in blocks(ROOT / "docs" / "models.md"):
         reader.follow(block)
@@ -81,6 +95,31 @@ def test_the_method_in_architecture_runs_beside_built_in_ones(tmp_path: Path) ->
     }
     ft, half_way = driftline.run(spec, runs=tmp_path / "runs").runs
     assert ft.table("probes")["prediction"].equals(half_way.table("probes")["prediction"]), "keeping nothing is ft"
+
+
+def test_der_pp_of_write_a_method_adds_its_two_terms_to_fine_tuning(tmp_path: Path) -> None:
+    (block,) = [one for one in blocks(ROOT / "docs" / "write-a-method.md") if one.marks.get("title") == "der_pp.py"]
+    (tmp_path / "der_pp.py").write_text(block.text)
+    make = registry.get("method", f"{tmp_path}/der_pp.py:DerPP")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20, 3)).astype(np.float32), np.arange(20) % 2
+
+    def learned(learner: Learner) -> Learner:
+        learner.prepare(registry.get("model", "linear")((3,), 2, Seed(1)), Classification(("a", "b")))
+        learner.learn(x, y)
+        learner.learn(-x, y)
+        return learner
+
+    plain, ft = learned(make(alpha=0, beta=0, updates=5)), learned(registry.get("method", "ft")(updates=5))
+    assert np.array_equal(plain.predict(x).scores, ft.predict(x).scores), "without its terms it is ft"
+    der = learned(make(alpha=2, beta=3, updates=5, batch=40))  # a batch has the whole buffer, in some order
+    stored = der.memory.y
+    outputs = torch_model(der.model).predict(np.concatenate([x, -x]))
+    assert np.allclose(stored[20:, 1:], outputs[20:]), "outputs of the latest round"
+    fine_tuning = der.loss(torch.tensor(outputs), torch.tensor(np.tile(y, 2))).item()
+    by_hand = fine_tuning + 2 * np.square(stored[:, 1:] - outputs).mean() + 3 * fine_tuning
+    loss = der.batch_loss(torch.tensor(np.concatenate([x, -x])), torch.tensor(np.tile(y, 2))).item()
+    assert loss == pytest.approx(by_hand, rel=1e-5)
 
 
 def test_the_documents_name_commands_that_exist() -> None:

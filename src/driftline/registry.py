@@ -13,9 +13,9 @@ import inspect
 import re
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
 
 from driftline._registry_index import INDEX
@@ -71,6 +71,9 @@ class Entry(NamedTuple):
     """The type of each setting, and its default if it has one; None if the thing itself must be asked."""
     reveal: str = ""
     """The member of `Reveal` that a method needs or a benchmark gives."""
+    meanings: Mapping[str, str] = MappingProxyType({})
+    """What each setting means."""
+    paper: str = ""
 
 
 def register(kind: str, name: str) -> Callable[[T], T]:

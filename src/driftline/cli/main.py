@@ -25,13 +25,15 @@ from driftline.cli.commands.export import export
 from driftline.cli.commands.few_shot import few_shot
 from driftline.cli.commands.figure import FigureCommand, figure
 from driftline.cli.commands.forget import forget
+from driftline.cli.commands.help import help_
 from driftline.cli.commands.list import list_
+from driftline.cli.commands.new import new
 from driftline.cli.commands.plan import plan
 from driftline.cli.commands.query import query
 from driftline.cli.commands.quickstart import quickstart
 from driftline.cli.commands.recipes import recipes
 from driftline.cli.commands.report import report
-from driftline.cli.commands.run import run
+from driftline.cli.commands.run import RunCommand, run
 from driftline.cli.commands.show import show
 from driftline.cli.commands.table import table
 from driftline.cli.commands.watch import watch
@@ -53,6 +55,7 @@ app = typer.Typer(
 
 
 ANY_FLAG = {"allow_extra_args": True, "ignore_unknown_options": True}
+app.command("help")(help_)
 app.command("list")(list_)
 app.command()(recipes)
 app.command()(show)
@@ -61,7 +64,7 @@ app.command()(query)
 app.command()(table)
 app.command()(report)
 app.command()(quickstart)
-app.command(context_settings=ANY_FLAG)(run)
+app.command(cls=RunCommand, context_settings=ANY_FLAG)(run)
 app.command(context_settings=ANY_FLAG)(plan)
 app.command()(audit)
 app.command()(calibrate)
@@ -71,6 +74,7 @@ app.command()(export)
 app.command(cls=FigureCommand, context_settings={"ignore_unknown_options": True})(figure)
 app.command()(forget)
 app.command()(watch)
+app.command()(new)
 
 
 def main() -> NoReturn:

@@ -11,7 +11,7 @@ from driftline.errors import UserError
 from driftline.io.atomic import check_file_name
 
 RUN_FLAGS = (
-    *("--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec"),
+    *("--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec", "--full"),
     *("--device", "--precision", "--engine", "--jobs", "--address", "--timeout", "--retries"),
     *("--cpus", "--gpus", "--memory"),
 )

@@ -41,15 +41,12 @@ ADVICE = (
 def arxiv(
     folders: Sequence[Path],
     *,
-    date: Literal["updated", "created"] = "updated",
-    first: int = 2007,
-    last: int = 2022,
-    published_split: bool = False,
+    date: Literal["updated", "created"] = "updated",  # date of the latest or of the first version
+    first: int = 2007,  # first year
+    last: int = 2022,  # last year
+    published_split: bool = False,  # use the test set of Wild-Time's files
 ) -> Dataset:
-    """Titles and their primary category; from a snapshot, time is the day and an id is the line, from 1.
-
-    `published_split` marks the test parts of Wild-Time's files as the test set.
-    """
+    """Titles and their primary category; from a snapshot, time is the day and an id is the line, from 1."""
     if date not in ("updated", "created"):
         raise unknown_name("date of a paper", str(date), ["updated", "created"])
     path = locate(folders, [*wild_time.file_names("arxiv"), SNAPSHOT, f"{SNAPSHOT}.gz"], "arxiv", ADVICE)

@@ -61,7 +61,11 @@ def cifar10(folders: Sequence[Path]) -> Dataset:
 
 
 @register("dataset", "cifar100")
-def cifar100(folders: Sequence[Path], *, labels: str = "coarse") -> Dataset:
+def cifar100(
+    folders: Sequence[Path],
+    *,
+    labels: str = "coarse",  # coarse: 20 classes with 5 sub-classes each; fine: 100 classes
+) -> Dataset:
     """CIFAR-100 with its official test set; `labels` is coarse (20 classes with 5 sub-classes each) or fine (100)."""
     if labels not in ("coarse", "fine"):
         raise unknown_name("kind of labels of cifar100", labels, ("coarse", "fine"))

@@ -25,7 +25,12 @@ INK, PAPER = (0, 100), (150, 256)  # bytes from, and up to but not including
 
 
 @register("dataset", "color-digits")
-def color_digits(folders: Sequence[Path] = (), *, test: int = 797, seed: int = 0) -> Dataset:
+def color_digits(
+    folders: Sequence[Path] = (),
+    *,
+    test: int = 797,  # number of images in the test set
+    seed: int = 0,  # seed of the random choices; the same data for every run
+) -> Dataset:
     """Digits of 32 x 32 pixels in colour, `test` of them kept as a test set; an id is the place in scikit-learn's file.
 
     >>> data = color_digits()

@@ -38,18 +38,17 @@ Row = tuple[str, str, str]  # a file as it is written, its label, its time as it
 def dated_images(
     folders: Sequence[Path],
     *,
-    path: str,
-    pattern: str = PATTERN,
-    file: str = "file",
-    label: str = "label",
-    time: str = "time",
-    folder: str = "",
-    size: int = 64,
-    gray: bool = False,
+    path: str,  # folder with a folder of images per class, or a CSV file
+    pattern: str = PATTERN,  # regular expression for the date in a file's name, with a group `time`
+    file: str = "file",  # CSV: column of the image files
+    label: str = "label",  # CSV: column of the classes
+    time: str = "time",  # CSV: column of the times
+    folder: str = "",  # CSV: folder of the image files
+    size: int = 64,  # height and width of the images in pixels
+    gray: bool = False,  # convert images to gray
 ) -> Dataset:
     """The pictures of a folder (label/name, the date in the name by `pattern`) or of a CSV file, in time order.
 
-    `pattern` is a regular expression with a group `time`; `file`, `label` and `time` name the columns of a CSV file.
     A time is a number such as a year, or a date such as 2020-01-31 or 20200131. An id is the file as listed.
     """
     source = locate_user_path(folders, path, "dated-images")

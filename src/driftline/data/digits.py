@@ -32,10 +32,10 @@ from driftline.types import Samples
 def digits(
     folders: Sequence[Path] = (),
     *,
-    periods: int = 12,
-    rotation: float = 90.0,
-    noise: float = 0.2,
-    seed: int = 0,
+    periods: int = 12,  # number of periods
+    rotation: float = 90.0,  # rotation in the last period, in degrees
+    noise: float = 0.2,  # standard deviation of the pixel noise in the last period, white being 1
+    seed: int = 0,  # seed of the random choices; the same data for every run
 ) -> Dataset:
     """Digits whose time is a period, 0 to `periods` - 1; an id is the image's place in scikit-learn's file.
 

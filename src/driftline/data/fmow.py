@@ -55,12 +55,14 @@ ADVICE = (
 
 @register("dataset", "fmow")
 def fmow(
-    folders: Sequence[Path], *, size: int = 64, first: int = 2002, last: int = 2017, published_split: bool = False
+    folders: Sequence[Path],
+    *,
+    size: int = 64,  # height and width of the images in pixels
+    first: int = 2002,  # first year
+    last: int = 2017,  # last year
+    published_split: bool = False,  # use the test set of the file
 ) -> Dataset:
-    """Satellite pictures of `size` x `size` pixels; time is the year, an id the year times a million plus a count.
-
-    `published_split` marks the test parts of the file as the test set.
-    """
+    """Satellite pictures of `size` x `size` pixels; time is the year, an id the year times a million plus a count."""
     images.check_size(size)
     path = locate(folders, list(FORMS), "fmow", ADVICE)
     form = FORMS[TABLE if path.suffix == ".csv" else path.name]

@@ -31,13 +31,13 @@ TEST_SPLITS = ("test", "validation")
 def hf(
     folders: Sequence[Path],
     *,
-    path: str,
-    config: str | None = None,
-    image: str = "image",
-    text: str | None = None,
-    label: str = "label",
-    size: int = 64,
-    gray: bool = False,
+    path: str,  # name on the hub, folder or Parquet file
+    config: str | None = None,  # configuration of a dataset that has several
+    image: str = "image",  # column of the images
+    text: str | None = None,  # column of the texts, for data without images
+    label: str = "label",  # column of the classes
+    size: int = 64,  # height and width of the images in pixels
+    gray: bool = False,  # convert images to gray
 ) -> Dataset:
     """A dataset of the Hugging Face hub or a folder of its formats: images squeezed to `size` pixels, or texts.
 

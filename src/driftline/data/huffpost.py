@@ -38,15 +38,14 @@ ADVICE = (
 def huffpost(
     folders: Sequence[Path],
     *,
-    categories: list[str] | str = "wild-time",
-    first: int = 2012,
-    last: int = 2022,
-    published_split: bool = False,
+    categories: list[str] | str = "wild-time",  # wild-time (its 11 sections), all, or a list of sections
+    first: int = 2012,  # first year
+    last: int = 2022,  # last year
+    published_split: bool = False,  # use the test set of Wild-Time's files
 ) -> Dataset:
-    """Headlines and their section; `categories` is wild-time (its 11), all, or a list of sections.
+    """Headlines and their section.
 
-    From records, time is the day and an id is the line, from 1; otherwise time is the year. `published_split` marks
-    the test parts of Wild-Time's files as the test set.
+    From records, time is the day and an id is the line, from 1; otherwise time is the year.
     """
     names = [*wild_time.file_names("huffpost"), *FILES, *(f"text/{name}" for name in FILES)]
     path = locate(folders, names, "huffpost", ADVICE)

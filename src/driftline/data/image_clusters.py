@@ -38,7 +38,12 @@ TRANSFORMATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @register("dataset", "digit-clusters")
 def digit_clusters(
-    folders: Sequence[Path] = (), *, train: int = 700, copies: int = 4, noise: float = 0.1, seed: int = 0
+    folders: Sequence[Path] = (),
+    *,
+    train: int = 700,  # number of images to train on
+    copies: int = 4,  # noisy copies of each training image
+    noise: float = 0.1,  # standard deviation of Gaussian noise, white being 1
+    seed: int = 0,  # seed of the random choices; the same data for every run
 ) -> Dataset:
     """Digits: `train` images in `copies` noisy copies each to train on, the others in all six sets.
 
@@ -61,12 +66,12 @@ def digit_clusters(
 def image_clusters(
     folders: Sequence[Path],
     *,
-    base: str = "fashion-mnist",
-    train: int = 10_000,
-    others: int = 3_000,
-    copies: int = 1,
-    noise: float = 0.0,
-    seed: int = 0,
+    base: str = "fashion-mnist",  # name of a dataset of square images
+    train: int = 10_000,  # number of images to train on
+    others: int = 3_000,  # number of other images, each in all six sets
+    copies: int = 1,  # noisy copies of each training image
+    noise: float = 0.0,  # standard deviation of Gaussian noise, white being 1
+    seed: int = 0,  # seed of the random choices; the same data for every run
 ) -> Dataset:
     """The images of the dataset `base`: `train` of them to train on, `others` in all six sets.
 

@@ -34,17 +34,13 @@ TEST_FOLDERS = ("val", "test")  # ImageNet's test set has no labels, so `val` is
 def image_folders(
     folders: Sequence[Path],
     *,
-    path: str,
-    size: int = 64,
-    resize: int | None = None,
-    gray: bool = False,
-    classes_by: Literal["folder", "name"] = "folder",
+    path: str,  # folder with a folder of images per class
+    size: int = 64,  # height and width of the images in pixels
+    resize: int | None = None,  # resize the short side to this and cut out the center; None: squeeze to a square
+    gray: bool = False,  # convert images to gray
+    classes_by: Literal["folder", "name"] = "folder",  # class by folder, or by the start of a name: n01440764_10026
 ) -> Dataset:
-    """The pictures under `path`, squeezed to a square of `size` pixels when needed; an id is the file's name.
-
-    `resize`: the short side is resized to it, and the center of `size` pixels cut out.
-    `classes_by="name"`: a class is the start of a name such as n01440764_10026.JPEG, whatever the folder.
-    """
+    """The pictures under `path`, squeezed to a square of `size` pixels when needed; an id is the file's name."""
     base = locate_user_path(folders, path, "image-folders")
     if not base.is_dir():
         raise UserError(f"dataset 'image-folders': {base} is a file, not a folder of class folders")

@@ -50,10 +50,10 @@ Listed = tuple[list[str], list[int], tuple[str, ...]]  # the images, their class
 def imagenet_val(
     folders: Sequence[Path],
     *,
-    path: str | None = None,
-    size: int = 256,
-    resize: int | None = None,
-    per_class: int | None = None,
+    path: str | None = None,  # folder of the images; None: the first of a usual name in the data folders
+    size: int = 256,  # height and width of the images in pixels
+    resize: int | None = None,  # resize the short side to this and cut out the center
+    per_class: int | None = None,  # maximum number of images of a class
 ) -> Dataset:
     """The images of the folder `path`, or of the first folder of a usual name; an id is the file as listed."""
     folder = (

@@ -53,15 +53,11 @@ ADVICE = (
 def nli(
     folders: Sequence[Path],
     *,
-    files: list[str] | str | None = None,
-    upstream: str | None = None,
-    answers: Literal["text", "classes"] = "text",
+    files: list[str] | str | None = None,  # names in the data folders, or paths; None: the released evaluation files
+    upstream: str | None = None,  # the set that models are pretrained on; None: the first
+    answers: Literal["text", "classes"] = "text",  # answer with a text, or with one of three classes
 ) -> Dataset:
-    """Pairs of sentences; each file's set is a cluster, or each set that its records name.
-
-    `files`: names in the data folders, or paths; the released evaluation files if none are given. `upstream`: which
-    set, by default the first.
-    """
+    """Pairs of sentences; each file's set is a cluster, or each set that its records name."""
     if answers not in ("text", "classes"):
         raise UserError(f"dataset 'nli': answers={answers!r}, but it must be text or classes")
     names = [files] if isinstance(files, str) else files or _default(folders)

@@ -23,7 +23,11 @@ EXPECTED = "an npz with images x and classes y"
 
 
 @register("dataset", "npz")
-def npz(folders: Sequence[Path], *, path: str) -> Dataset:
+def npz(
+    folders: Sequence[Path],
+    *,
+    path: str,  # npz file with the images and labels
+) -> Dataset:
     """The images of the npz file `path`; all have the time 0, and an id is the place in the file."""
     file = locate_user_path(folders, path, "npz")
     with file_errors(file, EXPECTED):

@@ -32,7 +32,11 @@ DEPTH = 3  # alphabet, character, drawing
 
 
 @register("dataset", "omniglot")
-def omniglot(folders: Sequence[Path], *, size: int = 28) -> Dataset:
+def omniglot(
+    folders: Sequence[Path],
+    *,
+    size: int = 28,  # height and width of the images in pixels
+) -> Dataset:
     """Characters as gray pictures of `size` pixels; an id is the drawing's place, such as Greek/character01/0394_01."""
     folder = locate(folders, ["omniglot"], "omniglot", ADVICE)
     entries, again = _distinct(folder)

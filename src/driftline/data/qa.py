@@ -47,12 +47,13 @@ ADVICE = (
 
 
 @register("dataset", "qa")
-def qa(folders: Sequence[Path], *, files: list[str] | str | None = None, upstream: str | None = None) -> Dataset:
-    """Extractive questions; each file's set is a cluster, or each set that its records name.
-
-    `files`: names in the data folders, or paths; mrqa_subset.jsonl.gz if none are given. `upstream`: which set, the
-    first one by default.
-    """
+def qa(
+    folders: Sequence[Path],
+    *,
+    files: list[str] | str | None = None,  # names in the data folders, or paths; None: mrqa_subset.jsonl.gz
+    upstream: str | None = None,  # the set that models are pretrained on; None: the first
+) -> Dataset:
+    """Extractive questions; each file's set is a cluster, or each set that its records name."""
     names = [files] if isinstance(files, str) else files or [_default(folders)]
     return build_dataset("qa", read_files("qa", folders, names, read_questions, EXPECTED, ADVICE), upstream)
 

@@ -50,18 +50,17 @@ FILE_FORMATS = {".csv": "a CSV file", ".csv.gz": "a gzipped CSV file", ".parquet
 def table(
     folders: Sequence[Path],
     *,
-    path: str,
-    time: str,
-    target: str,
-    features: list[str] | None = None,
-    id: str | None = None,
-    task: Literal["auto", "classes", "number"] = "auto",
-    columns: dict[str, str] | None = None,
+    path: str,  # .csv, .csv.gz or .parquet file
+    time: str,  # column of the times
+    target: str,  # column to predict
+    features: list[str] | None = None,  # columns to predict from; None: all others
+    id: str | None = None,  # column of unique ids; None: rows are numbered from 0
+    task: Literal["auto", "classes", "number"] = "auto",  # kind of target; auto: a number if it has more than 50
+    columns: dict[str, str] | None = None,  # kinds of columns: number, category, text, date or ignore; None: guessed
 ) -> Dataset:
     """The rows of a .csv, .csv.gz or .parquet file in time order; without `id`, rows are numbered from 0.
 
-    `task`: whether the target names classes or is a number; auto takes more than 50 distinct numbers for a number.
-    `columns`: kinds that are not guessed: number, category, text, date or ignore; of `time`, date or number.
+    `task="auto"` takes a target with more than 50 distinct numbers for a number. `columns[time]` is date or number.
     """
     file = locate_user_path(folders, path, "table")
     named = [time, target, *([] if id is None else [id])]

@@ -79,7 +79,13 @@ SETS = ("upstream sections", "sections 1", "sections 2", "sections 3")
 
 
 @register("dataset", "intent-clusters")
-def intent_clusters(folders: Sequence[Path], *, upstream: int = 5, clusters: int = 5, seed: int = 0) -> Dataset:
+def intent_clusters(
+    folders: Sequence[Path],
+    *,
+    upstream: int = 5,  # number of upstream intents of each domain
+    clusters: int = 5,  # number of clusters of the other intents
+    seed: int = 0,  # seed of the random choices; the same data for every run
+) -> Dataset:
     """Queries to an assistant and their domain; of each domain `upstream` intents are upstream.
 
     Its other intents are dealt out to `clusters` sets, `seed` deciding which is where. Upstream queries that the file
@@ -142,16 +148,13 @@ def _check_domains(path: Path, found: Sequence[Query]) -> None:
 def news_clusters(
     folders: Sequence[Path],
     *,
-    by: Literal["sections", "years"] = "sections",
-    first: int = 2018,
-    last: int = 2022,
-    max_per_section: int | None = 1000,
-    seed: int = 0,
+    by: Literal["sections", "years"] = "sections",  # what the clusters are: other sections, or later years
+    first: int = 2018,  # years: the first cluster
+    last: int = 2022,  # years: the last cluster
+    max_per_section: int | None = 1000,  # maximum number of headlines of a section, and with years in a year
+    seed: int = 0,  # seed of the random choices; the same data for every run
 ) -> Dataset:
-    """Headlines and which of five kinds of news they are; other sections, or later years, are the clusters.
-
-    At most `max_per_section` headlines of a section are taken, drawn by `seed`; with years, of a section in a year.
-    """
+    """Headlines and which of five kinds of news they are; other sections, or later years, are the clusters."""
     if by not in ("sections", "years"):
         raise unknown_name("way to make clusters of news", by, ("sections", "years"))
     if max_per_section is not None and max_per_section < 1:

@@ -200,10 +200,15 @@ def _order_clusters(of_items: Sequence[str], upstream: str | None) -> tuple[str,
 
 
 @register("dataset", "text-to-text")
-def text_to_text(folders: Sequence[Path], *, files: list[str], upstream: str | None = None) -> Dataset:
+def text_to_text(
+    folders: Sequence[Path],
+    *,
+    files: list[str],  # names in the data folders, or paths
+    upstream: str | None = None,  # the set that models are pretrained on; None: the first
+) -> Dataset:
     """Inputs and accepted answers from JSON records, one set per file unless records name theirs as 'dataset'.
 
-    Records have 'input' and 'output', a text or a list. `upstream`: which set, by default the first.
+    Records have 'input' and 'output', a text or a list.
     """
     advice = "Give the files as paths, or as names of files in that folder"
     items = read_files("text-to-text", folders, files, read_records, RECORD_FORMAT, advice)

@@ -147,7 +147,13 @@ PHRASINGS = {
 
 
 @register("dataset", "tiny-qa")
-def tiny_qa(folders: Sequence[Path] = (), *, train: int = 2000, each: int = 600, seed: int = 0) -> Dataset:
+def tiny_qa(
+    folders: Sequence[Path] = (),
+    *,
+    train: int = 2000,  # number of questions to train on
+    each: int = 600,  # number of other questions in each set
+    seed: int = 0,  # seed of the random choices; the same data for every run
+) -> Dataset:
     """`train` questions on prose to train on, and `each` of prose and of the five other sets, never to be trained on.
 
     >>> data = tiny_qa(train=10, each=5)

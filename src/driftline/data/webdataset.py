@@ -152,7 +152,12 @@ def write_shard(
 
 
 @register("dataset", "webdataset")
-def webdataset(folders: Sequence[Path], *, path: str, classes: int | None = None) -> Dataset:
+def webdataset(
+    folders: Sequence[Path],
+    *,
+    path: str,  # folder of the tar files
+    classes: int | None = None,  # number of classes; None: as many as the labels say
+) -> Dataset:
     """All images of the shards in the folder `path`; there are as many classes as labels say if not given. An id is the
     place in the shards.
     """

@@ -37,11 +37,14 @@ Part = tuple[int, object, object, int | None]
 
 
 @register("dataset", "yearbook")
-def yearbook(folders: Sequence[Path], *, first: int = 1930, last: int = 2013, published_split: bool = False) -> Dataset:
-    """Portraits of 32 x 32 gray pixels; time is the year, an id is the year times 100,000 plus a count.
-
-    `published_split` marks the test parts of Wild-Time's files as the test set.
-    """
+def yearbook(
+    folders: Sequence[Path],
+    *,
+    first: int = 1930,  # first year
+    last: int = 2013,  # last year
+    published_split: bool = False,  # use the test set of Wild-Time's files
+) -> Dataset:
+    """Portraits of 32 x 32 gray pixels; time is the year, an id is the year times 100,000 plus a count."""
     path = locate(folders, list(READERS), "yearbook", ADVICE)
     form, read = READERS[path.name]
     years = range(first, last + 1)

@@ -40,7 +40,7 @@ class Snapshot:
 class PeriodicReset(Learner):
     """Another method, reset every `reset_every` steps."""
 
-    method: str = "tent"
+    method: str = "tent"  # name of the method to reset
     reset_every: Count = 1000  # steps between resets
     options: JsonObject | None = None  # settings of the method; None: its defaults
 

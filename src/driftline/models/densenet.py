@@ -80,7 +80,12 @@ class DenseNet(nn.Module):
 
 @register_network("densenet121")
 def densenet121(
-    shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None, head: Head = "keep"
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    width: int = 64,  # channels of the first layer
+    weights: str | None = None,  # file with weights; None: start from random ones
+    head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
 ) -> nn.Module:
     """DenseNet-121 for images of any size from 32 pixels up; weights with torchvision's names."""
     check_images(shape, 32, "densenet121")

@@ -49,7 +49,13 @@ class ImageLogits(nn.Module):
 
 
 @register_network(NAME)
-def huggingface_images(shape: tuple[int, ...], outputs: int, *, weights: str, head: Head = "keep") -> nn.Module:
+def huggingface_images(
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    weights: str,  # folder of the network
+    head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
+) -> nn.Module:
     """An image classifier of Hugging Face from a folder, such as a ViT or a Swin; inputs as its configuration says."""
     check_images(shape, 8, NAME)
     folder = resolve(weights)

@@ -18,7 +18,13 @@ def linear(shape: tuple[int, ...], outputs: int) -> nn.Module:
 
 
 @register_network("mlp")
-def mlp(shape: tuple[int, ...], outputs: int, *, width: int = 256, depth: int = 2) -> nn.Module:
+def mlp(
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    width: int = 256,  # units of a hidden layer
+    depth: int = 2,  # number of hidden layers
+) -> nn.Module:
     """Standardised inputs, `depth` hidden layers of `width` rectified units, one linear layer."""
     sizes = [math.prod(shape), *[width] * depth]
     hidden = [layer for a, b in pairwise(sizes) for layer in (nn.Linear(a, b), nn.ReLU())]

@@ -195,7 +195,12 @@ class CifarResNet(nn.Module):
 
 @register_network("resnet18")
 def resnet18(
-    shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None, head: Head = "keep"
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    width: int = 64,  # channels of the first layer
+    weights: str | None = None,  # file with weights; None: start from random ones
+    head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
 ) -> nn.Module:
     """ResNet-18 for images of any size from 32 pixels up; weights with torchvision's names."""
     check_images(shape, 32, "resnet18")
@@ -204,7 +209,12 @@ def resnet18(
 
 @register_network("resnet34")
 def resnet34(
-    shape: tuple[int, ...], outputs: int, *, width: int = 64, weights: str | None = None, head: Head = "keep"
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    width: int = 64,  # channels of the first layer
+    weights: str | None = None,  # file with weights; None: start from random ones
+    head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
 ) -> nn.Module:
     """ResNet-34 for images of any size from 32 pixels up; weights with torchvision's names."""
     check_images(shape, 32, "resnet34")
@@ -216,10 +226,10 @@ def resnet50(
     shape: tuple[int, ...],
     outputs: int,
     *,
-    width: int = 64,
-    weights: str | None = None,
-    head: Head = "keep",
-    layout: WeightLayout = "torchvision",
+    width: int = 64,  # channels of the first layer
+    weights: str | None = None,  # file with weights; None: start from random ones
+    head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
+    layout: WeightLayout = "torchvision",  # torchvision's network, or the paper's with its strides
 ) -> nn.Module:
     """ResNet-50 for images of any size from 32 pixels up; weights with torchvision's names."""
     check_images(shape, 32, "resnet50")
@@ -229,7 +239,12 @@ def resnet50(
 
 @register_network("resnet20")
 def resnet20(
-    shape: tuple[int, ...], outputs: int, *, width: int = 16, weights: str | None = None, head: Head = "keep"
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    width: int = 16,  # channels of the first layer
+    weights: str | None = None,  # file with weights; None: start from random ones
+    head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
 ) -> nn.Module:
     """The CIFAR ResNet with 20 layers, shortcuts without weights: 269,722 parameters for 10 classes."""
     check_images(shape, 8, "resnet20")
@@ -238,7 +253,12 @@ def resnet20(
 
 @register_network("resnet56")
 def resnet56(
-    shape: tuple[int, ...], outputs: int, *, width: int = 16, weights: str | None = None, head: Head = "keep"
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    width: int = 16,  # channels of the first layer
+    weights: str | None = None,  # file with weights; None: start from random ones
+    head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
 ) -> nn.Module:
     """The CIFAR ResNet with 56 layers, shortcuts without weights: 853,018 parameters for 10 classes."""
     check_images(shape, 8, "resnet56")

@@ -167,7 +167,13 @@ def wrap_object(name: str, unfitted: object, outputs: int, seed: Seed) -> Sklear
 
 
 @register("model", "logistic-regression")
-def logistic_regression(shape: tuple[int, ...], outputs: int, seed: Seed, *, C: float = 1.0) -> SklearnModel:
+def logistic_regression(
+    shape: tuple[int, ...],
+    outputs: int,
+    seed: Seed,
+    *,
+    C: float = 1.0,  # inverse strength of the L2 penalty
+) -> SklearnModel:
     """Logistic regression on standardised features; ridge regression for numbers (scikit-learn)."""
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.pipeline import make_pipeline
@@ -178,7 +184,13 @@ def logistic_regression(shape: tuple[int, ...], outputs: int, seed: Seed, *, C: 
 
 
 @register("model", "random-forest")
-def random_forest(shape: tuple[int, ...], outputs: int, seed: Seed, *, n_estimators: int = 100) -> SklearnModel:
+def random_forest(
+    shape: tuple[int, ...],
+    outputs: int,
+    seed: Seed,
+    *,
+    n_estimators: int = 100,  # number of trees
+) -> SklearnModel:
     """Random forest (scikit-learn)."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
@@ -187,7 +199,13 @@ def random_forest(shape: tuple[int, ...], outputs: int, seed: Seed, *, n_estimat
 
 
 @register("model", "hist-gradient-boosting")
-def hist_gradient_boosting(shape: tuple[int, ...], outputs: int, seed: Seed, *, max_iter: int = 100) -> SklearnModel:
+def hist_gradient_boosting(
+    shape: tuple[int, ...],
+    outputs: int,
+    seed: Seed,
+    *,
+    max_iter: int = 100,  # number of trees of each class
+) -> SklearnModel:
     """Histogram gradient boosting (scikit-learn)."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 

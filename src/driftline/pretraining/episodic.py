@@ -40,9 +40,9 @@ from driftline.types import Inputs, Network, Samples, Targets
 class EpisodicTraining(SupervisedLearner):
     """Base class for episodic pretraining: the episodes and the learning-rate schedule."""
 
-    way: int = 30
-    shot: int = 5
-    query: int = 15
+    way: int = 30  # classes in an episode
+    shot: int = 5  # samples of a class to learn from
+    query: int = 15  # samples of a class to classify
 
     requires = "network"
 
@@ -109,8 +109,8 @@ class MetaBaselineTraining(PrototypicalTraining):
     training left it.
     """
 
-    meta_updates: int = 300
-    meta_lr: float = 1e-3
+    meta_updates: int = 300  # number of episodes
+    meta_lr: float = 1e-3  # learning rate on episodes
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         self.scale = nn.Parameter(to_device(torch.tensor(10.0)))

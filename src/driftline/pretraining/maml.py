@@ -33,8 +33,8 @@ class MAMLTraining(EpisodicTraining):
     """MAML meta-training."""
 
     way: int = 5
-    steps: int = 5
-    inner_lr: float = 0.1
+    steps: int = 5  # updates on the support set
+    inner_lr: float = 0.1  # learning rate on the support set
 
     transient = frozenset({"_inner_loop", "_cost"})
 

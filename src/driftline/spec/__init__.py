@@ -1,7 +1,7 @@
 """What to run: the spec that a user writes, the jobs it expands to, and the keys of their results."""
 
 from driftline.recipes import read_yaml
-from driftline.spec.overrides import apply_overrides
+from driftline.spec.overrides import apply_overrides, similar_settings
 from driftline.spec.spec import Spec, parse, read
 
-__all__ = ["Spec", "apply_overrides", "parse", "read", "read_yaml"]
+__all__ = ["Spec", "apply_overrides", "parse", "read", "read_yaml", "similar_settings"]

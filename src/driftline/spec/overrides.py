@@ -2,38 +2,97 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from driftline.errors import UserError, unknown_name
+from driftline.io import user_code
+from driftline.spec.describe import PARTS, schema_of
 from driftline.spec.settings import listed
 from driftline.types import JsonObject
+
+EVERY_METHOD = "*"
 
 
 def apply_overrides(content: JsonObject, assignments: list[str]) -> JsonObject:
     """Return the mapping with `part.key=value` applied.
 
-    Parts are data, model, reveal, device, selection, the benchmark and the methods.
+    Parts are data, model, reveal, device, selection, the benchmark and the methods; `*` is every method with that key.
     """
     content = {**content, "methods": [_as_mapping(method) for method in listed(content.get("methods"))]}
-    parts = {"reveal", "data", "model", "device", "selection", str(content.get("benchmark"))}
+    parts = {"data", "model", *PARTS, str(content.get("benchmark"))}
     methods = {str(method.get("name")) for method in content["methods"]}
     for assignment in assignments:
         target, equals, text = assignment.partition("=")
         # A file's name has dots too, so the part is the longest known one.
-        part = max((p for p in parts | methods if target.startswith(f"{p}.")), key=len, default=None)
+        part = max((p for p in {*parts, *methods, EVERY_METHOD} if target.startswith(f"{p}.")), key=len, default=None)
         if not equals or "." not in target:
             raise UserError(f"--set takes part.key=value, for example ft.lr=1e-3; got '{assignment}'")
         if part is None:
             raise unknown_name("part", target.partition(".")[0], parts | methods, f" (in --set {assignment})")
         key = target[len(part) + 1 :].strip()
-        if part in methods:
-            for method in content["methods"]:
-                if method.get("name") == part:
-                    method[key] = _parse_value(text)
+        _check_place(part, key, content)
+        if part == EVERY_METHOD or part in methods:
+            for method in _methods_with(part, key, content["methods"]):
+                method[key] = _parse_value(text)
         else:
             content[part] = {**_as_mapping(content.get(part) or {}), key: _parse_value(text)}
     return content
+
+
+def _methods_with(part: str, key: str, methods: list[JsonObject]) -> list[JsonObject]:
+    """Return the methods of this name, or all that have this setting."""
+    if part != EVERY_METHOD:
+        return [method for method in methods if method.get("name") == part]
+    keys = {str(method.get("name")): _keys("method", str(method.get("name"))) for method in methods}
+    fitting = [method for method in methods if (known := keys[str(method.get("name"))]) is None or key in known]
+    if not fitting:
+        settings = {setting for known in keys.values() for setting in known or ()}
+        raise unknown_name("setting", key, settings, f" (of {', '.join(keys)})")
+    return fitting
+
+
+def _keys(kind: str, name: str) -> set[str] | None:
+    """Return the names of a thing's settings; None if it accepts any, or only its code would tell."""
+    try:
+        schema = schema_of(kind, name)
+    except user_code.CodeNotAllowed:
+        return None
+    return None if schema is None else set(schema.model_fields)
+
+
+def _check_place(part: str, key: str, content: JsonObject) -> None:
+    """Refuse a setting that its part lacks and another part has."""
+    known = next((_keys(kind, name) for one, kind, name in _things(content) if one == part), None)
+    if known is None or key in known:
+        return
+    if places := [place for place in similar_settings(key, content) if place.endswith(f".{key}")]:
+        raise UserError(f"{part} has no setting '{key}'. Did you mean --set {' or --set '.join(places)}?")
+
+
+def similar_settings(key: str, content: JsonObject) -> list[str]:
+    """Return the settings of a spec's parts with this name, or else with the most similar one, as `part.key`."""
+    places: dict[str, list[str]] = {}
+    for part, kind, name in _things(content):
+        for setting in _keys(kind, name) or ():
+            places.setdefault(setting, []).append(f"{part}.{setting}")
+    near = difflib.get_close_matches(key, places, n=1, cutoff=0.8)
+    return places[near[0]] if near else []
+
+
+def _things(content: JsonObject) -> Iterator[tuple[str, str, str]]:
+    """Yield the parts of a spec: how `--set` calls it, its kind and its name."""
+    yield from ((part, "part", part) for part in PARTS)
+    if benchmark := content.get("benchmark"):
+        yield str(benchmark), "benchmark", str(benchmark)
+    for part, kind in (("data", "dataset"), ("model", "model")):
+        if name := _as_mapping(content.get(part)).get("name"):
+            yield part, kind, str(name)
+    for method in listed(content.get("methods")):
+        name = str(_as_mapping(method).get("name"))
+        yield name, "method", name
 
 
 def _parse_value(text: str) -> Any:

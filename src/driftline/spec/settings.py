@@ -100,8 +100,7 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
 
 def settings_of(kind: str, name: str) -> JsonObject | None:
     """Return the type and default of each setting, `...` for one without a default; None if it takes anything."""
-    factories = {"model": models.factory, "dataset": data.factory}
-    thing = factories[kind](name) if kind in factories else registry.get(kind, name)
+    thing = thing_of(kind, name)
     fields: dict[str, Any] = {}
     types = registry.types_of(name, thing)
     for parameter in inspect.signature(thing).parameters.values():
@@ -111,6 +110,12 @@ def settings_of(kind: str, name: str) -> JsonObject | None:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (types.get(parameter.name, Any), default)
     return fields
+
+
+def thing_of(kind: str, name: str) -> Any:
+    """Return the thing of a name, or the function that makes it."""
+    factories = {"model": models.factory, "dataset": data.factory}
+    return factories[kind](name) if kind in factories else registry.get(kind, name)
 
 
 def with_defaults(kind: str, choice: Choice) -> Choice:
@@ -154,13 +159,16 @@ def learner_class(name: str) -> type[Learner]:
 def check_reveal_level(benchmark: str, choice: Choice) -> None:
     """Refuse a method that needs more than the benchmark reveals, and name the benchmarks that fit."""
     method, revealed = choice.name, registry.get("benchmark", benchmark).reveals
-    needed = learner_class(method).required_reveal(choice.settings)
+    learner = learner_class(method)
+    needed = learner.required_reveal(choice.settings)
     if revealed >= needed:
         return
     homes = [name for name in registry.names("benchmark") if _reveal("benchmark", name) >= needed]
     fitting = [name for name in registry.names("method") if _reveal("method", name) <= revealed]
+    attribute = f"min_reveal = Reveal.{revealed.name}"
+    own = "" if learner.is_built_in() else f" If {method} can do with that, set its class attribute {attribute}."
     raise UserError(
-        f"{method} needs {LEVELS[needed]}, and {benchmark} reveals {LEVELS[revealed]}. {method} runs in: "
+        f"{method} needs {LEVELS[needed]}, and {benchmark} reveals {LEVELS[revealed]}.{own} {method} runs in: "
         f"{', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"
     )
 

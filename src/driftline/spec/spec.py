@@ -132,9 +132,26 @@ class Spec(FrozenModel):
         }
         return yaml.safe_dump(content, sort_keys=False)
 
-    def _selection_content(self) -> JsonObject:
+    def to_full_yaml(self, default_model: str) -> str:
+        """Return the spec as YAML with every default filled in; it has the same jobs."""
+        first = self.jobs(default_model)[0]
+        searched = self._phase_options(registry.get("benchmark", self.benchmark).options)
+        content = {
+            "benchmark": self.benchmark,
+            "data": first.data.short(),
+            "model": first.model.short(),
+            "methods": [with_defaults("method", method).short() for method in self.methods],
+            "seeds": list(self.seeds),
+            "reveal": self.reveal.model_dump(),
+            "device": self.device.model_dump(),
+            **({"selection": self._selection_content(exclude_defaults=False)} if self.selection else {}),
+            self.benchmark: {name: value for name, value in first.options.items() if name not in searched},
+        }
+        return yaml.safe_dump(content, sort_keys=False)
+
+    def _selection_content(self, exclude_defaults: bool = True) -> JsonObject:
         assert self.selection is not None
-        return self.selection.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+        return self.selection.model_dump(mode="json", exclude_defaults=exclude_defaults, by_alias=True)
 
 
 def read(path: str | Path) -> Spec:

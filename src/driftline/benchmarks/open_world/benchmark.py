@@ -58,6 +58,7 @@ class Options(base.Options):
     role: Literal["test", "validation"] = "test"
     """Sequences to test on, or to choose settings by."""
     sequences: int = Field(default=5, ge=1)
+    """Number of sequences."""
     validation: int = Field(default=2, ge=0)
     """Number of sequences, from the first, for choosing settings. Seeds cycle through the others."""
     disjoint: bool = False
@@ -73,7 +74,9 @@ class Options(base.Options):
     upstream_updates: int = Field(default=1500, ge=0)
     """Number of updates of a network on them; 0 for a pretrained network."""
     upstream_lr: float = Field(default=1e-3, gt=0)
+    """Learning rate on upstream samples."""
     upstream_batch: int = Field(default=32, ge=1)
+    """Mini-batch size on upstream samples."""
     upstream_augment: Augmentation = "none"
     """How the upstream model's training images are augmented; NED: crop-flip."""
     block: int = Field(default=100, ge=1)
@@ -87,6 +90,7 @@ class Options(base.Options):
     episodes: int = Field(default=0, ge=0)
     """Number of few-shot episodes of unseen classes, on the final features of a run; 0 for none."""
     way: int = Field(default=5, ge=2)
+    """Classes in an episode."""
     shot: int = Field(default=5, ge=1)
     """Classes in an episode, and samples of each to learn from."""
     resamples: int = Field(default=500, ge=1)

@@ -51,6 +51,7 @@ class Options(base.Options):
     gamma: float = Field(default=0.8, ge=0, le=1)
     """The share of the major cluster among the queries that are not upstream."""
     episodes: int = Field(default=100, ge=1)
+    """Number of episodes, which are the steps of the stream."""
     size: int = Field(default=64, ge=1)
     """Queries per episode."""
     rounding: Literal["floor", "round"] = "floor"
@@ -78,7 +79,9 @@ class Options(base.Options):
     upstream_updates: int = Field(default=3000, ge=0)
     """Number of updates of a network on upstream samples; 0 for a pretrained network."""
     upstream_lr: float = Field(default=1e-3, gt=0)
+    """Learning rate on upstream samples."""
     upstream_batch: int = Field(default=32, ge=1)
+    """Mini-batch size on upstream samples."""
     period: int = Field(default=10, ge=1)
     """UKR, OKR and KG are measured every `period` steps and at the last one."""
     past: int = Field(default=512, ge=1)

@@ -78,6 +78,7 @@ class Options(base.Options):
     sizes: Sizes | None = None
     """Samples per step, four fifths of them for training; the paper's if not given."""
     test: int = Field(default=5000, ge=1)
+    """Number of test samples of the final step."""
     oracle: int | None = Field(default=None, ge=0)
     """Number of samples of the final step for the oracle. If not given, five times as many as for the others, or no
     oracle if the data have fewer; 0 for no oracle."""
@@ -90,8 +91,11 @@ class Options(base.Options):
     final: str | None = None
     """With shifts=time: the period from which on everything is the final step."""
     lr: Positive = SearchSpace.lr
+    """Learning rates to try."""
     weight_decay: Values = SearchSpace.weight_decay
+    """Weight decays to try."""
     dropout: Fractions = SearchSpace.dropout
+    """Dropout rates to try."""
     adjacent: Values = SearchSpace.adjacent
     """Strength of the penalty between weights of neighboring steps."""
     fisher: Values = SearchSpace.fisher
@@ -100,14 +104,19 @@ class Options(base.Options):
     """same: a phase has at most as many candidates as lr x weight_decay x dropout; method: all phases of a method
     together have at most as many; paper: the paper's number."""
     optimizer: OptimizerName = SearchSpace.optimizer
+    """Name of the optimizer."""
     epochs: int = Field(default=SearchSpace.epochs, ge=1)
+    """Maximum number of epochs of a fit."""
     batch: int = Field(default=SearchSpace.batch, ge=2)
+    """Size of a mini-batch."""
     patience: int = Field(default=SearchSpace.patience, ge=0)
+    """Number of epochs without improvement after which a fit stops."""
     stopping: Literal["previous", "best"] = SearchSpace.stopping
     """What an epoch must exceed to go on: the one before it, as in the paper's code, or the best so far."""
     augment: bool = SearchSpace.augment
     """Whether training images are flipped, rotated by up to 10 degrees and shifted by up to 2 pixels."""
     fisher_examples: int | None = Field(default=SearchSpace.fisher_examples, ge=1)
+    """Number of samples for the Fisher information; all if not given."""
     resamples: int = Field(default=1000, ge=1)
     """Bootstrap resamples of the test examples behind the interval."""
 

@@ -71,7 +71,9 @@ class Options(base.Options):
     speed: int = Field(default=1000, ge=1)
     """Images per point of the schedule."""
     images: int = Field(default=100_000, ge=2)
+    """Number of images in the stream."""
     batch: int = Field(default=64, ge=1)
+    """Number of images per step."""
     crop: bool | None = None
     """true: a random part of each image, flipped at random, as in CCC; false: the image, or of one larger than 224
     pixels the centre, as in ImageNet-C. If not given: true with order=ccc for images of 64 pixels or more."""
@@ -84,7 +86,9 @@ class Options(base.Options):
     upstream_updates: int = Field(default=3000, ge=0)
     """Number of updates of a network on clean images; 0 for a pretrained network."""
     upstream_lr: float = Field(default=1e-3, gt=0)
+    """Learning rate on clean images."""
     upstream_batch: int = Field(default=32, ge=1)
+    """Mini-batch size on clean images."""
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of windows of time behind each interval."""
 

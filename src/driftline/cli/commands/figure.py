@@ -23,12 +23,9 @@ class FigureCommand(TyperCommand):
     """A command whose help lists the registered figures and their options."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        from driftline.report.figures.base import options
-
         rows = []
         for name in registry.names("figure"):
-            rows.append((name, registry.summary("figure", name)))
-            rows += [(f"  --{key}", _help(field)) for key, field in options(name).items()]
+            rows += [(name, registry.summary("figure", name)), *option_rows(name)]
         with formatter.section("Figures"):
             formatter.write_dl(rows)
 
@@ -60,6 +57,13 @@ def figure(
     for note in frame.attrs["notes"]:
         echo(note, err=True)
     echo(f"{output}, and its numbers in {table}")
+
+
+def option_rows(name: str) -> list[tuple[str, str]]:
+    """Return the options of a figure with their meanings and defaults, for help."""
+    from driftline.report.figures.base import options
+
+    return [(f"  --{key}", _help(field)) for key, field in options(name).items()]
 
 
 def _help(field: Field[Any]) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from driftline import registry
 from driftline.cli import options
+from driftline.cli.printing.settings import write_settings
 from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 from driftline.errors import UserError, unknown_name
@@ -29,6 +33,27 @@ What = Annotated[
 PrintSpec = Annotated[
     bool, typer.Option("--print-spec", help="Print the spec as YAML and stop. Runs no code of yours.")
 ]
+Full = Annotated[
+    bool, typer.Option("--full", help="With --print-spec: fill in every default. Loads the data and code of yours.")
+]
+
+
+class RunCommand(TyperCommand):
+    """A command whose help lists the options of the benchmark that is named with it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta["words"] = list(args)
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        names = registry.names("benchmark")
+        named = [word for word in ctx.meta.get("words", ()) if word in names]
+        for name in named:
+            with formatter.section(f"Options of {name}"):
+                write_settings(formatter, "benchmark", name)
+        if not named:
+            formatter.write_paragraph()
+            formatter.write_text(f"For the options of a benchmark, name it: {', '.join(names)}.")
 
 
 def run(
@@ -52,6 +77,7 @@ def run(
     runs: options.RunsFolder = None,
     data_dir: options.DataFolder = None,
     print_spec: PrintSpec = False,
+    full: Full = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run a benchmark or a recipe and record the results.
@@ -59,31 +85,40 @@ def run(
     Every option of the benchmark is a flag as well: `--shifts CLR` is `--set seq-to-final.shifts=CLR`. `matrix` runs
     `--methods` in all `--benchmarks` that reveal enough labels.
     """
+    if full and not print_spec:
+        raise UserError("--full goes with --print-spec")
     with progress_message(f"preparing {what}", quiet):  # the imports may take longest
         from driftline.engine.executors.config import ExecutorConfig, parse_bytes
         from driftline.io import user_code
 
         size = None if memory is None else parse_bytes(memory)
         config = ExecutorConfig(engine, jobs, address, timeout, retries, cpus, gpus, size)  # type: ignore[arg-type]
-        with user_code.forbid_code() if print_spec else nullcontext():
+        with user_code.forbid_code() if print_spec and not full else nullcontext():
             settings = options.assignments(set_, device, precision)
             content = spec_content(what, context.args, data, model, methods, seeds, settings)
-            text = _to_yaml(content) if print_spec else ""
+            text = _to_yaml(content, full, data_dir) if print_spec else ""
     if print_spec:
         echo(text, nl=False)
         return
     raise typer.Exit(_run(content, runs, data_dir, config, quiet))
 
 
-def _to_yaml(content: JsonObject) -> str:
+def _to_yaml(content: JsonObject, full: bool, data_dir: Path | None) -> str:
     """Return a spec or a matrix as YAML, checked as far as possible without running a user's code."""
+    from driftline import data as data_
     from driftline import spec as spec_
     from driftline.cli.commands import run_matrix
     from driftline.io import user_code
 
     if run_matrix.NAME in content:
+        if full:
+            raise UserError("--full is for the spec of one benchmark, and a matrix has several")
         return run_matrix.to_yaml(content)
     spec = spec_.parse(content)
+    if full:
+        folders = data_.data_folders(data_dir)
+        suits = "" if spec.model else data_.load(spec.data.name, spec.data.settings, folders).model
+        return spec.to_full_yaml(suits)
     with suppress(user_code.CodeNotAllowed):  # names and settings are checked, except what only a user's code knows
         spec.jobs(default_model="logistic-regression")
     return spec.to_yaml()
@@ -147,13 +182,13 @@ def spec_content(
         return run_matrix.content(what, flags, methods, seeds, assignments)
     choices = {"data": data, "model": model, "methods": methods, "seeds": seeds}
     content = _with_recipe(what, {key: value for key, value in choices.items() if value is not None})
-    own = benchmark_options(flags, str(content.get("benchmark")))
+    own = benchmark_options(flags, content)
     return spec_.apply_overrides(content, [*own, *assignments])
 
 
 def _with_recipe(what: str, choices: JsonObject) -> JsonObject:
     """Return the content of a recipe with these choices replaced, or of a spec for this benchmark."""
-    from driftline import recipes, registry
+    from driftline import recipes
     from driftline import spec as spec_
 
     if recipes.is_recipe(what):
@@ -166,21 +201,31 @@ def _with_recipe(what: str, choices: JsonObject) -> JsonObject:
     return {"benchmark": what, **choices}
 
 
-def benchmark_options(flags: list[str], benchmark: str) -> list[str]:
-    """Return flags such as `--shifts CLR` or `--shifts=CLR` as assignments to options of the benchmark."""
-    from driftline import registry
-
+def benchmark_options(flags: list[str], content: JsonObject) -> list[str]:
+    """Return flags such as `--shifts CLR` or `--shifts=CLR` as assignments to options of the spec's benchmark."""
     if not flags:
         return []
+    benchmark = str(content.get("benchmark"))
     schema = registry.get("benchmark", benchmark).options
     known = schema.model_fields
     words, assignments = options.split_flags(flags), []
     for flag, value in zip(words[::2], [*words[1::2], None], strict=False):
         name = flag.removeprefix("--").replace("-", "_")
         if not flag.startswith("--") or name not in (*known, *schema.refused):
-            own = (f"--{option.replace('_', '-')}" for option in known)
-            raise unknown_name("flag", flag, ["--data", "--model", *options.RUN_FLAGS, *own], f" (for {benchmark})")
+            raise _unknown_flag(flag, list(known), content)
         if value is None:
             raise UserError(f"{flag} needs a value")
         assignments.append(f"{benchmark}.{name}={value}")
     return assignments
+
+
+def _unknown_flag(flag: str, known: list[str], content: JsonObject) -> UserError:
+    """Return the error for an unknown flag, with the nearest one or with the setting of another part."""
+    from driftline import spec as spec_
+
+    benchmark = content["benchmark"]
+    flags = ["--data", "--model", *options.RUN_FLAGS, *(f"--{option.replace('_', '-')}" for option in known)]
+    places = spec_.similar_settings(flag.removeprefix("--").replace("-", "_"), content)
+    if places and not difflib.get_close_matches(flag, flags, cutoff=0.8):
+        return UserError(f"{benchmark} has no flag '{flag}'. Did you mean --set {'=... or --set '.join(places)}=...?")
+    return unknown_name("flag", flag, flags, f" (for {benchmark})")

@@ -28,7 +28,7 @@ from driftline.types import Network, Samples
 class CoralT(DomainGeneralizationLearner):
     """CORAL-T: mean loss + strength * distance between the windows' feature means and covariances."""
 
-    penalty_weight: float = 0.9
+    penalty_weight: float = 0.9  # weight of the distance between windows
 
     cost_free = frozenset({"penalty_weight"})
 

@@ -36,7 +36,7 @@ class GroupDROT(DomainGeneralizationLearner):
     A fresh start begins with equal weights. A warm start keeps them: a new window enters with the mean weight.
     """
 
-    eta: float = 0.01  # step size of the weights
+    eta: float = 0.01  # step size of the weights of windows
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -28,7 +28,7 @@ from driftline.types import Inputs, Network, Samples, Targets
 class IRMT(DomainGeneralizationLearner):
     """IRM-T: mean over windows of risk + strength * IRMv1's gradient penalty."""
 
-    penalty_weight: float = 1.0
+    penalty_weight: float = 1.0  # weight of IRMv1's gradient penalty
     anneal_updates: int = 0  # updates before the penalty has its full strength
 
     cost_free = frozenset({"penalty_weight"})

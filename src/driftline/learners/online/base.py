@@ -47,14 +47,15 @@ class OnlineLearner(Learner):
     `train_every` labels of classes that it was never trained on. With 0 it never trains.
     """
 
-    train_every: CountOrZero = 250
-    epochs: Count = 4
-    lr: NonNegative = 0.1
-    momentum: BelowOne = 0.9
-    weight_decay: NonNegative = 1e-4
-    optimizer: OptimizerName = "sgd"
-    batch: Count = 256
+    train_every: CountOrZero = 250  # labels between trainings; 0: never
+    epochs: Count = 4  # epochs per training
+    lr: NonNegative = 0.1  # learning rate
+    momentum: BelowOne = 0.9  # momentum of the optimizer
+    weight_decay: NonNegative = 1e-4  # weight decay
+    optimizer: OptimizerName = "sgd"  # name of the optimizer
+    batch: Count = 256  # size of a mini-batch
     schedule: TrainSchedule = "every"
+    """Every `train_every` labels; after 1, 2 and 4 times as many; or after as many of untrained classes."""
     pretraining: str | JsonObject = "supervised"  # how its model was trained on upstream samples
 
     requires = "network"

@@ -46,7 +46,7 @@ class FineTuneLastLayers(StandardTraining):
     """Fine-tuning of the last `n_layers` layers with weights; 1 is the last linear layer, on cached features."""
 
     lr: NonNegative = 0.1
-    n_layers: Count = 1
+    n_layers: Count = 1  # number of last layers to train
 
     transient = frozenset({"_caches_features", "_macs_per_sample"})
 

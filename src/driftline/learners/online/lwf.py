@@ -33,8 +33,8 @@ from driftline.types import Network, Samples
 class LwF(StandardTraining):
     """LwF: cross-entropy plus distillation from the network as it was before the stream."""
 
-    distillation_weight: float = 1.0  # of distillation; cross-entropy has 1
-    temperature: Positive = 2.0
+    distillation_weight: float = 1.0  # weight of distillation; cross-entropy has 1
+    temperature: Positive = 2.0  # temperature of distillation
 
     transient = frozenset({"_teacher_classes", "_distilled_classes"})
     cost_free = frozenset({"temperature"})

@@ -49,11 +49,11 @@ MIN_DISTANCE = 1e-6  # a sample that is its class's centroid is not infinitely r
 class OLTR(StandardTraining):
     """OLTR: features enriched by a memory of class centroids, with a cosine classifier."""
 
-    lr: NonNegative = 0.1  # of the classifier and of what recalls
-    feature_lr: NonNegative = 0.01
-    warmup_labels: int = 500  # among the first `warmup_labels` labels (NED: 10,000 of 90,000),
-    warmup_every: Count = 50  # train every `warmup_every` (NED: 200)
-    scale: Positive = 16.0
+    lr: NonNegative = 0.1  # learning rate of the classifier and the memory
+    feature_lr: NonNegative = 0.01  # learning rate of the feature extractor
+    warmup_labels: int = 500  # number of first labels with `warmup_every` (NED: 10,000 of 90,000)
+    warmup_every: Count = 50  # labels between trainings among the first (NED: 200)
+    scale: Positive = 16.0  # scale of cosines
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         self.check_model(model)

@@ -37,7 +37,7 @@ class StandardTraining(OnlineLearner):
     """Standard training of the whole network on all labels so far; the optimizer state is kept."""
 
     lr: NonNegative = 0.01
-    augment: Augmentation = "none"  # of training images; NED: crop-flip
+    augment: Augmentation = "none"  # augmentation of training images; NED: crop-flip
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -33,8 +33,8 @@ from driftline.types import Network, Samples
 class ExemplarTuning(PrototypeLearner):
     """Exemplar tuning: class means updated with every label, with residuals trained at intervals."""
 
-    similarity: Similarity = "linear"
-    scale: Positive = 4.0  # of cosines, before the first training
+    similarity: Similarity = "linear"  # how features are compared with class vectors
+    scale: Positive = 4.0  # scale of cosines before the first training
 
     transient = frozenset({"_means"})
 

@@ -32,7 +32,7 @@ class WeightImprinting(PrototypeLearner):
     """Weight imprinting: class means at first, then trained weights."""
 
     imprint_only_labels: int = 500  # labels before the first training; NED: 10,000 of 90,000
-    scale: Positive = 4.0  # of cosines, before the first training
+    scale: Positive = 4.0  # scale of cosines before the first training
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

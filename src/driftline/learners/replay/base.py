@@ -24,12 +24,12 @@ class EpochLearner(SupervisedLearner):
 
     batch: Count = 8
     updates: CountOrZero = 0  # the most updates per step; 0: no limit
-    epochs: Count = 10
+    epochs: Count = 10  # epochs per training round
     max_grad_norm: Positive | None = None  # the largest gradient norm; None: no limit
-    lr_schedule: LRSchedule = "constant"
+    lr_schedule: LRSchedule = "constant"  # how the learning rate falls to 0 over the stream
     lr_updates: Count = 10_000  # updates of the whole stream after which the learning rate is 0, unless it is constant
     warmup_updates: CountOrZero = 0  # updates in which the learning rate rises from 0
-    label_smoothing: BelowOne = 0.0
+    label_smoothing: BelowOne = 0.0  # share of the target that is spread over all classes
 
     requires = "network"
     min_reveal: ClassVar[Reveal] = Reveal.ERRORS

@@ -36,7 +36,7 @@ class ER(Refinement):
 
     replay_every: Count = 1  # steps from one replay to the next; the first step never has one
     replay_size: Count = 32  # samples replayed at a time
-    upstream_fraction: Fraction = 0.5  # of them from upstream data; the others are earlier errors
+    upstream_fraction: Fraction = 0.5  # share of replayed samples from upstream data; the others are earlier errors
     replay_mode: Literal["mixed", "two-stage"] = (
         "mixed"  # errors and replayed samples together, or the replayed ones first
     )

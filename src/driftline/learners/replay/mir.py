@@ -46,11 +46,11 @@ from driftline.types import Inputs, Network, Samples, Targets, take_rows
 class MIR(ER):
     """Experience replay of the samples that interfere most with the latest errors."""
 
-    ranking: Ranking = "mir"
-    n_candidates: Count = 256  # from each buffer
+    ranking: Ranking = "mir"  # by the increase of the loss through a virtual update, or by the loss itself
+    n_candidates: Count = 256  # number of candidates from each buffer
     n_neighbors: CountOrZero = 0  # candidates are this many nearest samples of each error; 0: random ones
-    virtual_lr: NonNegative | None = None  # None: the same
-    virtual_epochs: Count = 1
+    virtual_lr: NonNegative | None = None  # learning rate of the virtual update; None: `lr`
+    virtual_epochs: Count = 1  # epochs of the virtual update
 
     transient = frozenset({"_nearest_inputs"})
     cost_free = frozenset({"virtual_lr"})

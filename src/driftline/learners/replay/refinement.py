@@ -44,11 +44,11 @@ SMALLEST = 1e-20  # smaller Fisher information counts as 0: as it decays on, pro
 class Refinement(EpochLearner):
     """CFT: fine-tuning on the latest errors, with an optional penalty on the weights."""
 
-    penalty: Literal["none", "l2", "ewc"] = "none"
-    penalty_weight: NonNegative = 0.1  # of the penalty
-    fisher_decay: NonNegative = 0.9  # ewc: how much of the Fisher information of earlier steps is kept
-    fisher_from: Literal["errors", "upstream"] = "errors"  # ewc: where it comes from before the first step
-    fisher_examples: Count | None = 1000  # ewc: the number of upstream samples for it; None: all
+    penalty: Literal["none", "l2", "ewc"] = "none"  # penalty on changes of the weights
+    penalty_weight: NonNegative = 0.1  # weight of the penalty
+    fisher_decay: NonNegative = 0.9  # ewc: decay of the Fisher information of earlier steps
+    fisher_from: Literal["errors", "upstream"] = "errors"  # ewc: source of the first Fisher information
+    fisher_examples: Count | None = 1000  # ewc: number of upstream samples for it; None: all
 
     quick: ClassVar[Mapping[str, str]] = {"epochs": "epochs"}
     cost_free = frozenset({"fisher_decay", "penalty_weight"})

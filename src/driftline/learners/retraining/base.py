@@ -34,13 +34,10 @@ class PolicyLog:
 
 @dataclass
 class RetrainingPolicy(SupervisedLearner):
-    """Base class for retraining policies. `window`: the number of latest label deliveries to train on; None for all.
+    """Base class for retraining policies."""
 
-    `max_samples`: the largest number of training samples, drawn uniformly from more.
-    """
-
-    window: Count | None = None
-    max_samples: Count | None = None
+    window: Count | None = None  # number of latest label deliveries to train on; None: all
+    max_samples: Count | None = None  # maximum number of training samples, drawn uniformly from more; None: no limit
 
     transient = frozenset({"_seconds"})
 

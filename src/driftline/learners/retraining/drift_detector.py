@@ -46,9 +46,9 @@ class RetrainOnDrift(RetrainingPolicy):
     The detector gets the error of each newly labelled sample in order, or of `max_errors_fed` of them evenly spread.
     """
 
-    detector: Literal["adwin", "page-hinkley", "kswin", "ddm"] = "adwin"
+    detector: Literal["adwin", "page-hinkley", "kswin", "ddm"] = "adwin"  # name of the drift detector of river
     window: Count | None = 3
-    max_errors_fed: int = 500
+    max_errors_fed: int = 500  # maximum number of errors per delivery that the detector gets, evenly spread
 
     transient = frozenset({"_detector"})
 

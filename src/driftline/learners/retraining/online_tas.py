@@ -27,8 +27,8 @@ class RetrainOnTAS(RetrainingPolicy):
     """
 
     window: Count | None = 3
-    threshold: float = 0.95
-    holdout: Inside = 0.2
+    threshold: float = 0.95  # retrain when the online TAS is lower
+    holdout: Inside = 0.2  # share of the labels that is held out for evaluation
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -29,7 +29,7 @@ class TrainOnce(RetrainingPolicy):
 class RetrainEveryK(RetrainingPolicy):
     """Retraining at every k-th delivery of labels, on all of them unless `window` is set."""
 
-    k: Count = 4
+    k: Count = 4  # label deliveries between retrainings
 
     def should_retrain(self, x: Inputs, y: np.ndarray) -> bool:
         return self.n_batches % self.k == 0

@@ -26,7 +26,7 @@ class ContrastiveLearner(CumulativeLearner):
     the end. One optimizer serves both stages and the head, as in Wild-Time.
     """
 
-    unlabeled_fraction: float = 0.9  # of the updates that use no labels
+    unlabeled_fraction: float = 0.9  # share of the updates that use no labels
     min_crop_area: float = 0.08  # the smallest share of an image that a view shows
     start: Literal["fresh", "warm"] = "warm"
 

@@ -48,9 +48,9 @@ class MoCoStreaming(SupervisedLearner):
         "hat"  # Hoeffding adaptive tree, adaptive random forest or incremental naive Bayes
     )
     n_feature_rounds: int = 1  # how many training rounds train the features; -1: every one
-    encoder_momentum: float = 0.999
-    queue_size: int = 1024
-    temperature: float = 0.07
+    encoder_momentum: float = 0.999  # momentum of the key encoder
+    queue_size: int = 1024  # number of negatives in the queue
+    temperature: float = 0.07  # temperature of the softmax
     min_crop_area: float = 0.2  # the smallest share of an image that a view shows
     max_features: int = 32  # the most features that the classifier is given
 

@@ -26,7 +26,7 @@ from driftline.training.contrastive import nt_xent
 class SimCLR(ContrastiveLearner):
     """SimCLR: contrastive features with in-batch negatives, then training on labels."""
 
-    temperature: float = 0.5
+    temperature: float = 0.5  # temperature of the softmax
 
     cost_free = frozenset({"temperature"})
 

@@ -27,10 +27,10 @@ from driftline.training.contrastive import PROJECTION_WIDTH, projection_head, sw
 class SwaV(ContrastiveLearner):
     """SwAV: swapped prediction of balanced cluster assignments, then training on labels."""
 
-    temperature: float = 0.1
-    prototypes: int = 32
-    epsilon: float = 0.05  # how soft assignments are
-    iterations: int = 3  # of the Sinkhorn-Knopp algorithm
+    temperature: float = 0.1  # temperature of the softmax
+    prototypes: int = 32  # number of clusters
+    epsilon: float = 0.05  # softness of assignments
+    iterations: int = 3  # iterations of the Sinkhorn-Knopp algorithm
 
     cost_free = frozenset({"temperature"})
 

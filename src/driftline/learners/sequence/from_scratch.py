@@ -64,7 +64,7 @@ class Oracle(FinalOnly):
 class AllSteps(PlannedLearner):
     """Training on all steps together, by ERM, IRM or DRO."""
 
-    objective: Pooling = "erm"
+    objective: Pooling = "erm"  # training objective
     penalty: NonNegative = 1.0  # the weight of IRM's term
 
     cost_free = frozenset({"penalty"})

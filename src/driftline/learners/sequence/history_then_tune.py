@@ -39,13 +39,17 @@ Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-mu
 class LayerwiseTuning(PlannedLearner):
     """Base class for tuning one network into the next: final mode and structure."""
 
-    layers: str = "all"
+    layers: str = "all"  # layers to tune, in order: all, fc>all, ... (`training.layers`)
     structure: Structure = "same"
+    """The same network, side modules beside frozen blocks, or low-rank changes of frozen weights."""
     ends: Literal["previous", "random", "additive"] = "previous"
-    rank: int = 4  # of low-rank changes
+    """Stem and head of side modules: copied and tuned, at random, or summed with the old ones."""
+    rank: int = 4  # rank of low-rank changes
     pull: Literal["none", "l2", "l1", "fisher", "fisher-all"] = "none"
-    reference_fisher: bool = False  # the Fisher information of the reference code: see training.measure
+    """Penalty on the distance from the earlier weights."""
+    reference_fisher: bool = False  # use the Fisher information of the reference code
     low_rank_start: Literal["identity", "reference"] = "identity"
+    """Start of low-rank changes: no change, or as in the reference code."""
     moving_statistics: bool = False  # let batch-norm statistics of frozen layers move, as in the reference code
     tied: bool = True  # penalize the distance of stem and head, or of separate layers, from the step before
     from_initial: bool = False  # tune from initial weights: the earlier network is only the penalty's anchor
@@ -146,7 +150,7 @@ def _picks(starts: SearchPhase) -> list[Winner]:
 class HistoryThenTune(LayerwiseTuning):
     """Training on all earlier steps together, then tuning on the final step."""
 
-    history: Pooling = "erm"
+    history: Pooling = "erm"  # training objective on the earlier steps
     penalty: NonNegative = 1.0  # the weight of IRM's term
 
     cost_free = frozenset({"penalty"})

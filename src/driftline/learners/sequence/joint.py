@@ -32,8 +32,9 @@ class JointTraining(PlannedLearner):
     """Joint model: one network per time step, with shared or tied layers."""
 
     structure: Literal["separate", "side-1", "side-block", "low-rank-add", "low-rank-multiply"] = "separate"
-    shared: tuple[str, ...] = ()
-    rank: int = 4
+    """Separate layers at each step, side modules, or low-rank changes."""
+    shared: tuple[str, ...] = ()  # layers that are the same at all steps
+    rank: int = 4  # rank of low-rank changes
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

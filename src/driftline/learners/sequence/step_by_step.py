@@ -47,7 +47,8 @@ class StepByStep(LayerwiseTuning):
     """Training on the first step, then tuning on each later one."""
 
     decay: Literal["none", "linear", "exponential", "chosen"] = "none"
-    beam: Count = 1
+    """How the learning rate falls along the steps; none: chosen anew at each; chosen: all compete."""
+    beam: Count = 1  # number of best models to keep after each step
 
     def plan(self, n_steps: int) -> SearchPhase:
         families = ("none", "linear", "exponential") if self.decay == "chosen" else (self.decay,)

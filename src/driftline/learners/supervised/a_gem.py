@@ -22,11 +22,9 @@ from torch import Tensor
 
 from driftline.learners.buffers import ReservoirBuffer
 from driftline.learners.supervised.base import SupervisedLearner
-from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.tasks import Task
 from driftline.training.regularization import gradient, step_with_gradient, trainable_parameters
-from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Network, Samples, Targets
 
 
@@ -35,7 +33,7 @@ from driftline.types import Inputs, Network, Samples, Targets
 class AGEM(SupervisedLearner):
     """A-GEM: fine-tuning along the gradient projected so that the loss on a replay buffer does not rise."""
 
-    capacity: int = 1000
+    capacity: int = 1000  # size of the replay buffer
 
     requires = "network"
 
@@ -49,11 +47,8 @@ class AGEM(SupervisedLearner):
             return
         weights = trainable_parameters(self.model)
         grad = gradient(self.batch_loss(x, y), weights)
-        old_x, old_y = self.buffer.draw(self.batch)
-        targets = torch_model(self.model).targets(self._task.targets(old_y))
-        memory_gradient = gradient(
-            self.batch_loss(to_float_batch(torch_model(self.model).encode(old_x)), targets), weights
-        )
+        old = self.to_tensors(*self.buffer.draw(self.batch))
+        memory_gradient = gradient(self.batch_loss(*old), weights)
         step_with_gradient(self.optim, weights, project_gradient(grad, memory_gradient))
 
     def learn(self, x: Inputs, y: Targets) -> None:

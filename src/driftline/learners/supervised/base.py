@@ -28,14 +28,14 @@ class SupervisedLearner(Learner):
     With a scikit-learn estimator as the model these settings have no effect, and setting one is an error.
     """
 
-    lr: NonNegative = 1e-3
-    updates: CountOrZero = 300
-    batch: Count = 32
-    weight_decay: NonNegative = 0.0
-    optimizer: OptimizerName = "adam"
-    momentum: BelowOne | None = None  # None: the optimizer's default
+    lr: NonNegative = 1e-3  # learning rate
+    updates: CountOrZero = 300  # updates per training round
+    batch: Count = 32  # size of a mini-batch
+    weight_decay: NonNegative = 0.0  # weight decay
+    optimizer: OptimizerName = "adam"  # name of the optimizer
+    momentum: BelowOne | None = None  # momentum of the optimizer; None: its default
     lr_decay: Positive = 1.0  # factor of the learning rate after each training round
-    augment: Augmentation = "none"  # of training images
+    augment: Augmentation = "none"  # augmentation of training images
 
     quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
 
@@ -60,6 +60,14 @@ class SupervisedLearner(Learner):
     def loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Return the mean loss of a mini-batch from outputs and targets; a method may add to it."""
         return mean_loss(self._task, outputs, y)
+
+    def to_tensors(self, x: Inputs, y: Targets) -> tuple[Tensor, Tensor]:
+        """Return samples, for example of a buffer, as `batch_loss` takes them."""
+        from driftline.models.preprocessing import to_float_batch
+        from driftline.training.torch_model import torch_model
+
+        network = torch_model(self.model)
+        return to_float_batch(network.encode(x)), network.targets(self._task.targets(y))
 
     def batch_loss(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the loss of a mini-batch; a method that changes its inputs overrides this."""
@@ -111,7 +119,7 @@ class CumulativeLearner(SupervisedLearner):
     Eval-Stream does).
     """
 
-    start: Literal["fresh", "warm"] = "fresh"
+    start: Literal["fresh", "warm"] = "fresh"  # start of each training: the initial weights, or the previous ones
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)

@@ -36,10 +36,14 @@ from driftline.types import Inputs, Network, Samples, Targets
 class EWC(SupervisedLearner):
     """EWC: fine-tuning with a Fisher-weighted quadratic penalty towards the latest weights."""
 
-    penalty_weight: float = 0.5
-    fisher_decay: float = 1.0  # of the Fisher information of earlier training rounds
-    fisher_labels: FisherLabels = "empirical"
-    fisher_examples: Count | None = None  # None: every sample of the training round
+    penalty_weight: float = 0.5  # weight of the penalty
+    fisher_decay: float = 1.0  # decay of the Fisher information of earlier training rounds
+    fisher_labels: FisherLabels = (
+        "empirical"  # labels for the Fisher information: true ones, draws from the model, or its predictions
+    )
+    fisher_examples: Count | None = (
+        None  # number of samples for the Fisher information; None: all of the training round
+    )
 
     requires = "network"
 

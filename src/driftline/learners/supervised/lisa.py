@@ -46,7 +46,7 @@ class RowsByLabel:
 class LISA(CumulativeLearner):
     """LISA: loss of y on w * x + (1 - w) * x', where x' has the same label and w ~ Beta(alpha, alpha) per example."""
 
-    alpha: Positive = 2.0
+    alpha: Positive = 2.0  # parameter of the beta distribution of mixing weights
 
     requires = "network"
 

@@ -25,7 +25,7 @@ from driftline.types import Inputs, Targets
 class Mixup(CumulativeLearner):
     """Mixup: w * loss(y_a) + (1 - w) * loss(y_b) on w * x_a + (1 - w) * x_b, where w ~ Beta(alpha, alpha)."""
 
-    alpha: Positive = 2.0
+    alpha: Positive = 2.0  # parameter of the beta distribution of mixing weights
 
     requires = "network"
     transient = frozenset({"_rng"})

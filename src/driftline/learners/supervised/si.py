@@ -37,7 +37,7 @@ from driftline.types import Inputs, Network, Samples, Targets
 class SI(SupervisedLearner):
     """SI: fine-tuning with a quadratic penalty weighted by the path integral of past gradients."""
 
-    penalty_weight: float = 0.1
+    penalty_weight: float = 0.1  # weight of the penalty
     damping: Positive = 1e-3  # avoids division by zero for weights that hardly moved
 
     requires = "network"

@@ -40,7 +40,7 @@ from driftline.types import Answers, Inputs, Network, Reveal, Samples
 class NormAdapter(Learner):
     """A learner whose batch norm uses the statistics of the present batch, of up to `batch` inputs."""
 
-    batch: Annotated[int, Field(ge=2)] = 256  # larger batches are split evenly
+    batch: Annotated[int, Field(ge=2)] = 256  # maximum batch size; larger batches are split evenly
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
     requires = "network"
@@ -109,9 +109,9 @@ class NormAdapter(Learner):
 class NormGradientAdapter(NormAdapter):
     """A learner that makes one gradient step per batch on norm scales and shifts, with a loss that needs no labels."""
 
-    lr: NonNegative = 2.5e-4
-    momentum: BelowOne = 0.9
-    optimizer: OptimizerName = "sgd"
+    lr: NonNegative = 2.5e-4  # learning rate
+    momentum: BelowOne = 0.9  # momentum of the optimizer
+    optimizer: OptimizerName = "sgd"  # name of the optimizer
 
     quick: ClassVar[Mapping[str, str]] = {"lr": "adaptation_lr"}
     transient = frozenset({"_initial_weights", "_weights"})

@@ -47,14 +47,14 @@ from driftline.types import Network, Samples
 class CoTTA(NormAdapter):
     """CoTTA: mean-teacher pseudo-labels with augmentation averaging and stochastic weight restore."""
 
-    lr: NonNegative = 0.01
-    momentum: Inside = 0.9
-    optimizer: OptimizerName = "sgd"
-    parameters: Literal["norm", "all"] = "norm"
+    lr: NonNegative = 0.01  # learning rate
+    momentum: Inside = 0.9  # momentum of the optimizer
+    optimizer: OptimizerName = "sgd"  # name of the optimizer
+    parameters: Literal["norm", "all"] = "norm"  # weights to train: scales and shifts of normalization layers, or all
     confidence_threshold: NonNegative = (
         0.1  # confidence of the source network above which no augmentations are averaged
     )
-    n_augmentations: Count = 32
+    n_augmentations: Count = 32  # number of augmentations to average over
     teacher_momentum: Fraction = 0.999  # momentum of the teacher
     restore_probability: Fraction = 0.001  # probability that a weight is restored to its source value
 

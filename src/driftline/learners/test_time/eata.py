@@ -42,9 +42,10 @@ FISHER_BATCH = 64
 class EATA(ETA):
     """EATA: ETA with a Fisher penalty towards the source weights."""
 
-    penalty_weight: NonNegative | None = None  # of the penalty; None: 2,000 for about 1,000 classes, 1 for fewer
+    penalty_weight: NonNegative | None = None  # weight of the penalty; None: 2,000 for about 1,000 classes, 1 for fewer
     fisher_from: Literal["upstream", "stream"] = "upstream"
-    fisher_images: Count = 2000
+    """Samples for the Fisher information: upstream ones, or the first of the stream."""
+    fisher_images: Count = 2000  # number of samples for the Fisher information
 
     transient = frozenset({"_anchor", "_penalty_weight", "_upstream"})
     cost_free = frozenset({"penalty_weight"})

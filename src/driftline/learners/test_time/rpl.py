@@ -22,7 +22,7 @@ class RPL(NormGradientAdapter):
     """RPL: hard pseudo-labels with the generalized cross-entropy, which is robust to wrong labels."""
 
     lr: NonNegative = 5e-4
-    q: Positive = 0.8
+    q: Positive = 0.8  # exponent of the generalized cross-entropy: 0 is cross-entropy, 1 the mean absolute error
 
     def loss(self, outputs: Tensor) -> Tensor:
         p_y = outputs.softmax(dim=1).amax(dim=1)

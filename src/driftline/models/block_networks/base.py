@@ -146,7 +146,12 @@ class BlockNetwork(LayeredNetwork):
 def network_factory(family: type[BlockFamily], depth: int) -> Callable[..., nn.Module]:
     """The function `(shape, outputs, *, width)` that makes a network of this family."""
 
-    def make(shape: tuple[int, ...], outputs: int, *, width: int = 64) -> nn.Module:
+    def make(
+        shape: tuple[int, ...],
+        outputs: int,
+        *,
+        width: int = 64,  # channels, or units, of a layer
+    ) -> nn.Module:
         if len(shape) != 3 or min(shape[:2]) < 8 or shape[2] not in (1, 3):
             raise UserError(
                 "this network takes grey or colour images (height, width, 1 or 3) of at least 8 x 8 pixels; "

@@ -70,15 +70,12 @@ def hashed_ngrams(
     shape: tuple[int, ...],
     outputs: int,
     *,
-    buckets: int = 2**15,
-    width: int = 64,
-    ngram_max: int = 2,
-    max_ngrams: int = 128,
+    buckets: int = 2**15,  # number of embedding rows that n-grams are hashed to
+    width: int = 64,  # size of an embedding and of the hidden layer
+    ngram_max: int = 2,  # longest n-gram, in words
+    max_ngrams: int = 128,  # maximum number of n-grams of a text, single words first
 ) -> nn.Module:
-    """Hashed runs of up to `words` words, `buckets` rows of `width` numbers, one hidden layer; of long texts the start.
-
-    `max_ngrams` is how many n-grams of a text count, single words first.
-    """
+    """Hashed word n-grams of the start of a text, their mean embedding, and one hidden layer."""
     check_texts("hashed-ngrams", shape)
     if not 2 <= buckets <= MAX_BUCKETS:
         raise UserError(f"buckets={buckets}: hashed-ngrams takes from 2 to {MAX_BUCKETS}")

@@ -60,18 +60,13 @@ def minilm(
     outputs: int,
     seed: Seed,
     *,
-    weights: str = BUNDLED_WEIGHTS,
-    trainable: Literal["head", "all"] = "head",
-    width: int | None = None,
-    max_tokens: int = 256,
-    pooling: Pooling = "mean",
+    weights: str = BUNDLED_WEIGHTS,  # all-MiniLM-L6-v2 of the extra minilm; a folder, or a name on the Hugging Face hub
+    trainable: Literal["head", "all"] = "head",  # train the head alone, or all weights
+    width: int | None = None,  # units of a hidden layer of the head; None: a linear head
+    max_tokens: int = 256,  # maximum number of tokens of a text
+    pooling: Pooling = "mean",  # scaled mean over the tokens, or the first token
 ) -> nn.Module:
-    """An encoder of texts and a linear head, or one with a hidden layer of `width`.
-
-    `weights`: all-MiniLM-L6-v2 from the extra minilm, or any encoder in a folder or by its name on the Hugging Face
-    hub. `trainable`: the head alone, or all. Of a text, `max_tokens` tokens are read. `pooling`: the scaled mean over
-    the tokens of a text, or the first token.
-    """
+    """An encoder of texts and a linear head, or one with a hidden layer of `width`."""
     check_texts("minilm", shape)
     if trainable not in ("head", "all"):
         raise unknown_name("part of minilm to train", trainable, ("head", "all"))

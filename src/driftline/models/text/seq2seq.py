@@ -176,17 +176,13 @@ def seq2seq(
     outputs: int,
     seed: Seed,
     *,
-    weights: str = "facebook/bart-base",
-    max_input_tokens: int = 888,
-    max_answer_tokens: int = 50,
-    num_beams: int = 3,
-    micro_batch: int | None = None,
+    weights: str = "facebook/bart-base",  # folder, or name on the Hugging Face hub
+    max_input_tokens: int = 888,  # maximum number of tokens of an input
+    max_answer_tokens: int = 50,  # maximum number of tokens of an answer
+    num_beams: int = 3,  # width of the beam search
+    micro_batch: int | None = None,  # samples of a mini-batch in memory at a time; None: all
 ) -> nn.Module:
-    """A BART or T5 with its own weights and words, from a folder or by its name on the Hugging Face hub.
-
-    Texts are cut to `max_input_tokens`, answers to `max_answer_tokens`. `micro_batch`: the number of samples of a
-    mini-batch in memory at a time; their gradients are added up.
-    """
+    """A BART or T5 with its own weights and words, from a folder or by its name on the Hugging Face hub."""
     _check_text_task("seq2seq", shape, outputs)
     network, words = load_pretrained(weights)
     room = getattr(network.config, "max_position_embeddings", None)
@@ -211,15 +207,15 @@ def small_bart(
     outputs: int,
     seed: Seed,
     *,
-    width: int = 96,
-    layers: int = 2,
-    heads: int = 4,
-    vocab_size: int = 1024,
-    max_input_tokens: int = 256,
-    max_answer_tokens: int = 16,
-    num_beams: int = 1,
-    dropout: float = 0.1,
-    micro_batch: int | None = None,
+    width: int = 96,  # size of an embedding
+    layers: int = 2,  # layers of the encoder, and of the decoder
+    heads: int = 4,  # attention heads
+    vocab_size: int = 1024,  # number of word pieces
+    max_input_tokens: int = 256,  # maximum number of tokens of an input
+    max_answer_tokens: int = 16,  # maximum number of tokens of an answer
+    num_beams: int = 1,  # width of the beam search
+    dropout: float = 0.1,  # dropout rate
+    micro_batch: int | None = None,  # samples of a mini-batch in memory at a time; None: all
 ) -> nn.Module:
     """A small BART from random weights; its `vocab_size` word pieces come from its first training batch."""
     _check_text_task("small-bart", shape, outputs)

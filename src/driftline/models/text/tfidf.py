@@ -36,7 +36,14 @@ def check_texts(model: str, shape: tuple[int, ...]) -> None:
 
 
 @register("model", "tfidf")
-def tfidf(shape: tuple[int, ...], outputs: int, seed: Seed, *, C: float = 3.0, ngram_max: int = 1) -> SklearnModel:
+def tfidf(
+    shape: tuple[int, ...],
+    outputs: int,
+    seed: Seed,
+    *,
+    C: float = 3.0,  # inverse strength of the L2 penalty
+    ngram_max: int = 1,  # longest n-gram, in words
+) -> SklearnModel:
     """Logistic regression on tf-idf weights of runs of up to `words` words (scikit-learn)."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

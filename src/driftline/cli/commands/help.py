@@ -1,0 +1,76 @@
+"""`driftline help`: describe a registered thing and its settings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from driftline import registry
+from driftline.cli.commands.figure import option_rows
+from driftline.cli.printing.names import KINDS
+from driftline.cli.printing.settings import write_settings
+from driftline.cli.printing.terminal import echo
+from driftline.errors import UserError, unknown_name
+
+PARTS = ("reveal", "device", "selection")
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND] NAME",
+        help="Name of a benchmark, method, dataset, model or metric, of a part of a spec (reveal, device, selection) "
+        "or of a command. A file of yours needs the kind: method mine.py:Mine.",
+    ),
+]
+
+
+def help_(context: typer.Context, words: Words = None) -> None:
+    """Describe a benchmark, method, dataset, model or metric: every setting with type, default, meaning and paper."""
+    parent = context.parent
+    assert parent is not None
+    if not words:
+        echo(parent.get_help())
+        return
+    if len(words) > 2:
+        raise UserError(f"driftline help takes a kind and a name, for example `data yearbook`; got '{' '.join(words)}'")
+    name = words[-1]
+    kinds = [_kind(words[0])] if len(words) == 2 else _kinds(name)
+    if kinds:
+        echo("\n".join(_text(context, kind, name) for kind in kinds), nl=False)
+        return
+    commands = parent.command.commands  # type: ignore[attr-defined]
+    if name not in commands:
+        things = {one for kind in registry.KINDS for one in registry.names(kind)}
+        raise unknown_name("thing or command", name, {*things, *PARTS, *commands})
+    echo(commands[name].get_help(type(context)(commands[name], info_name=name, parent=parent)))
+
+
+def _kind(word: str) -> str:
+    """Return the kind that a word such as `data` or `methods` stands for."""
+    kinds = {**KINDS, **dict(zip(registry.KINDS, registry.KINDS, strict=True)), "data": "dataset"}
+    if word not in kinds:
+        raise unknown_name("kind", word, kinds)
+    return kinds[word]
+
+
+def _kinds(name: str) -> list[str]:
+    """Return the kinds that have a thing of this name."""
+    if ":" in name:
+        raise UserError(f"say what {name} is, for example: driftline help method {name}")
+    return [kind for kind in registry.KINDS if name in registry.names(kind)] or (["part"] if name in PARTS else [])
+
+
+def _text(context: typer.Context, kind: str, name: str) -> str:
+    """Return the description of a thing."""
+    from driftline.spec.describe import describe
+
+    thing, formatter = describe(kind, name), context.make_formatter()
+    formatter.write_text(f"{name} ({kind}){': ' if thing.summary else ''}{thing.summary}")
+    if thing.paper:
+        formatter.write_text(f"Paper: {thing.paper}")
+    if thing.settings:
+        with formatter.section("Settings"):
+            write_settings(formatter, kind, name)
+    if kind == "figure" and (rows := option_rows(name)):
+        formatter.write_dl(rows)
+    return formatter.getvalue()
