@@ -7,19 +7,24 @@ import time
 from pathlib import Path
 
 from driftline.io import serialization
+from driftline.lazy_rows import LazyRows
 from driftline.spec.keys import sources_hash
-from driftline.types import JsonObject
+from driftline.types import Inputs, JsonObject
 
 CHECKPOINT_SECONDS = float(os.environ.get("DRIFTLINE_CHECKPOINT_SECONDS", "5"))
 WRITE_TIME_FACTOR = 20  # writing takes at most a twentieth of the time
 
 
 class Checkpoint:
-    """All parts of a run in one file, replaced atomically."""
+    """All parts of a run in one file, replaced atomically.
 
-    def __init__(self, path: Path, parts: JsonObject) -> None:
+    Lazy inputs that a part keeps are saved by their rows in `inputs`, so that the file has no images.
+    """
+
+    def __init__(self, path: Path, parts: JsonObject, inputs: Inputs = None) -> None:
         self._path = path
         self._parts = parts
+        self._source = inputs.source if isinstance(inputs, LazyRows) else None
         self._last = time.monotonic()
         self._took = 0.0
 
@@ -27,7 +32,7 @@ class Checkpoint:
         """Restore the parts as an interrupted run left them; return the number of steps done."""
         if not self._path.exists():
             return 0
-        saved = serialization.load(self._path)
+        saved = serialization.load(self._path, self._source)
         if saved["code"] != sources_hash():
             raise ValueError("the checkpoint was written by another state of the code")
         for name, part in self._parts.items():
@@ -44,6 +49,7 @@ class Checkpoint:
         serialization.save(
             {"done": done, "code": sources_hash(), **{n: part.state() for n, part in self._parts.items()}},
             self._path,
+            self._source,
         )
         self._last = time.monotonic()
         self._took = self._last - started

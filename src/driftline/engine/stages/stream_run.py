@@ -223,7 +223,7 @@ class _Run:
             folder=folder,
             recorder=recorder,
             reveal=reveal,
-            checkpoint=Checkpoint(folder / "checkpoint.safetensors", parts),
+            checkpoint=Checkpoint(folder / "checkpoint.safetensors", parts, dataset.samples.x),
         )
 
     @property
