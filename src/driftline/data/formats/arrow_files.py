@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from driftline.data import file_errors
 from driftline.data.formats import images, json_lines
-from driftline.data.formats.decoded_images import DecodedImages, files_signature
+from driftline.data.formats.decoded_images import ResizedImages, files_signature
 from driftline.io import bounded_files
 from driftline.io.atomic import write_then_rename
 from driftline.types import JsonObject
@@ -92,7 +92,7 @@ def _stream(file: Path) -> Any:
     return pa.ipc.open_stream(pa.memory_map(str(file)))
 
 
-class ArrowImages(DecodedImages):
+class ArrowImages(ResizedImages):
     """Rows of a column of images, each a record of its bytes or its path, squeezed to a square."""
 
     def __init__(self, files: Sequence[Path], column: str, rows: np.ndarray, size: int, gray: bool) -> None:
@@ -101,6 +101,12 @@ class ArrowImages(DecodedImages):
         self._mapped: pa.ChunkedArray | None = None
 
     def decode(self, row: int) -> np.ndarray:
+        return self._read(row, self.size)
+
+    def original(self, row: int) -> np.ndarray:
+        return self._read(row, None)
+
+    def _read(self, row: int, size: int | None) -> np.ndarray:
         if self._mapped is None:
             self._mapped = read_column([as_arrow(file, self.column) for file in self.files], self.column)
         place = int(self.rows[row])
@@ -108,7 +114,7 @@ class ArrowImages(DecodedImages):
             value = self._mapped[place].as_py()
             content = value["bytes"] if isinstance(value, dict) else value
             with images.open_image(self.files[0].parent / value["path"] if content is None else content) as image:
-                return images.to_square(image, self.size, self.gray)
+                return images.to_square(image, size, self.gray)
 
     def signature(self) -> str:
         return f"{self.column} {self.size} {self.gray} {files_signature(self.files)}"
