@@ -15,7 +15,7 @@ from driftline.data import load
 from driftline.data.formats import images
 from driftline.data.formats.decoded_images import DecodedImages, cache_limit
 from driftline.errors import UserError
-from driftline.lazy_rows import LazyRows, originals, originals
+from driftline.lazy_rows import LazyRows, originals
 
 SPECS = {
     "timeline": {
