@@ -11,6 +11,7 @@ from PIL import Image
 from driftline.data import load
 from driftline.data.fmow import CLASSES, fmow
 from driftline.errors import UserError
+from driftline.lazy_rows import originals
 
 RANDOM = np.random.default_rng(0)
 PIXELS = RANDOM.integers(0, 256, (12, 224, 224, 3), dtype=np.uint8)
@@ -43,6 +44,7 @@ def test_both_forms_are_one_dataset(tmp_path):
     for size in (32, 224):
         one, other = (load("fmow", {"size": size}, [where]) for where in (tmp_path, tmp_path / "h"))
         assert one.fingerprint == other.fingerprint
+        np.testing.assert_array_equal(originals(one.samples.x), originals(other.samples.x))
     assert one.test is None
     marked = load("fmow", {"size": 32, "published_split": True}, [tmp_path])
     assert np.flatnonzero(marked.test).tolist() == [2, 6, 8, 9]

@@ -120,6 +120,9 @@ def test_an_image_may_be_a_path(tmp_path):
         Image.fromarray(PIXELS[k]).save(tmp_path / "one" / f"{k}.png")
     data = load("hf:one", {"size": 12}, [tmp_path])  # a name in the data folder
     np.testing.assert_array_equal(data.samples.x[1], images.to_square(Image.fromarray(PIXELS[1]), 12))
+    before = data.fingerprint
+    Image.fromarray(PIXELS[2]).save(tmp_path / "one" / "0.png")
+    assert load("hf:one", {"size": 12}, [tmp_path]).fingerprint != before
 
 
 def test_rows_without_a_label_are_left_out(tmp_path):
@@ -164,6 +167,23 @@ def test_mistakes_are_sentences(hub, monkeypatch, tmp_path):
     (tmp_path / "empty" / "train.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(UserError, match=r"train\.parquet: expected a Hugging Face dataset"):
         load(f"hf:{tmp_path / 'empty'}")
+
+
+def test_a_dataset_without_files_and_one_with_two_configurations_are_refused(tmp_path):
+    for file, content in (("dataset_dict.json", '{"splits": []}'), ("state.json", '{"_data_files": []}')):
+        (tmp_path / file).write_text(content)
+        with pytest.raises(UserError, match="but found: no file with data"):
+            load(f"hf:{tmp_path}")
+        (tmp_path / file).unlink()
+    for name, text in (("de", "ein Hund"), ("en", "a dog")):
+        (tmp_path / name).mkdir()
+        columns = {"text": [text, "x"], "label": [0, 1], "raw": [b"a" * 500] * 2}
+        pq.write_table(table(columns), tmp_path / name / "train-00000-of-00001.parquet")
+    with pytest.raises(UserError, match=r"the split train in each of de, en: choose one with --set data\.config"):
+        load(f"hf:{tmp_path}")
+    assert load(f"hf:{tmp_path}", {"config": "de"}).samples.x == ["ein Hund", "x"]
+    with pytest.raises(UserError, match=r"expected texts in the column raw, but found b'a+… in row 0"):
+        load(f"hf:{tmp_path}", {"config": "de", "text": "raw"})
 
 
 @pytest.mark.parametrize("at", [0.3, 0.6, 0.9])

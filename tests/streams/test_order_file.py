@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,7 @@ def test_a_stream_of_a_released_list_is_chosen_by_its_number(tmp_path: Path) -> 
         ("a.csv", pd.DataFrame({"row": [1], "split": ["upstream"]}), "has no sample in its stream"),
         ("a.csv", pd.DataFrame({"row": [1, 1], "split": ["upstream", "stream"]}), "row 1 .* both upstream and in"),
         ("a.csv", pd.DataFrame({"row": []}), "lists no sample"),
+        ("a.csv", "row\n1,2\n3,0\n", "a table with the columns id or row, but found: Length of header"),
         ("a.txt", "a/1.png\na/1.png", "row 0 of the data comes 2 times; once is allowed"),
         ("a.xls", "x", "expected a file whose name ends in .csv, .csv.gz"),
         ("a.json", [[{**RECORDS[0], "input": "v"}]], "the input 'v' in entry 1 is not in dataset 'four'"),
@@ -97,6 +99,15 @@ def test_a_stream_of_a_released_list_is_chosen_by_its_number(tmp_path: Path) -> 
 def test_what_is_wrong_with_an_order_is_said(tmp_path: Path, name: str, content: object, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         read_order(write(tmp_path / name, content), DATA, ("split", "step"), repeats=False)
+
+
+def test_a_transformation_of_a_listed_sample_is_neither_unlisted_nor_upstream(tmp_path: Path) -> None:
+    data = replace(DATA, base=np.array([0, 1, 0, 2]))
+    order = read_order(write(tmp_path / "order.npy", [2]), data)
+    assert (order.listed.tolist(), order.unlisted.tolist()) == ([2], [1, 3])
+    marked = pd.DataFrame({"row": [2, 3, 0], "split": ["stream", "upstream", "upstream"]})
+    with pytest.raises(UserError, match="row 0 of the data is upstream, and a transformation of it in the stream"):
+        read_order(write(tmp_path / "marked.csv", marked), data, ("split",))
 
 
 def test_steps_ascend_and_are_numbers(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from driftline.types import Inputs, JsonObject, Samples, Settings
 
 MAX_CLASSES = 100_000
 """The most classes that only have numbers; a larger number is a mistake, and would take gigabytes."""
+ORIGINALS_AT_ONCE = 16
+"""Images of full size that a fingerprint holds in memory at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Dataset:
         signature = x.source.signature() if isinstance(x, LazyRows) and hasattr(x.source, "signature") else None
         if signature is None:
             return self._hash(_blocks_of(x))
-        unread = (signature.encode(), x.rows.tobytes())
+        unread = (b"full size", signature.encode(), x.rows.tobytes())
         return fingerprint_cache.recall(self._hash(unread), lambda: self._hash(_blocks_of(x)))
 
     def _hash(self, inputs: Iterable[bytes]) -> str:
@@ -223,8 +225,19 @@ def _blocks_of(column: object) -> Iterator[bytes]:
     if isinstance(column, LazyRows):
         yield f"{column.dtype.str}{column.shape}".encode()
         yield from (block.tobytes() for block in column.blocks())
+        yield from _other_sizes(column)
     else:
         yield _bytes_of(column)
+
+
+def _other_sizes(x: LazyRows) -> Iterator[bytes]:
+    """Yield images at their full size, of which random parts may be used, where that is not the size of the rows."""
+    if not hasattr(x.source, "read_originals"):
+        return
+    for start in range(0, len(x), ORIGINALS_AT_ONCE):
+        for image in x.source.read_originals(x.rows[start : start + ORIGINALS_AT_ONCE].tolist()):
+            if image.shape != x.shape[1:]:
+                yield f"{image.shape}".encode() + image.tobytes()
 
 
 def _bytes_of(column: object) -> bytes:

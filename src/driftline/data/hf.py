@@ -17,7 +17,7 @@ import pyarrow as pa
 from driftline.data import Dataset, file_errors, numbered_names
 from driftline.data.formats import images
 from driftline.data.formats.arrow_files import ArrowImages, list_splits, read_column, read_features
-from driftline.errors import MissingExtra, UserError, unknown_name
+from driftline.errors import MissingExtra, UserError, shorten, unknown_name
 from driftline.io.user_files import resolve
 from driftline.lazy_rows import LazyRows
 from driftline.registry import register
@@ -83,7 +83,8 @@ def _texts(files: Sequence[Path], column: str, rows: np.ndarray) -> list[str]:
     texts: list[str] = read_column(files, column).take(rows).to_pylist()
     for row, one in zip(rows, texts, strict=True):
         if not isinstance(one, str):
-            raise UserError(f"{files[0].parent}: expected texts in the column {column}, but found {one!r} in row {row}")
+            found = shorten(repr(one))
+            raise UserError(f"{files[0].parent}: expected texts in the column {column}, but found {found} in row {row}")
     return texts
 
 

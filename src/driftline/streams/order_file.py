@@ -9,6 +9,7 @@ refinement, or a list of them; its records are found by their texts.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,8 @@ class Order:
     """Places in the dataset, in the order of the stream."""
     listed: np.ndarray
     """All places that the file lists, also those of its other streams."""
+    unlisted: np.ndarray
+    """Places of the other samples, without transformations of those that are listed."""
     upstream: np.ndarray | None
     """Places of the samples to train on; None if the file does not mark any."""
     columns: pd.DataFrame
@@ -91,10 +94,13 @@ def read_order(
     number %= len(streams)
     rows, frame = places[number], streams[number]
     marked = _marked(name, frame)
-    _check_rows(name, rows[~marked], rows[marked], repeats)
+    _check_rows(name, rows[~marked], rows[marked], repeats, dataset.base)
     rest = frame.drop(columns=[*KEYS, "split"], errors="ignore")[~marked].reset_index(drop=True)
     upstream = rows[marked] if "split" in frame else None
-    return Order(name, number, rows[~marked], np.unique(np.concatenate(places)), upstream, rest)
+    listed = np.unique(np.concatenate(places))
+    originals = np.arange(len(dataset.samples)) if dataset.base is None else dataset.base
+    unlisted = np.flatnonzero(~np.isin(originals, originals[listed]))
+    return Order(name, number, rows[~marked], listed, unlisted, upstream, rest)
 
 
 def _suffix(path: Path) -> str:
@@ -116,7 +122,8 @@ def _read(path: Path) -> list[pd.DataFrame]:
                 lines = [line.decode().strip() for line in file]
             return [pd.DataFrame({"id": [line for line in lines if line]}, dtype=str)]
         case ".csv" | ".csv.gz":
-            with bounded_files.open_file(path) as file:
+            with bounded_files.open_file(path) as file, warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas only warns that it drops cells
                 return [pd.read_csv(file, dtype=str, keep_default_na=False, index_col=False, encoding="utf-8-sig")]
         case ".parquet":
             frame = read_file(path)
@@ -171,11 +178,13 @@ def _marked(name: str, frame: pd.DataFrame) -> np.ndarray:
     return (frame["split"] == UPSTREAM).to_numpy()
 
 
-def _check_rows(name: str, rows: np.ndarray, upstream: np.ndarray, repeats: bool) -> None:
+def _check_rows(name: str, rows: np.ndarray, upstream: np.ndarray, repeats: bool, base: np.ndarray | None) -> None:
     if not len(rows):
         raise UserError(f"{name} has no sample in its stream")
     if len(shared := np.intersect1d(rows, upstream)):
         raise UserError(f"{name}: row {shared[0]} of the data is both upstream and in the stream")
+    if base is not None and len(shared := upstream[np.isin(base[upstream], base[rows])]):
+        raise UserError(f"{name}: row {shared[0]} of the data is upstream, and a transformation of it in the stream")
     found, counts = np.unique(rows, return_counts=True)
     if not repeats and counts.max() > 1:
         raise UserError(f"{name}: row {found[counts.argmax()]} of the data comes {counts.max()} times; once is allowed")

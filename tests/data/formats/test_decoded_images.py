@@ -75,14 +75,15 @@ def in_memory(dataset):
 
 
 def test_decoded_as_if_all_were_read_at_once(tmp_path):
-    folder = write_images(tmp_path / "pets", 20)
+    folder, square = write_images(tmp_path / "pets", 20), write_images(tmp_path / "square", 2)
     for name, options in (("image-folders", {}), ("dated-images", {"gray": True}), ("imagenet-val", {})):
         data = load(name, {"path": str(folder), "size": 16, **options})
         assert isinstance(data.samples.x, LazyRows)
         read = images.read_center if name == "imagenet-val" else images.read_image
         expected = np.stack([read(folder / file, 16, **options) for file in data.samples.id])
         np.testing.assert_array_equal(data.samples.x, expected)
-        assert data.fingerprint == in_memory(data).fingerprint
+        full = load(name, {"path": str(square), "size": 24, **options})
+        assert full.fingerprint == in_memory(full).fingerprint
 
 
 def test_each_image_is_decoded_once_and_kept_within_the_budget(monkeypatch):
@@ -124,6 +125,20 @@ def test_a_copy_in_another_process_has_no_images(tmp_path):
     pixels = x[:]
     assert len(pickle.dumps(x)) == before < 5_000
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(x)), pixels)
+
+
+def test_a_fingerprint_covers_the_parts_of_an_image_that_only_random_crops_show(tmp_path):
+    folder = write_images(tmp_path / "pets", 4)
+    pixels = np.zeros((16, 32, 3), np.uint8)
+    found = []
+    for border in (0, 255):
+        pixels[:, :4] = border
+        Image.fromarray(pixels).save(folder / "ant" / "00000_2000.png")
+        data = load("imagenet-val", {"path": str(folder), "size": 16})
+        assert data.samples.x[0].max() == 0
+        assert originals(data.samples.x)[0].max() == border
+        found.append(data.fingerprint)
+    assert found[0] != found[1]
 
 
 def test_fingerprints_are_kept_until_a_file_changes(tmp_path, monkeypatch):

@@ -105,6 +105,9 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
     few = Dataset("few", dataset().samples[:25], Classification(tuple(WNIDS[:5])))
     with pytest.raises(UserError, match="S3 has the class n00000011, which dataset 'few' lacks"):
         published_world(few, files, 3)
+    np.save(tmp_path / "S5" / "all_labels5.npy", np.zeros(0, int))
+    with pytest.raises(UserError, match="S5: the sequence S5 lists no image"):
+        published_world(dataset(), files, 5)
     np.save(tmp_path / "S3" / "class_map3.npy", np.arange(3))
     with pytest.raises(UserError, match="expected a dict from WordNet ids to class numbers"):
         published_world(dataset(), files, 3)

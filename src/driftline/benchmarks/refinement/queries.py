@@ -67,11 +67,8 @@ def read_queries(dataset: Dataset, options: Options, number: int, root: Seed) ->
 
 def _without_stream(dataset: Dataset, order: Order) -> Dataset:
     """Return the samples that are not in the stream, nor transformations of one that is."""
-    free = np.ones(len(dataset.samples), bool)
-    free[order.listed] = False
-    if dataset.base is not None:
-        free &= ~np.isin(dataset.base, dataset.base[order.listed])
-    test = dataset.test
+    free, test = np.zeros(len(dataset.samples), bool), dataset.test
+    free[order.unlisted] = True
     if order.upstream is not None:
         if dataset.samples.group is not None and dataset.samples.group[order.upstream].any():
             raise UserError(f"{order.name} marks samples as upstream that are of another cluster of the data")

@@ -10,15 +10,17 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from driftline.data import file_errors
 from driftline.data.formats import images, json_lines
-from driftline.data.formats.decoded_images import DecodedImages, files_signature
+from driftline.data.formats.decoded_images import ResizedImages, files_signature
 from driftline.io import bounded_files
 from driftline.io.atomic import write_then_rename
 from driftline.types import JsonObject
@@ -35,17 +37,29 @@ def list_splits(path: Path) -> dict[str, list[Path]]:
     with file_errors(path, EXPECTED):
         if (path / "dataset_dict.json").is_file():
             names = json_lines.load_json(path / "dataset_dict.json")["splits"]
-            return {str(name): _saved_files(path / _plain(name)) for name in names}
-        if (path / "state.json").is_file():
-            return {"": _saved_files(path)}
-        splits: dict[str, list[Path]] = {}
-        for file in sorted(path.rglob(f"*{PARQUET}")) if path.is_dir() else [path]:
-            match = SPLIT_NAME.fullmatch(file.stem)
-            name = match[1] if match else file.parent.name if file.stem.isdigit() else file.stem
-            splits.setdefault(name, []).append(file)
-        if not splits:
-            raise ValueError("neither dataset_dict.json, state.json nor a Parquet file")
+            splits = {str(name): _saved_files(path / _plain(name)) for name in names}
+        elif (path / "state.json").is_file():
+            splits = {"": _saved_files(path)}
+        else:
+            splits = _parquet_splits(path)
+        if not splits or not all(splits.values()):
+            raise ValueError("no file with data")
         return splits
+
+
+def _parquet_splits(path: Path) -> dict[str, list[Path]]:
+    splits: dict[str, list[Path]] = {}
+    for file in sorted(path.rglob(f"*{PARQUET}")) if path.is_dir() else [path]:
+        match = SPLIT_NAME.fullmatch(file.stem)
+        name = match[1] if match else file.parent.name if file.stem.isdigit() else file.stem
+        splits.setdefault(name, []).append(file)
+    for name, files in splits.items():
+        if len(folders := sorted({file.parent for file in files})) > 1:
+            configs = ", ".join(folder.relative_to(path).as_posix() for folder in folders)
+            raise ValueError(f"the split {name} in each of {configs}: choose one with --set data.config=...")
+    if not splits:
+        raise ValueError("neither dataset_dict.json, state.json nor a Parquet file")
+    return splits
 
 
 def _saved_files(folder: Path) -> list[Path]:
@@ -92,29 +106,38 @@ def _stream(file: Path) -> Any:
     return pa.ipc.open_stream(pa.memory_map(str(file)))
 
 
-class ArrowImages(DecodedImages):
+class ArrowImages(ResizedImages):
     """Rows of a column of images, each a record of its bytes or its path, squeezed to a square."""
 
     def __init__(self, files: Sequence[Path], column: str, rows: np.ndarray, size: int, gray: bool) -> None:
         super().__init__(len(rows), (size, size, 1 if gray else 3))
         self.files, self.column, self.rows, self.size, self.gray = files, column, rows, size, gray
-        self._mapped: pa.ChunkedArray | None = None
+
+    @cached_property
+    def _images(self) -> pa.ChunkedArray:
+        return read_column([as_arrow(file, self.column) for file in self.files], self.column)
 
     def decode(self, row: int) -> np.ndarray:
-        if self._mapped is None:
-            self._mapped = read_column([as_arrow(file, self.column) for file in self.files], self.column)
+        return self._read(row, self.size)
+
+    def original(self, row: int) -> np.ndarray:
+        return self._read(row, None)
+
+    def _read(self, row: int, size: int | None) -> np.ndarray:
         place = int(self.rows[row])
         with file_errors(self.files[0], f"a picture in row {place} of the column {self.column}"):
-            value = self._mapped[place].as_py()
+            value = self._images[place].as_py()
             content = value["bytes"] if isinstance(value, dict) else value
             with images.open_image(self.files[0].parent / value["path"] if content is None else content) as image:
-                return images.to_square(image, self.size, self.gray)
+                return images.to_square(image, size, self.gray)
 
-    def signature(self) -> str:
-        return f"{self.column} {self.size} {self.gray} {files_signature(self.files)}"
+    def signature(self) -> str | None:
+        with file_errors(self.files[0], EXPECTED):
+            named = pa.types.is_struct(self._images.type) and pc.struct_field(self._images, "bytes").null_count
+        return None if named else f"{self.column} {self.size} {self.gray} {files_signature(self.files)}"
 
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_mapped": None}
+        return {name: value for name, value in super().__getstate__().items() if name != "_images"}
 
 
 def as_arrow(file: Path, column: str) -> Path:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -28,6 +28,9 @@ DEFAULT_CACHE = "1GB"
 THREADS = min(4, os.cpu_count() or 1)
 MIN_THREADED = 4
 """Fewer images are decoded by the caller's thread: starting others would take longer."""
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 class DecodedImages(ABC):
@@ -64,7 +67,7 @@ class DecodedImages(ABC):
         def fill(entry: tuple[int, int]) -> None:
             images[entry[0]] = self.decode(entry[1])
 
-        _for_each(fill, missing)
+        _map(fill, missing)
         for place, row in missing:
             if not self._keep(self._cache, row, images[place]):
                 break
@@ -88,31 +91,45 @@ class DecodedImages(ABC):
         self._sources.add(self)
 
 
-class ImageFiles(DecodedImages):
-    """Images in files of a folder, each read by `read`."""
+class ResizedImages(DecodedImages):
+    """Images that are resized when they are decoded, and may be read at their full size."""
 
-    def __init__(self, folder: Path, names: np.ndarray, read: partial[np.ndarray], shape: tuple[int, ...]) -> None:
-        super().__init__(len(names), shape)
-        self.folder, self.names, self.read = folder, names, read
+    def __init__(self, n: int, shape: tuple[int, ...]) -> None:
+        super().__init__(n, shape)
         self._originals: dict[int, np.ndarray] = {}
 
-    def decode(self, row: int) -> np.ndarray:
-        return self.read(self.folder / str(self.names[row]))
+    @abstractmethod
+    def original(self, row: int) -> np.ndarray:
+        """Return one image at its full size."""
 
     def originals(self, rows: np.ndarray) -> list[np.ndarray]:
-        """Return images at their full size; `read` takes None as `size`."""
-        new: dict[int, np.ndarray] = {}
-
-        def read(entry: tuple[int, int]) -> None:
-            new[entry[1]] = self.read(self.folder / str(self.names[entry[1]]), size=None)
-
-        _for_each(read, [(0, row) for row in dict.fromkeys(rows.tolist()) if row not in self._originals])
+        """Return images at their full size, cached."""
+        missing = [row for row in dict.fromkeys(rows.tolist()) if row not in self._originals]
+        new = dict(zip(missing, self.read_originals(missing), strict=True))
         for row, image in new.items():
             self._keep(self._originals, row, image)
         return [new[row] if row in new else self._originals[row] for row in rows.tolist()]
 
+    def read_originals(self, rows: Sequence[int]) -> list[np.ndarray]:
+        """Return images at their full size, without caching them."""
+        return _map(self.original, rows)
+
     def __getstate__(self) -> dict[str, object]:
         return {**super().__getstate__(), "_originals": {}}
+
+
+class ImageFiles(ResizedImages):
+    """Images in files of a folder, each read by `read`, which takes None as `size` for the full size."""
+
+    def __init__(self, folder: Path, names: np.ndarray, read: partial[np.ndarray], shape: tuple[int, ...]) -> None:
+        super().__init__(len(names), shape)
+        self.folder, self.names, self.read = folder, names, read
+
+    def decode(self, row: int) -> np.ndarray:
+        return self.read(self.folder / str(self.names[row]))
+
+    def original(self, row: int) -> np.ndarray:
+        return self.read(self.folder / str(self.names[row]), size=None)
 
     def signature(self) -> str | None:
         files = files_signature(self.folder / str(name) for name in self.names)
@@ -145,11 +162,8 @@ def cache_limit() -> int:
         raise UserError(f"{CACHE_VARIABLE}={given[:40]}: give a number of bytes, such as 500MB or 4GB") from None
 
 
-def _for_each(call: Callable[[tuple[int, int]], None], entries: list[tuple[int, int]]) -> None:
-    if len(entries) < MIN_THREADED:
-        for entry in entries:
-            call(entry)
-        return
+def _map(call: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    if len(items) < MIN_THREADED:
+        return [call(item) for item in items]
     with ThreadPoolExecutor(THREADS) as pool:
-        for _ in pool.map(call, entries):  # raises what a call raised
-            pass
+        return list(pool.map(call, items))

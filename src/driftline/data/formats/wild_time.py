@@ -17,7 +17,7 @@ import numpy as np
 
 from driftline.data import file_errors
 from driftline.data.formats import images
-from driftline.data.formats.decoded_images import DecodedImages, files_signature
+from driftline.data.formats.decoded_images import ResizedImages, files_signature
 from driftline.errors import UserError
 from driftline.io import bounded_files
 from driftline.types import Inputs, Samples, Settings
@@ -85,7 +85,7 @@ def no_split_error(path: Path) -> UserError:
     return UserError(f"published_split=true: {path.name} has no split; Wild-Time's pickle and HDF5 files have one")
 
 
-class Hdf5Images(DecodedImages):
+class Hdf5Images(ResizedImages):
     """The images of some members of an HDF5 file, one after another, resized to a square."""
 
     def __init__(self, path: Path, members: Sequence[tuple[str, int]], size: int) -> None:
@@ -95,10 +95,14 @@ class Hdf5Images(DecodedImages):
         self._opened: dict[tuple[int, str], Any] = {}
 
     def decode(self, row: int) -> np.ndarray:
+        with file_errors(self.path, HDF5):
+            return images.resize(self.original(row), self.size)
+
+    def original(self, row: int) -> np.ndarray:
         k = int(np.searchsorted(self.ends, row, side="right"))
         name, length = self.members[k]
         with file_errors(self.path, HDF5):
-            return images.resize(self._member(name)[row - int(self.ends[k]) + length], self.size)
+            return np.asarray(self._member(name)[row - int(self.ends[k]) + length])
 
     def _member(self, name: str) -> Any:
         """Return a member of the file; each process opens it for itself, and leaves it open."""

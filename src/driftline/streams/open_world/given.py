@@ -1,7 +1,8 @@
 """An open world whose order is given: by a file of the user's, or by NED's published sequences.
 
 What is upstream is the same for all sequences, so that they share one upstream model: the samples that the file marks
-or, if it marks none, those that it does not list; of NED's upstream classes, the images that no sequence uses.
+or, if it marks none, those that it does not list, without transformations of listed ones; of NED's upstream classes,
+the images that no sequence uses.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ def ordered_world(dataset: Dataset, file: str, *, block: int = 100) -> OpenWorld
     """Return the samples of a dataset in the order of a file; see `streams.order_file`."""
     _class_index(dataset)
     order = read_order(file, dataset, ("split",), repeats=False)
-    unlisted = np.setdiff1d(np.arange(len(dataset.samples)), order.listed)
-    upstream = np.sort(unlisted if order.upstream is None else order.upstream)
+    upstream = np.sort(order.unlisted if order.upstream is None else order.upstream)
     known = np.unique(np.asarray(dataset.samples.y)[upstream])
     return _world(dataset, order.rows, upstream, known, block, f"as in {order.name}")
 

@@ -68,7 +68,11 @@ def read_sequences(files: Sequence[str]) -> tuple[dict[int, PublishedSequence], 
         raise UserError(f"{', '.join(files)}: {LAYOUT}")
     with file_errors(listed, "a WordNet id per line"), bounded_files.open_file(listed) as file:
         upstream = [line.decode().split()[0] for line in file if line.strip()]
-    return {number: _read_sequence(of, upstream) for number, of in parts.items()}, upstream
+    sequences = {number: _read_sequence(of, upstream) for number, of in parts.items()}
+    for number, sequence in sequences.items():
+        if not len(sequence.classes):
+            raise UserError(f"{next(iter(parts[number].values())).parent}: the sequence S{number} lists no image")
+    return sequences, upstream
 
 
 def _existing(name: str) -> Path:
