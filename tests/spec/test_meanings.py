@@ -73,7 +73,7 @@ def test_a_file_of_the_users_own_is_described(tmp_path: Path) -> None:
         '@dataclass\nclass Mine(Learner):\n    """A method."""\n\n    keep: float = 0.5  # share to keep\n'
     )
     thing = describe("method", f"{tmp_path}/mine.py:Mine")
-    assert (thing.summary, thing.paper) == ("A method.", 'Me, "Mine", 2026.')
+    assert (thing.summary, thing.paper) == ("A method.", 'Me, "Mine", 2026')
     assert thing.settings == (Setting("keep", "float", "0.5", "Share to keep"),)
 
 

@@ -2,7 +2,8 @@
 
 Every cluster applies one fixed transformation, so all sets share their classes and a model of the upright images fails
 elsewhere because of the transformation alone. `digit-clusters` needs no download: scikit-learn's 1,797 digits
-(Alpaydin & Kaynak, UCI 1998). `image-clusters` does the same to any other dataset of square images.
+(Alpaydin & Kaynak, "Optical Recognition of Handwritten Digits", UCI 1998). `image-clusters` does the same to any other
+dataset of square images.
 
 Training images are never used for evaluation. The others are in every set, upright and transformed, under an id per
 set. `Dataset.base` says which image it is, so that none is both in a stream and held out; within a stream, a model that

@@ -1,4 +1,4 @@
-"""The Yearbook network of Wild-Time."""
+"""The Yearbook network of Yao et al., "Wild-Time", NeurIPS 2022."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Meanings of settings and the source papers of things, read from source code.
 
 A setting's meaning is the comment behind its field or parameter, or the docstring below its field. A subclass inherits
-it. A paper is a sentence of the module's docstring with a quoted title and a year, else of its package's.
+it. A paper is what the module's docstring, else its package's, cites as: authors, "title", venue and year.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import tokenize
 from collections.abc import Iterator
 from typing import Any
 
-SENTENCE_END = re.compile(r"(?<=\.)\s+(?=[A-Z`])")
-CITATION = re.compile(r'".+".*\b(?:19|20)\d\d\b')
+NAME = r"[^\W\da-z_][\w'-]+"
+CITATION = re.compile(rf'{NAME}(?:(?:, | and | & ){NAME})*(?: et al\.)?, "[^"]+", (?:[\w ]+ )?(?:19|20)\d\d')
 
 
 def meanings(thing: Any) -> dict[str, str]:
@@ -38,13 +38,12 @@ def paper(thing: Any) -> str:
 
 
 def citations(text: str) -> str:
-    """Return the sentences of a text that cite a paper.
+    """Return the papers that a text cites with authors, title and year.
 
-    >>> citations('Tent minimizes entropy. Wang et al., "Tent", ICLR 2021. Departs from its code.')
-    'Wang et al., "Tent", ICLR 2021.'
+    >>> citations('As in Wang et al., "Tent", ICLR 2021: less entropy. It is not Li and Hoiem, "LwF", 2017.')
+    'Wang et al., "Tent", ICLR 2021; Li and Hoiem, "LwF", 2017'
     """
-    sentences = SENTENCE_END.split(" ".join(text.split()))
-    return " ".join(sentence for sentence in sentences if CITATION.search(sentence))
+    return "; ".join(dict.fromkeys(CITATION.findall(" ".join(text.split()))))
 
 
 @functools.cache

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from driftline.errors import UserError, unknown_name
-from driftline.io import user_code
 from driftline.spec.describe import PARTS, schema_of
 from driftline.spec.settings import listed
 from driftline.types import JsonObject
@@ -55,10 +54,10 @@ def _methods_with(part: str, key: str, methods: list[JsonObject]) -> list[JsonOb
 
 
 def _keys(kind: str, name: str) -> set[str] | None:
-    """Return the names of a thing's settings; None if it accepts any, or only its code would tell."""
+    """Return the names of a thing's settings; None if it accepts any, only its code would tell, or it is unknown."""
     try:
         schema = schema_of(kind, name)
-    except user_code.CodeNotAllowed:
+    except UserError:
         return None
     return None if schema is None else set(schema.model_fields)
 

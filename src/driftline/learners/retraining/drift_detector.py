@@ -1,7 +1,9 @@
 """Retrain when a drift detector from river fires on the errors of the deployed model.
 
-ADWIN (Bifet, Gavalda 2007), Page-Hinkley (Page 1954), KSWIN (Raab et al. 2020) and DDM (Gama et al. 2004), each with
-river's default settings; Page-Hinkley looks for rising errors only.
+ADWIN (Bifet and Gavaldà, "Learning from Time-Changing Data with Adaptive Windowing", SDM 2007), Page-Hinkley (Page,
+"Continuous Inspection Schemes", Biometrika 1954), KSWIN (Raab et al., "Reactive Soft Prototype Computing for Concept
+Drift Streams", Neurocomputing 2020) and DDM (Gama et al., "Learning with Drift Detection", SBIA 2004), each with river's
+default settings; Page-Hinkley looks for rising errors only.
 """
 
 from __future__ import annotations

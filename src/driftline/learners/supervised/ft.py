@@ -1,4 +1,7 @@
-"""Fine-tuning: continue training on the latest labels, with the same optimizer state, as in Wild-Time."""
+"""Fine-tuning: continue training on the latest labels, with the same optimizer state.
+
+As in Yao et al., "Wild-Time", NeurIPS 2022.
+"""
 
 from __future__ import annotations
 
