@@ -2,8 +2,8 @@
 
 ADWIN (Bifet and Gavaldà, "Learning from Time-Changing Data with Adaptive Windowing", SDM 2007), Page-Hinkley (Page,
 "Continuous Inspection Schemes", Biometrika 1954), KSWIN (Raab et al., "Reactive Soft Prototype Computing for Concept
-Drift Streams", Neurocomputing 2020) and DDM (Gama et al., "Learning with Drift Detection", SBIA 2004), each with river's
-default settings; Page-Hinkley looks for rising errors only.
+Drift Streams", Neurocomputing 2020) and DDM (Gama et al., "Learning with Drift Detection", SBIA 2004), each with the
+default settings of river; Page-Hinkley looks for rising errors only.
 """
 
 from __future__ import annotations
