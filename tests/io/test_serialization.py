@@ -13,6 +13,7 @@ from torch import nn
 
 from driftline.errors import DamagedFile
 from driftline.io import serialization
+from driftline.lazy_rows import LazyRows
 from driftline.seeds import Seed
 from driftline.testing import digest
 
@@ -176,3 +177,15 @@ def test_equal_trees_give_equal_bytes(tmp_path: Path) -> None:
     for k in range(12):
         serialization.save(tree, tmp_path / str(k))
     assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+
+
+def test_lazy_rows_of_the_given_source_are_saved_by_their_numbers(tmp_path: Path) -> None:
+    source, other = np.zeros((1000, 50, 50), np.uint8), np.arange(6).reshape(3, 2)
+    tree = {"own": [LazyRows(source, np.array([999, 3, 3]))], "other": LazyRows(other, np.array([2]))}
+    serialization.save(tree, tmp_path / "tree", source)
+    assert (tmp_path / "tree").stat().st_size < 1000
+    found = serialization.load(tmp_path / "tree", source)
+    assert found["own"][0].source is source
+    assert (found["own"][0].rows.tolist(), found["other"].tolist()) == ([999, 3, 3], [[4, 5]])
+    with pytest.raises(ValueError, match="source is not given"):
+        serialization.load(tmp_path / "tree")

@@ -1,9 +1,10 @@
 """Save and load trees of values as one safetensors file.
 
-A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays, torch tensors and lazy rows,
-which are read as arrays. Nothing in the file can run code when it is read. `public_attributes` returns the state of an
-object as a tree, and `restore_attributes` puts it back into an object that was built the same way. Attributes that its
-classes name in `transient` are left out, because building the object creates them.
+A tree is made of None, booleans, numbers, strings, lists, tuples, dicts, numpy arrays, torch tensors and lazy rows:
+those of a source that is given are saved by their numbers, others as arrays. Nothing in the file can run code when it
+is read. `public_attributes` returns the state of an object as a tree, and `restore_attributes` puts it back into an
+object that was built the same way. Attributes that its classes name in `transient` are left out, because building the
+object creates them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from safetensors.numpy import save as to_safetensors
 from driftline.device import to_device
 from driftline.errors import DamagedFile
 from driftline.io.atomic import write_bytes
-from driftline.lazy_rows import LazyRows
+from driftline.lazy_rows import LazyRows, RowSource
 from driftline.seeds import Seed
 
 PLAIN_TYPES = (type(None), bool, int, float, str)
@@ -31,17 +32,17 @@ METADATA_KEY = "tree"
 """The metadata entry of a file: the checksum of the plain values, that of plain values and arrays, the plain values."""
 
 
-def save(tree: object, path: Path) -> None:
+def save(tree: object, path: Path, source: RowSource | None = None) -> None:
     """Write a tree atomically; equal trees give equal bytes."""
     arrays: dict[str, np.ndarray] = {}
-    plain = json.dumps(_split_arrays(tree, arrays))
+    plain = json.dumps(_split_arrays(tree, arrays, source))
     text = f"{_checksum(plain, {})} {_checksum(plain, arrays)} {plain}"  # one entry: the order of several varies
     write_bytes(path, to_safetensors(arrays, metadata={METADATA_KEY: text}))
 
 
-def load(path: Path) -> Any:
-    """Read a tree; raise DamagedFile if it is not what was written."""
-    return _insert_arrays(*_read(path))
+def load(path: Path, source: RowSource | None = None) -> Any:
+    """Read a tree; raise DamagedFile if it is not what was written. Lazy rows are those of `source`, as in `save`."""
+    return _insert_arrays(*_read(path), source)
 
 
 def load_metadata(path: Path) -> Any:
@@ -197,16 +198,18 @@ def _is_tensor(thing: object) -> bool:
     return torch is not None and isinstance(thing, torch.Tensor)
 
 
-def _split_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _split_arrays(tree: Any, arrays: dict[str, np.ndarray], source: RowSource | None) -> Any:
     """Return the tree with every array moved into `arrays` and replaced by its name there."""
     if isinstance(tree, PLAIN_TYPES):
         return tree
     if isinstance(tree, list):
-        return [_split_arrays(item, arrays) for item in tree]
+        return [_split_arrays(item, arrays, source) for item in tree]
     if isinstance(tree, tuple):
-        return {"$tuple": [_split_arrays(item, arrays) for item in tree]}
+        return {"$tuple": [_split_arrays(item, arrays, source) for item in tree]}
     if isinstance(tree, dict):
-        return {"$dict": [[_split_arrays(key, arrays), _split_arrays(value, arrays)] for key, value in tree.items()]}
+        return {"$dict": [[_split_arrays(item, arrays, source) for item in pair] for pair in tree.items()]}
+    if isinstance(tree, LazyRows) and tree.source is source:
+        return {"$rows": _split_arrays(tree.rows, arrays, source)}
     kind = "$tensor" if _is_tensor(tree) else "$array"
     array = tree.detach().cpu().numpy() if kind == "$tensor" else tree[:] if isinstance(tree, LazyRows) else tree
     if not isinstance(array, np.ndarray | np.generic):
@@ -221,21 +224,25 @@ def _split_arrays(tree: Any, arrays: dict[str, np.ndarray]) -> Any:
     return {kind: name}
 
 
-def _insert_arrays(tree: object, arrays: dict[str, np.ndarray] | None) -> Any:
+def _insert_arrays(tree: object, arrays: dict[str, np.ndarray] | None, source: RowSource | None = None) -> Any:
     if isinstance(tree, list):
-        return [_insert_arrays(item, arrays) for item in tree]
+        return [_insert_arrays(item, arrays, source) for item in tree]
     if not isinstance(tree, dict):
         return tree
     ((kind, content),) = tree.items()
     if kind == "$tuple":
-        return tuple(_insert_arrays(item, arrays) for item in content)
+        return tuple(_insert_arrays(item, arrays, source) for item in content)
     if kind == "$dict":
-        return {_insert_arrays(key, arrays): _insert_arrays(value, arrays) for key, value in content}
+        return dict(_insert_arrays(pair, arrays, source) for pair in content)
     if kind == "$strings":
         dtype, shape, texts = content
         return np.array(texts, dtype=dtype).reshape(shape)
     if arrays is None:
         return None
+    if kind == "$rows":
+        if source is None:
+            raise ValueError("the tree has lazy rows, and their source is not given")
+        return LazyRows(source, _insert_arrays(content, arrays))
     if kind == "$tensor":
         import torch
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from driftline.io import serialization
+from driftline.lazy_rows import RowSource
 from driftline.spec.keys import sources_hash
 from driftline.types import JsonObject
 
@@ -15,11 +16,12 @@ WRITE_TIME_FACTOR = 20  # writing takes at most a twentieth of the time
 
 
 class Checkpoint:
-    """All parts of a run in one file, replaced atomically."""
+    """All parts of a run in one file, replaced atomically; images of `source` are saved by their numbers."""
 
-    def __init__(self, path: Path, parts: JsonObject) -> None:
+    def __init__(self, path: Path, parts: JsonObject, source: RowSource | None = None) -> None:
         self._path = path
         self._parts = parts
+        self._source = source
         self._last = time.monotonic()
         self._took = 0.0
 
@@ -27,7 +29,7 @@ class Checkpoint:
         """Restore the parts as an interrupted run left them; return the number of steps done."""
         if not self._path.exists():
             return 0
-        saved = serialization.load(self._path)
+        saved = serialization.load(self._path, self._source)
         if saved["code"] != sources_hash():
             raise ValueError("the checkpoint was written by another state of the code")
         for name, part in self._parts.items():
@@ -44,6 +46,7 @@ class Checkpoint:
         serialization.save(
             {"done": done, "code": sources_hash(), **{n: part.state() for n, part in self._parts.items()}},
             self._path,
+            self._source,
         )
         self._last = time.monotonic()
         self._took = self._last - started

@@ -26,6 +26,7 @@ from driftline.engine.stages.sampling import sampled_steps, without_prefetching
 from driftline.engine.stages.search_round import SearchResult, required_candidates, resolve_settings
 from driftline.io import serialization
 from driftline.io.checksums import read_checked, write_checked
+from driftline.lazy_rows import LazyRows
 from driftline.learners.base import Learner
 from driftline.record.card import CARD, Card, write_card
 from driftline.record.parquet import write_rows
@@ -204,6 +205,7 @@ class _Run:
         level = registry.get("benchmark", job.benchmark).reveals
         reveal = RevealPolicy(dataset.task, level, Seed(job.seed), **job.reveal.model_dump())
         parts = {"learner": learner, "reveal": reveal, "recorder": recorder, **({"meter": meter} if meter else {})}
+        source = dataset.samples.x.source if isinstance(dataset.samples.x, LazyRows) else None
         return cls(
             stage=stage,
             job=job,
@@ -218,7 +220,7 @@ class _Run:
             folder=folder,
             recorder=recorder,
             reveal=reveal,
-            checkpoint=Checkpoint(folder / "checkpoint.safetensors", parts),
+            checkpoint=Checkpoint(folder / "checkpoint.safetensors", parts, source),
         )
 
     @property
