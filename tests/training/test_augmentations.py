@@ -15,12 +15,14 @@ from torch import Tensor
 from driftline.corruptions.cropping import random_box
 from driftline.data import load
 from driftline.errors import UserError
+from driftline.io import serialization
 from driftline.learners.domain_generalization.coral_t import CoralT
 from driftline.learners.online.fine_tune import FineTuneLastLayers
 from driftline.learners.online.standard_training import StandardTraining
 from driftline.learners.replay.refinement import Refinement
 from driftline.learners.self_supervised.simclr import SimCLR
 from driftline.learners.supervised.ft import FineTune
+from driftline.learners.supervised.lisa import LISA
 from driftline.models import build
 from driftline.models.preprocessing import to_tensor
 from driftline.pretraining.episodic import PrototypicalTraining
@@ -154,6 +156,36 @@ def test_a_run_that_is_resumed_makes_the_same_draws() -> None:
     for a, b in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
         assert torch.equal(a, b)
     assert whole.buffer.x.shape == (40, 8, 8, 3), "features of augmented images cannot be kept"
+
+
+def test_lisa_mixes_augmented_images_with_augmented_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    partners: list[Tensor] = []
+    monkeypatch.setattr("driftline.learners.supervised.lisa.mix", lambda x, other, _: partners.append(other) or x)
+    learner = LISA(updates=2, batch=10, augment="pad-crop-flip")
+    learner.prepare(build("conv-1", (8, 8, 3), 2, Seed(0), width=4), TASK)
+    learner.learn(IMAGES, LABELS)
+    plain = {image.tobytes() for image in IMAGES}
+    shown = [(255 * one.permute(1, 2, 0)).round().byte().numpy() for batch in partners for one in batch]
+    assert (len(shown), sum(one.tobytes() in plain for one in shown)) == (20, 0)
+
+
+def test_a_checkpoint_keeps_the_full_size_of_images_in_files(tmp_path: Path) -> None:
+    for k, image in enumerate(np.random.default_rng(0).integers(0, 256, (8, 20, 30, 3), np.uint8)):
+        (tmp_path / f"{k % 2}").mkdir(exist_ok=True)
+        Image.fromarray(image).save(tmp_path / f"{k % 2}" / f"{k}.png")
+    x = load("image-folders", {"path": str(tmp_path), "size": 8}).samples.x
+    learners = []
+    for path in (None, tmp_path / "checkpoint"):
+        learner = StandardTraining(train_every=4, epochs=1, batch=4, augment="crop-flip")
+        learner.prepare(build("conv-1", (8, 8, 3), 2, Seed(0), width=4), TASK)
+        learner.learn(x.take(np.arange(4)), LABELS[:4])
+        if path:
+            serialization.save(learner.state(), path, x.source)
+            learner.restore(serialization.load(path, x.source))
+        learner.learn(x.take(np.arange(4, 8)), LABELS[:4])
+        learners.append(learner)
+    for a, b in zip(*(learner.model.parameters() for learner in learners), strict=True):
+        assert torch.equal(a, b)
 
 
 def test_images_in_files_are_cropped_at_their_full_size(tmp_path: Path) -> None:

@@ -56,9 +56,10 @@ class Order:
     columns: pd.DataFrame
     """The other columns, as texts, one row for each sample of the stream."""
 
-    def numbers(self, column: str) -> np.ndarray:
-        """Return a column of numbers."""
-        values = pd.to_numeric(self.columns[column], errors="coerce").to_numpy(float)
+    def numbers(self, column: str, default: float | None = None) -> np.ndarray:
+        """Return a column of numbers; an empty cell has the default, if there is one."""
+        texts = self.columns[column] if default is None else self.columns[column].replace("", str(default))
+        values = pd.to_numeric(texts, errors="coerce").to_numpy(float)
         if not np.isfinite(values).all():
             at = int(np.flatnonzero(~np.isfinite(values))[0])
             raise UserError(f"{self.name}: the {column} {self.columns[column].iloc[at]!r} is not a number")

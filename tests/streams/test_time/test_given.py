@@ -48,6 +48,8 @@ def test_each_image_has_the_corruption_of_its_row(tmp_path: Path) -> None:
 def test_the_severity_is_the_given_one_where_the_file_has_none_and_images_alone_are_clean(tmp_path: Path) -> None:
     stream = made(tmp_path, severity=3.0)
     assert [str(point) for point in stream.schedule.points] == ["contrast 3", "clean", "saturate 3"]
+    stream = made(tmp_path, ORDER.assign(severity=["", "", "1", "", 2]), severity=3.0)
+    assert [str(point) for point in stream.schedule.points] == ["contrast 3", "clean", "saturate 1", "contrast 2"]
     clean = made(tmp_path, ORDER[["id"]])
     np.testing.assert_array_equal(clean[0].samples.x, X[[5, 0, 5, 1, 2]])
 
@@ -57,6 +59,8 @@ def test_what_cannot_be_shown_is_refused(tmp_path: Path) -> None:
         made(tmp_path, ORDER.replace("saturate", "smoke"))
     with pytest.raises(UserError, match="a severity is not from 0 to 5"):
         made(tmp_path, ORDER.assign(severity=6))
+    with pytest.raises(UserError, match=r"order\.csv has a column 'severity' and none that says of which 'corruption'"):
+        made(tmp_path, ORDER[["id"]].assign(severity=3))
     with pytest.raises(UserError, match="the severity 'high' is not a number"):
         made(tmp_path, ORDER.assign(severity="high"))
     with pytest.raises(UserError, match="the image a is one to train on, not of the test set"):

@@ -22,6 +22,7 @@ from driftline.learners.supervised.base import CumulativeLearner
 from driftline.models.preprocessing import to_float_batch
 from driftline.registry import register
 from driftline.tasks import Classification, Task
+from driftline.training.augmentations import augmented
 from driftline.training.objectives import mix
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Network, Samples, Targets
@@ -58,8 +59,9 @@ class LISA(CumulativeLearner):
         super().prepare(model, task, upstream)
 
     def train(self, x: Inputs, y: Targets) -> None:
-        self._rng = self.seed.child("lesson", self.training_rounds, "mixing").numpy()
-        self._inputs, self._rows_by_label = torch_model(self.model).encode(x), RowsByLabel(self._task.targets(y))
+        seed = self.seed.child("lesson", self.training_rounds, "mixing")
+        self._rng, self._rows_by_label = seed.numpy(), RowsByLabel(self._task.targets(y))
+        self._inputs = augmented(torch_model(self.model).encode(x), self.augment, seed)
         super().train(x, y)
         del self._inputs, self._rows_by_label
 

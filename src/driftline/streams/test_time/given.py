@@ -88,7 +88,9 @@ def _points(order: Order, severity: float) -> tuple[tuple[CorruptionPair, ...], 
     """Return the different corruptions of an order, and the number of each image's."""
     columns = order.columns
     names = columns["corruption"].str.strip().replace("clean", "") if "corruption" in columns else ""
-    severities = order.numbers("severity") if "severity" in columns else severity
+    if "severity" in columns and "corruption" not in columns:
+        raise UserError(f"{order.name} has a column 'severity' and none that says of which 'corruption'")
+    severities = order.numbers("severity", severity) if "severity" in columns else severity
     points = pd.DataFrame({"name": names, "severity": severities}, index=range(len(order.rows)))
     corruption_names([name for name in points["name"].unique() if name] or "uniform")
     if not points["severity"].between(0, MAX_SEVERITY).all():
