@@ -30,6 +30,7 @@ from driftline.report.format import (
     format_percent,
     format_seeds,
 )
+from driftline.report.tables.arrange import relabel
 from driftline.report.tables.captions import caption, formulas, notes
 from driftline.report.tables.model import Record as CsvRecord
 from driftline.report.tables.model import Table, TableCell, TableColumn, TableRow, text_columns, text_row
@@ -87,7 +88,7 @@ def result_table(results: ResultTable, shown: Displays | None = None) -> Table:
         notes=tuple(notes(results)),
         caption=_caption(results),
         definitions=tuple(formulas(results)),
-        below=_selected_settings(results),
+        below=_selected_settings(results, shown or {}),
         records=tuple(_records(results)),
         max_columns=MAX_COLUMNS,
     )
@@ -120,12 +121,12 @@ def _cell(score: Score) -> TableCell:
     return TableCell(score, Highlight(bold=score.best), format_false_alarm(score.false_alarm))
 
 
-def _selected_settings(results: ResultTable) -> Table | None:
+def _selected_settings(results: ResultTable, shown: Displays) -> Table | None:
     found = selected_settings(results.group)
     if not found:
         return None
     rows = tuple(text_row(*one.cells) for one in found)
-    return Table("", HEADER[0], text_columns(*HEADER[1:], left=2), rows)
+    return relabel([Table("", HEADER[0], text_columns(*HEADER[1:], left=2), rows)], shown)[0]
 
 
 def _records(results: ResultTable) -> Iterator[CsvRecord]:
