@@ -19,6 +19,7 @@ CHART_FONT = 10  # pixels of the smallest font in charts
 SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 POINTS = {"in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4, "pt": 1.0}
 MAX_LENGTH = 3600.0  # points
+MAX_STEPS = 8  # to find the size of panels
 TOLERANCE = 2.0  # points
 MIN_PANEL = 40.0  # points
 WIDE_PANEL = 110.0  # points; panels that would be narrower move below each other
@@ -56,14 +57,7 @@ class Layout:
             if "columns" in view:
                 view["columns"] = max(1, min(view["columns"], int(width // (WIDE_PANEL + 5 * fontsize))))
         fitted = _fill(spec, width, 0)
-        fitted = _fill(fitted, self.height, 1) if self.height else fitted
-        smallest = [min(_panel_sizes(fitted, name), default=MIN_PANEL) for name in ("width", "height")]
-        if min(smallest) < MIN_PANEL:
-            raise UserError(
-                f"the figure does not fit {width / 72:.2g} in by {_drawn_size(fitted)[1] / 72:.2g} in: make it larger, "
-                "its text smaller, or show fewer methods or panels"
-            )
-        return fitted
+        return _fill(fitted, self.height, 1) if self.height else fitted
 
 
 DEFAULT = Layout()
@@ -143,20 +137,33 @@ def _thinner(spec: JsonObject) -> JsonObject:
 def _fill(spec: JsonObject, goal: float, axis: int) -> JsonObject:
     """Return the chart with panels scaled so that it is as wide (axis 0, keeping proportions) or high (1) as the goal.
 
-    Axes, titles and legends keep their size, so the size of the chart is nearly linear in the factor.
+    Axes, titles and legends keep their size, so the size of the chart grows nearly linearly with the factor.
     """
 
     def scaled(factor: float) -> JsonObject:
         return scale_panels(spec, factor if axis == 0 else 1.0, factor)
 
-    low, high = 0.5, 1.0
-    sizes = _drawn_size(scaled(low))[axis], _drawn_size(scaled(high))[axis]
-    for _ in range(3):
-        slope = (sizes[1] - sizes[0]) / (high - low) or 1.0
-        low, high = high, max(0.02, high + (goal - sizes[1]) / slope)
-        sizes = sizes[1], _drawn_size(scaled(high))[axis]
-        if abs(sizes[1] - goal) <= TOLERANCE or high == low:
+    side = ("width", "height")[axis]
+    if not (panels := _panel_sizes(spec, side)):
+        raise UserError(f"the {side} of this figure follows from what it shows: leave out --{side}")
+    low = high = MIN_PANEL / min(panels)
+    small = large = _drawn_size(scaled(low))[axis]
+    if small > goal + TOLERANCE:
+        raise UserError(
+            f"the {side} of this figure is at least {small / 72:.1f}in: make it larger, its text smaller, or show "
+            "fewer methods"
+        )
+    while large < goal - TOLERANCE:
+        low, small, high = high, large, high * 2
+        large = _drawn_size(scaled(high))[axis]
+    for _ in range(MAX_STEPS):
+        if abs(large - goal) <= TOLERANCE or large == small:
             break
+        middle = low + (high - low) * (goal - small) / (large - small)
+        drawn = _drawn_size(scaled(middle))[axis]
+        low, small, high, large = (
+            (low, small, middle, drawn) if drawn >= goal - TOLERANCE else (middle, drawn, high, large)
+        )
     return scaled(high)
 
 
@@ -189,14 +196,14 @@ def _panel_sizes(spec: JsonObject, name: str) -> list[float]:
     return [view[name] for view in _views(spec) if isinstance(view.get(name), int | float)]
 
 
-def _method_scales(spec: JsonObject) -> list[JsonObject]:
+def method_scales(spec: JsonObject) -> list[JsonObject]:
     """Return the color scales of methods."""
     colors = [view.get("encoding", {}).get("color", {}) for view in _views(spec)]
     return [color["scale"] for color in colors if color.get("field") == "method" and "domain" in color.get("scale", {})]
 
 
 def _set_colors(spec: JsonObject, colors: Sequence[str]) -> None:
-    scales = _method_scales(spec)
+    scales = method_scales(spec)
     if not scales:
         raise UserError("--colors: this figure has no colors of methods")
     for scale in scales:
@@ -207,7 +214,7 @@ def _set_colors(spec: JsonObject, colors: Sequence[str]) -> None:
 
 def _with_legend_below(spec: JsonObject, width: float, fontsize: float) -> JsonObject:
     """Return the chart with the legend of methods below it, in as many columns as fit the width."""
-    names = [name for scale in _method_scales(spec) for name in scale["domain"]]
+    names = [name for scale in method_scales(spec) for name in scale["domain"]]
     if not names:
         return spec
     entry = (max(map(len, names)) * LETTER + 4) * fontsize
