@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from driftline.learners.base import Learner
     from driftline.record.run import load
     from driftline.registry import register
+    from driftline.report.figures.make import figure
+    from driftline.report.tables.make import table
     from driftline.testing import check_learner
     from driftline.types import Answers, Reveal, Samples
 
@@ -30,10 +32,12 @@ __all__ = [
     "__version__",
     "audit",
     "check_learner",
+    "figure",
     "load",
     "plan",
     "register",
     "run",
+    "table",
 ]
 
 __getattr__, __dir__ = lazy.exports(
@@ -45,9 +49,11 @@ __getattr__, __dir__ = lazy.exports(
         "Samples": "driftline.types:Samples",
         "audit": "driftline.auditing:audit",
         "check_learner": "driftline.testing:check_learner",
+        "figure": "driftline.report.figures.make:figure",
         "load": "driftline.record.run:load",
         "plan": "driftline.engine.costs.forecast:forecast",
         "register": "driftline.registry:register",
         "run": "driftline.engine.run:run",
+        "table": "driftline.report.tables.make:table",
     },
 )

@@ -130,3 +130,15 @@ def test_settings_out_of_range_are_refused_before_an_optimiser_sees_them(setting
     given = spec.parse(spec.apply_overrides(content, [f"ft.{setting}"]))
     with pytest.raises(UserError, match=said):
         given.jobs(default_model="mlp")
+
+
+def test_labels_and_groups_are_kept_in_yaml_and_change_no_key(tmp_path: Path) -> None:
+    shown = spec.parse({**GIVEN, "methods": [{"name": "ft", "lr": 0.01, "label": "Tuned", "group": "G"}], "seeds": 1})
+    plain = spec.parse({**GIVEN, "methods": [{"name": "ft", "lr": 0.01}], "seeds": 1})
+    (tmp_path / "s.yaml").write_text(shown.to_yaml())
+    assert spec.read(tmp_path / "s.yaml") == shown
+    assert (shown.methods[0].label, shown.methods[0].group, shown.methods[0].settings) == ("Tuned", "G", {"lr": 0.01})
+    assert shown.jobs("mlp") == plain.jobs("mlp")
+    twice = spec.apply_overrides(GIVEN, ["erm.label=Same", "ft.label=Same"])
+    with pytest.raises(UserError, match="two methods have the same label: Same, Same"):
+        spec.parse(twice).jobs("mlp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -85,6 +86,20 @@ def split_flags(words: list[str]) -> list[str]:
     ['--shifts', 'CLR', '--test', 'a=b']
     """
     return [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+
+
+def split_names(flag: str, text: str | None) -> list[str]:
+    """Return names separated by commas outside of parentheses; a flag without a name is refused.
+
+    >>> split_names("--methods", "er(lr=0.1, batch=8), ncm"), split_names("--methods", None)
+    (['er(lr=0.1, batch=8)', 'ncm'], [])
+    """
+    if text is None:
+        return []
+    names = [name.strip() for name in re.split(r",(?![^()]*\))", text) if name.strip()]
+    if not names:
+        raise UserError(f"{flag} is empty: give names separated by commas")
+    return names
 
 
 def assignments(settings: list[str] | None, device: str | None, precision: str | None) -> list[str]:

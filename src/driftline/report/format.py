@@ -22,15 +22,17 @@ class HasInterval(Protocol):
     def high(self) -> float: ...
 
 
-def format_value(value: float | None, share: bool) -> str:
-    """Return a share in percent, or another number with two decimals.
+def format_value(value: float | None, share: bool, decimals: int | None = None) -> str:
+    """Return a share in percent with one decimal, or another number with two; `decimals` replaces their number.
 
     >>> format_value(0.8125, share=True), format_value(1.5, share=False), format_value(float("nan"), share=True)
     ('81.2', '1.50', '–')
     """
     if value is None or not math.isfinite(value):
         return NONE
-    return f"{100 * value:.1f}" if share else f"{value:.2f}"
+    if decimals is None:
+        decimals = 1 if share else 2
+    return f"{100 * value if share else value:.{decimals}f}"
 
 
 def format_percent(value: float | None) -> str:

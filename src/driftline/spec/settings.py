@@ -38,12 +38,23 @@ class Choice(FrozenModel):
         if isinstance(given, str):
             return {"name": given}
         if isinstance(given, dict) and "settings" not in given:
-            return {"name": given.get("name"), "settings": {k: v for k, v in given.items() if k != "name"}}
+            own = {key: value for key, value in given.items() if key in cls.model_fields}
+            return {"name": None, **own, "settings": {k: v for k, v in given.items() if k not in own}}
         return given
 
     def short(self) -> Any:
         """Return the form that a user would write."""
-        return {"name": self.name, **self.settings} if self.settings else self.name
+        more = {**self.model_dump(exclude={"name", "settings"}, exclude_defaults=True), **self.settings}
+        return {"name": self.name, **more} if more else self.name
+
+
+class MethodChoice(Choice):
+    """A method with its settings, and how tables and figures show it, which is no part of a key."""
+
+    label: str = ""
+    """By default, the method's name."""
+    group: str = ""
+    """The heading of its rows in a table."""
 
 
 def listed(given: object) -> list[Any]:

@@ -23,6 +23,7 @@ from driftline.spec.search import Search
 from driftline.spec.settings import (
     Choice,
     FrozenModel,
+    MethodChoice,
     check_reveal_level,
     display_name,
     listed,
@@ -39,7 +40,7 @@ class Spec(FrozenModel):
     data: Choice
     model: Choice | None = None
     """By default, the one that suits the data."""
-    methods: tuple[Choice, ...] = Field(min_length=1)
+    methods: tuple[MethodChoice, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
     reveal: LabelPolicy = LabelPolicy()
     device: DeviceSettings = DeviceSettings()
@@ -76,6 +77,9 @@ class Spec(FrozenModel):
         methods = [(display_name(method), with_defaults("method", method)) for method in self.methods]
         if len({label for label, _ in methods}) < len(methods):
             raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
+        given_labels = [method.label for method in self.methods if method.label]
+        if len(set(given_labels)) < len(given_labels):
+            raise UserError(f"two methods have the same label: {', '.join(given_labels)}")
         searches = self._search_spaces(benchmark.primary_metrics, options, model.name)
         return [
             Job(

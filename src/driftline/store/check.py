@@ -13,7 +13,7 @@ from driftline.io.checksums import read_checked
 from driftline.record.run import Run
 from driftline.store.store import Store
 
-JSON_FOLDERS = ("failed", "matrices", "used")
+JSON_FOLDERS = ("failed", "labels", "matrices", "used")
 
 
 @dataclass(frozen=True)

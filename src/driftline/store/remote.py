@@ -22,7 +22,7 @@ from driftline.io import serialization
 from driftline.record.card import CARD
 from driftline.record.run import is_intact
 
-MUTABLE = ("failed", "matrices", "used")
+MUTABLE = ("failed", "labels", "matrices", "used")
 """Folders of single files that may change."""
 
 

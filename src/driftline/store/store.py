@@ -6,6 +6,7 @@ stages/KEY         results that several runs share
 work/KEY/          an unfinished run: checkpoint and parts, from which it resumes
 matrices/NAME.json the cells of a matrix and why some are empty
 status/NAME.json   progress of a sweep, for `driftline watch`; not needed to resume
+labels/KEY.json    label and group of a run's method; safe to delete
 used/NAME.json     when a version of a user's file was last used; safe to delete
 tables/NAME        cached tables of results of many runs; safe to delete
 logs/KEY.txt       what a run or stage printed in a worker; no file if it printed nothing

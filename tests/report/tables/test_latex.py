@@ -16,11 +16,14 @@ from driftline.io.checksums import write_checked
 from driftline.record.run import Record, Run
 from driftline.report.tables.comparison import comparison_tables
 from driftline.report.tables.latex import environment, named
+from driftline.report.tables.make import table
 from driftline.report.tables.matrix import matrix_tables
 from driftline.report.tables.papers import paper_tables
 from driftline.report.tables.ranking import ranking_tables
 from driftline.report.tables.render import render
 from driftline.report.tables.result import result_tables
+from driftline.store.labels import write_label
+from driftline.store.store import Store
 
 from ..conftest import adapted, at, final, refined, summary_rows, write_run
 from ..opened import opened
@@ -29,7 +32,11 @@ pytestmark = pytest.mark.xdist_group("latex")  # all tables are compiled at once
 
 HOSTILE = "a_b%&#$~^\\{}`|\"' [x] --set é ł ą τ 日本 \x07\u202e<script>alert(1)</script>"
 LONG = "method-" + "with-a-very-long-name-" * 12
-KINDS = ("results", "comparisons", "ranks", "matrix", *registry.names("paper-table"))
+ARRANGED = {
+    "transposed": {"transpose": True, "precision": 3, "notes": False},
+    "grouped": {"order": "ood", "metrics": ["ood", "dh"], "columns": ["dh:mean", "ood", "gmac"]},
+}
+KINDS = ("results", "comparisons", "ranks", "matrix", *registry.names("paper-table"), *ARRANGED)
 
 
 def timelines(folder: Path) -> list[Run]:
@@ -120,6 +127,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     content = {"methods": [HOSTILE, LONG, "frozen"], "seeds": [0, 1, 2], "cells": cells}
     content["benchmarks"] = [{"name": "timeline", "reveals": "labels"}]
     write_checked(folder / "matrices" / "m.json", content)
+    for run in timeline:
+        write_label(Store(folder), run.key, f"[{HOSTILE}" if run.method == "frozen" else "", f"*{HOSTILE}")
     return Record(found)
 
 
@@ -130,6 +139,8 @@ def rendered(kind: str, record: Record, format: str = "latex") -> str:
         "ranks": ranking_tables,
         "matrix": matrix_tables,
     }
+    if kind in ARRANGED:
+        return table(Record(run for run in record.runs if run.card.data.name == "digits"), format, **ARRANGED[kind])
     return render(make[kind](record) if kind in make else paper_tables(record, kind), format)
 
 

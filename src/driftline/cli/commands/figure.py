@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from driftline import registry
-from driftline.cli.options import DataFolder, RunsFolder, check_output
+from driftline.cli.options import DataFolder, RunsFolder, check_output, split_names
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 from driftline.errors import UserError
@@ -38,25 +38,55 @@ def figure(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", callback=check_output, help=".svg, .pdf, .png or .html. [default: NAME.svg]"),
+        typer.Option(
+            "-o",
+            "--output",
+            callback=check_output,
+            help=".svg, .pdf, .png, .html, or .vl.json for the Vega-Lite spec. [default: NAME.svg]",
+        ),
     ] = None,
+    benchmark: Annotated[str | None, typer.Option(help="Only runs of this benchmark.")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Only these methods: names or labels, separated by commas.")
+    ] = None,
+    width: Annotated[
+        str | None, typer.Option(help="Width in print: 3.3in, 8.4cm, 84mm or 240pt. [default: 3.5in or 7in]")
+    ] = None,
+    height: Annotated[str | None, typer.Option(help="Height in print. [default: as the width asks]")] = None,
+    title: Annotated[str, typer.Option(help="Title in place of the figure's own, and of its notes.")] = "",
+    colors: Annotated[
+        str | None, typer.Option(help="Colors of methods, such as '#0072B2,orange'. [default: of Okabe and Ito]")
+    ] = None,
+    fontsize: Annotated[float | None, typer.Option(help="Smallest text in points. [default: 7]")] = None,
     runs: RunsFolder = None,
     data_dir: DataFolder = None,
 ) -> None:
     """Draw a figure of finished runs and write its numbers as CSV. Nothing is trained."""
     from driftline.record.run import Record
-    from driftline.report.figures.base import create, draw
-    from driftline.report.figures.export import check_format, save
+    from driftline.report.figures import make
+    from driftline.report.figures.base import create
+    from driftline.report.figures.export import check_format
 
     names, options = _split(arguments or [])
     output = output or Path(f"{name}.svg")
     check_format(output)
-    record = select_runs(names, runs) if create(name, options).needs_runs else Record([])
-    frame, chart = draw(name, record, data_dir, **options)
-    table = save(frame, chart, output)
+    frame = make.figure(
+        name,
+        select_runs(names, runs) if create(name, options).needs_runs else Record([]),
+        output,
+        benchmark=benchmark,
+        methods=split_names("--methods", methods),
+        width=width,
+        height=height,
+        title=title,
+        colors=split_names("--colors", colors),
+        fontsize=fontsize,
+        data_dir=data_dir,
+        **options,
+    )
     for note in frame.attrs["notes"]:
         echo(note, err=True)
-    echo(f"{output}, and its numbers in {table}")
+    echo(f"{output}, and its numbers in {output.with_suffix('.csv')}")
 
 
 def option_rows(name: str) -> list[tuple[str, str]]:

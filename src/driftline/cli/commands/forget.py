@@ -56,6 +56,7 @@ def forget(
         return
     for run in found:
         check.remove(store, f"runs/{run.folder.name}")
+        check.remove(store, f"labels/{run.folder.name}.json")
         store.log_path(run.folder.name).unlink(missing_ok=True)
     echo(f"{len(found)} run(s) removed from {store.name}")
 

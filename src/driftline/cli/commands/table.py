@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.options import Runs, RunsFolder
+from driftline.cli.options import Runs, RunsFolder, split_names
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
-from driftline.errors import UserError
 
 
 def table(
@@ -27,25 +26,43 @@ def table(
     ranks: Annotated[
         bool, typer.Option("--ranks", help="Mean ranks of methods over data, models and sequences.")
     ] = False,
+    metrics: Annotated[
+        str | None, typer.Option(help="METRIC or METRIC:STAT, separated by commas. [default: headline metrics]")
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Methods to show, in this order: names or labels, separated by commas.")
+    ] = None,
+    order: Annotated[str, typer.Option(help="A metric to sort the rows by, best first. [default: by name]")] = "",
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to show, in this order, such as ood:mean,gmac. [default: all]")
+    ] = None,
+    precision: Annotated[
+        int | None, typer.Option(help="Number of decimals. [default: 1 of percentages, else 2]")
+    ] = None,
+    caption: Annotated[str, typer.Option(help="Caption in place of the one from the protocol.")] = "",
+    label: Annotated[str, typer.Option(help="Label in LaTeX, such as tab:results. [default: from the title]")] = "",
+    transpose: Annotated[bool, typer.Option("--transpose", help="Methods as columns.")] = False,
+    no_notes: Annotated[bool, typer.Option("--no-notes", help="Only the numbers and the caption.")] = False,
     runs: RunsFolder = None,
 ) -> None:
     """Print a table of results: methods by metrics, mean and interval over seeds; or one of the tables below."""
-    from driftline.report.tables.comparison import comparison_tables
-    from driftline.report.tables.matrix import matrix_tables
-    from driftline.report.tables.papers import paper_tables
-    from driftline.report.tables.ranking import ranking_tables
-    from driftline.report.tables.render import render
-    from driftline.report.tables.result import result_tables
+    from driftline.report.tables import make
 
-    if bool(paper) + matrix + compare + ranks > 1:
-        raise UserError("--paper, --matrix, --compare and --ranks each make a table of their own: give one of them")
-    record = select_runs(names, runs, None if paper or matrix else ("scores",))
-    if paper:
-        tables = paper_tables(record, paper)
-    elif matrix:
-        tables = matrix_tables(record)
-    elif compare:
-        tables = comparison_tables(record)
-    else:
-        tables = ranking_tables(record) if ranks else result_tables(record)
-    echo(render(tables, format), nl=False)
+    text = make.table(
+        select_runs(names, runs, None if paper or matrix else ("scores",)),
+        format,
+        paper=paper,
+        matrix=matrix,
+        compare=compare,
+        ranks=ranks,
+        metrics=split_names("--metrics", metrics),
+        methods=split_names("--methods", methods),
+        order=order,
+        columns=split_names("--columns", columns),
+        precision=precision,
+        caption=caption,
+        label=label,
+        transpose=transpose,
+        notes=not no_notes,
+    )
+    echo(text, nl=False)

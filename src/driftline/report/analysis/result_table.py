@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ from driftline.report.analysis.published import published_values, source_note
 from driftline.report.analysis.trivial_baseline import NAME, trivial_scores
 from driftline.report.format import format_value
 from driftline.types import JsonObject
+
+UNSUMMARIZED = ("each", "false-alarm")  # statistics that are no columns of a table
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class Column:
     @property
     def title(self) -> str:
         return f"{self.name} {self.arrow}{' (%)' if self.share else ''}"
+
+    def is_called(self, name: str) -> bool:
+        """Return whether a user means this column by `METRIC` or `METRIC:STAT`."""
+        return name in (self.metric, f"{self.metric}:{self.stat}")
 
     def text(self, score: Estimate) -> str:
         """Return a score of this column as text for a sentence."""
@@ -115,9 +122,10 @@ class ResultTable:
         return {method: cell for method, cell in cells.items() if cell}
 
 
-def tabulate(group: Group) -> ResultTable:
-    """Return the headline metrics of a group's benchmark, by method."""
-    scores, columns = group.scores[group.scores["stat"] != "each"], headline_columns(group)
+def tabulate(group: Group, metrics: Sequence[str] = ()) -> ResultTable:
+    """Return the headline metrics of a group's benchmark by method, or these metrics."""
+    scores = group.scores[group.scores["stat"] != "each"]
+    columns = selected_columns(group, metrics) if metrics else headline_columns(group)
     summary: dict[Any, Any] = mean_over_seeds(scores, ["method", "metric", "stat"]).to_dict("index")
     ranked = scores[scores["method"].isin(group.ranked)]
     best = [best_or_tied(scores_by_seed(ranked, column), column.better) for column in columns]
@@ -147,6 +155,22 @@ def headline_columns(group: Group) -> tuple[Column, ...]:
     return tuple(
         _column(metric, stat, group.card) for metric, stat in benchmark.headline_metrics if (metric, stat) in known
     )
+
+
+def selected_columns(group: Group, metrics: Sequence[str]) -> tuple[Column, ...]:
+    """Return the metrics that users call `METRIC` or `METRIC:STAT`; if one is a headline metric, its headline stats."""
+    headline = [(column.metric, column.stat) for column in headline_columns(group)]
+    every = dict.fromkeys(zip(group.scores["metric"], group.scores["stat"], strict=True))
+    pairs: list[tuple[str, str]] = []
+    for name in metrics:
+        called = [pair for pair in every if name in (pair[0], ":".join(pair)) and pair[1] not in UNSUMMARIZED]
+        pairs += [pair for pair in called if pair in headline] or called
+    return tuple(_column(*pair, group.card) for pair in dict.fromkeys(pairs))
+
+
+def metric_names(group: Group) -> set[str]:
+    """Return the metrics that a table of a group can show."""
+    return set(group.scores.loc[~group.scores["stat"].isin(UNSUMMARIZED), "metric"])
 
 
 def scores_by_seed(scores: pd.DataFrame, column: Column) -> dict[str, dict[int, float]]:

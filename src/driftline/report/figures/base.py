@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from driftline import registry
 from driftline.errors import UserError
 from driftline.record.run import Record
+from driftline.report.analysis.displays import displays
 from driftline.report.analysis.groups import Group, groups
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.figures.axes import Chart
@@ -115,11 +116,17 @@ def create(name: str, settings: Settings) -> Figure:
     return made
 
 
-def draw(name: str, record: Record, data_dir: Path | None = None, **settings: Any) -> tuple[pd.DataFrame, Chart]:
-    """Return the table of a figure and its chart."""
+def draw(
+    name: str, record: Record, data_dir: Path | None = None, title: str = "", **settings: Any
+) -> tuple[pd.DataFrame, Chart]:
+    """Return the table of a figure and its chart; a title of your own has no notes below it."""
     made = create(name, settings)
     frame = made.table(record, data_dir)
-    return frame, style(made.chart(frame), frame.attrs["notes"])
+    if "method" in frame:
+        shown = displays(record)
+        frame["method"] = [shown[one].label if one in shown else one for one in frame["method"]]
+    chart = made.chart(frame)
+    return frame, style(chart.properties(title=title) if title else chart, [] if title else frame.attrs["notes"])
 
 
 def to_table(rows: list[Row], notes: list[str]) -> pd.DataFrame:

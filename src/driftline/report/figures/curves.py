@@ -25,7 +25,7 @@ from driftline.report.figures.axes import (
     one_below_another,
     share_range,
 )
-from driftline.report.figures.base import Figure, Row, figure
+from driftline.report.figures.base import Figure, Row, figure, option
 
 
 @figure("curves")
@@ -33,8 +33,13 @@ from driftline.report.figures.base import Figure, Row, figure
 class Curves(Figure):
     """Headline metrics over time, means over seeds with intervals."""
 
-    missing = "no metric over time"
+    metric: str | None = option(None, "The metric. [default: all headline metrics that are shares]")
+
     average_speeds = True
+
+    @property
+    def missing(self) -> str:
+        return f"no {self.metric or 'share'} over time"
 
     def table(self, record: Record, data_dir: Path | None = None) -> pd.DataFrame:
         frame = super().table(record, data_dir)
@@ -43,9 +48,8 @@ class Curves(Figure):
 
     def rows(self, group: Group) -> Iterable[Row]:
         steps = {name: k for k, name in enumerate(time_names(group), 1)}
-        for metric, series in headline_curves(
-            group, registry.get("benchmark", group.benchmark).headline_metrics
-        ).items():
+        headline = registry.get("benchmark", group.benchmark).headline_metrics
+        for metric, series in headline_curves(group, ((self.metric, ""),) if self.metric else headline).items():
             yield from ({"metric": metric, "step": steps[row["time"]], **row} for row in series.records())
 
     def chart(self, frame: pd.DataFrame) -> Chart:
@@ -60,7 +64,10 @@ class Curves(Figure):
             ]
             return alt.concat(*(one.properties(width=1.2 * SIZE, height=0.7 * SIZE) for one in placed), columns=COLUMNS)
 
-        return one_below_another(frame, charts)
+        if frame["metric"].nunique() > 1 or frame["panel"].nunique() == 1:
+            return one_below_another(frame, charts)
+        each = [charts(part).properties(title=str(panel)) for panel, part in frame.groupby("panel", sort=False)]
+        return alt.concat(*each, columns=COLUMNS)
 
 
 def _range(part: pd.DataFrame) -> tuple[float, float]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import json
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -14,35 +13,51 @@ from driftline.errors import UserError
 from driftline.io.atomic import write_bytes
 from driftline.io.sanitize import frame_to_csv
 from driftline.report.figures.axes import PALE, TEXT, Chart
+from driftline.report.figures.layout import (
+    CHART_FONT,
+    COLUMN,
+    COLUMN_PIXELS,
+    DEFAULT,
+    MIN_FONT,
+    PAGE,
+    SIZE,
+    Layout,
+    scale_fonts,
+    svg_size,
+)
 from driftline.types import JsonObject
 
-FORMATS = (".svg", ".pdf", ".png", ".html")
-COLUMN, PAGE = 252.0, 504.0  # points: 3.5 and 7 inches
-COLUMN_PIXELS = 400  # the widest figure that fits a column
-MIN_FONT = 7.0  # points, as journals require
-CHART_FONT = 10  # pixels of the smallest font in charts
+FORMATS = (".svg", ".pdf", ".png", ".html", ".json")
+PRINT_SCALE = 300 / 72  # pixels per point
 NOTE_WIDTH = 90  # characters in a line below the title
-SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
-def save(frame: pd.DataFrame, chart: Chart, output: Path) -> Path:
-    """Write a figure in the format of the file's suffix, and its table as CSV; return the path of the table."""
+def save(frame: pd.DataFrame, chart: Chart, output: Path, layout: Layout = DEFAULT) -> Path:
+    """Write a figure in the format of the file's suffix, and its table as CSV; return the path of the table.
+
+    `.json` is the Vega-Lite spec.
+    """
     check_format(output)
-    import vl_convert
-
-    spec = chart.to_dict()
-    if output.suffix == ".html":
-        content: bytes = vl_convert.vegalite_to_html(spec, bundle=True).encode()
-    elif output.suffix == ".png":
-        content = vl_convert.vegalite_to_png(spec, scale=2)
-    elif output.suffix == ".svg":
-        content = print_svg(spec).encode()
-    else:
-        content = vl_convert.svg_to_pdf(print_svg(spec, unit=""))
+    spec = layout.apply(chart.to_dict())
     table = output.with_suffix(".csv")
-    write_bytes(output, content)
+    write_bytes(output, _content(spec, output.suffix, layout))
     write_bytes(table, frame_to_csv(frame).encode())
     return table
+
+
+def _content(spec: JsonObject, suffix: str, layout: Layout) -> bytes:
+    """Return the bytes of a figure in its layout."""
+    import vl_convert
+
+    if suffix == ".json":
+        return (json.dumps(spec, indent=1, ensure_ascii=False) + "\n").encode()
+    if suffix == ".html":
+        return bytes(vl_convert.vegalite_to_html(spec, bundle=True).encode())
+    if suffix == ".png":
+        return bytes(vl_convert.vegalite_to_png(spec, scale=PRINT_SCALE if layout.in_points else 2))
+    unit = "pt" if suffix == ".svg" else ""
+    svg = point_svg(spec, layout, unit) if layout.in_points else print_svg(spec, unit)
+    return svg.encode() if suffix == ".svg" else bytes(vl_convert.svg_to_pdf(svg))
 
 
 def check_format(output: Path) -> None:
@@ -83,30 +98,10 @@ def print_svg(spec: JsonObject, unit: str = "pt") -> str:
     return SIZE.sub(f'width="{goal:g}{unit}" height="{height * goal / width:.2f}{unit}"', svg, count=1)
 
 
-def svg_size(svg: str) -> tuple[float, float]:
-    """Return the width and height of an SVG.
+def point_svg(spec: JsonObject, layout: Layout, unit: str) -> str:
+    """Return a chart whose pixels are points as SVG, in exactly the size of the layout."""
+    import vl_convert
 
-    >>> svg_size('<svg width="316" height="62">')
-    (316.0, 62.0)
-    """
-    found = SIZE.search(svg)
-    assert found is not None
-    return float(found[1]), float(found[2])
-
-
-def scale_fonts(spec: object, factor: float) -> Any:
-    """Return a chart with all font sizes multiplied by a factor.
-
-    >>> scale_fonts({"axis": {"labelFontSize": 10}, "width": 5}, 1.5)
-    {'axis': {'labelFontSize': 15.0}, 'width': 5}
-    """
-    if isinstance(spec, list):
-        return [scale_fonts(part, factor) for part in spec]
-    if not isinstance(spec, dict):
-        return spec
-    return {
-        key: part * factor
-        if key.lower().endswith("fontsize") and isinstance(part, int | float)
-        else scale_fonts(part, factor)
-        for key, part in spec.items()
-    }
+    svg = vl_convert.vegalite_to_svg(spec)
+    width, height = svg_size(svg)
+    return SIZE.sub(f'width="{layout.width or width:g}{unit}" height="{layout.height or height:g}{unit}"', svg, count=1)

@@ -16,18 +16,19 @@ from driftline.store.store import Store
 
 MIN_RUNS = 200
 FOLDER = "tables"
+NOTES = ("used", "labels")
 
 
 def cached_results(record: Record, store: Store) -> str:
     """Return the tables of results as Markdown; those of many runs are written to the store and read again.
 
-    The key of the cache covers the runs, the uses of user files and the source code.
+    The key of the cache covers the runs, the uses of user files, the labels of methods and the source code.
     """
     if len(record) < MIN_RUNS:
         return render(result_tables(record), "md")
     scores = [(run.folder.name, os.stat(run.folder / "scores.parquet")) for run in record.runs]
-    uses = [(path.name, path.stat()) for path in sorted(store.folder.glob("used/[!.]*"))]
-    content = [sources_hash(), *(f"{name} {stat.st_mtime_ns} {stat.st_size}" for name, stat in (*scores, *uses))]
+    notes = [(path.name, path.stat()) for name in NOTES for path in sorted(store.folder.glob(f"{name}/[!.]*"))]
+    content = [sources_hash(), *(f"{name} {stat.st_mtime_ns} {stat.st_size}" for name, stat in (*scores, *notes))]
     path = store.folder / FOLDER / hashlib.sha256("\n".join(content).encode()).hexdigest()[:16]
     with suppress(DamagedFile):
         return str(read_checked(path)["text"])

@@ -50,12 +50,13 @@ def write(tables: Sequence[Table]) -> str:
 
 def _table(table: Table) -> str:
     rows, below = _rows(table), [part(_headings(table.below), _rows(table.below))] if table.below else []
+    name = table.label or default_label(table.title)
     if not table.caption:
         caption = " ".join([f"{table.title}.", *table.all_notes])
-        return environment(table.title, caption, _headings(table), rows, below=below, max_columns=table.max_columns)
+        return environment(name, caption, _headings(table), rows, below=below, max_columns=table.max_columns)
     footnotes = [f"({k}) {text}." for k, text in enumerate(table.footnotes, start=1)]
     small = " ".join([*table.notes, *(f"{name}: {text}." for name, text in table.definitions), *footnotes])
-    return environment(table.title, table.caption, _headings(table), rows, small, table.max_columns, below)
+    return environment(name, table.caption, _headings(table), rows, small, table.max_columns, below)
 
 
 def _headings(table: Table) -> Lines:
@@ -66,7 +67,11 @@ def _headings(table: Table) -> Lines:
 
 
 def _rows(table: Table) -> Lines:
-    return [line for row in table.rows for line in _row_lines(table, row)]
+    lines: list[Sequence[str]] = []
+    for heading, row in table.grouped_rows():
+        lines += [[f"\\textit{{{named(heading)}}}", *[""] * len(table.columns)]] if heading else []
+        lines += _row_lines(table, row)
+    return lines
 
 
 def _row_lines(table: Table, row: TableRow) -> Lines:
@@ -76,7 +81,8 @@ def _row_lines(table: Table, row: TableRow) -> Lines:
     height = max((len(lines) for lines in small), default=0)
     padded = [[*lines, *[""] * (height - len(lines))] for lines in small]
     below = [["", *(tiny(lines[k], SMALL_WIDTH if k else 99) for lines in padded)] for k in range(height)]
-    return [[named(row.title), *(_number(table, cell, column) for cell, column in cells)], *filter(any, below)]
+    indent = r"\quad " if row.group else ""
+    return [[indent + named(row.title), *(_number(table, cell, column) for cell, column in cells)], *filter(any, below)]
 
 
 def _number(table: Table, cell: TableCell | None, column: TableColumn) -> str:
@@ -87,7 +93,7 @@ def _number(table: Table, cell: TableCell | None, column: TableColumn) -> str:
 
 
 def environment(
-    title: str,
+    label: str,
     caption: str,
     headings: Lines,
     rows: Lines,
@@ -109,7 +115,7 @@ def environment(
         r"\centering",
         r"\small",
         r"\setlength{\tabcolsep}{3pt}",
-        f"\\caption{{{tex(caption)}}}{label(title)}",
+        f"\\caption{{{tex(caption)}}}\\label{{{label}}}",
         *(f"\\par\\medskip\n{one}" for one in (*parts, *below, *([small] if small_print else []))),
         r"\end{table}",
     ]
@@ -156,13 +162,13 @@ def tiny(text: str, width: int = 99) -> str:
     return f"\\scriptsize {broken(text, width, 'r')}" if text else ""
 
 
-def label(title: str) -> str:
-    r"""Return a label to refer to a table by, from its title.
+def default_label(title: str) -> str:
+    """Return a label to refer to a table by, from its title.
 
-    >>> print(label("Table 1: refinement · qa_2"))
-    \label{tab:table-1-refinement-qa-2}
+    >>> default_label("Table 1: refinement · qa_2")
+    'tab:table-1-refinement-qa-2'
     """
-    return f"\\label{{tab:{'-'.join(re.findall('[a-z0-9]+', title.lower()))}}}"
+    return f"tab:{'-'.join(re.findall('[a-z0-9]+', title.lower()))}"
 
 
 def tex(text: str) -> str:

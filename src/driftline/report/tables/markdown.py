@@ -28,8 +28,13 @@ def _grid(table: Table) -> list[str]:
     return [
         _line([escape(table.row_header), *(escape(column.heading) for column in table.columns)]),
         _line([":--", *(":--" if column.left else "--:" for column in table.columns)]),
-        *(_line([escape(row.title), *_cells(table, row)]) for row in table.rows),
+        *(line for heading, row in table.grouped_rows() for line in _lines(table, heading, row)),
     ]
+
+
+def _lines(table: Table, heading: str, row: TableRow) -> list[str]:
+    above = [_line([f"*{escape(heading)}*", *[""] * len(table.columns)])] if heading else []
+    return [*above, _line([escape(row.title), *_cells(table, row)])]
 
 
 def _cells(table: Table, row: TableRow) -> list[str]:

@@ -26,10 +26,18 @@ class TableColumn:
     format: Callable[[float | None], str] = format_percent
     left: bool = False
     """Whether the column is aligned to the left."""
+    key: str = ""
+    """What else a user may call it, such as `METRIC:STAT`."""
 
     @property
     def heading(self) -> str:
         return self.title or self.name
+
+    @property
+    def aliases(self) -> set[str]:
+        """The names that select the column, in lower case."""
+        named = {self.name, self.heading, self.key, self.key.partition(":")[0]}
+        return {" ".join(name.lower().split()) for name in named if name}
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,8 @@ class TableCell:
     """Text after the interval."""
     lines: tuple[str, ...] = ()
     """Further lines of small print."""
+    format: Callable[[float | None], str] | None = None
+    """How the number is written, if not as the column says."""
 
     @property
     def estimate(self) -> Estimate:
@@ -57,6 +67,8 @@ class TableRow:
     name: str
     cells: tuple[TableCell | None, ...]
     source: str = ""
+    group: str = ""
+    """The heading that the row stands under."""
 
     @property
     def title(self) -> str:
@@ -82,6 +94,8 @@ class Table:
     """Lines of a CSV file; by default one for each number."""
     max_columns: int = 99
     """More columns are written in several parts, where the width of a page matters."""
+    label: str = ""
+    """The label in LaTeX; by default made from the title."""
 
     @property
     def all_notes(self) -> list[str]:
@@ -106,15 +120,17 @@ class Table:
         """Return the main text of a cell."""
         if cell is None:
             return NONE
-        return column.format(cell.content.value) if isinstance(cell.content, Estimate) else cell.content
+        if isinstance(cell.content, str):
+            return cell.content
+        return (cell.format or column.format)(cell.content.value)
 
     def small_print(self, cell: TableCell | None, column: TableColumn) -> list[str]:
         """Return the lines of small print of a cell: its interval first."""
         if cell is None or isinstance(cell.content, str):
             return list(cell.lines) if cell else []
-        number, interval = cell.content, ""
+        number, interval, write = cell.content, "", cell.format or column.format
         if not math.isnan(number.low):
-            interval = f"[{column.format(number.low)}, {column.format(number.high)}]"
+            interval = f"[{write(number.low)}, {write(number.high)}]"
         count = f"(n = {number.cells})" if number.cells > 1 and self._cells_differ else ""
         return [" ".join(filter(None, (interval, cell.suffix, count))), *cell.lines]
 
@@ -123,6 +139,13 @@ class Table:
         """Whether means are over different numbers of cells, so that each shows its own."""
         contents = (cell.content for row in self.rows for cell in row.cells if cell)
         return len({one.cells for one in contents if isinstance(one, Estimate) and one.cells > 1}) > 1
+
+    def grouped_rows(self) -> Iterator[tuple[str, TableRow]]:
+        """Yield each row with the heading to print above it, which is empty within a group."""
+        group = ""
+        for row in self.rows:
+            yield row.group if row.group != group else "", row
+            group = row.group
 
     def csv_records(self) -> Iterator[Record]:
         """Yield the lines of a CSV file."""

@@ -1,0 +1,66 @@
+"""Tables of finished runs as text, from one set of options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from driftline.errors import UserError
+from driftline.record.run import Record
+from driftline.report.analysis.displays import displays, select_methods
+from driftline.report.tables.arrange import Layout, arrange, relabel
+from driftline.report.tables.comparison import comparison_tables
+from driftline.report.tables.matrix import matrix_tables
+from driftline.report.tables.model import Table
+from driftline.report.tables.papers import paper_tables
+from driftline.report.tables.ranking import ranking_tables
+from driftline.report.tables.render import render
+from driftline.report.tables.result import result_tables
+
+
+def table(
+    record: Record,
+    format: str = "md",
+    *,
+    paper: str | None = None,
+    matrix: bool = False,
+    compare: bool = False,
+    ranks: bool = False,
+    metrics: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    order: str = "",
+    columns: Sequence[str] = (),
+    precision: int | None = None,
+    caption: str = "",
+    label: str = "",
+    transpose: bool = False,
+    notes: bool = True,
+) -> str:
+    """Return a table of finished runs as `md`, `latex` or `csv`; the options are those of `driftline table`."""
+    if bool(paper) + matrix + compare + ranks > 1:
+        raise UserError("--paper, --matrix, --compare and --ranks each make a table of their own: give one of them")
+    if (metrics or order) and (paper or matrix or compare or ranks):
+        raise UserError(
+            "--metrics and --order are for tables of results, without --paper, --matrix, --compare, --ranks"
+        )
+    if methods and matrix:
+        raise UserError("--methods cannot select from a matrix: `driftline run matrix --methods` makes another one")
+    layout = Layout(columns, precision, caption, label, transpose, notes)
+    if format == "csv" and layout != Layout():
+        raise UserError(
+            "csv has one line for each number: --columns, --precision, --caption, --label, --transpose and "
+            "--no-notes are for md and latex"
+        )
+    selected = select_methods(record, methods) if methods else record
+    if paper or matrix or compare or ranks:
+        tables = relabel(_special_tables(selected, paper, matrix, compare), displays(selected))
+    else:
+        tables = result_tables(selected, metrics, methods, order)
+    return render(arrange(tables, layout), format)
+
+
+def _special_tables(record: Record, paper: str | None, matrix: bool, compare: bool) -> list[Table]:
+    if paper:
+        return paper_tables(record, paper)
+    if matrix:
+        return matrix_tables(record)
+    return comparison_tables(record) if compare else ranking_tables(record)

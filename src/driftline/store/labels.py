@@ -1,0 +1,39 @@
+"""How the method of a run is shown: the label and group of the latest spec that asked for the run."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from driftline.errors import DamagedFile
+from driftline.io.checksums import read_checked, write_checked
+from driftline.record.run import Run
+from driftline.store import check
+from driftline.store.store import Store
+
+FOLDER = "labels"
+
+
+def write_label(store: Store, key: str, label: str, group: str) -> None:
+    """Keep the label and the group of a run's method; both may be empty."""
+    name = f"{FOLDER}/{key}.json"
+    if (label, group) == _read(store.folder / name):
+        return
+    if not label and not group:
+        check.remove(store, name)
+        return
+    write_checked(store.folder / name, {"label": label, "group": group})
+    if store.remote is not None:
+        store.remote.upload(name)
+
+
+def read_label(run: Run) -> tuple[str, str]:
+    """Return the label and the group of a run's method; empty if no spec gave any."""
+    return _read(run.folder.parents[1] / FOLDER / f"{run.folder.name}.json")
+
+
+def _read(path: Path) -> tuple[str, str]:
+    with suppress(DamagedFile):
+        content = read_checked(path)
+        return content["label"], content["group"]
+    return "", ""
