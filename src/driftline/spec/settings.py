@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from driftline import data, models, registry
 from driftline.errors import UserError, unknown_name
+from driftline.io import user_objects
 from driftline.learners.base import Learner
 from driftline.types import JsonObject, Reveal
 
@@ -130,13 +131,13 @@ def with_defaults(kind: str, choice: Choice) -> Choice:
 
 def display_name(method: Choice) -> str:
     """Return the method's name with the settings that differ from its defaults."""
-    schema = settings_model("method", method.name)
+    schema, name = settings_model("method", method.name), user_objects.display_name(method.name)
     if schema is None or not method.settings:
-        return method.name
+        return name
     settings = validate(schema, method.settings, method.name).model_dump(mode="json")
     defaults = schema().model_dump(mode="json")
     changed = {key: value for key, value in settings.items() if value != defaults[key]}
-    return f"{method.name}({format_settings(changed)})" if changed else method.name
+    return f"{name}({format_settings(changed)})" if changed else name
 
 
 def format_settings(settings: JsonObject) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from driftline.engine.executors.base import Interrupted, StageFailed, WorkerLost
 from driftline.engine.stages import Stage
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import DiskError
+from driftline.io import user_objects
 from driftline.store.store import Store
 from driftline.types import JsonObject
 
@@ -101,6 +103,9 @@ class LocalExecutor:
                 encoding="utf-8",
                 env={**os.environ, **ONE_THREAD, WORKER_VARIABLE: str(self._number)},
             )
+            assert self._process.stdin is not None
+            with suppress(BrokenPipeError):  # the stage, sent next, meets it too
+                self._process.stdin.write(base64.b64encode(user_objects.dumps()).decode() + "\n")
         return self._process
 
     def _kill_overdue(self, process: subprocess.Popen[str], late: threading.Event) -> None:
