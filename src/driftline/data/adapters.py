@@ -1,8 +1,8 @@
 """Datasets of a user's own as Driftline's: samples, a table, a pair of arrays, a map-style dataset, or a function.
 
-A map-style dataset such as torchvision's has a length, and returns an image and a class for an index: always the same, in any order and in
-several threads at once. Images are Pillow images or byte arrays of one shape (height, width[, channels]). Classes are
-taken from its `targets` or `labels` if it has them, names of classes from its `classes`.
+A map-style dataset such as torchvision's has a length, and returns an image and a class for an index: always the same,
+in any order and in several threads at once. Images are Pillow images or byte arrays of one shape (height, width[,
+channels]). Classes are taken from its `targets` or `labels` if it has them, names of classes from its `classes`.
 """
 
 from __future__ import annotations

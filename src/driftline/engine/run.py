@@ -24,7 +24,6 @@ from driftline.spec import Spec, parse, read
 from driftline.store.store import Store
 from driftline.types import Settings
 
-
 _temporary_stores: list[TemporaryDirectory[str]] = []
 """Stores of runs without a cache; they are removed when Python ends."""
 
@@ -42,16 +41,19 @@ def run(
 ) -> Record:
     """Run what a spec asks for, reusing finished runs, and return the record.
 
-    `spec`: a Spec, a mapping, the path of a YAML file, or `recipe:NAME`. In place of it, its `parts` may be given by
-    name. Data, model and methods are names or Python objects: `run(benchmark="timeline", data=samples, model=network,
-    methods=["ft", Mine(alpha=0.3)])`. `runs`: a folder, or a URL such as s3://bucket/runs. With `cache=False` nothing is
-    reused, and results are gone when Python ends; it takes objects whose source cannot be had. With `jobs` above 1 the runs are computed in that many worker processes, and with `engine="ray"`
-    on a Ray cluster, the one at `address` if given; the record is the same, bit for bit. An `ExecutorConfig` has more
-    settings, such as a timeout.
+    `spec`: a Spec, a mapping, the path of a YAML file, or `recipe:NAME`; instead, its `parts` may be given by name.
+    Data, model and methods are names or Python objects: `run(benchmark="timeline", data=samples, model=network,
+    methods=["ft", Mine(alpha=0.3)])`. `runs`: a folder, or a URL such as s3://bucket/runs. With `cache=False` nothing
+    is reused, results last until Python ends, and objects need no source.
+
+    With `jobs` above 1 the runs are computed in that many worker processes, and with `engine="ray"` on a Ray cluster,
+    the one at `address` if given; the record is the same, bit for bit. An `ExecutorConfig` has more settings, such as a
+    timeout.
     """
     config = engine if isinstance(engine, ExecutorConfig) else ExecutorConfig(engine, jobs, address)
     parsed = as_spec(_given(spec, parts), cache)
-    finished = run_spec(parsed, Store.create(runs) if cache else _temporary_store(runs), config, Path(data_dir) if data_dir else None)
+    store = Store.create(runs) if cache else _temporary_store(runs)
+    finished = run_spec(parsed, store, config, Path(data_dir) if data_dir else None)
     if failed := finished.summary.failed:
         raise UserError(f"{len(failed)} run(s) failed: {next(iter(failed.values()))}")
     return finished.record

@@ -22,11 +22,15 @@ from typing import Any
 import numpy as np
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
-BOOKKEEPING = frozenset(
-    "__dict__ __weakref__ __module__ __qualname__ __doc__ __firstlineno__ __static_attributes__ __annotations__ "
-    "__annotate_func__ __annotate__ __annotations_cache__ __dataclass_params__ __dataclass_fields__ __match_args__ "
-    "__abstractmethods__ _abc_impl __parameters__ __orig_bases__".split()
-)
+# fmt: off
+BOOKKEEPING = frozenset((
+    "__dict__", "__weakref__", "__module__", "__qualname__",
+    "__doc__", "__firstlineno__", "__static_attributes__", "__annotations__",
+    "__annotate_func__", "__annotate__", "__annotations_cache__", "__dataclass_params__",
+    "__dataclass_fields__", "__match_args__", "__abstractmethods__", "_abc_impl",
+    "__parameters__", "__orig_bases__",
+))
+# fmt: on
 """Attributes that Python gives to a class, and that say nothing more than its code."""
 MISSING = object()
 
@@ -106,9 +110,9 @@ class ObjectHasher:
             return
         self.own_modules.add(module.__name__)
         for name, value in sorted(vars(module).items()):
-            if getattr(value, "__module__", None) == module.__name__ or isinstance(value, int | float | str):
-                if not name.startswith("__"):
-                    yield from (name, self.hash(value))
+            defined_here = getattr(value, "__module__", None) == module.__name__ or isinstance(value, int | float | str)
+            if defined_here and not name.startswith("__"):
+                yield from (name, self.hash(value))
 
     def _class(self, cls: type) -> Iterator[str]:
         yield _versioned(cls.__module__, cls.__qualname__)
@@ -150,7 +154,9 @@ class ObjectHasher:
 def is_own(module: str | None) -> bool:
     """Return whether a module is a user's, not part of Python or of an installed package."""
     top = str(module).partition(".")[0]
-    if module is None or top == "driftline" or (top in sys.stdlib_module_names and top != "__main__"):
+    if top == "__main__":
+        return True
+    if module is None or top == "driftline" or top in sys.stdlib_module_names:
         return False
     file = getattr(sys.modules.get(module), "__file__", None) or ""
     return not {"site-packages", "dist-packages"}.intersection(Path(file).parts)
@@ -180,9 +186,7 @@ def _source(function: types.FunctionType) -> str:
 
 def _global_names(code: types.CodeType) -> set[str]:
     """Return the global names that a function reads, inner functions included."""
-    names = {
-        str(one.argval) for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
+    names = {str(one.argval) for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     return names.union(*map(_global_names, inner))
 

@@ -10,14 +10,13 @@ import pickle
 import re
 import sys
 import threading
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
 from driftline.errors import UserError
 
-_NAME = re.compile(r"(\w+)@([0-9a-f]{16})")
+_NAME = re.compile(r"\w+@([0-9a-f]{16})")
 _pickling = threading.Lock()
 
 
@@ -69,9 +68,10 @@ def display_name(name: str) -> str:
     return name.partition("@")[0] if is_object(name) else name
 
 
-def versions(names: Collection[str]) -> dict[str, str]:
-    """Return the hashes of those names that are objects, by display name."""
-    return {match[1]: match[2] for name in names if (match := _NAME.fullmatch(name))}
+def version(name: str) -> str | None:
+    """Return the hash in the name of an object; None for any other name."""
+    match = _NAME.fullmatch(name)
+    return match[1] if match else None
 
 
 def dumps(without: str = "") -> bytes:

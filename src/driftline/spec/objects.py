@@ -75,8 +75,8 @@ def _user_object(kind: str, thing: Any, cache: bool) -> UserObject:
     except CannotHash as error:
         if cache:
             raise UserError(
-                f"the results of {kind} '{name}' would have no key: {error}. Define it in a file or a notebook cell, or "
-                "compute it with cache=False, which keeps no results"
+                f"{kind} '{name}' cannot be recognized in a later run: {error}. Define it in a file or a notebook "
+                "cell, or pass cache=False to keep no results"
             ) from error
         content = uuid.uuid4().hex[:16]
     return UserObject(kind, f"{name}@{content}", thing, _types(kind, name, thing), frozenset(hasher.own_modules))

@@ -121,11 +121,14 @@ def with_defaults(kind: str, choice: Choice) -> Choice:
         return choice
     lacking = [name for name, field in schema.model_fields.items() if field.is_required()]
     lacking = [name for name in lacking if name not in choice.settings]
+    shown = user_objects.display_name(choice.name)
     if lacking:
         part = {"dataset": "data", "model": "model"}.get(kind, choice.name)
         ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
-        raise UserError(f"{kind} '{choice.name}' needs {', '.join(lacking)}: {ways}")
-    settings = validate(schema, choice.settings, choice.name).model_dump(mode="json")
+        if shown != choice.name:
+            ways = f"""{part}={{"name": {shown}, {", ".join(f'"{name}": ...' for name in lacking)}}}"""
+        raise UserError(f"{kind} '{shown}' needs {', '.join(lacking)}: {ways}")
+    settings = validate(schema, choice.settings, shown).model_dump(mode="json")
     return Choice(name=choice.name, settings=settings)
 
 
@@ -134,7 +137,7 @@ def display_name(method: Choice) -> str:
     schema, name = settings_model("method", method.name), user_objects.display_name(method.name)
     if schema is None or not method.settings:
         return name
-    settings = validate(schema, method.settings, method.name).model_dump(mode="json")
+    settings = validate(schema, method.settings, name).model_dump(mode="json")
     defaults = schema().model_dump(mode="json")
     changed = {key: value for key, value in settings.items() if value != defaults[key]}
     return f"{name}({format_settings(changed)})" if changed else name
@@ -154,8 +157,8 @@ def learner_class(name: str) -> type[Learner]:
 
 def check_reveal_level(benchmark: str, choice: Choice) -> None:
     """Refuse a method that needs more than the benchmark reveals, and name the benchmarks that fit."""
-    method, revealed = choice.name, registry.get("benchmark", benchmark).reveals
-    needed = learner_class(method).required_reveal(choice.settings)
+    method, revealed = user_objects.display_name(choice.name), registry.get("benchmark", benchmark).reveals
+    needed = learner_class(choice.name).required_reveal(choice.settings)
     if revealed >= needed:
         return
     homes = [name for name in registry.names("benchmark") if _reveal("benchmark", name) >= needed]

@@ -1,8 +1,9 @@
 """A worker process: `python -m driftline.engine.executors.worker STORE [DATA]`.
 
-It reads stages from standard input, one JSON line each; a line before them holds the user's objects. It answers on standard output with lines about progress and
-the end of the stage. When its input closes, because the driver finished or died, it exits immediately: what is not in
-the store yet is computed again when it is needed. What a stage prints goes to its log.
+It reads stages from standard input, one JSON line each; a line before them holds the user's objects. It answers on
+standard output with lines about progress and the end of the stage. When its input closes, because the driver finished
+or died, it exits immediately: what is not in the store yet is computed again when it is needed. What a stage prints
+goes to its log.
 """
 
 from __future__ import annotations

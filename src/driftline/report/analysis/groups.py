@@ -10,7 +10,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from driftline.io.user_objects import display_name, versions
+from driftline.io.user_objects import version
 from driftline.record.card import Card
 from driftline.record.run import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
@@ -135,9 +135,9 @@ def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonO
     }
     return {
         "benchmark": run.benchmark,
-        "data": display_name(run.data.name),
-        "model": display_name(run.model.name),
-        **{"model.version": version for version in versions([run.model.name]).values()},
+        "data": run.data.display_name,
+        "model": run.model.display_name,
+        "model version": version(run.model.name),
         **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
         "fingerprint": card.data.fingerprint,
         "driftline": card.code.driftline,
