@@ -52,7 +52,6 @@ class Spec(FrozenModel):
     options: JsonObject = Field(default={})
     """The benchmark's own settings; in YAML under the benchmark's name."""
     _objects: tuple[UserObject, ...] = PrivateAttr(())
-    """The objects that it names: they are known as long as the spec is."""
 
     @model_validator(mode="before")
     @classmethod
@@ -68,6 +67,11 @@ class Spec(FrozenModel):
         if isinstance(given.get("device"), str):
             given["device"] = {"name": given["device"]}
         return {**given, "methods": listed(given.get("methods"))}
+
+    @property
+    def objects(self) -> tuple[UserObject, ...]:
+        """The Python objects that it names: they are known as long as the spec is."""
+        return self._objects
 
     def jobs(self, default_model: str) -> list[Job]:
         """Return one job per method and seed, with every default filled in."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -106,8 +106,7 @@ def forecast(
     datasets, store = DatasetCache(Path(data_dir) if data_dir else None), Store.open(runs)
     with using_data_folder(datasets.data_dir):
         began = time.process_time()
-        contents = [_read(spec) for spec in specs]  # the objects that they name are known as long as these are kept
-        plan = merged(one for content in contents for one in _plans(content, datasets))
+        plan = merged(one for spec in specs for one in plans_for(spec, datasets))
         planning = time.process_time() - began
         if store.remote is not None:  # runs have been downloaded
             download_all(plan, store.remote)
@@ -118,18 +117,13 @@ def forecast(
         return replace(result, profiling=time.perf_counter() - began)
 
 
-def _read(spec: SpecLike) -> Spec | Settings:
-    """Return a spec, or the content of a matrix."""
-    content = read_yaml(spec) if isinstance(spec, str | Path) else spec
-    return content if isinstance(content, Spec) or "matrix" in content else parse(dict(content))
-
-
-def _plans(spec: Spec | Settings, datasets: DatasetCache) -> list[Plan]:
+def plans_for(spec: SpecLike, datasets: DatasetCache) -> list[Plan]:
     """Return the plans of a spec, or of the columns of a matrix."""
-    if isinstance(spec, Spec):
-        return [plan_spec(spec, datasets)]
-    outlined = matrix.plan_matrix(matrix.read(spec), datasets)
-    return [column for column in outlined.plans.values() if column.stages]
+    content = read_yaml(spec) if isinstance(spec, str | Path) else spec
+    if isinstance(content, Mapping) and "matrix" in content:
+        outlined = matrix.plan_matrix(matrix.read(content), datasets)
+        return [column for column in outlined.plans.values() if column.stages]
+    return [plan_spec(content if isinstance(content, Spec) else parse(dict(content)), datasets)]
 
 
 def build(
