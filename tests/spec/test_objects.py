@@ -80,8 +80,13 @@ def test_a_search_names_a_method_by_its_class() -> None:
 
 def test_networks_and_estimators_are_built_from_classes_functions_and_objects() -> None:
     net = Net((3,), 2)
-    forest = LogisticRegression(C=2.0)
-    for model, shown in ((Net, "Net"), (net, "Net"), (forest, "LogisticRegression"), (lambda: forest, "lambda")):
+    logistic = LogisticRegression(C=2.0)
+    for model, shown in (
+        (Net, "Net"),
+        (net, "Net"),
+        (logistic, "LogisticRegression"),
+        (lambda: LogisticRegression(C=2.0), "lambda"),
+    ):
         parsed = spec.parse({**GIVEN, "model": model, "methods": ["ft"]})
         assert parsed.model is not None
         assert user_objects.display_name(parsed.model.name) == shown
@@ -91,7 +96,7 @@ def test_networks_and_estimators_are_built_from_classes_functions_and_objects() 
             assert (built.layer.weight == net.layer.weight).all()
         if shown in ("LogisticRegression", "lambda"):
             assert built.template.C == 2.0
-            assert forest.random_state is None
+            assert logistic.random_state is None
     narrow = spec.parse({**GIVEN, "model": {"name": Net, "bias": False}, "methods": ["ft"]})
     assert narrow.jobs("mlp")[0].model.settings == {"bias": False, "weights": None, "head": "keep"}
 
