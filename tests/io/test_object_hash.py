@@ -110,6 +110,16 @@ class Point(Base):
     x: float = 0.0
 
 
+def decorated(text: str) -> Any:
+    return cell(f"import functools, torch\n{text}", f"<cell {text}>")["compute"]
+
+
+@pytest.mark.parametrize("decorator", ["torch.no_grad()", "functools.lru_cache", "functools.lru_cache(3)"])
+def test_a_decorated_function_is_hashed_with_what_it_wraps(decorator: str) -> None:
+    one, again, two = (decorated(f"@{decorator}\ndef compute(x):\n    return x + {n}\n") for n in (1, 1, 2))
+    assert hash_of(one) == hash_of(again) != hash_of(two)
+
+
 def test_closures_members_and_instances_count() -> None:
     assert hash_of(counter(1)) == hash_of(counter(1)) != hash_of(counter(2))
     assert hash_of(partial(counter, 1)) != hash_of(partial(counter, 2))

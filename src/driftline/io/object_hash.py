@@ -101,7 +101,7 @@ class ObjectHasher:
         except (TypeError, AttributeError, ValueError, RuntimeError, pickle.PicklingError) as error:
             raise CannotHash(f"a {type(thing).__name__} has no content that can be saved ({error})") from error
         if isinstance(reduced, str):
-            return [type(thing), reduced]
+            return [type(thing), reduced, getattr(thing, "__wrapped__", None)]
         return [list(part) if isinstance(part, Iterator) else part for part in reduced]
 
     def _module(self, module: types.ModuleType) -> Iterator[str]:
@@ -111,7 +111,8 @@ class ObjectHasher:
         self.own_modules.add(module.__name__)
         for name, value in sorted(vars(module).items()):
             defined_here = getattr(value, "__module__", None) == module.__name__ or isinstance(value, int | float | str)
-            if defined_here and not name.startswith("__"):
+            used = isinstance(value, types.ModuleType) and is_own(value.__name__)
+            if (defined_here or used) and not name.startswith("__"):
                 yield from (name, self.hash(value))
 
     def _class(self, cls: type) -> Iterator[str]:
@@ -119,7 +120,7 @@ class ObjectHasher:
         if not is_own(cls.__module__):
             return
         self.own_modules.add(cls.__module__)
-        for base in cls.__bases__:
+        for base in (type(cls), *cls.__bases__):
             yield self.hash(base)
         yield repr(inspect.get_annotations(cls))
         for field in vars(cls).get("__dataclass_fields__", {}).values():
@@ -140,7 +141,7 @@ class ObjectHasher:
             for name in sorted(_global_names(code)):
                 if (value := function.__globals__.get(name, MISSING)) is not MISSING and name not in vars(builtins):
                     yield from (name, self.hash(value))
-        if own or "<locals>" in function.__qualname__:
+        if own or "<locals>" in code.co_qualname:  # perhaps a decorator around a function of the user's
             for cell in function.__closure__ or ():
                 yield self.hash(_content(cell))
 

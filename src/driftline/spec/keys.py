@@ -74,7 +74,7 @@ def file_hashes(job: Job) -> dict[str, str]:
     """Return the hash of every file that a job names, and of a method that is an object; folders may be huge and count
     by their names alone."""
     version = user_objects.version(job.method.name)
-    return {**_hashes(named_files(job)), **({user_objects.display_name(job.method.name): version} if version else {})}
+    return {**_hashes(named_files(job)), **({job.method.display_name: version} if version else {})}
 
 
 def _hashes(files: Mapping[str, Path]) -> dict[str, str]:

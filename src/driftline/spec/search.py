@@ -17,7 +17,6 @@ import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
 from driftline.errors import UserError, unknown_name
-from driftline.io.user_objects import display_name
 from driftline.seeds import Seed, first_seeds
 from driftline.spec.job import SearchSpace
 from driftline.spec.settings import Choice, FrozenModel, learner_class, settings_model, validate, with_defaults
@@ -115,7 +114,7 @@ class Search(FrozenModel):
         """Return at most `limit` candidates: from a grid, or drawn one after the other."""
         if _is_finite(axes):
             grid = _grid(method, axes)
-            rows = Seed(0).child("search", display_name(method.name)).numpy().permutation(len(grid))[:limit]
+            rows = Seed(0).child("search", method.display_name).numpy().permutation(len(grid))[:limit]
             return tuple(grid[row] for row in sorted(rows))
         if not isinstance(self.trials, int):
             name = next(name for name, values in axes.items() if isinstance(values, Range))
@@ -142,7 +141,7 @@ class Search(FrozenModel):
     def _names(self, method: Choice) -> dict[str, str]:
         """Return the settings that a method searches, and the key of each in the grid."""
         schema = settings_model("method", method.name)
-        prefix = f"{display_name(method.name)}."
+        prefix = f"{method.display_name}."
         own = {key.removeprefix(prefix): key for key in self.grid if key.startswith(prefix)}
         common = {key: key for key in self.grid if "." not in key and key not in method.settings}
         if schema is not None:
@@ -205,7 +204,7 @@ def _number(text: object) -> Any:
 
 def _grid_names(method: Choice, settings: Iterable[str]) -> set[str]:
     """Return the keys that a grid may use for these settings of a method."""
-    return {name for setting in settings for name in (setting, f"{display_name(method.name)}.{setting}")}
+    return {name for setting in settings for name in (setting, f"{method.display_name}.{setting}")}
 
 
 def _free_settings(method: Choice) -> list[str]:

@@ -42,6 +42,11 @@ class Choice(FrozenModel):
             return {"name": given.get("name"), "settings": {k: v for k, v in given.items() if k != "name"}}
         return given
 
+    @property
+    def display_name(self) -> str:
+        """The name, without the hash of a Python object."""
+        return user_objects.display_name(self.name)
+
     def short(self) -> Any:
         """Return the form that a user would write."""
         return {"name": self.name, **self.settings} if self.settings else self.name
@@ -121,7 +126,7 @@ def with_defaults(kind: str, choice: Choice) -> Choice:
         return choice
     lacking = [name for name, field in schema.model_fields.items() if field.is_required()]
     lacking = [name for name in lacking if name not in choice.settings]
-    shown = user_objects.display_name(choice.name)
+    shown = choice.display_name
     if lacking:
         part = {"dataset": "data", "model": "model"}.get(kind, choice.name)
         ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
@@ -134,7 +139,7 @@ def with_defaults(kind: str, choice: Choice) -> Choice:
 
 def display_name(method: Choice) -> str:
     """Return the method's name with the settings that differ from its defaults."""
-    schema, name = settings_model("method", method.name), user_objects.display_name(method.name)
+    schema, name = settings_model("method", method.name), method.display_name
     if schema is None or not method.settings:
         return name
     settings = validate(schema, method.settings, name).model_dump(mode="json")
@@ -157,7 +162,7 @@ def learner_class(name: str) -> type[Learner]:
 
 def check_reveal_level(benchmark: str, choice: Choice) -> None:
     """Refuse a method that needs more than the benchmark reveals, and name the benchmarks that fit."""
-    method, revealed = user_objects.display_name(choice.name), registry.get("benchmark", benchmark).reveals
+    method, revealed = choice.display_name, registry.get("benchmark", benchmark).reveals
     needed = learner_class(choice.name).required_reveal(choice.settings)
     if revealed >= needed:
         return
