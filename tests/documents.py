@@ -7,6 +7,7 @@ expects that exit code, `extra=NAME` needs that package; other blocks only show 
 from __future__ import annotations
 
 import importlib.util
+import linecache
 import re
 import shlex
 import sys
@@ -47,7 +48,9 @@ class Reader:
         if "title" in block.marks:
             Path(block.marks["title"]).write_text(block.text, encoding="utf-8")
         elif block.language == "python" and ">>>" not in block.text:
-            exec(compile(block.text, "<document>", "exec"), {"__name__": "document"})
+            name = f"<document {len(linecache.cache)}>"  # its text is known by this name, as that of a notebook cell is
+            linecache.cache[name] = (len(block.text), None, block.text.splitlines(keepends=True), name)
+            exec(compile(block.text, name, "exec", dont_inherit=True), {"__name__": "document"})
         elif block.language == "bash" and self._can(block):
             for line in block.text.replace("\\\n", " ").splitlines():
                 if words := shlex.split(line, comments=True):

@@ -2,7 +2,8 @@
 
 A thing registers itself with a decorator in its own file. `_registry_index.py`, written by `./dev index`, names the
 module of each: `get` imports that module alone, and `names` and `describe` import nothing. Other packages add theirs
-through the entry-point group `driftline.<kind>`; a user's own file is named as `path/to/file.py:Name` or `module:Name`.
+through the entry-point group `driftline.<kind>`; a user's own file is named as `path/to/file.py:Name` or `module:Name`,
+an object that was passed from Python by its class and a hash.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from driftline._registry_index import INDEX
 from driftline.errors import UserError, unknown_name
-from driftline.io import user_code
+from driftline.io import user_code, user_objects
 
 if typing.TYPE_CHECKING:
     from driftline.types import JsonObject
@@ -89,6 +90,8 @@ def register(kind: str, name: str) -> Callable[[T], T]:
 
 def get(kind: str, name: str) -> Any:
     """Return the thing of this kind with this name, or raise an error that offers the nearest one."""
+    if user_objects.is_object(name):
+        return user_objects.find(kind, name).thing
     if ":" in name:
         thing, own = user_code.load(kind, name)
         must_be(kind, name, thing, own)
@@ -106,6 +109,13 @@ def names(kind: str) -> list[str]:
     """Return all names of this kind, sorted."""
     _load_plugins(kind)
     return sorted({*INDEX.get(kind, {}), *_things[kind]})
+
+
+def name_of(kind: str, thing: object) -> str | None:
+    """Return the name of one of this package's own things; None for any other."""
+    module = getattr(thing, "__module__", None)
+    names = (name for name, row in INDEX.get(kind, {}).items() if row[0] == module)
+    return next((name for name in names if get(kind, name) is thing), None)
 
 
 def describe(kind: str, name: str) -> Entry | None:
@@ -201,6 +211,8 @@ def _returned(function: Callable[..., object]) -> object:
 
 def types_of(name: str, thing: Any) -> JsonObject:
     """Return the annotated types of a thing: of its parameters or fields, and of its result."""
+    if user_objects.is_object(name):
+        return user_objects.types_of(name)
     inner = inspect.unwrap(thing.func if isinstance(thing, functools.partial) else thing)
     try:
         return typing.get_type_hints(inner, include_extras=True)

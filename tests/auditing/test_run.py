@@ -79,6 +79,20 @@ def test_the_numbers_say_where_they_come_from(small: AuditResult) -> None:
     assert provenance.fingerprint != read_frame(other, time="when", target="y").fingerprint
 
 
+def test_a_class_or_function_is_audited_as_what_it_makes() -> None:
+    frame, options = table("concept", rows=300), {**QUICK, "period": "75 rows"}
+
+    def make() -> DecisionTreeClassifier:
+        return DecisionTreeClassifier()
+
+    models = {"make": make, "DecisionTreeClassifier": DecisionTreeClassifier, "": DecisionTreeClassifier()}
+    results = {name: driftline.audit(frame, **{**options, "model": model}) for name, model in models.items()}
+    assert results["make"].gate_values == results["DecisionTreeClassifier"].gate_values == results[""].gate_values
+    for name in ("make", "DecisionTreeClassifier"):
+        assert f"model={name}, period" in results[name].provenance.command
+        assert results[name].to_dict()["data"]["model"] == name
+
+
 def test_the_answers_come_in_order_with_numbers(small: AuditResult) -> None:
     questions = [answer.question for answer in small.answers]
     assert [q.split()[0] for q in questions] == ["How", "How", "What", "When"]

@@ -51,7 +51,7 @@ def single():
     return [PIXELS[0], PIXELS[1], PIXELS[2]]
 
 def classless():
-    return PIXELS, np.linspace(0, 1, 12)
+    return PIXELS, np.array(["cat", "dog"] * 6)
 
 def table():
     return {"x": PIXELS, "y": np.arange(12) % 2}
@@ -108,8 +108,8 @@ def test_mapped_arrays_stay_on_disk(folder):
         ("floats", r"ndarray of shape \(8, 8, 3\) and type float64: let it return images as bytes.*ToTensor"),
         ("sizes", r"images of the shapes \(4, 8, 3\) and \(5, 8, 3\): let it resize them"),
         ("single", "returned a ndarray for an index: expected"),
-        ("classless", r"classes of shape \(12,\) and type float64, not 12 whole numbers"),
-        ("table", "is a dict: expected a driftline.data.Dataset, a pair of arrays"),
+        ("classless", r"answers of shape \(12,\) and type <U3, not 12 numbers"),
+        ("table", "is a dict: expected a driftline.data.Dataset, samples, a table, a pair of arrays"),
         ("number", "is not a driftline.data.Dataset"),
     ],
 )

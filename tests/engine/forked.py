@@ -11,6 +11,7 @@ from typing import Any
 
 from driftline.engine.executors import worker
 from driftline.engine.executors.local import LocalExecutor
+from driftline.io import user_objects
 from driftline.store.store import Store
 
 
@@ -55,6 +56,7 @@ def _serve(listen: int, tell: int, store: Store) -> None:
         os.closerange(3, 1024)  # pipes of other workers above all: who holds one hides that the driver has died
         sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
         sys.argv = ["worker", str(store.folder)]
+        user_objects._objects.clear()  # a new process has none
         worker.main()
     finally:
         os._exit(1)
@@ -63,7 +65,5 @@ def _serve(listen: int, tell: int, store: Store) -> None:
 class ForkedWorker(LocalExecutor):
     """A worker that starts at once."""
 
-    def _running(self) -> Any:
-        if self._process is None or self._process.poll() is not None:
-            self._process = Forked(self._store)  # type: ignore[assignment]
-        return self._process
+    def _start(self) -> Any:
+        return Forked(self._store)

@@ -72,11 +72,11 @@ def audit(
     """Audit a model on a table: how long it stays good, what changed, and which retraining policy is best.
 
     `frame`: a frame of pandas or polars, or the path of a CSV or Parquet file. `model`: the name of a registered
-    model, "module:factory", or any object with `fit` and `predict`; with `prediction`, a column of logged predictions
-    is audited instead and nothing is trained. `period`: day, week, month, quarter, year, decade, each, "500 rows" or
-    auto. `columns`: kinds of columns that are not guessed: number, category, text, date or ignore; of the time column,
-    date or number. `delay`: number of periods by which labels are late. `task`: classes, number or auto. Results are
-    identical for any number of `jobs`.
+    model, "module:factory", any object with `fit` and `predict`, or a class or function that makes one; with
+    `prediction`, a column of logged predictions is audited instead and nothing is trained. `period`: day, week, month,
+    quarter, year, decade, each, "500 rows" or auto. `columns`: kinds of columns that are not guessed: number, category,
+    text, date or ignore; of the time column, date or number. `delay`: number of periods by which labels are late.
+    `task`: classes, number or auto. Results are identical for any number of `jobs`.
 
     >>> from driftline.auditing.examples import table
     >>> result = audit(table(rows=400), time="when", target="y", model="logistic-regression", period="100 rows")
@@ -100,7 +100,8 @@ def _command(arguments: JsonObject) -> str:
     """Return the call of `audit`, without arguments that have their default values."""
     frame = repr(str(arguments["frame"])) if isinstance(arguments["frame"], str | Path) else "frame"
     options = [p for p in inspect.signature(audit).parameters.values() if p.name not in ("frame", "on_progress")]
-    named = [f"{p.name}={arguments[p.name]!r}" for p in options if arguments[p.name] != p.default]
+    given = {p.name: arguments[p.name] for p in options if arguments[p.name] != p.default}
+    named = [f"{name}={getattr(value, '__name__', None) or repr(value)}" for name, value in given.items()]
     return " ".join(f"driftline.audit({', '.join([frame, *named])})".split())
 
 

@@ -69,7 +69,7 @@ class AuditTable:
 
     @property
     def model_name(self) -> str:
-        return self.model if isinstance(self.model, str) else type(self.model).__name__
+        return self.model if isinstance(self.model, str) else getattr(self.model, "__name__", type(self.model).__name__)
 
     @property
     def is_log(self) -> bool:

@@ -1,15 +1,16 @@
-"""Datasets of a user's own as Driftline's: a map-style dataset such as torchvision's, a pair of arrays, or a function.
+"""Datasets of a user's own as Driftline's: samples, a table, a pair of arrays, a map-style dataset, or a function.
 
-A map-style dataset has a length, and returns an image and a class for an index: always the same, in any order and in
-several threads at once. Images are Pillow images or byte arrays of one shape (height, width[, channels]). Classes are
-taken from its `targets` or `labels` if it has them, names of classes from its `classes`.
+A map-style dataset such as torchvision's has a length, and returns an image and a class for an index: always the same,
+in any order and in several threads at once. Images are Pillow images or byte arrays of one shape (height, width[,
+channels]). Classes are taken from its `targets` or `labels` if it has them, names of classes from its `classes`.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ from driftline import registry
 from driftline.data.base import Dataset, numbered_names
 from driftline.data.formats.decoded_images import DecodedImages
 from driftline.errors import UserError
+from driftline.io.user_objects import display_name, is_object
 from driftline.lazy_rows import LazyRows
-from driftline.tasks import Classification
+from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
-EXPECTED = "expected a driftline.data.Dataset, a pair of arrays, or a dataset that returns an image and its class"
+EXPECTED = (
+    "expected a driftline.data.Dataset, samples, a table, a pair of arrays, or a dataset that returns an image and its "
+    "class"
+)
 
 
 def factory(name: str) -> Callable[..., Dataset]:
@@ -34,11 +39,15 @@ def factory(name: str) -> Callable[..., Dataset]:
     if path and registered in registry.names("dataset"):
         return functools.partial(registry.get("dataset", registered), path=path)
     thing = registry.get("dataset", name)
-    return _adapted(name, thing) if ":" in name else thing
+    return _adapted(display_name(name), thing) if ":" in name or is_object(name) else thing
 
 
 def _adapted(name: str, thing: Any) -> Callable[..., Dataset]:
     """Return a function of folders and options from a user's object, or a function with or without folders."""
+    if hasattr(thing, "iloc"):
+        from driftline.data.table import from_frame
+
+        return from_frame(name, thing)
     if not callable(thing):
         return lambda folders: as_dataset(name, thing)
     signature = inspect.signature(thing)
@@ -59,24 +68,34 @@ def as_dataset(name: str, thing: Any) -> Dataset:
     """Return a user's dataset as a `Dataset`."""
     if isinstance(thing, Dataset):
         return thing
-    if isinstance(thing, tuple | list) and len(thing) == 2 and all(hasattr(part, "shape") for part in thing):
+    if isinstance(thing, Samples):
+        x, labels = thing.x, thing.y
+    elif isinstance(thing, tuple | list) and len(thing) == 2 and all(hasattr(part, "shape") for part in thing):
         x, labels = thing
         x = LazyRows.all_of(x) if isinstance(x, np.memmap) else np.asarray(x)
     elif _is_map_style(thing):
         x, labels = LazyRows.all_of(MapImages(name, thing)), _labels(thing)
     else:
         raise UserError(f"dataset '{name}' is a {type(thing).__name__}: {EXPECTED}")
-    y = np.asarray(labels)
-    if y.dtype.kind not in "iu" or y.shape != (len(x),):
-        raise UserError(
-            f"dataset '{name}' has classes of shape {y.shape} and type {y.dtype}, not {len(x)} whole numbers"
-        )
+    y, task = _task(name, np.asarray(labels), len(x), getattr(thing, "classes", None))
+    samples = replace(thing, y=y) if isinstance(thing, Samples) else Samples(x=x, y=y)
+    if samples.time is None:
+        samples = replace(samples, time=np.zeros(len(y), np.int64))
+    return Dataset(name, samples, task, model="conv-2" if getattr(x, "ndim", 0) == 4 else "mlp")
+
+
+def _task(name: str, y: np.ndarray, n: int, classes: Sequence[object] | None) -> tuple[np.ndarray, Task]:
+    """Return the answers and what is asked: one of some classes if they are whole numbers, else a number."""
+    if y.dtype.kind == "f" and y.shape == (n,):
+        from driftline.data.table import regression
+
+        return y.astype(np.float64), regression(y.astype(np.float64))
+    if y.dtype.kind not in "iu" or y.shape != (n,):
+        raise UserError(f"dataset '{name}' has answers of shape {y.shape} and type {y.dtype}, not {n} numbers")
     try:
-        classes = tuple(map(str, getattr(thing, "classes", None) or numbered_names(y)))
+        return y.astype(np.int64), Classification(tuple(map(str, classes or numbered_names(y))))
     except ValueError as error:
         raise UserError(f"dataset '{name}' has {error}") from None
-    samples = Samples(x=x, y=y.astype(np.int64), time=np.zeros(len(y), np.int64))
-    return Dataset(name, samples, Classification(classes), model="conv-2" if len(x.shape) == 4 else "mlp")
 
 
 def _is_map_style(thing: Any) -> bool:

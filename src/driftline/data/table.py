@@ -13,7 +13,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -63,20 +63,39 @@ def table(
     `task="auto"` takes a target with more than 50 distinct numbers for a number. `columns[time]` is date or number.
     """
     file = locate_user_path(folders, path, "table")
-    named = [time, target, *([] if id is None else [id])]
-    frame = with_index(read_file(file), [*named, *(features or [])])
-    used = [c for c in frame.columns if c not in named] if features is None else list(features)
-    _check_columns(frame, file, target, named, used)
-    chosen = dict(columns or {})
-    when, read_as = parse_times(frame[time], chosen.pop(time, "auto"))
-    order = np.argsort(when, kind="stable")
-    frame, when = frame.iloc[order], when[order]
-    y, asked = parse_target(frame[target], task)
-    inputs, described = prepare(frame[used], chosen, slice(n_earliest(len(frame), MIN_JUDGED_ROWS)))
-    x, notes = _encode(inputs)
-    samples = Samples(x=x, y=y, id=order if id is None else _ids(frame[id]), time=when)
-    note = f"{len(frame):,} rows of {file.name}; {x.shape[1]} inputs from {inputs.shape[1]} columns"
-    return Dataset("table", samples, asked, (note, *read_as, *column_notes(described), *notes))
+    read = from_frame(file.name, read_file(file))
+    return read(folders, time=time, target=target, features=features, id=id, task=task, columns=columns)
+
+
+def from_frame(name: str, frame: pd.DataFrame) -> Callable[..., Dataset]:
+    """Return the function of folders and options that makes a dataset of a table."""
+
+    def rows(
+        folders: Sequence[Path],
+        *,
+        time: str,
+        target: str,
+        features: list[str] | None = None,
+        id: str | None = None,
+        task: Literal["auto", "classes", "number"] = "auto",
+        columns: dict[str, str] | None = None,
+    ) -> Dataset:
+        named = [time, target, *([] if id is None else [id])]
+        table = with_index(frame.rename(columns=str), [*named, *(features or [])])
+        used = [c for c in table.columns if c not in named] if features is None else list(features)
+        _check_columns(table, name, target, named, used)
+        chosen = dict(columns or {})
+        when, read_as = parse_times(table[time], chosen.pop(time, "auto"))
+        order = np.argsort(when, kind="stable")
+        table, when = table.iloc[order], when[order]
+        y, asked = parse_target(table[target], task)
+        inputs, described = prepare(table[used], chosen, slice(n_earliest(len(table), MIN_JUDGED_ROWS)))
+        x, notes = _encode(inputs)
+        samples = Samples(x=x, y=y, id=order if id is None else _ids(table[id]), time=when)
+        note = f"{len(table):,} rows of {name}; {x.shape[1]} inputs from {inputs.shape[1]} columns"
+        return Dataset("table", samples, asked, (note, *read_as, *column_notes(described), *notes))
+
+    return rows
 
 
 def read_file(file: Path) -> pd.DataFrame:
@@ -141,16 +160,16 @@ def _check_duplicates(names: list[str]) -> None:
         raise ValueError(f"two columns called '{twins[0]}'; rename one")
 
 
-def _check_columns(frame: pd.DataFrame, file: Path, target: str, named: list[str], used: list[str]) -> None:
+def _check_columns(frame: pd.DataFrame, source: str, target: str, named: list[str], used: list[str]) -> None:
     for name in [*named, *used]:
         if name not in frame.columns:
-            raise unknown_name(f"column of {file.name}", str(name), [*map(str, frame.columns), *index_names(frame)])
+            raise unknown_name(f"column of {source}", str(name), [*map(str, frame.columns), *index_names(frame)])
     if len(set(named)) < len(named):
-        raise UserError(f"{file}: time, target and id must be different columns, but they are {', '.join(named)}")
+        raise UserError(f"{source}: time, target and id must be different columns, but they are {', '.join(named)}")
     if target in used or len(set(used)) < len(used) or not used:
-        raise UserError(f"{file}: features must be one or more different columns without the target '{target}'")
+        raise UserError(f"{source}: features must be one or more different columns without the target '{target}'")
     if len(frame) < 2:
-        raise UserError(f"cannot use {file}: expected at least two rows under the header, but found {len(frame)}")
+        raise UserError(f"cannot use {source}: expected at least two rows under the header, but found {len(frame)}")
 
 
 def parse_target(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
@@ -167,8 +186,13 @@ def parse_target(column: pd.Series, task: str) -> tuple[np.ndarray, Task]:
     if not numeric:
         raise UserError(f"target column '{column.name}' holds texts, not numbers; choose task classes")
     y = column.to_numpy(np.float64)
-    early = y[: n_earliest(len(y), 2)]  # like the categories: nothing about the future
-    return y, Regression(center=float(early.mean()), scale=float(early.std()) or 1.0)
+    return y, regression(y)
+
+
+def regression(y: np.ndarray) -> Regression:
+    """Return the task to predict these numbers, in units of the earliest: nothing about the future."""
+    early = y[: n_earliest(len(y), 2)]
+    return Regression(center=float(early.mean()), scale=float(early.std()) or 1.0)
 
 
 def numbers_or_unchanged(column: pd.Series) -> pd.Series:

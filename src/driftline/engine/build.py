@@ -127,5 +127,5 @@ def stream_for(job: Job, scenario: Scenario) -> Stream:
     if not learner_class(job.method.name).is_oracle:
         return scenario.stream
     if scenario.oracle_stream is None:
-        raise UserError(f"{job.method.name} needs more samples of the final step than there are: leave it out")
+        raise UserError(f"{job.method.display_name} needs more samples of the final step than there are: leave it out")
     return scenario.oracle_stream

@@ -16,6 +16,7 @@ from driftline.data import Dataset
 from driftline.engine.build import DatasetCache, build_learner, build_model, build_scenario
 from driftline.engine.stages.fit import recall, training_rounds
 from driftline.errors import UserError
+from driftline.io.user_objects import is_object
 from driftline.learners.base import Outcome, Recall
 from driftline.learners.fit_plan import SearchSpace, Winner
 from driftline.learners.sequence.base import PlannedLearner
@@ -120,8 +121,11 @@ def reload_run(run: Run, data_dir: Path | None = None) -> ReloadedRun:
 
 
 def has_saved_networks(run: Run) -> bool:
-    """Return whether the networks of a run are in the store: its method plans fits, computed as stages."""
-    return learner_class(run.card.run.method.name).plans_fits and run.card.protocol["trials"] > 0
+    """Return whether the networks of a run can be reloaded: its method plans fits, computed as stages."""
+    asked = run.card.run
+    if any(is_object(part.name) for part in (asked.data, asked.model, asked.method)):
+        return False  # the objects are gone
+    return learner_class(asked.method.name).plans_fits and run.card.protocol["trials"] > 0
 
 
 def _reload(job: Job, store: Store, data_dir: Path | None) -> ReloadedRun:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from driftline import models
 from driftline.data import using_data_folder
@@ -25,35 +26,60 @@ from driftline.store.labels import write_label
 from driftline.store.store import Store
 from driftline.types import Settings
 
+_temporary_stores: list[TemporaryDirectory[str]] = []
+"""Stores of runs without a cache; they are removed when Python ends."""
+
 
 def run(
-    spec: Spec | Settings | str | Path,
+    spec: Spec | Settings | str | Path | None = None,
     *,
     runs: str | Path | None = None,
     data_dir: str | Path | None = None,
     jobs: int | None = None,
     engine: ExecutorConfig | Name | None = None,
     address: str | None = None,
+    cache: bool = True,
+    **parts: object,
 ) -> Record:
     """Run what a spec asks for, reusing finished runs, and return the record.
 
-    `spec`: a Spec, a mapping, the path of a YAML file, or `recipe:NAME`. `runs`: a folder, or a URL such as
-    s3://bucket/runs. With `jobs` above 1 the runs are computed in that many worker processes, and with `engine="ray"`
-    on a Ray cluster, the one at `address` if given; the record is the same, bit for bit. An `ExecutorConfig` has more
-    settings, such as a timeout.
+    `spec`: a Spec, a mapping, the path of a YAML file, or `recipe:NAME`; instead, its `parts` may be given by name.
+    Data, model and methods are names or Python objects: `run(benchmark="timeline", data=samples, model=network,
+    methods=["ft", Mine(alpha=0.3)])`. `runs`: a folder, or a URL such as s3://bucket/runs. With `cache=False` nothing
+    is reused, results last until Python ends, and objects need no source.
+
+    With `jobs` above 1 the runs are computed in that many worker processes, and with `engine="ray"` on a Ray cluster,
+    the one at `address` if given; the record is the same, bit for bit. An `ExecutorConfig` has more settings, such as a
+    timeout.
     """
     config = engine if isinstance(engine, ExecutorConfig) else ExecutorConfig(engine, jobs, address)
-    finished = run_spec(as_spec(spec), Store.create(runs), config, Path(data_dir) if data_dir else None)
+    parsed = as_spec(_given(spec, parts), cache)
+    store = Store.create(runs) if cache else _temporary_store(runs)
+    finished = run_spec(parsed, store, config, Path(data_dir) if data_dir else None)
     if failed := finished.summary.failed:
         raise UserError(f"{len(failed)} run(s) failed: {next(iter(failed.values()))}")
     return finished.record
 
 
-def as_spec(spec: Spec | Settings | str | Path) -> Spec:
+def _given(spec: Spec | Settings | str | Path | None, parts: Settings) -> Spec | Settings | str | Path:
+    """Return the spec or its parts, whichever is given."""
+    if spec is not None and parts:
+        raise UserError(f"give a spec or its parts, not both: leave out {', '.join(parts)}")
+    return parts if spec is None else spec
+
+
+def _temporary_store(runs: str | Path | None) -> Store:
+    if runs is not None:
+        raise UserError("cache=False keeps no results: leave out runs")
+    _temporary_stores.append(TemporaryDirectory(prefix="driftline-"))
+    return Store.create(_temporary_stores[-1].name)
+
+
+def as_spec(spec: Spec | Settings | str | Path, cache: bool = True) -> Spec:
     """Return the spec from any of the forms that `run` takes."""
     if isinstance(spec, Spec):
         return spec
-    return parse(dict(spec)) if isinstance(spec, Mapping) else read(spec)
+    return parse(dict(spec), cache=cache) if isinstance(spec, Mapping) else read(spec)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ class _Files:
 
     def log(self, rows: pd.DataFrame) -> None:
         job = self._run.card.run
-        names = {"run": self._run.key, "benchmark": job.benchmark, "data": job.data.name, "model": job.model.name}
-        constants = {**names, "method": self._run.method, "seed": self._run.seed}
+        names = {"benchmark": job.benchmark, "data": job.data.display_name, "model": job.model.display_name}
+        constants = {"run": self._run.key, **names, "method": self._run.method, "seed": self._run.seed}
         self._parts.append(pd.DataFrame(constants, index=rows.index).join(rows))
 
     def end(self) -> None:

@@ -11,6 +11,8 @@ is held once and never copied.
 from __future__ import annotations
 
 import copy
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from driftline.data.formats.column_kinds import column_kind, to_floats
 from driftline.errors import UserError
-from driftline.models import build
+from driftline.models import factory
 from driftline.models.sklearn_models import SklearnModel
+from driftline.models.user_models import factory_of
 from driftline.seeds import Seed
 from driftline.tasks import Regression, Task
 from driftline.types import Network, Targets
@@ -184,15 +187,15 @@ def row_index_model(
     *,
     raw_features: pd.DataFrame | None = None,
 ) -> SklearnModel:
-    """A model for the loop, from the name of a registered one or any object with `fit` and `predict`.
+    """A model for the loop, from a name, a class or function, or any object with `fit` and `predict`.
 
     Registered models and bare estimators of scikit-learn are put behind an encoding of the prepared table. What
     prepares its inputs itself, a pipeline or an object of any other kind, gets the rows as they were given. A
     random state that is not set is set from the seed.
     """
     ours = False
-    if isinstance(model, str):
-        built = _named_estimator(model, task, seed)
+    if isinstance(model, str | type) or inspect.isroutine(model):
+        built = _build_estimator(model, task, seed)
         model, ours = built.template, not built.original
     else:
         model = copy.deepcopy(model)
@@ -217,9 +220,11 @@ def _has_preprocessing(model: BaseEstimator) -> bool:
     return any(isinstance(part, Pipeline | ColumnTransformer) for part in (model, *model.get_params().values()))
 
 
-def _named_estimator(name: str, task: Task, seed: Seed) -> SklearnModel:
-    """The estimator behind a model's name."""
-    model = build(name, (), task.width, seed)
+def _build_estimator(given: str | Callable[..., Network], task: Task, seed: Seed) -> SklearnModel:
+    """The estimator behind a model's name, or of a class or function."""
+    name = given if isinstance(given, str) else given.__name__
+    make = factory(given) if isinstance(given, str) else factory_of(name, given)
+    model = make((), task.width, seed)
     if not isinstance(model, SklearnModel):
         raise UserError(f"model '{name}' is a network, and an audit takes models for tables, such as boosting")
     return model

@@ -15,6 +15,7 @@ from typing import Any
 
 from driftline import registry
 from driftline.errors import UserError
+from driftline.io.user_objects import display_name
 from driftline.models.sklearn_models import SklearnModel, factory_for_class, is_estimator_class, wrap_object
 from driftline.seeds import Seed
 from driftline.types import Head, Network, Settings
@@ -27,8 +28,9 @@ LOADING: dict[str, tuple[Any, Any]] = {"weights": (str | None, None), "head": (H
 
 def factory_of(name: str, thing: Any) -> Callable[..., Network]:
     """A function `(shape, outputs, seed, *, options)` that makes the model."""
+    shown = display_name(name)
     if is_estimator_class(thing):
-        return factory_for_class(name, thing)
+        return factory_for_class(shown, thing)
     make = thing
     if not (isinstance(thing, type | functools.partial) or inspect.isroutine(thing)):
         make = functools.partial(copy.deepcopy, thing)  # the model itself
@@ -46,9 +48,9 @@ def factory_of(name: str, thing: Any) -> Callable[..., Network]:
         except (UserError, MemoryError):
             raise
         except Exception as error:
-            raise UserError(f"model '{name}' cannot be made: {type(error).__name__}: {error}") from error
-        model = _as_model(name, made, outputs, seed)
-        _load(name, model, outputs, seed, given)
+            raise UserError(f"model '{shown}' cannot be made: {type(error).__name__}: {error}") from error
+        model = _as_model(shown, made, outputs, seed)
+        _load(shown, model, outputs, seed, given)
         return model
 
     _describe(build, name, make, parameters, loading)

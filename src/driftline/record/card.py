@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from driftline.errors import DamagedFile
 from driftline.io.checksums import file_hash, read_checked, write_checked
+from driftline.io.user_objects import display_name
 from driftline.types import JsonObject
 
 CARD = "card.json"
@@ -29,6 +30,11 @@ class Component(CardPart):
 
     name: str = ""
     settings: JsonObject = {}
+
+    @property
+    def display_name(self) -> str:
+        """The name, without the hash of a Python object."""
+        return display_name(self.name)
 
 
 class RunSettings(CardPart):

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from driftline import registry
+from driftline.io import user_objects
 from driftline.spec.files import files_of, named_files
 from driftline.spec.job import Job, SearchSpace
 from driftline.version import __version__
@@ -70,8 +71,10 @@ def search_round_key(search: SearchSpace, previous: str | None, runs: Sequence[s
 
 
 def file_hashes(job: Job) -> dict[str, str]:
-    """Return the hash of every file that a job names; folders may be huge and are left out."""
-    return _hashes(named_files(job))
+    """Return the hash of every file that a job names, and of a method that is an object; folders may be huge and count
+    by their names alone."""
+    version = user_objects.version(job.method.name)
+    return {**_hashes(named_files(job)), **({job.method.display_name: version} if version else {})}
 
 
 def _hashes(files: Mapping[str, Path]) -> dict[str, str]:

@@ -114,7 +114,7 @@ class Search(FrozenModel):
         """Return at most `limit` candidates: from a grid, or drawn one after the other."""
         if _is_finite(axes):
             grid = _grid(method, axes)
-            rows = Seed(0).child("search", method.name).numpy().permutation(len(grid))[:limit]
+            rows = Seed(0).child("search", method.display_name).numpy().permutation(len(grid))[:limit]
             return tuple(grid[row] for row in sorted(rows))
         if not isinstance(self.trials, int):
             name = next(name for name, values in axes.items() if isinstance(values, Range))
@@ -141,7 +141,8 @@ class Search(FrozenModel):
     def _names(self, method: Choice) -> dict[str, str]:
         """Return the settings that a method searches, and the key of each in the grid."""
         schema = settings_model("method", method.name)
-        own = {key.removeprefix(f"{method.name}."): key for key in self.grid if key.startswith(f"{method.name}.")}
+        prefix = f"{method.display_name}."
+        own = {key.removeprefix(prefix): key for key in self.grid if key.startswith(prefix)}
         common = {key: key for key in self.grid if "." not in key and key not in method.settings}
         if schema is not None:
             common = {key: key for key in common if key in schema.model_fields}
@@ -203,7 +204,7 @@ def _number(text: object) -> Any:
 
 def _grid_names(method: Choice, settings: Iterable[str]) -> set[str]:
     """Return the keys that a grid may use for these settings of a method."""
-    return {name for setting in settings for name in (setting, f"{method.name}.{setting}")}
+    return {name for setting in settings for name in (setting, f"{method.display_name}.{setting}")}
 
 
 def _free_settings(method: Choice) -> list[str]:

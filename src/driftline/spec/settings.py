@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from driftline import data, models, registry
 from driftline.errors import UserError, unknown_name
+from driftline.io import user_objects
 from driftline.learners.base import Learner
 from driftline.types import JsonObject, Reveal
 
@@ -41,6 +42,11 @@ class Choice(FrozenModel):
             own = {key: value for key, value in given.items() if key in cls.model_fields}
             return {"name": None, **own, "settings": {k: v for k, v in given.items() if k not in own}}
         return given
+
+    @property
+    def display_name(self) -> str:
+        """The name, without the hash of a Python object."""
+        return user_objects.display_name(self.name)
 
     def short(self) -> Any:
         """Return the form that a user would write."""
@@ -136,23 +142,26 @@ def with_defaults(kind: str, choice: Choice) -> Choice:
         return choice
     lacking = [name for name, field in schema.model_fields.items() if field.is_required()]
     lacking = [name for name in lacking if name not in choice.settings]
+    shown = choice.display_name
     if lacking:
         part = {"dataset": "data", "model": "model"}.get(kind, choice.name)
         ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
-        raise UserError(f"{kind} '{choice.name}' needs {', '.join(lacking)}: {ways}")
-    settings = validate(schema, choice.settings, choice.name).model_dump(mode="json")
+        if shown != choice.name:
+            ways = f"""{part}={{"name": {shown}, {", ".join(f'"{name}": ...' for name in lacking)}}}"""
+        raise UserError(f"{kind} '{shown}' needs {', '.join(lacking)}: {ways}")
+    settings = validate(schema, choice.settings, shown).model_dump(mode="json")
     return Choice(name=choice.name, settings=settings)
 
 
 def display_name(method: Choice) -> str:
     """Return the method's name with the settings that differ from its defaults."""
-    schema = settings_model("method", method.name)
+    schema, name = settings_model("method", method.name), method.display_name
     if schema is None or not method.settings:
-        return method.name
-    settings = validate(schema, method.settings, method.name).model_dump(mode="json")
+        return name
+    settings = validate(schema, method.settings, name).model_dump(mode="json")
     defaults = schema().model_dump(mode="json")
     changed = {key: value for key, value in settings.items() if value != defaults[key]}
-    return f"{method.name}({format_settings(changed)})" if changed else method.name
+    return f"{name}({format_settings(changed)})" if changed else name
 
 
 def format_settings(settings: JsonObject) -> str:
@@ -169,8 +178,8 @@ def learner_class(name: str) -> type[Learner]:
 
 def check_reveal_level(benchmark: str, choice: Choice) -> None:
     """Refuse a method that needs more than the benchmark reveals, and name the benchmarks that fit."""
-    method, revealed = choice.name, registry.get("benchmark", benchmark).reveals
-    learner = learner_class(method)
+    method, revealed = choice.display_name, registry.get("benchmark", benchmark).reveals
+    learner = learner_class(choice.name)
     needed = learner.required_reveal(choice.settings)
     if revealed >= needed:
         return

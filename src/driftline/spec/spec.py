@@ -6,19 +6,22 @@ jobs, one per method and seed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from driftline import models, registry
 from driftline.device import DeviceSettings
 from driftline.errors import UserError
+from driftline.io.user_objects import UserObject
 from driftline.learners.supervised.base import CumulativeLearner
 from driftline.recipes import read_yaml
 from driftline.seeds import first_seeds
 from driftline.spec.job import Job, LabelPolicy, SearchSpace
+from driftline.spec.objects import name_objects
 from driftline.spec.search import Search
 from driftline.spec.settings import (
     Choice,
@@ -49,6 +52,7 @@ class Spec(FrozenModel):
     """Hyper-parameter search before the runs; by default, methods run as written."""
     options: JsonObject = Field(default={})
     """The benchmark's own settings; in YAML under the benchmark's name."""
+    _objects: tuple[UserObject, ...] = PrivateAttr(())
 
     @model_validator(mode="before")
     @classmethod
@@ -64,6 +68,11 @@ class Spec(FrozenModel):
         if isinstance(given.get("device"), str):
             given["device"] = {"name": given["device"]}
         return {**given, "methods": listed(given.get("methods"))}
+
+    @property
+    def objects(self) -> tuple[UserObject, ...]:
+        """The Python objects that it names: they are known as long as the spec is."""
+        return self._objects
 
     def jobs(self, default_model: str) -> list[Job]:
         """Return one job per method and seed, with every default filled in."""
@@ -163,8 +172,15 @@ def read(path: str | Path) -> Spec:
     return parse(read_yaml(path))
 
 
-def parse(content: object) -> Spec:
-    """Return the spec of a mapping; errors name the key at fault."""
+def parse(content: object, *, cache: bool = True) -> Spec:
+    """Return the spec of a mapping of names and objects; errors name the key at fault.
+
+    `cache`: whether results are kept, so that every object must have a hash.
+    """
+    objects: tuple[UserObject, ...] = ()
+    if isinstance(content, Mapping):
+        content, objects = name_objects(content, cache)
     keys = [*Spec.model_fields, *([str(content.get("benchmark"))] if isinstance(content, dict) else [])]
     spec: Spec = validate(Spec, content, "the spec", keys=[key for key in keys if key != "options"])
+    spec._objects = objects
     return spec

@@ -42,7 +42,7 @@ def ambiguity_message(name: str, folder: Path, runs: Sequence[Run], matching: Se
     among = sorted(matching or runs, key=lambda run: (run.card.label, run.card.run.seed))
     named = [
         f"{run.key[:12]} ({run.card.label}:{run.card.run.seed} in {run.card.run.benchmark}, "
-        f"{run.card.run.data.name}, {run.card.run.model.name}, {_describe_origin(run)})"
+        f"{run.card.run.data.display_name}, {run.card.run.model.display_name}, {_describe_origin(run)})"
         for run in among[:MAX_LISTED]
     ]
     more = f" and {len(among) - MAX_LISTED} more, see `driftline list runs`" if len(among) > MAX_LISTED else ""

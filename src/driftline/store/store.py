@@ -246,8 +246,8 @@ def _runs_frame(record: Record) -> pd.DataFrame:
         {
             "run": card.key,
             "benchmark": card.run.benchmark,
-            "data": card.run.data.name,
-            "model": card.run.model.name,
+            "data": card.run.data.display_name,
+            "model": card.run.model.display_name,
             "method": card.label,
             "seed": card.run.seed,
             "made": run.finished_at,

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +30,7 @@ from driftline.engine.ray.progress import ActiveTask
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import StageContext
 from driftline.errors import UserError
+from driftline.learners.supervised.erm import ERM
 from driftline.store.store import Store
 
 from ..stand_ins import run
@@ -64,6 +66,15 @@ class Mine(ERM):
         if self.does == "hang":
             time.sleep(1000)
 """
+
+
+@dataclass
+class Twice(ERM):
+    """A method that is passed as a class."""
+
+    def learn(self, x: Any, y: Any) -> None:
+        super().learn(x, y)
+        super().learn(x, y)
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +172,7 @@ def test_records_are_the_same_when_a_machine_is_lost_half_way(cluster: Any, here
         timeline("ft", seeds=1, selection=chosen),
         seq_to_final(),
         refinement(),
+        timeline({"name": Twice, "updates": 5}, seeds=1),
     )
     alone, store = Store.create(here / "serial"), Store.create(here / "ray")
     assert not run_plan(work, alone).failed

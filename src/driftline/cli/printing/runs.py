@@ -47,7 +47,7 @@ def print_runs(runs: Iterable[Run]) -> None:
     rows = [("run", "made", "benchmark", "data", "model", "seed", "method")]
     for run in sorted(runs, key=lambda run: (run.card.run.benchmark, run.method, run.seed, run.finished_at)):
         job = run.card.run
-        names = (job.benchmark, job.data.name, job.model.name, str(job.seed), run.method)
+        names = (job.benchmark, job.data.display_name, job.model.display_name, str(job.seed), run.method)
         rows.append((run.key, format_time(run.finished_at), *names))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:

@@ -6,6 +6,7 @@ and to read a dataset. Everything is written to a folder that is removed at the 
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ from driftline.engine.costs.profiler import Cost, profile_stage
 from driftline.engine.executors.local import ONE_THREAD, exit_reason
 from driftline.engine.executors.process import keep_freed_memory, one_thread
 from driftline.engine.stages import Stage
+from driftline.io import user_objects
 from driftline.spec.settings import Choice
 from driftline.store.store import Store
 from driftline.types import JsonObject
@@ -98,6 +100,8 @@ class ProfilerProcess:
             command = [*self.command, self._folder.name, str(self._data_dir or "")]
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
             self._process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, **pipes)
+            assert self._process.stdin is not None
+            self._process.stdin.write(base64.b64encode(user_objects.dumps()).decode() + "\n")
         return self._process
 
 
@@ -111,6 +115,7 @@ def main(datasets: DatasetCache | None = None) -> None:
     store = Store(Path(sys.argv[1]))
     datasets = datasets or DatasetCache(Path(sys.argv[2]) if sys.argv[2] else None)
     with one_thread():
+        user_objects.receive(base64.b64decode(sys.stdin.readline()))
         for line in sys.stdin:
             answer = {**_handle(json.loads(line), store, datasets), "spent": time.process_time()}
             answers.write(json.dumps(answer) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from driftline.engine.executors.base import Interrupted, StageFailed, WorkerLost
 from driftline.engine.stages import Stage
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import DiskError
+from driftline.io import user_objects
 from driftline.store.store import Store
 from driftline.types import JsonObject
 
@@ -92,15 +94,21 @@ class LocalExecutor:
             process.kill()
             process.wait()
 
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*self.command, str(self._store.folder), *([str(self._data_dir)] if self._data_dir else [])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            env={**os.environ, **ONE_THREAD, WORKER_VARIABLE: str(self._number)},
+        )
+
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
-                [*self.command, str(self._store.folder), *([str(self._data_dir)] if self._data_dir else [])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                encoding="utf-8",
-                env={**os.environ, **ONE_THREAD, WORKER_VARIABLE: str(self._number)},
-            )
+            self._process = self._start()
+            assert self._process.stdin is not None
+            with suppress(BrokenPipeError):  # the stage, sent next, meets it too
+                self._process.stdin.write(base64.b64encode(user_objects.dumps()).decode() + "\n")
         return self._process
 
     def _kill_overdue(self, process: subprocess.Popen[str], late: threading.Event) -> None:

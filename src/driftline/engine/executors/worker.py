@@ -1,12 +1,14 @@
 """A worker process: `python -m driftline.engine.executors.worker STORE [DATA]`.
 
-It reads stages from standard input, one JSON line each, and answers on standard output with lines about progress and
-the end of the stage. When its input closes, because the driver finished or died, it exits immediately: what is not in
-the store yet is computed again when it is needed. What a stage prints goes to its log.
+It reads stages from standard input, one JSON line each; a line before them holds the user's objects. It answers on
+standard output with lines about progress and the end of the stage. When its input closes, because the driver finished
+or died, it exits immediately: what is not in the store yet is computed again when it is needed. What a stage prints
+goes to its log.
 """
 
 from __future__ import annotations
 
+import base64
 import faulthandler
 import io
 import json
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftline.engine.executors.process import keep_freed_memory
+from driftline.io import user_objects
 from driftline.types import JsonObject
 
 if TYPE_CHECKING:
@@ -52,7 +55,11 @@ def main() -> None:
     datasets = DatasetCache(Path(sys.argv[2]) if len(sys.argv) > 2 else None)
     with one_thread():
         while True:
-            reply(**_compute(stages.get(), datasets, reply))
+            line = stages.get()
+            if line.startswith("{"):
+                reply(**_compute(line, datasets, reply))
+            else:
+                user_objects.receive(base64.b64decode(line))
 
 
 def _compute(line: str, datasets: DatasetCache, reply: Callable[..., None]) -> JsonObject:

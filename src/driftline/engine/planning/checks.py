@@ -61,8 +61,8 @@ def _check_output(job: Job, model: Network, dataset: Dataset) -> None:
     """Refuse a classifier where answers are texts."""
     if isinstance(dataset.task, TextToText) and not as_model(model).generates_text:
         raise UserError(
-            f"{job.model.name} is a classifier, but answers in '{dataset.name}' are texts: use small-bart or seq2seq, "
-            "or, where the data allow it, answers that are classes"
+            f"{job.model.display_name} is a classifier, but answers in '{dataset.name}' are texts: use small-bart or "
+            "seq2seq, or, where the data allow it, answers that are classes"
         )
 
 
@@ -78,13 +78,13 @@ def _check_network(job: Job, model: Network, dataset: Dataset) -> None:
     except Exception as error:
         shape = tuple(getattr(x, "shape", ())[1:])
         raise UserError(
-            f"model '{job.model.name}' fails on inputs of shape {shape} (images arrive as floats from 0 to 1 with "
-            f"channels first): {type(error).__name__}: {error}"
+            f"model '{job.model.display_name}' fails on inputs of shape {shape} (images arrive as floats from 0 to 1 "
+            f"with channels first): {type(error).__name__}: {error}"
         ) from error
     if outputs.shape != (len(x), dataset.task.width):
         raise UserError(
-            f"model '{job.model.name}' returns outputs of shape {outputs.shape} for {len(x)} samples, and this task "
-            f"needs {(len(x), dataset.task.width)}: give it a parameter `outputs`, or use --set model.head=new"
+            f"model '{job.model.display_name}' returns outputs of shape {outputs.shape} for {len(x)} samples, and this "
+            f"task needs {(len(x), dataset.task.width)}: give it a parameter `outputs`, or use --set model.head=new"
         )
 
 
@@ -108,8 +108,8 @@ def _check_batch(job: Job, learner: Learner, stream: Stream) -> None:
     if size < smallest:
         larger = f"increase it (--set {job.benchmark}.batch=64), or use" if "batch" in job.options else "use"
         raise UserError(
-            f"{job.method.name} needs at least {smallest} inputs per batch with {job.model.name}, and a batch of this "
-            f"stream has {size}: {larger} a network without batch normalization"
+            f"{job.method.display_name} needs at least {smallest} inputs per batch with {job.model.display_name}, and a batch "
+            f"of this stream has {size}: {larger} a network without batch normalization"
         )
 
 
@@ -117,7 +117,9 @@ def _check_unused(job: Job, model: Network, given: Settings) -> None:
     """Refuse settings of gradient training for a model that is not trained by gradients."""
     unused = sorted(set(given) & set(CumulativeLearner.__dataclass_fields__)) if not as_model(model).is_network else []
     if unused:
-        raise UserError(f"{job.method.name}.{unused[0]} has no effect: {job.model.name} is not trained by gradients")
+        raise UserError(
+            f"{job.method.display_name}.{unused[0]} has no effect: {job.model.display_name} is not trained by gradients"
+        )
 
 
 def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
@@ -133,7 +135,7 @@ def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
         return
     why = "never sees labels" if unlabeled else "uses a network's features and never trains them"
     way = _how_to_pretrain(job.benchmark, job.options)
-    raise UserError(f"{job.method.name} {why}, so it needs a pretrained model: {way}")
+    raise UserError(f"{job.method.display_name} {why}, so it needs a pretrained model: {way}")
 
 
 def _has_hidden_weights(model: Network) -> bool:

@@ -10,6 +10,7 @@ from driftline.engine.build import DatasetCache, build_scenario
 from driftline.engine.planning.checks import check_methods
 from driftline.engine.planning.search_stages import merge, search_stages
 from driftline.engine.stages import Fit, Pretrain, Stage, StreamRun
+from driftline.io.user_objects import UserObject
 from driftline.learners.fit_plan import FitSpec
 from driftline.spec import Spec
 from driftline.spec.job import Job
@@ -28,6 +29,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     trials: Mapping[str, FitSpec] = field(default_factory=dict)
     """What the fits do, by `Fit.trial`."""
+    objects: tuple[UserObject, ...] = ()
+    """The Python objects that stages name: they are known as long as the plan is."""
 
     @property
     def run_keys(self) -> list[str]:
@@ -40,7 +43,8 @@ def merged(plans: Iterable[Plan]) -> Plan:
     plans = list(plans)
     stages = merge(stage for plan in plans for stage in plan.stages)
     notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
-    return Plan(stages, notes, {key: trial for plan in plans for key, trial in plan.trials.items()})
+    trials = {key: trial for plan in plans for key, trial in plan.trials.items()}
+    return Plan(stages, notes, trials, tuple(one for plan in plans for one in plan.objects))
 
 
 def plan(
@@ -76,7 +80,7 @@ def plan(
         run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[job.label])
         stages += [*fits, run]
     every = {trial.key: trial for method in trials.values() for trial in method}
-    return Plan(merge(stages), _notes(scenario), every)
+    return Plan(merge(stages), _notes(scenario), every, spec.objects)
 
 
 def _fits(job: Job, trials: list[FitSpec], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:

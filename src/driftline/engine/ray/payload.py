@@ -11,6 +11,7 @@ from typing import Any
 from driftline.engine.build import DatasetCache, dataset_key
 from driftline.engine.ray import transfer
 from driftline.engine.stages import Stage
+from driftline.io import user_objects
 from driftline.spec.files import named_files
 from driftline.spec.keys import sources_hash
 from driftline.spec.settings import Choice
@@ -33,6 +34,8 @@ class Payload:
     """Results of other stages by key."""
     files: dict[str, tuple[str, str, Any]]
     """By the name a user gave: a hash of the content, the file's own name, and the content."""
+    objects: bytes
+    """The user's objects, pickled."""
     progress: Any
     """The actor to which progress is reported."""
     sweep: str
@@ -51,6 +54,7 @@ class PayloadCache:
         self._timeout = timeout
         self._store = store
         self._cache = datasets
+        self._objects = user_objects.dumps(without="dataset")  # which is sent as it was read
         self._lock = threading.Lock()
         self._results: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._files: dict[tuple[Any, ...], tuple[str, str, Any] | None] = {}
@@ -64,7 +68,7 @@ class PayloadCache:
             files = {name: self._file(path) for name, path in named_files(stage.job).items()}
             self._evict()
         sent = {name: file for name, file in files.items() if file is not None}
-        return Payload(stage, fingerprint, dataset, needs, sent, progress, self._sweep, self._timeout)
+        return Payload(stage, fingerprint, dataset, needs, sent, self._objects, progress, self._sweep, self._timeout)
 
     def _dataset(self, choice: Choice) -> tuple[str, Any]:
         key = dataset_key(choice)

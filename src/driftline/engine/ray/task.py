@@ -30,6 +30,7 @@ from driftline.engine.ray.transfer import Chunk, iter_chunks, write_tree
 from driftline.engine.stages import StageContext
 from driftline.engine.stages.base import OnProgress
 from driftline.errors import DiskError
+from driftline.io import user_objects
 from driftline.io.atomic import write_bytes
 from driftline.spec.keys import sources_hash
 from driftline.store.store import Store
@@ -96,6 +97,7 @@ def _unpack(payload: Payload, store: Store) -> dict[str, Path]:
     """Write the stage's inputs to this machine; return the copies of the user's files."""
     import ray
 
+    user_objects.receive(payload.objects)
     data = payload.stage.job.data
     if _datasets.fingerprint(data) != payload.fingerprint:
         _datasets.add(data, ray.get(payload.dataset))

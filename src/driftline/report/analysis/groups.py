@@ -10,6 +10,7 @@ from functools import cached_property
 
 import pandas as pd
 
+from driftline.io.user_objects import version
 from driftline.record.card import Card
 from driftline.record.run import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
@@ -134,8 +135,9 @@ def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonO
     }
     return {
         "benchmark": run.benchmark,
-        "data": run.data.name,
-        "model": run.model.name,
+        "data": run.data.display_name,
+        "model": run.model.display_name,
+        "model version": version(run.model.name),
         **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
         "fingerprint": card.data.fingerprint,
         "driftline": card.code.driftline,

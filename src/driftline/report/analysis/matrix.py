@@ -142,7 +142,7 @@ def _table(benchmark: str, cells: Iterable[Settings], runs: Mapping[str, Run]) -
 def _column(column: MatrixColumn, table: ResultTable) -> MatrixColumn:
     run = table.group.card.run
     baseline = table.group.baseline or ""
-    setting = f"{run.data.name}, {run.model.name}"
+    setting = f"{run.data.display_name}, {run.model.display_name}"
     metric = primary_column(table) or next(iter(table.columns), None)
     return replace(column, metric=metric, setting=setting, baseline=baseline)
 

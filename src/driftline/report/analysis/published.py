@@ -6,6 +6,7 @@ from collections import defaultdict
 from pathlib import PurePath
 
 from driftline import registry
+from driftline.io.user_objects import is_object
 from driftline.published.numbers import ANY_FILES, FILES, Published, lookup, published_name
 from driftline.record.card import Card
 
@@ -35,7 +36,7 @@ def is_private(card: Card) -> bool:
     Class folders in a full-scale run are assumed to be the images of the paper, which have no dataset of their own.
     """
     name, settings = card.run.data.name, card.run.data.settings
-    if name in ANY_FILES or ":" in name:
+    if name in ANY_FILES or ":" in name or is_object(name):
         return name != "image-folders" or not full_scale(card)
     given = settings.get("files") or []
     files = [given] if isinstance(given, str) else given

@@ -62,4 +62,4 @@ class Gains(Figure):
 
 def _panel(group: Group) -> str:
     run = group.card.run
-    return " · ".join((run.benchmark, run.data.name, run.model.name))
+    return " · ".join((run.benchmark, run.data.display_name, run.model.display_name))
