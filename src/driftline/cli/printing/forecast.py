@@ -6,12 +6,15 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.status import Status
 
 from driftline.cli.printing.console import SafeConsole
 from driftline.cli.printing.terminal import echo
-from driftline.engine.costs.forecast import Forecast
+
+if TYPE_CHECKING:
+    from driftline.engine.costs.forecast import Forecast
 
 UNITS = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
 LOG_INTERVAL = 5.0  # seconds between two lines of a log
