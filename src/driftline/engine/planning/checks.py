@@ -108,8 +108,8 @@ def _check_batch(job: Job, learner: Learner, stream: Stream) -> None:
     if size < smallest:
         larger = f"increase it (--set {job.benchmark}.batch=64), or use" if "batch" in job.options else "use"
         raise UserError(
-            f"{job.method.display_name} needs at least {smallest} inputs per batch with {job.model.display_name}, and a batch "
-            f"of this stream has {size}: {larger} a network without batch normalization"
+            f"{job.method.display_name} needs at least {smallest} inputs per batch with {job.model.display_name}, "
+            f"and a batch of this stream has {size}: {larger} a network without batch normalization"
         )
 
 
