@@ -13,7 +13,9 @@ from driftline.lazy_rows import LazyRows
 
 CODE = """
 import numpy as np
+import pandas as pd
 from PIL import Image
+from driftline import Samples
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8)
 
@@ -31,6 +33,8 @@ class WithTargets(Pictures):
 
 pictures, listed = Pictures(), WithTargets()
 pair = (PIXELS, np.arange(12) % 2)
+samples = Samples(PIXELS, np.linspace(0, 1, 12), time=np.arange(12))
+frame = pd.DataFrame({"day": np.arange(12)[::-1], 2: np.linspace(0, 1, 12), "left": list("ab") * 6})
 
 def made():
     return WithTargets()
@@ -94,6 +98,15 @@ def test_pairs_of_arrays_and_options(folder):
         load("mine.py:made", {"n": 6})
 
 
+def test_samples_and_tables(folder):
+    data = load("mine.py:samples")
+    assert (data.samples.y[-1], data.task.center, data.samples.time[-1]) == (1.0, pytest.approx(1 / 22), 11)
+    table = load("mine.py:frame", {"time": "day", "target": "left"})
+    assert table.task.classes == ("a", "b")
+    assert table.samples.x.ravel().tolist() == np.linspace(1, 0, 12, dtype=np.float32).tolist()
+    assert table.samples.id.tolist() == list(range(11, -1, -1))
+
+
 def test_mapped_arrays_stay_on_disk(folder):
     np.save("pixels.npy", PIXELS)
     np.save("labels.npy", np.arange(12) % 2)
@@ -109,7 +122,7 @@ def test_mapped_arrays_stay_on_disk(folder):
         ("sizes", r"images of the shapes \(4, 8, 3\) and \(5, 8, 3\): let it resize them"),
         ("single", "returned a ndarray for an index: expected"),
         ("classless", r"answers of shape \(12,\) and type <U3, not 12 numbers"),
-        ("table", "is a dict: expected a driftline.data.Dataset, samples, a table, a pair of arrays"),
+        ("table", "is a dict: expected a driftline.data.Dataset, samples, a pair of arrays"),
         ("number", "is not a driftline.data.Dataset"),
     ],
 )

@@ -25,8 +25,7 @@ from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
 EXPECTED = (
-    "expected a driftline.data.Dataset, samples, a table, a pair of arrays, or a dataset that returns an image and its "
-    "class"
+    "expected a driftline.data.Dataset, samples, a pair of arrays, or a dataset that returns an image and its class"
 )
 
 

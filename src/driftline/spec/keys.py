@@ -71,8 +71,10 @@ def search_round_key(search: SearchSpace, previous: str | None, runs: Sequence[s
 
 
 def file_hashes(job: Job) -> dict[str, str]:
-    """Return the hash of every file that a job names, and of a method that is an object; folders may be huge and count
-    by their names alone."""
+    """Return the hash of every file that a job names, and of a method that is an object.
+
+    Folders may be huge and are left out.
+    """
     version = user_objects.version(job.method.name)
     return {**_hashes(named_files(job)), **({job.method.display_name: version} if version else {})}
 
