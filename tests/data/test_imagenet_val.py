@@ -140,3 +140,6 @@ def test_a_class_that_no_dataset_reaches_is_refused(tmp_path):
     (folder / "labels.csv").write_text("file,class_index\na.png,50000000\n")
     with pytest.raises(UserError, match="the class 50000000, not a number from 0 to 99999"):
         load("imagenet-val", {}, [tmp_path])
+    (folder / "labels.csv").write_text("file,class_index\na.png,0.7\n")
+    with pytest.raises(UserError, match="found: a class_index that is not a whole number"):
+        load("imagenet-val", {}, [tmp_path])

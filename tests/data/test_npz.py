@@ -126,6 +126,9 @@ def test_classes_by_the_names_of_pictures(tmp_path):
     assert data.samples.id.tolist() == ["1k_res/n01_1.png", "S3/sequence3/n01_2.png", "S3/sequence3/n02_7.JPEG"]
     with pytest.raises(UserError, match=r"expected names such as CLASS_NUMBER\.jpg of two classes, but found 1"):
         load("image-folders", {"path": str(tmp_path / "1k_res"), "classes_by": "name"}, [])
+    (tmp_path / "1k_res" / "cat.png").write_bytes(b"")
+    with pytest.raises(UserError, match=r"expected names such as CLASS_NUMBER\.jpg, but found cat\.png"):
+        load("image-folders", {"path": str(tmp_path / "1k_res"), "classes_by": "name"}, [])
 
 
 def test_folders_that_do_not_fit(tmp_path):

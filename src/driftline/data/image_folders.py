@@ -78,7 +78,10 @@ def _by_name(base: Path) -> tuple[list[str], list[list[list[str]]]]:
     """Return the classes that names of pictures begin with, and the pictures of each."""
     by_class: dict[str, list[str]] = {}
     for name in _pictures(base, base):
-        by_class.setdefault(PurePosixPath(name).name.partition("_")[0], []).append(name)
+        start, separator, _ = PurePosixPath(name).name.partition("_")
+        if not separator:
+            raise UserError(f"{base}: expected names such as CLASS_NUMBER.jpg, but found {name}")
+        by_class.setdefault(start, []).append(name)
     if len(by_class) < 2:
         raise UserError(f"{base}: expected names such as CLASS_NUMBER.jpg of two classes, but found {len(by_class)}")
     return sorted(by_class), [[by_class[name] for name in sorted(by_class)]]

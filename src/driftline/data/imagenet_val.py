@@ -137,6 +137,8 @@ def _from_table(folder: Path) -> Listed:
         with bounded_files.open_file(table) as content:
             frame = pd.read_csv(content).sort_values("file", kind="stable")
         labels = [int(label) for label in frame["class_index"]]
+        if labels != frame["class_index"].tolist():
+            raise ValueError("a class_index that is not a whole number")
         names = list(numbered_names(labels))
         column = next((column for column in ("wnid", "name") if column in frame), "class_index")
         for label, name in zip(labels, frame[column], strict=True):

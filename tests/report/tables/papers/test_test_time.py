@@ -253,3 +253,9 @@ def test_each_stream_has_its_own_full_length(tmp_path: Path, order: str, images:
     assert full_scale(card)
     card.run.options["images"] = images - 64
     assert not full_scale(card)
+
+
+def test_a_given_order_is_never_at_full_scale(tmp_path: Path) -> None:
+    card = runs(tmp_path, {"frozen": [0.4]}, options={"order": "given"})[0].card
+    card.run.options |= {"images": 7_500_000, "batch": 64}
+    assert not full_scale(card)
