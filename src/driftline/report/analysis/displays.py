@@ -29,7 +29,9 @@ def displays(record: Record) -> Displays:
 
     A method that specs gave different labels, and methods that would share one, are shown by their own names.
     """
-    names, labels, headings = {}, defaultdict(set), defaultdict(set)
+    names: dict[str, str] = {}
+    labels: dict[str, set[str]] = defaultdict(set)
+    headings: dict[str, set[str]] = defaultdict(set)
     for group in groups(record):
         for run in group.runs:
             method = group.labels[run.key]
