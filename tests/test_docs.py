@@ -46,7 +46,8 @@ def test_the_tutorial_can_be_followed(reader: Reader) -> None:
     assert Path("curves.pdf").read_bytes().startswith(b"%PDF")
     with open("curves.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["method"] for row in rows} == {"frozen", "cft", "er"}
+    assert {row["method"] for row in rows} == {"frozen", "cft", "ER"}
+    assert r"{}ER & " in Path("refine.tex").read_text(encoding="utf-8")
     assert all(row["n"] and row["low"] for row in rows)
 
 

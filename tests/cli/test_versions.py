@@ -82,7 +82,7 @@ def test_tables_show_the_newest_version_and_list_older_ones_apart(here: Path) ->
     assert re.search(rf" · older own.py={older_hash[:7]} \(\d{{4}}-\d\d-\d\d \d\d:\d\d\)$", second.title)
     assert second.title not in first.title
     text = said("table")
-    assert text.count("| own.py:Own |") == 2
+    assert text.count("| Own |") == 2
     assert text.count("### ") == 2
     for way in (["--format", "latex"], ["--format", "csv"], ["--compare"]):
         assert "Own" in said("table", *way)

@@ -109,6 +109,12 @@ def test_bad_options_are_refused_in_a_sentence(record: Record, options: dict[str
     assert message in str(error.value)
 
 
+def test_csv_keeps_names_and_takes_metrics_and_methods(record: Record) -> None:
+    lines = driftline.table(record, "csv", metrics=["ood:min"], methods=["Mine(k=2)"], columns=[]).splitlines()
+    assert lines[1].startswith("timeline · digits · mlp,own.py:Mine(k=2),ood,min,0.3,")
+    assert len(lines) == 3  # the metric and the compute
+
+
 def test_a_caption_is_for_one_table(tmp_path: Path) -> None:
     other = {"data__name": "clouds", "run__data": {"name": "clouds", "settings": {}}}
     both = Record([*make(tmp_path, {"erm": 0.5}).runs, *make(tmp_path, {"erm": 0.6}, **other).runs])

@@ -154,7 +154,7 @@ def _fill(spec: JsonObject, goal: float, axis: int) -> JsonObject:
             "fewer methods"
         )
     while large < goal - TOLERANCE:
-        low, small, high = high, large, high * 2
+        low, small, high = high, large, high * (1 + (goal - large) / MIN_PANEL)  # exact for one panel
         large = _drawn_size(scaled(high))[axis]
     for _ in range(MAX_STEPS):
         if abs(large - goal) <= TOLERANCE or large == small:

@@ -44,7 +44,7 @@ def table(
         )
     if methods and matrix:
         raise UserError("--methods cannot select from a matrix: `driftline run matrix --methods` makes another one")
-    layout = Layout(columns, precision, caption, label, transpose, notes)
+    layout = Layout(tuple(columns), precision, caption, label, transpose, notes)
     if format == "csv" and layout != Layout():
         raise UserError(
             "csv has one line for each number: --columns, --precision, --caption, --label, --transpose and "
