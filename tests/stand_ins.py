@@ -37,7 +37,7 @@ WORDS = ["who", "saw", "the", "sea", "ann", "rome", "at", "night", "?", "."]
 
 def write_data(folder: Path) -> None:
     """Write all stand-ins; `portraits` is a data folder of its own, because yearbook.pkl is preferred to portraits."""
-    for write in (imagenet, test_time_files, cifar, yearbook, portraits, fmow, texts, mrqa, checkpoints, text_models):
+    for write in (imagenet, sequences, test_time_files, cifar, yearbook, portraits, fmow, texts, mrqa, checkpoints, text_models):
         write(folder)
 
 
@@ -55,6 +55,17 @@ def imagenet(folder: Path) -> None:
             picture(folder / "imagenet-22k" / wnid / f"{wnid}_{k}.JPEG")
     for n, wnid in enumerate(WNIDS[:10]):
         picture(folder / "imagenet-val" / wnid / f"ILSVRC2012_val_{n:08d}.JPEG", (300, 260))
+
+
+def sequences(folder: Path) -> None:
+    """NED's sequences by label: two of eight upstream classes and two novel ones, which have numbers of their own."""
+    novel = {WNIDS[8]: np.int64(2), WNIDS[9]: np.int64(3)}
+    for n in range(1, 6):
+        inside = folder / "fluid" / f"S{n}"
+        inside.mkdir(parents=True)
+        np.save(inside / ("all_labels.npy" if n == 2 else f"all_labels{n}.npy"), np.arange(12) % 4)
+        np.save(inside / f"class_map{n}.npy", np.array(novel, dtype=object), allow_pickle=True)
+    (folder / "fluid" / "imagenet_classes.txt").write_text("\n".join(WNIDS[:8]) + "\n", encoding="utf-8")
 
 
 def test_time_files(folder: Path) -> None:
