@@ -97,7 +97,7 @@ def test_curves_draw_older_versions_in_a_panel_of_their_own(here: Path) -> None:
     said("figure", "curves", "-o", "curves.html")
     drawn = {panel: set(rows["method"]) for panel, rows in pd.read_csv("curves.csv").groupby("panel", sort=True)}
     newest, older = groups(Store.open("s").record())
-    assert drawn == {newest.title: {"erm", "own.py:Own"}, older.title: {"own.py:Own"}}
+    assert drawn == {newest.title: {"erm", "Own"}, older.title: {"Own"}}
 
 
 def test_diff_names_the_file_that_changed(here: Path) -> None:

@@ -39,7 +39,7 @@ class Curves(Figure):
 
     @property
     def missing(self) -> str:
-        return f"no {self.metric or 'share'} over time"
+        return f"no {self.metric or 'metric'} over time"
 
     def table(self, record: Record, data_dir: Path | None = None) -> pd.DataFrame:
         frame = super().table(record, data_dir)
