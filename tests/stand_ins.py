@@ -37,7 +37,19 @@ WORDS = ["who", "saw", "the", "sea", "ann", "rome", "at", "night", "?", "."]
 
 def write_data(folder: Path) -> None:
     """Write all stand-ins; `portraits` is a data folder of its own, because yearbook.pkl is preferred to portraits."""
-    for write in (imagenet, sequences, test_time_files, cifar, yearbook, portraits, fmow, texts, mrqa, checkpoints, text_models):
+    for write in (
+        imagenet,
+        sequences,
+        test_time_files,
+        cifar,
+        yearbook,
+        portraits,
+        fmow,
+        texts,
+        mrqa,
+        checkpoints,
+        text_models,
+    ):
         write(folder)
 
 

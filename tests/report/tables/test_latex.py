@@ -93,7 +93,8 @@ def streams(folder: Path) -> list[Run]:
     shares = ((f"eata(entropy_fraction={k})", {"settings": {"entropy_fraction": k}, **easy}) for k in (0.3, 0.4))
     held = {"options": {"order": "holdout"}}
     weights = ((f"eata(penalty_weight={k})", {"settings": {"penalty_weight": k}, **held}) for k in (100, 500))
-    made = [(HOSTILE, easy), ("frozen", easy), *resets, *shares, *weights]
+    harder = [("eata", {**easy, "options": {"difficulty": level}}) for level in ("medium", "hard")]
+    made = [(HOSTILE, easy), ("frozen", easy), *resets, *shares, *weights, *harder]
     return [adapted(folder, label, 0, [0.5], **json.loads(json.dumps(given))) for label, given in made]
 
 
