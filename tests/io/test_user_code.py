@@ -120,7 +120,7 @@ def test_no_code_is_run_inside_not_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("def lamps(): ...", "is a NoneType: expected a driftline.data.Dataset, a pair of arrays"),
+        ("def lamps(): ...", "is a NoneType: expected a driftline.data.Dataset, samples, a pair of arrays"),
         ("def lamps(folders, more): ...", "missing a required argument: 'more'"),
         ("def lamps(folders): return {}", "is a dict: expected a driftline.data.Dataset"),
         ("lamps = 5", "is not a driftline.data.Dataset"),
