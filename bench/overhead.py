@@ -2,7 +2,7 @@
 
 Both sides make the same updates and the same predictions, from the same initial weights, with the same batches, in
 one process and on one thread, in turns. Driftline also answers for the record: every answer and probe goes into a
-Recorder, labels come through Revealing, and a Meter counts all passes. The ratio is one of CPU time.
+Recorder, labels come through a RevealPolicy, and a MacCounter counts all passes. The ratio is one of CPU time.
 
     python bench/overhead.py [--rounds 7] [--only yearbook-cnn]
 """
@@ -23,10 +23,11 @@ from torch import nn
 
 from driftline import loop, models
 from driftline.learners.supervised.ft import FineTune
-from driftline.record.recorder import Recorder
+from driftline.record.recorder import FileRecorder
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
+from driftline.training.fit import fit_input_scaling
 from driftline.training.mac_counter import MacCounter
 from driftline.types import Probe, Reveal, Samples, Step
 
@@ -92,7 +93,7 @@ def driftline(case: Case, stream: list[Step]) -> np.ndarray:
     learner.seed = SEED
     learner.prepare(model, task)
     with tempfile.TemporaryDirectory() as folder:
-        record = Recorder(task, Path(folder) / "parts", lambda: (meter.forward, meter.backward))
+        record = FileRecorder(task, Path(folder) / "parts", lambda: (meter.forward, meter.backward))
         loop.run(stream, learner, RevealPolicy(task, Reveal.LABELS, Seed(1)), Later(stream), record)
         record.finish(Path(folder))
     return learner.predict(stream[-1].samples.x).prediction
@@ -106,7 +107,7 @@ def bare(case: Case, stream: list[Step]) -> np.ndarray:
     targets = [torch.from_numpy(step.samples.y) for step in stream]
     for k in range(len(stream)):
         ask(model, inputs[k])
-        standardise(model, inputs[k])
+        fit_input_scaling(model, inputs[k])
         generator = SEED.child("lesson", k, "batches").torch()
         rows = torch.randint(len(targets[k]), (case.updates, case.batch), generator=generator)
         model.train()
@@ -126,12 +127,6 @@ def ask(model: nn.Module, x: torch.Tensor) -> np.ndarray:
     with torch.no_grad():
         parts = [model(part.permute(0, 3, 1, 2).float().div_(255)) for part in x.split(128)]
     return torch.cat(parts).argmax(1).numpy()
-
-
-def standardise(model: nn.Module, x: torch.Tensor) -> None:
-    first = next(iter(model.children()))
-    if hasattr(first, "measure") and not first.fitted:
-        first.fit(x.permute(0, 3, 1, 2).float().div_(255))
 
 
 def cpu_seconds(work: Callable[[Case, list[Step]], np.ndarray], case: Case, stream: list[Step]) -> float:

@@ -49,7 +49,7 @@ def test_help_without_a_name_or_with_a_command_is_that_of_the_command_line() -> 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["forzen"], r"no thing or command 'forzen'\. Did you mean 'frozen'\?"),
+        (["forzen"], r"no name or command 'forzen'\. Did you mean 'frozen'\?"),
         (["method", "forzen"], r"no method 'forzen'\. Did you mean 'frozen'\?"),
         (["date", "yearbook"], r"no kind 'date'\. Did you mean 'data'\?"),
         (["mine.py:Mine"], r"say what mine\.py:Mine is, for example: driftline help method mine\.py:Mine"),

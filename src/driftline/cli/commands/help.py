@@ -41,7 +41,7 @@ def help_(context: typer.Context, words: Words = None) -> None:
     commands = parent.command.commands  # type: ignore[attr-defined]
     if name not in commands:
         things = {one for kind in registry.KINDS for one in registry.names(kind)}
-        raise unknown_name("thing or command", name, {*things, *PARTS, *commands})
+        raise unknown_name("name or command", name, {*things, *PARTS, *commands})
     echo(commands[name].get_help(type(context)(commands[name], info_name=name, parent=parent)))
 
 
