@@ -135,7 +135,8 @@ def _one_worker_per_device(config: ExecutorConfig, planned: Plan) -> ExecutorCon
     """Return the configuration with as many workers as devices, unless it says how many; refuse missing devices."""
     if config.name == "ray":  # its machines may have others than this one
         return config
-    names = {stage.job.device.name for stage in planned.stages if not models.is_estimator(stage.job.model.name)}
+    placed = {(stage.job.model.name, stage.job.device.name) for stage in planned.stages}
+    names = {device for model, device in placed if not models.is_estimator(model)}
     count = max((device_count(name) for name in names), default=1)
     few = config.name == "serial" and config.jobs is None and count > 1
     return replace(config, name="local", jobs=count) if few else config
