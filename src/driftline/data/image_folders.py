@@ -4,9 +4,9 @@ The class folders are under `train` and `val` (or `test`), and then the latter i
 the folder itself, and there is none. Or the names of the pictures say their class. Dated pictures are read by the
 dataset `dated-images`.
 
-Pictures are squeezed to a square. With `resize` they are treated as torchvision does for evaluation: the short side is
-resized to so many pixels and the center cut out, EXIF rotation left alone. ImageNet's networks are tested with
-`resize: 256` and `size: 224`.
+Pictures are squeezed to a square. With `resize` they are treated as in torchvision's evaluation: the short side is
+resized to this number of pixels and the center is cropped; EXIF rotation is not applied. ImageNet's networks are
+evaluated with `resize: 256` and `size: 224`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A stream whose next steps are made while the present one is worked on.
+"""Prefetching: the next steps of a stream are made while the learner works on the current one.
 
-By default a thread makes them, and nothing is copied. For a faster learner, processes make them: a quarter of the time
-for images of 224 pixels, and more for smaller ones, goes to code that runs in one thread at a time. Images come back in
-shared memory. As a step depends on its number alone, it is the same whoever makes it.
+By default a thread makes them, and nothing is copied. Processes pay for a fast learner, because Python's interpreter
+lock is held for a quarter of the time with images of 224 pixels, and for longer with smaller ones. They return images
+in shared memory. A step depends on its number alone, so threads and processes make the same steps.
 """
 
 from __future__ import annotations

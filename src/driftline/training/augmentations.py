@@ -30,9 +30,10 @@ MAX_TRANSLATION = 2  # pixels, either way
 
 
 def random_flip_rotate_translate(x: Tensor) -> Tensor:
-    """Images (n, channels, height, width), each flipped by chance, turned and pushed a little; edges are stretched.
+    """Return images (n, channels, height, width), each flipped at random, slightly rotated and translated.
 
-    Seq-to-Final's augmentation: flips, crops after padding by two pixels, rotations by up to ten degrees.
+    Pixels outside the image repeat its edge. Seq-to-Final's augmentation: flips, crops after padding by two pixels,
+    rotations by up to ten degrees.
     """
     n, height, width = len(x), *x.shape[2:]
     return flip_rotate_translate(
@@ -56,7 +57,7 @@ def flip_rotate_translate(x: Tensor, flip: Tensor, rotation: Tensor, right: Tens
 
 
 def crop_flip(image: np.ndarray, height: int, width: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a random part of an image of bytes, resized, and flipped by chance."""
+    """Return a random part of an image of bytes, resized, and flipped at random."""
     top, left, h, w = cropping.random_box(image.shape[0], image.shape[1], rng)
     part = image[top : top + h, left : left + w]
     part = cropping.resize(part[..., 0] if part.shape[2] == 1 else part, height, width)
@@ -64,7 +65,7 @@ def crop_flip(image: np.ndarray, height: int, width: int, rng: np.random.Generat
 
 
 def pad_crop_flip(image: np.ndarray, height: int, width: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a random part of an image of bytes with a black border, flipped by chance."""
+    """Return a random part of an image of bytes with a black border, flipped at random."""
     padded = np.pad(image, ((PADDING, PADDING), (PADDING, PADDING), (0, 0)))
     top, left = rng.integers(2 * PADDING + 1, size=2)
     return _flip_by_chance(padded[top : top + height, left : left + width], rng)
