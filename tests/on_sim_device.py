@@ -343,8 +343,8 @@ def test_a_network_that_writes_trains_as_on_the_cpu() -> None:
 def test_workers_by_default_are_as_many_as_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("driftline.engine.run.device_count", lambda name: 2 if name == "cuda" else 1)
     on_two, on_one = (plan(parse({**SPEC, "device": name})) for name in ("cuda", "cpu"))
-    assert _one_worker_per_device(ExecutorConfig(), on_two) == ExecutorConfig("local", jobs=2)
-    assert _one_worker_per_device(ExecutorConfig(), on_one) == ExecutorConfig()
-    assert _one_worker_per_device(ExecutorConfig(jobs=1), on_two).jobs == 1
+    assert _one_worker_per_device(ExecutorConfig(), on_two.stages) == ExecutorConfig("local", jobs=2)
+    assert _one_worker_per_device(ExecutorConfig(), on_one.stages) == ExecutorConfig()
+    assert _one_worker_per_device(ExecutorConfig(jobs=1), on_two.stages).jobs == 1
     sklearn = plan(parse({**SPEC, "device": "cuda", "model": "naive-bayes", "methods": ["ft"]}))
-    assert _one_worker_per_device(ExecutorConfig(), sklearn) == ExecutorConfig()
+    assert _one_worker_per_device(ExecutorConfig(), sklearn.stages) == ExecutorConfig()

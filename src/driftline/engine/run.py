@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from driftline.engine.executors.scheduler import schedule
 from driftline.engine.executors.sync import synchronized
 from driftline.engine.planning.plan import Plan, plan
 from driftline.engine.pool import executors
+from driftline.engine.stages import Stage
 from driftline.errors import UserError
 from driftline.record.run import Record
 from driftline.spec import Spec, parse, read
@@ -124,18 +125,19 @@ def run_plan(
     on_event: OnEvent = ignore_event,
 ) -> RunSummary:
     """Compute the missing stages of a plan with executors of its own."""
-    config = _one_worker_per_device(config or ExecutorConfig(), planned)
+    missing = [stage for stage in planned.stages if not store.has(stage.key)]
+    config = _one_worker_per_device(config or ExecutorConfig(), missing)
     if config.jobs is not None:
         config = replace(config, jobs=max(1, min(config.jobs, len(planned.stages))))
     with executors(config, store, datasets or DatasetCache()) as pool:
         return compute_stages(planned, store, pool, on_event)
 
 
-def _one_worker_per_device(config: ExecutorConfig, planned: Plan) -> ExecutorConfig:
+def _one_worker_per_device(config: ExecutorConfig, stages: Iterable[Stage]) -> ExecutorConfig:
     """Return the configuration with as many workers as devices, unless it says how many; refuse missing devices."""
     if config.name == "ray":  # its machines may have others than this one
         return config
-    placed = {(stage.job.model.name, stage.job.device.name) for stage in planned.stages}
+    placed = {(stage.job.model.name, stage.job.device.name) for stage in stages}
     names = {device for model, device in placed if not models.is_estimator(model)}
     count = max((device_count(name) for name in names), default=1)
     few = config.name == "serial" and config.jobs is None and count > 1
