@@ -22,6 +22,8 @@ import numpy as np
 import pandas as pd
 
 from driftline import parallel
+from driftline.auditing.sizes import Sizes
+from driftline.auditing.verdict import Verdict
 
 PERIODS, ROWS, WIDTH = 16, 300, 6
 FIRST_SEED = 10_000
@@ -221,54 +223,91 @@ def mixed(random: np.random.Generator) -> tuple[pd.DataFrame, Truth]:
     return mixed_table(random, random.integers(4, 13) / PERIODS)
 
 
+def make_table(name: str, repeat: int) -> tuple[pd.DataFrame, Truth, str, str]:
+    """Return a table, its truth, the model and the period."""
+    make, model = KINDS[name]
+    frame, truth = make(np.random.default_rng([FIRST_SEED + repeat, *name.encode()]))
+    rows = len(frame) // (12 if name.startswith("rare") else PERIODS)
+    return frame, truth, model, f"{rows} rows"
+
+
 def run(name: str, repeat: int) -> dict[str, Any]:
     """Audit one table and return what was said, with the truth."""
     import driftline
 
-    make, model = KINDS[name]
-    seed = [FIRST_SEED + repeat, *name.encode()]
-    frame, truth = make(np.random.default_rng(seed))
-    rows = len(frame) // (12 if name.startswith("rare") else PERIODS)
+    frame, truth, model, period = make_table(name, repeat)
     began = time.process_time()
-    result = driftline.audit(frame, time="when", target="y", model=model, period=f"{rows} rows")
-    verdict, policies = result.verdict, result.policies
-    assert verdict is not None
-    assert policies is not None
-    shape = verdict.shape
-    start, periods = frame["when"].iloc[0].to_datetime64(), len(result.data.periods)
-    span = np.timedelta64(DAYS, "D")
-    dates = [float((date.at - start) / span) for date in verdict.dates]
-    ends = [[float((end - start) / span) for end in (date.low, date.high)] for date in verdict.dates]
-    error = None if truth.change is None or len(dates) != 1 else abs(dates[0] - truth.change) * periods
-    covered = None if error is None else ends[0][0] - 1e-4 <= truth.change <= ends[0][1] + 1e-4
-    right = shape is not None and shape.kind == truth.shape and (truth.cycle is None or shape.cycle == truth.cycle)
-    chosen, tas = policies.recommended, result.sizes[0].tas
+    result = driftline.audit(frame, time="when", target="y", model=model, period=period)
+    assert result.verdict is not None
+    assert result.policies is not None
+    assert result.ageing is not None
+    chosen = result.policies.recommended
     return {
         "kind": name,
         "repeat": repeat,
-        "truth": vars(truth),
-        "metric": result.metric.name,
-        "aged": verdict.aged,
-        "miscalibrated": verdict.miscalibrated,
-        "unordered": verdict.unordered,
-        "harder": verdict.harder,
-        "easier": verdict.easier,
-        "shape": shape and shape.kind,
-        "shape_right": right and (truth.change is None or len(dates) == 1),
-        "further": bool(shape and shape.further),
-        "date_error": error,
-        "date_covered": covered,
-        "cause_z": result.ageing.cause_z if result.ageing else None,
-        "tas": tas.value if tas.is_known else None,
-        "tas_covers_1": tas.low <= 1 <= tas.high if tas.is_known else None,
+        **said(frame, truth, result.verdict, result.sizes[0], len(result.data.periods)),
+        "cause_z": result.ageing.cause_z,
         "horizon": result.horizons.curve.horizon if result.horizons else None,
-        "decay_claimed": bool(verdict.aged and result.horizons and result.horizons.sh.is_matter_of_time),
         "recommended": chosen.policy,
         "behind": chosen.behind.value,
         "behind_low": chosen.behind.low,
         "behind_high": chosen.behind.high,
         "label_shift": result.label_shift.labels.significant,
         "seconds": time.process_time() - began,
+    }
+
+
+def run_tests(name: str, repeat: int) -> dict[str, Any]:
+    """Return what the tests and sizes of an audit say, without replays and without comparing inputs."""
+    from driftline.auditing.frame import read_frame
+    from driftline.auditing.matrix import assemble, examine, split_halves
+    from driftline.auditing.metric import choose_metrics
+    from driftline.auditing.sizes import measure_sizes
+    from driftline.auditing.table import Limits, prepare
+    from driftline.auditing.verdict import judge
+
+    frame, truth, model, period = make_table(name, repeat)
+    began = time.process_time()
+    read = read_frame(frame, time="when", target="y")
+    table = prepare(read, model, period, 0, 0, Limits())
+    metrics = choose_metrics([], read.task, read.samples.y, table.has_probabilities, read.labels)
+    halves = split_halves(table)
+    losses = [examine(table, halves, metrics, half, t) for half in (0, 1) for t in range(len(halves.names))]
+    matrix = assemble(table, halves, metrics, losses)
+    metric = metrics[0]
+    sizes = measure_sizes(metric, matrix.scores[metric.name], matrix.baselines[metric.name])
+    verdict = judge(matrix, metric, sizes.above.low > 0, table.seed.child("tests"))
+    heard = said(frame, truth, verdict, sizes, len(table.names))
+    return {"kind": name, "repeat": repeat, **heard, "seconds": time.process_time() - began}
+
+
+def said(frame: pd.DataFrame, truth: Truth, verdict: Verdict, sizes: Sizes, periods: int) -> dict[str, Any]:
+    """Return verdict, shape, date and TAS beside the truth."""
+    shape, tas = verdict.shape, sizes.tas
+    start, span = frame["when"].iloc[0].to_datetime64(), np.timedelta64(DAYS, "D")
+    dates = [[float((at - start) / span) for at in (date.at, date.low, date.high)] for date in verdict.dates]
+    error = covered = None
+    if truth.change is not None and len(dates) == 1:
+        at, low, high = dates[0]
+        error, covered = abs(at - truth.change) * periods, low - 1e-4 <= truth.change <= high + 1e-4
+    right = shape is not None and shape.kind == truth.shape and (truth.cycle is None or shape.cycle == truth.cycle)
+    return {
+        "truth": vars(truth),
+        "metric": sizes.metric.name,
+        "aged": verdict.aged,
+        "miscalibrated": verdict.miscalibrated,
+        "unordered": verdict.unordered,
+        "harder": verdict.harder,
+        "easier": verdict.easier,
+        "order_p": verdict.recalibrated.order.p if verdict.recalibrated.order else None,
+        "difference_p": verdict.recalibrated.difference,
+        "shape": shape and shape.kind,
+        "shape_right": right and (truth.change is None or len(dates) == 1),
+        "further": bool(shape and shape.further),
+        "date_error": error,
+        "date_covered": covered,
+        "tas": tas.value if tas.is_known else None,
+        "tas_covers_1": tas.low <= 1 <= tas.high if tas.is_known else None,
     }
 
 
@@ -299,13 +338,18 @@ def _line(name: str, rows: list[dict[str, Any]]) -> str:
     tas = [row["tas"] for row in rows if row["tas"] is not None]
     covers = [row["tas_covers_1"] for row in rows if row["tas_covers_1"] is not None]
     ratio = f"{np.mean(tas):.3f}" + ("" if truth["aged"] else f" ({np.mean(covers):.2f})") if tas else "–"
-    retrained = sum(row["recommended"] not in ("never", "recalibrate") for row in rows) / n
-    behind = [row["behind"] for row in rows]
-    scale, unit = (1, "") if rows[0]["metric"] == "rmse" else (100, "")
+    policies = _policy_cells([row for row in rows if "recommended" in row])
     shape = share("shape_right") if truth["shape"] else "–"
     cells = [name, str(n), share("aged"), share("miscalibrated"), share("unordered"), share("harder"), shape, dates]
-    cells += [ratio, f"{retrained:.2f}", f"{scale * np.mean(behind):.2f}{unit}, {scale * max(behind):.2f}{unit}"]
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join([*cells, ratio, *policies])} |"
+
+
+def _policy_cells(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return ["–", "–"]
+    retrained = sum(row["recommended"] not in ("never", "recalibrate") for row in rows) / len(rows)
+    behind = np.array([row["behind"] for row in rows]) * (1 if rows[0]["metric"] == "rmse" else 100)
+    return [f"{retrained:.2f} (n = {len(rows)})", f"{behind.mean():.2f}, {behind.max():.2f}"]
 
 
 def main() -> None:
@@ -314,6 +358,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS))
     parser.add_argument("--out", type=Path, default=Path("audit_truth.jsonl"))
+    parser.add_argument("--tests-only", action="store_true", help="neither replay policies nor compare inputs")
     parser.add_argument("--print", action="store_true", help="only print the table of what is in the file")
     options = parser.parse_args()
     sys.modules["river"] = None  # type: ignore[assignment]  # its detectors are not part of this bench
@@ -321,7 +366,8 @@ def main() -> None:
     done = {(row["kind"], row["repeat"]) for row in known}
     wanted = [(name, k) for k in range(options.repeats) for name in options.kinds if (name, k) not in done]
     if not options.print:
-        parallel.map(lambda item: _append(options.out, run(*item)), wanted, options.jobs)
+        compute = run_tests if options.tests_only else run
+        parallel.map(lambda item: _append(options.out, compute(*item)), wanted, options.jobs)
     print(summary(_read(options.out)))
 
 

@@ -73,9 +73,9 @@ def ageing_answer(ageing: Ageing | None, log: LogQuality | None) -> Answer:
     sizes, metric = ageing.sizes, ageing.metric
     text = " ".join(findings(ageing))
     text += (
-        f" In their own period models reach {metric.title} {metric.text(sizes.fresh.value)} "
-        f"{interval(metric, sizes.fresh)}, older ones {metric.text(sizes.old.value)} {interval(metric, sizes.old)}, "
-        f"{amount(metric, sizes.staleness)} worse (models of {ageing.training_rows:,} rows)."
+        f" A new model reaches {metric.title} {metric.text(sizes.fresh.value)} {interval(metric, sizes.fresh)}, an "
+        f"older one {metric.text(sizes.old.value)} {interval(metric, sizes.old)} in the same period: "
+        f"{amount(metric, sizes.staleness)} behind (models of {ageing.training_rows:,} rows)."
     )
     if sizes.tas.is_known:
         text += f" TAS = {_ratio(sizes.tas)} (1 means no loss by age)."
@@ -145,6 +145,9 @@ def _survival(name: str, horizon: Horizon, what: str, ageing: Ageing) -> str:
     )
     if ageing.verdict.aged and horizon.is_matter_of_time:
         return f"{text}longer than in permuted periods ({horizon.permuted / k:.3g}, {p_value(horizon.p)})."
+    if horizon.is_matter_of_time:
+        permuted = f"{horizon.permuted / k:.3g} ({p_value(horizon.p)})"
+        return f"{text}permuted periods give {permuted}, but no ageing was found."
     return f"{text}within noise: permuted periods give {horizon.permuted / k:.3g}, so it says nothing about ageing."
 
 
@@ -223,15 +226,12 @@ def _reason(policies: Policies, ageing: Ageing) -> str:
         return "Models are no better than a constant answer."
     if made.reason == "no-ageing":
         sure = f" More rows would help: {more} with all history." if made.more_rows.low > 0 else ""
-        return f"Models do not age.{sure}"
+        return f"No ageing was found.{sure}"
     if made.reason == "not-sure":
         gain = amount(metric, best.gained, sign=True)
-        return f"Models age, but on this table retraining gains nothing sure: {gain}. {parts}"
+        return f"On this table retraining gains nothing sure: {gain}. {parts}"
     if made.reason == "recalibrate":
-        gain = (
-            amount(metric, policies["recalibrate"].gained, sign=True) if "recalibrate" in policies else "not replayed"
-        )
-        return f"Replayed, recalibration gains {gain}. {parts}"
+        return f"No retraining is surely better than recalibration. {parts}"
     if made.reason == "cheapest":
         return f"It is the cheapest at {chosen.cost:.4g} per 1,000 answers (never: {policies[NEVER].cost:.4g}). {parts}"
     if chosen is best:

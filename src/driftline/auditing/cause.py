@@ -34,7 +34,7 @@ def _gain(table: AuditTable, halves: Halves, half: int) -> np.ndarray:
     training, period = Samples.concat(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     rows, examined = halves.examined[half], halves.periods[half]
     without, with_period = (_losses(table, training, rows, times) for times in ((None, None), (period, examined)))
-    return without - with_period
+    return np.asarray(without - with_period)
 
 
 def _losses(
@@ -54,5 +54,5 @@ def _losses(
 
 
 def _inputs(table: AuditTable, rows: Samples, period: np.ndarray | None) -> pd.DataFrame:
-    frame = table.frame.inputs.iloc[rows.x]
+    frame: pd.DataFrame = table.frame.inputs.iloc[rows.x]
     return frame if period is None else frame.assign(**{PERIOD: period.astype(float)})

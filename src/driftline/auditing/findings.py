@@ -80,13 +80,13 @@ def date_text(date: ChangeDate) -> str:
     >>> date_text(ChangeDate(day("2024-05-14"), day("2024-05-12"), day("2024-05-16")))
     '2024-05-14 (between 2024-05-12 and 2024-05-16)'
     """
-    at, low, high = date.at, date.low, date.high
-    if isinstance(at, np.datetime64):
-        days = [np.datetime_as_string(value, unit="D") for value in (at, low, high)]
-        texts = days if days[1] != days[2] else [np.datetime_as_string(value, unit="m") for value in (at, low, high)]
-        texts = [text.replace("T", " ") for text in texts]
+    values = (date.at, date.low, date.high)
+    if isinstance(date.at, np.datetime64):
+        minutes = [str(value.astype("datetime64[m]")).replace("T", " ") for value in values]
+        days = [text[:10] for text in minutes]
+        texts = days if days[1] != days[2] else minutes
     else:
-        texts = [f"{value:.10g}" for value in (at, low, high)]
+        texts = [f"{value:.10g}" for value in values]
     return texts[0] if texts[1] == texts[2] else f"{texts[0]} (between {texts[1]} and {texts[2]})"
 
 
@@ -188,15 +188,17 @@ def _miscalibrated(ageing: Ageing) -> list[str]:
     p = p_value(max(verdict.raw.order.p, verdict.raw.difference))
     rates = ageing.base_rates
     if ageing.is_number:
-        return [f"Level or scale of the target moved ({p}): predictions are off, their order is not. Recalibrate."]
+        return [
+            f"Level or scale of the target moved ({p}): predictions are off; no other change was found. Recalibrate."
+        ]
     if verdict.base_rate_moved and rates is not None:
         return [
             f"The share of '{ageing.base_rate_class}' moved from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}% ({p}); "
-            "scores are off, the ranking is not. Recalibrate; retraining is not needed."
+            "scores are off; no change of the ranking was found. Recalibrate."
         ]
     return [
-        f"The probabilities of old models are off in later periods ({p}), the ranking is not. Recalibrate; retraining "
-        "is not needed."
+        f"The probabilities of old models are off in later periods ({p}); no change of the ranking was found. "
+        "Recalibrate."
     ]
 
 

@@ -74,7 +74,9 @@ def _scores(table: AuditTable, answers: Answers) -> np.ndarray:
     if table.has_probabilities and answers.scores is not None:
         return answers.scores
     width = table.frame.task.width
-    return np.vstack([np.eye(width), np.zeros(width)])[answers.prediction]  # -1: a class that the target never holds
+    return np.asarray(
+        np.vstack([np.eye(width), np.zeros(width)])[answers.prediction]
+    )  # -1: a class that the target never holds
 
 
 def shift_between(

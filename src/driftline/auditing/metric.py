@@ -126,7 +126,7 @@ def _rmse(y: np.ndarray, predicted: np.ndarray, probability: np.ndarray | None) 
 
 
 def _mae(y: np.ndarray, predicted: np.ndarray, probability: np.ndarray | None) -> np.ndarray:
-    return np.abs(predicted - y)
+    return np.asarray(np.abs(predicted - y))
 
 
 def _r2(y: np.ndarray, predicted: np.ndarray, probability: np.ndarray | None) -> np.ndarray:

@@ -78,9 +78,10 @@ def recommend(
 ) -> Policies:
     """Return the policies with their costs and frontier, and the recommended one.
 
-    Without ageing nothing is retrained by the calendar. With ageing and a sure gain, the cheapest policy is chosen if
-    costs are given, else the one with the fewest retrainings among those close to the best, both in the estimate and at
-    the upper end of its interval.
+    Without ageing nothing is retrained by the calendar. A miscalibrated model is recalibrated if that surely gains and
+    no retraining is surely better. Otherwise, with a sure gain, the cheapest policy is chosen if costs are given, else
+    the one with the fewest retrainings among those close to the best, both in the estimate and at the upper end of its
+    interval.
     """
     results = _with_frontier([_with_cost(result, costs) for result in results], metric.higher_is_better)
     real = [result for result in results if result.policy != TRIVIAL]
@@ -112,11 +113,11 @@ def _choose(
     by_name = {result.policy: result for result in real}
     if not verdict.has_skill:
         return NEVER, "unknown"
-    if verdict.miscalibrated:
-        sure = RECALIBRATE in by_name and by_name[RECALIBRATE].gained.low > 0
-        return (RECALIBRATE, "recalibrate") if sure else (NEVER, "recalibrate")
-    if not verdict.aged and not last_is_odd:
+    if not (verdict.aged or verdict.miscalibrated or last_is_odd):
         return NEVER, "no-ageing"
+    repaired = by_name.get(RECALIBRATE)
+    if verdict.miscalibrated and repaired and repaired.gained.low > 0 and repaired.behind.low <= 0:
+        return RECALIBRATE, "recalibrate"
     if costs.given:
         return min(real, key=lambda result: (result.cost, result.retrainings)).policy, "cheapest"
     if real[0].gained.low <= 0:

@@ -189,7 +189,8 @@ def first_model_scores(table: AuditTable, ids: np.ndarray, errors: np.ndarray) -
     scale = 1.0 if table.is_classification else float(np.var(table.periods[0].y)) or 1.0
     scores = pd.Series(1 - errors / scale, index=ids)
     return {
-        name: scores[scores.index.intersection(rows.id)] for name, rows in zip(table.names, table.periods, strict=True)
+        name: scores[scores.index.intersection(pd.Index(rows.id))]
+        for name, rows in zip(table.names, table.periods, strict=True)
     }
 
 

@@ -23,9 +23,9 @@ class Sizes:
     tas_minimum: Estimate
     """Of the model with the lowest."""
     fresh: Estimate
-    """Score of models in their own period."""
+    """Score of new models: in their own period, each as often as older models meet it."""
     old: Estimate
-    """Score of models in later periods."""
+    """Score of older models in the same periods."""
     staleness: Estimate
     """Mean loss of old models against new ones."""
     loss_by_age: tuple[Estimate, ...]
@@ -64,7 +64,7 @@ def measure_sizes(metric: Metric, scores: ScoreMatrix, baseline: ScoreMatrix) ->
         metric=metric,
         tas=tas,
         tas_minimum=min(by_model, key=lambda e: e.value, default=tas),
-        fresh=scores.estimate(fresh_weights, int(scores.counts.sum()), "answers"),
+        fresh=scores.estimate(_fresh_for(older) / pairs, answers, "answers"),
         old=scores.estimate(older / pairs, answers, "answers"),
         staleness=loss_estimate(scores, older, sign, answers, "answers"),
         loss_by_age=tuple(

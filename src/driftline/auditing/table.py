@@ -145,6 +145,10 @@ def prepare(
     cut = periods(samples, period, holdout=0.5, seed=root.child("split"))
     rows = [_in_order(cut.all_samples(k)) for k in range(len(cut))]
     deployed = default_deployed(len(rows)) if deployed is None else deployed
+    if deployed < 1:
+        raise UserError(
+            f"the deployed model needs at least one training period; the first one begins at {samples.time[0]}"
+        )
     if len(rows) < max(3, deployed + 1) + delay:
         late = f" with labels {delay} periods late" if delay else ""
         raise UserError(

@@ -159,15 +159,9 @@ def _dates(matrix: LossMatrix, shape: Shape) -> tuple[ChangeDate, ...]:
     scale = 1.0
     if matrix.squared_errors:
         scale = 2 * max(float(np.median(np.diag(matrix.raw.mean))), 1e-300)
-    losses = tuple(rows / scale for rows in matrix.raw.rows)
+    first, second = (rows / scale for rows in matrix.raw.rows)
     ends = segments(matrix.size, shape.boundaries)
     return tuple(
-        date_of_change(
-            cut,
-            (ends[k][0], ends[k + 1][1]),
-            losses,
-            matrix.raw.periods,
-            matrix.halves.times,  # type: ignore[arg-type]
-        )
+        date_of_change(cut, (ends[k][0], ends[k + 1][1]), (first, second), matrix.raw.periods, matrix.halves.times)
         for k, cut in enumerate(shape.cuts)
     )
