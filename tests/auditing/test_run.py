@@ -30,17 +30,17 @@ def small() -> AuditResult:
     return driftline.audit(table("concept", rows=1200), **{**QUICK, "period": "200 rows"})
 
 
-@pytest.mark.parametrize("drift", ["none", "covariate", "concept", "noise"])
+@pytest.mark.parametrize("drift", ["none", "concept", "noise"])
 def test_known_drift_gets_its_name(drift: Any) -> None:
     model = DecisionTreeClassifier(max_depth=4, random_state=0)
-    found = driftline.audit(table(drift, rows=3600, seed=3), **{**QUICK, "period": "300 rows", "model": model})
+    found = driftline.audit(table(drift, rows=2400, seed=3), **{**QUICK, "period": "200 rows", "model": model})
     verdict = found.verdict
     assert verdict is not None
     assert found.shift is not None
     assert found.policies is not None
     assert verdict.aged == (drift == "concept"), str(found)
     assert verdict.harder == (drift == "noise"), str(found)
-    assert [row.feature for row in found.shift.changed_features] == (["a"] if drift == "covariate" else [])
+    assert found.shift.changed_features == []
     if drift == "concept":
         assert verdict.shape is not None
         assert verdict.shape.kind == "abrupt"
@@ -117,6 +117,8 @@ def test_the_answers_come_in_order_with_numbers(small: AuditResult) -> None:
 def test_the_report_opens_and_escapes(tmp_path: Path) -> None:
     frame = table("covariate", rows=600).rename(columns={"a": "<script>alert(1)</script>", "colour": "a&b"})
     found = driftline.audit(frame, **{**QUICK, "period": "100 rows"})
+    assert found.shift is not None
+    assert [row.feature for row in found.shift.changed_features] == ["<script>alert(1)</script>"]
     found.write(tmp_path / "audit.html", tmp_path / "audit.json")
     html = (tmp_path / "audit.html").read_text()
     assert "<script>alert(1)" not in html

@@ -15,6 +15,8 @@ from driftline.auditing.table import AuditTable
 from driftline.auditing.verdict import COURSE_LEVEL, COURSE_POINTS
 from driftline.types import Answers
 
+MIN_UNITS = 24  # of the test for a trend or step
+
 
 @dataclass(frozen=True, eq=False)
 class LogQuality:
@@ -64,10 +66,16 @@ def measure_log(table: AuditTable, metric: Metric, answers: dict[int, Answers]) 
         first_own=_mean(scores[:1]),
         first_later=_mean(scores[1:]),
         by_period=tuple(_mean([part]) for part in scores),
-        course=course_test(np.array([part.mean() for part in scores]), table.seed.child("course").numpy()),
+        course=course_test(_series(scores), table.seed.child("course").numpy()),
         baseline=_mean(trivial),
         above=_mean([sign * (a - b) for a, b in zip(scores, trivial, strict=True)]),
     )
+
+
+def _series(scores: list[np.ndarray]) -> np.ndarray:
+    """Return mean scores in order of time; of parts of periods if there are few, which allow few permutations."""
+    pieces = -(-MIN_UNITS // len(scores))
+    return np.array([part.mean() for rows in scores for part in np.array_split(rows, min(pieces, len(rows)))])
 
 
 def _mean(parts: list[np.ndarray]) -> Estimate:
