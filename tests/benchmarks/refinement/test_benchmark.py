@@ -244,8 +244,8 @@ def test_no_sample_has_two_uses() -> None:
         set(test.upstream.id.tolist()),
         set(test.probes.upstream_set.id.tolist()),
         set(test.probes.held_out.id.tolist()),
-        {one for source in test.stream.sources for one in source.id.tolist()},
-        {one for source in validation.stream.sources for one in source.id.tolist()},
+        set(test.stream.samples.id.tolist()),
+        set(validation.stream.samples.id.tolist()),
     ]
     assert sum(map(len, uses)) == len(set.union(*uses))
 
