@@ -101,7 +101,7 @@ def _splits(folders: Sequence[Path], path: str, config: str | None) -> list[list
 
 
 def _on_hub(path: str, config: str | None) -> dict[str, list[Path]]:
-    """Return the files of each split in the cache of the package `datasets`, fetched if need be."""
+    """Return the files of each split in the cache of the package `datasets`, downloaded if missing."""
     try:
         import datasets
     except ImportError:

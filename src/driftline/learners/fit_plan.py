@@ -1,8 +1,8 @@
-"""Plans of fits: trials, the phases they compete in, and how a winner is picked.
+"""Plans of fits: trials, search phases, and how the best trial of a phase is picked.
 
 A trial names everything that decides its outcome: the steps, the initial weights, the objective, the hyper-parameters.
 Equal trials have the same key, so methods that need the same fit share it, and an engine may compute trials ahead,
-in parallel and once. A phase is a set of trials of which validation accuracy keeps the best.
+in parallel and once. A phase is a set of trials; the best by validation accuracy go on.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ class QueryPools:
     """Samples divided by what they are for; no sample has two uses unless both streams share one pool."""
 
     upstream_set: Samples
-    """Held-out upstream data, to see what the model still knows of them (UKR)."""
+    """Held-out upstream data, to measure retention (UKR)."""
     held_out: Samples
-    """Held-out data of all clusters, to see how far refinement generalizes (KG); `group` is the cluster from 1."""
+    """Held-out data of all clusters, to measure generalization (KG); `group` is the cluster from 1."""
     validation: Sources
     test: Sources
 
@@ -177,8 +177,8 @@ def pools(
         parts = [np.flatnonzero((place >= low) & (place < high)) for low, high in bounds]
         if aside < 1 or not all(map(len, parts)):
             raise UserError(
-                f"'{name}' has {len(samples):,} samples: {start:,} are to be held out, and streams to choose by and to "
-                "test on need some too; hold out fewer, but at least 1"
+                f"'{name}' has {len(samples):,} samples: {start:,} are held out, and validation and test streams "
+                "need some too; hold out fewer, but at least 1"
             )
         if validation is None:
             parts[1:] = [np.flatnonzero(place >= start)] * 2

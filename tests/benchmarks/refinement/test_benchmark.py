@@ -374,7 +374,7 @@ def test_the_report_shows_curves_and_what_the_stream_is_made_of(small: Record) -
             {"refinement": {**OPTIONS, "alpha": 0, "gamma": 1, "size": 1110}},
             "'rot90' has 1063 samples, and an episode may need 1110 of them",
         ),
-        ({"refinement": {**OPTIONS, "held_out": 5000}}, "'upstream' has 1,497 samples: 5,060 are to be held out"),
+        ({"refinement": {**OPTIONS, "held_out": 5000}}, "'upstream' has 1,497 samples: 5,060 are held out"),
         ({"refinement": {**OPTIONS, "repeats": False, "size": 300, "episodes": 50}}, "are left: give larger pools"),
         ({"methods": ["ft"]}, "ft needs all labels, and refinement reveals the labels of its errors"),
         ({"reveal": {"delay": 6}}, "The label delay is 6 steps but the stream has only 6"),

@@ -183,7 +183,7 @@ def test_offline_waits_for_the_end() -> None:
 def test_every_preset_is_registered_and_refuses_estimators(name: str) -> None:
     from driftline.models.sklearn_models import naive_bayes
 
-    with pytest.raises(UserError, match="works on a network's weights"):
+    with pytest.raises(UserError, match="needs a network"):
         registry.get("method", name)().prepare(naive_bayes((2,), 2, Seed(0)), TWO)
 
 

@@ -154,7 +154,7 @@ def held(penalty: Penalty, net: nn.Module, anchor: dict[str, Any]) -> float:
     return penalty.bind(net, anchor)().item()
 
 
-def test_pulls_to_the_start_are_zero_there_and_known_sums_elsewhere() -> None:
+def test_penalties_to_the_start_are_zero_there_and_known_sums_elsewhere() -> None:
     net = network()
     anchor = {"start_weights": {name: value.clone() for name, value in net.state_dict().items()}}
     assert held(L2ToStart(2.0), net, anchor) == held(L1ToStart(2.0), net, anchor) == 0
@@ -166,7 +166,7 @@ def test_pulls_to_the_start_are_zero_there_and_known_sums_elsewhere() -> None:
     assert held(L1ToStart(2.0), net, anchor) == pytest.approx(2.0 * 0.5 * counted, rel=1e-5)
 
 
-def test_the_fisher_pull_has_a_half_and_an_importance() -> None:
+def test_the_fisher_penalty_has_a_half_and_an_importance() -> None:
     net = network()
     n = sum(p.numel() for p in net.parameters())
     flat = torch.cat([p.detach().reshape(-1) for p in net.parameters()])
@@ -185,7 +185,7 @@ def test_neighbours_in_time_are_tied_without_batch_norm() -> None:
     assert held(AdjacentSteps(2.0), net, {}) == pytest.approx(2.0 * counted, rel=1e-4)
 
 
-def test_two_fisher_pulls_become_one_with_the_same_slope() -> None:
+def test_two_fisher_penalties_become_one_with_the_same_slope() -> None:
     rng = torch.Generator().manual_seed(0)
     a, p, b, q, w = (torch.rand(7, generator=rng) for _ in range(5))
     one = merge_penalties(a, p, b, q)

@@ -81,7 +81,7 @@ def test_a_run_of_it_is_the_published_model_unrefined(tmp_path: Path) -> None:
 
 
 def test_it_cannot_be_refined_and_needs_answers_to_repeat(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="works on a network's weights, and the model 'published-answers' has none"):
+    with pytest.raises(UserError, match="needs a network, and the model 'published-answers' is not one"):
         driftline.run(spec(written(tmp_path), "cft"), runs=tmp_path / "runs")
     with pytest.raises(UserError, match="these data hold none"):
         driftline.run(spec(written(tmp_path, mistake=None)), runs=tmp_path / "runs")

@@ -65,7 +65,7 @@ class FitRun:
         self.batches = self._pooled_batches() if trial.objective.pools else self._batches_by_step()
 
     def run(self, report: Report = lambda done, of: None) -> JsonObject:
-        """Train; return the score, the weights kept, and the learning curve."""
+        """Train; return the score, the selected weights and the learning curve."""
         inputs = concat_rows([self.data[t].train_x for t in self.trial.train])
         fit_input_scaling(self.network, torch_model(self.network).encode(inputs))
         limits: Any = {name: getattr(self.selection, name) for name in ("epochs", "patience", "stopping")}

@@ -45,7 +45,7 @@ class LayerwiseTuning(PlannedLearner):
     ends: Literal["previous", "random", "additive"] = "previous"
     """Stem and head of side modules: copied and tuned, at random, or summed with the old ones."""
     rank: int = 4  # rank of low-rank changes
-    pull: Literal["none", "l2", "l1", "fisher", "fisher-all"] = "none"
+    penalty: Literal["none", "l2", "l1", "fisher", "fisher-all"] = "none"
     """Penalty on the distance from the earlier weights."""
     reference_fisher: bool = False  # use the Fisher information of the reference code
     low_rank_start: Literal["identity", "reference"] = "identity"
@@ -56,10 +56,10 @@ class LayerwiseTuning(PlannedLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.structure != "same" and (self.layers != "all" or self.pull != "none"):
-            raise UserError(f"structure={self.structure} sets its own layers and pull: leave both at their defaults")
-        if self.from_initial and (self.pull == "none" or self.layers != "all"):
-            raise UserError("from_initial needs layers=all and a pull: without a pull it equals the baseline")
+        if self.structure != "same" and (self.layers != "all" or self.penalty != "none"):
+            raise UserError(f"structure={self.structure} sets its own layers and penalty: leave both at their defaults")
+        if self.from_initial and (self.penalty == "none" or self.layers != "all"):
+            raise UserError("from_initial needs layers=all and a penalty: without a penalty it equals the baseline")
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -98,15 +98,15 @@ class LayerwiseTuning(PlannedLearner):
 
     @property
     def _penalty(self) -> type[Penalty] | None:
-        """The class of the penalty."""
+        """Return the class of the penalty."""
         if self.structure != "same":
             return AdjacentSteps
-        kind: type[Penalty] | None = None if self.pull == "none" else registry.get("penalty", self.pull)
+        kind: type[Penalty] | None = None if self.penalty == "none" else registry.get("penalty", self.penalty)
         return kind
 
     @property
     def _fisher(self) -> type[FisherToStart] | None:
-        """The class of the penalty, if it needs the Fisher information."""
+        """Return the class of the penalty, if it needs the Fisher information."""
         kind = self._penalty
         return kind if kind and issubclass(kind, FisherToStart) else None
 
@@ -116,7 +116,7 @@ class LayerwiseTuning(PlannedLearner):
         if self.structure not in ("same", "separate"):
             tied = self.tied and self.ends != "additive"  # what is summed has no weights to be tied to
             return self.selection.points(extra=self.selection.adjacent if tied else (), **rates)
-        if self.pull == "none" and not (self.structure == "separate" and self.tied):
+        if self.penalty == "none" and not (self.structure == "separate" and self.tied):
             return self.selection.points(**rates)
         strengths = self.selection.fisher if self._fisher else self.selection.weight_decay
         return self.selection.points(weight_decay=(0.0,), extra=strengths, **rates)
