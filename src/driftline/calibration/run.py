@@ -6,7 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +26,10 @@ from driftline.store.store import Store
 from driftline.streams.test_time.calibration import N_LEVELS, AccuracyMatrices, read_matrices, write_matrices
 from driftline.streams.test_time.stream import builtin_corruptions, source_images
 from driftline.training.model import as_model
-from driftline.types import Samples
+from driftline.types import Network, Samples
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def calibrate_model(
@@ -71,7 +74,7 @@ def calibrate_model(
     return _finish(AccuracyMatrices(measured.by_pair, metadata), output, parts)
 
 
-def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, Dataset, str]:
+def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Network, Dataset, str]:
     """Return the model that all methods of a job start with, its data, and a hash of its weights.
 
     The model is pretrained if the job's scenario says so.
@@ -102,7 +105,7 @@ def _frozen_model(job: Job, store: Store, data_dir: Path | None) -> tuple[Predic
     return predict, dataset, weights
 
 
-def _hash(weights: Iterable[tuple[str, Any]]) -> str:
+def _hash(weights: Iterable[tuple[str, Tensor]]) -> str:
     digest = hashlib.sha256()
     for name, tensor in weights:
         digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())

@@ -202,7 +202,7 @@ def _checked_options(name: str, make: Callable[..., Dataset], options: Settings)
     return {option: _typed(name, option, value, types.get(option, Any)) for option, value in options.items()}
 
 
-def _typed(name: str, option: str, value: Any, kind: Any) -> Any:
+def _typed(name: str, option: str, value: object, kind: Any) -> object:
     try:
         return TypeAdapter(kind, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
     except ValidationError as error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from driftline.io import serialization
 from driftline.seeds import Seed
-from driftline.types import Inputs, State, Targets, concat_rows, take_rows
+from driftline.types import Inputs, Samples, State, Targets, concat_rows, take_rows
 
 
 class ReservoirBuffer:
@@ -146,6 +146,9 @@ class UniqueBuffer:
     def restore(self, saved: State) -> None:
         serialization.restore_attributes(self, saved)
         self._positions = {} if self.x is None else {key: place for place, key in enumerate(input_hashes(self.x))}
+
+
+Buffer = Samples | UniqueBuffer
 
 
 def input_hashes(x: Inputs) -> Iterator[bytes]:

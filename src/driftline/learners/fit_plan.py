@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from driftline.learners.settings import OptimizerName
 from driftline.types import JsonObject
@@ -222,9 +222,9 @@ def rank_scores(scores: Sequence[float]) -> list[int]:
     return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a field's value as plain data; of an objective, a penalty or a measurement also its name."""
-    if not hasattr(value, "__dataclass_fields__"):
+    if not is_dataclass(value) or isinstance(value, type):
         return value
     return {"name": getattr(value, "name", ""), **asdict(value)}
 

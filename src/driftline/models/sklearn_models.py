@@ -20,7 +20,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.types import Inputs
 
-FitCall = tuple[Literal["fit", "continue"], Any, np.ndarray]
+FitCall = tuple[Literal["fit", "continue"], Inputs, np.ndarray]
 
 
 class SklearnModel:

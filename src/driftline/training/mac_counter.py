@@ -68,7 +68,7 @@ class MacCounter:
         self.forward, self.backward = state["forward"], state["backward"]
         self.probe_macs, self.saved = state["probe_macs"], state["saved"]
 
-    def passed(self, model: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def passed(self, model: nn.Module, args: tuple[object, ...], kwargs: JsonObject, output: object) -> None:
         """Count one pass."""
         graph = torch.is_grad_enabled() and isinstance(output, Tensor) and output.requires_grad
         # The same network with other layers frozen, or in another mode, does other work.
@@ -133,7 +133,7 @@ def _signature(value: object) -> Hashable:
 
 
 def _parameters(module: nn.Module) -> list[nn.Parameter]:
-    """Yield all parameters, as `parameters()` does but three times as fast: this runs in every pass."""
+    """Return all parameters, as `parameters()` does but three times as fast: this runs in every pass."""
     found = [weight for weight in module._parameters.values() if weight is not None]
     for child in module._modules.values():
         if child is not None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from driftline.learners.buffers import UniqueBuffer
+from driftline.learners.buffers import Buffer, UniqueBuffer
 from driftline.learners.replay.base import RefinementLearner
 from driftline.learners.settings import Count, Fraction
 from driftline.registry import register
@@ -23,7 +23,6 @@ from driftline.tasks import Task
 from driftline.types import Inputs, Network, Samples, Targets, concat_rows, take_rows
 
 Pair = tuple[Inputs, Targets]
-Buffer = Samples | UniqueBuffer
 
 
 @register("method", "er")

@@ -23,7 +23,8 @@ from functools import partial
 import numpy as np
 from torch import nn
 
-from driftline.learners.replay.er import ER, Buffer, Pair
+from driftline.learners.buffers import Buffer
+from driftline.learners.replay.er import ER, Pair
 from driftline.learners.replay.selection import (
     NEEDS_CURRENT,
     NEEDS_VIRTUAL,

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from driftline.device import to_numpy
+from driftline.learners.buffers import Buffer
 from driftline.models.preprocessing import to_float_batch
 from driftline.models.text.tfidf import ngrams
 from driftline.tasks import Task
@@ -80,7 +81,7 @@ class NearestInputs:
             deviation = np.asarray(upstream, np.float32).std(axis=0)
             self._scale = 1 / np.where(deviation > 1e-6, deviation, 1)
 
-    def nearest(self, x: Inputs, name: str, buffer: Any, n: int) -> np.ndarray:
+    def nearest(self, x: Inputs, name: str, buffer: Buffer, n: int) -> np.ndarray:
         """Return the rows of a buffer that are among the n nearest to any of these inputs, each once, in order.
 
         A buffer of the same name may have grown since the last call, but must not have changed.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from driftline import registry
 from driftline.errors import UserError
@@ -125,13 +125,13 @@ class LayerwiseTuning(PlannedLearner):
         self, starts: SearchPhase, step: int, points: list[JsonObject], growth: Expansion | None = None
     ) -> SearchPhase:
         """Return the phase that tunes the best of `starts` with each point of a grid."""
-        common: Any = {"from_initial": self.from_initial, "moving_statistics": self.moving_statistics, "growth": growth}
-        trials = []
+        moving, trials = self.moving_statistics, []
+        make = partial(FitSpec, from_initial=self.from_initial, moving_statistics=moving, growth=growth)
         for pick in _picks(starts):
             for point in points:
                 strength, rest = point.get("strength", 0.0), {k: v for k, v in point.items() if k != "strength"}
                 penalty = self._penalty(strength) if self._penalty else None
-                trials.append(FitSpec((step,), (step,), start=pick, penalty=penalty, **common, **rest))
+                trials.append(make((step,), (step,), start=pick, penalty=penalty, **rest))
         return SearchPhase(tuple(trials), starts.keep)
 
     def _measured(self, starts: SearchPhase, step: int, measurement: Measurement) -> SearchPhase:

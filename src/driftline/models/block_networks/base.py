@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -120,7 +120,7 @@ class LayeredNetwork(nn.Module):
                     module.eval()
         return self
 
-    def forward_layers(self, x: Tensor, *extra: Any) -> Tensor:
+    def forward_layers(self, x: Tensor, *extra: object) -> Tensor:
         """Pass images through all layers; each layer also gets `extra`."""
         x = self.standardize(x).expand(-1, 3, -1, -1)  # grey is three equal channels
         *trunk, head = self.layers.values()
