@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -188,7 +189,7 @@ class RevealPolicy:
         self.waiting, self.n_seen = list(state["waiting"]), int(state["taken"])
 
 
-def _to_scalar(prediction: object) -> int | float | str:
+def _to_scalar(prediction: Any) -> int | float | str:
     """Return one prediction as a plain number or text; refuse anything else."""
     try:
         value = prediction.item() if hasattr(prediction, "item") else prediction

@@ -100,7 +100,7 @@ def queries(
     at once. Streams to choose by and streams to test on need different seeds as well as different pools.
     """
     _check_settings(episodes, size, {"alpha": alpha, "beta": beta, "gamma": gamma}, rounding, others)
-    names, sources = (UPSTREAM, *clusters), [upstream, *clusters.values()]
+    names, sources = (UPSTREAM, *clusters), (upstream, *clusters.values())
     counts = [episode_counts(t, size, alpha, gamma, rounding) for t in range(1, episodes + 1)]
     _check_clusters(len(clusters), beta, gamma)
     _check_ids(names, sources)
@@ -223,8 +223,7 @@ def _episode(
     for k, n in wanted.items():
         _check_left(f"'{names[k]}'", n, len(free[k]), t)
     rows = np.concatenate([rng.choice(free[k], n, replace=False) for k, n in wanted.items()])
-    order: np.ndarray = rng.permutation(len(rows))
-    return rows[order]
+    return np.asarray(rows[rng.permutation(len(rows))])
 
 
 def _in_cluster(k: int, samples: Samples) -> Samples:

@@ -84,7 +84,7 @@ class MacCounter:
             self.probe_macs += forward
             return
         self.forward += forward
-        if graph:
+        if graph and isinstance(output, Tensor):
             output.register_hook(lambda _: self._after_backward(backward))
 
     def _after_backward(self, macs: int) -> None:

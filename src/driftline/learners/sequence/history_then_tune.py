@@ -151,9 +151,9 @@ class HistoryThenTune(LayerwiseTuning):
     """Training on all earlier steps together, then tuning on the final step."""
 
     history: Pooling = "erm"  # training objective on the earlier steps
-    penalty: NonNegative = 1.0  # the weight of IRM's term
+    irm_weight: NonNegative = 1.0  # weight of IRM's penalty
 
-    cost_free = frozenset({"penalty"})
+    cost_free = frozenset({"irm_weight"})
 
     def plan(self, n_steps: int) -> SearchPhase:
         if n_steps == 1:
@@ -161,7 +161,7 @@ class HistoryThenTune(LayerwiseTuning):
         if ":" in self.layers:
             raise UserError(f"layers={self.layers} has rules for several steps, and this method tunes one: use sft")
         before = tuple(range(n_steps - 1))
-        past = pooled_phase(n_steps - 1, before, objective(self.history, self.penalty), self.selection)
+        past = pooled_phase(n_steps - 1, before, objective(self.history, self.irm_weight), self.selection)
         return self.tuned(past, n_steps - 1, layers=self.layers)
 
 
