@@ -404,7 +404,7 @@ def test_settings_that_mean_nothing_together_are_refused() -> None:
     with pytest.raises(UserError, match="from_initial"):
         HistoryThenTune(from_initial=True)
     with pytest.raises(UserError, match=r"penalty=-1\.0: should be greater than or equal to 0"):
-        prepared(HistoryThenTune(penalty=-1.0))
+        prepared(HistoryThenTune(irm_weight=-1.0))
     with pytest.raises(UserError, match="use sft"):
         prepared(HistoryThenTune(layers="fc:all:all")).plan(STEPS)
 
