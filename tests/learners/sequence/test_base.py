@@ -403,7 +403,7 @@ def test_settings_that_mean_nothing_together_are_refused() -> None:
         prepared(StepByStep(beam=0))
     with pytest.raises(UserError, match="from_initial"):
         HistoryThenTune(from_initial=True)
-    with pytest.raises(UserError, match=r"penalty=-1\.0: should be greater than or equal to 0"):
+    with pytest.raises(UserError, match=r"irm_weight=-1\.0: should be greater than or equal to 0"):
         prepared(HistoryThenTune(irm_weight=-1.0))
     with pytest.raises(UserError, match="use sft"):
         prepared(HistoryThenTune(layers="fc:all:all")).plan(STEPS)
