@@ -59,7 +59,7 @@ def test_every_sample_is_kept_equally_often() -> None:
 
 
 @pytest.mark.parametrize("wrong", [OneTooFew, AlwaysIn])
-def test_an_uneven_memory_would_be_noticed(wrong: Any) -> None:
+def test_an_uneven_buffer_would_be_noticed(wrong: Any) -> None:
     assert unevenness(wrong) < 1e-6
 
 
@@ -151,7 +151,7 @@ def test_an_input_that_comes_again_keeps_its_place_and_takes_its_latest_answer(t
     assert (list(memory.x) == given(5, 3, 9)) if texts else np.array_equal(memory.x, given(5, 3, 9))
 
 
-def test_a_memory_neither_keeps_hold_of_nor_changes_what_it_is_handed() -> None:
+def test_a_buffer_neither_keeps_hold_of_nor_changes_what_it_is_given() -> None:
     memory, x, y = UniqueBuffer(), images(1, 2), np.array([0, 1])
     memory.add(x, y)
     saved = memory.state()
@@ -165,7 +165,7 @@ def test_a_memory_neither_keeps_hold_of_nor_changes_what_it_is_handed() -> None:
 
 
 @pytest.mark.parametrize("x", [images(1, 2, 3), ["a", "b", "c"]])
-def test_a_memory_survives_a_checkpoint(x: Any, tmp_path: Path) -> None:
+def test_a_buffer_survives_a_checkpoint(x: Any, tmp_path: Path) -> None:
     memory, restored, empty = UniqueBuffer(), UniqueBuffer(), UniqueBuffer()
     memory.add(x, np.array(["one", "two", "three"], dtype=object))
     serialization.save({"full": memory.state(), "empty": empty.state()}, tmp_path / "state")

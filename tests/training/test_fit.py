@@ -97,7 +97,7 @@ def test_asking_changes_nothing_and_does_not_depend_on_the_batch() -> None:
     assert torch_model(model).predict(X[:0]).shape == (0, 2)
 
 
-def test_inputs_are_standardised_by_the_first_lesson_alone() -> None:
+def test_inputs_are_standardised_by_the_first_training_round_alone() -> None:
     model = models.build("linear", (6,), 2)
     layer = model[0]
     assert torch_model(model).predict(X).shape == (30, 2)

@@ -180,7 +180,7 @@ def test_frozen_fixes_nothing_and_forgets_nothing(small: Record) -> None:
     assert summary(frozen, "final")["ukr"] > 0.8, "the upstream model has been trained"
 
 
-def test_all_methods_sit_the_same_examinations(small: Record) -> None:
+def test_all_methods_have_the_same_evaluations(small: Record) -> None:
     first, *others = (run.table("probes")[["step", "time", "probe", "id", "group", "truth"]] for run in small.runs)
     assert all(first.equals(other) for other in others)
     sizes: Any = first.groupby(["probe", "step"]).size()

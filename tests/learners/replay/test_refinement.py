@@ -78,7 +78,7 @@ class PenaltyFromTheStart(CFT):
 
 
 @pytest.mark.parametrize("penalty", ["none", "l2", "ewc"])
-def test_three_lessons_by_hand(penalty: str) -> None:
+def test_three_training_rounds_by_hand(penalty: str) -> None:
     check_three_lessons(CFT, penalty)
 
 
@@ -126,7 +126,7 @@ def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in ("cft", "offline", "online-l2")])
-def test_the_first_lesson_is_fine_tuning_and_the_second_is_not(name: str) -> None:
+def test_the_first_training_round_is_fine_tuning_and_the_second_is_not(name: str) -> None:
     make = partial(registry.get("method", name), epochs=1, **({"penalty_weight": 0.0} if "l2" in name else {}))
     one, two = (taught(CFT(epochs=1), n, samples(9)) for n in (1, 2))
     assert weights(taught(make(), 1, samples(9))) == weights(one)

@@ -57,7 +57,7 @@ def test_losses_of_numbers() -> None:
     assert found == pytest.approx([4.0, 16.0])  # targets 0 and 2, outputs 2 and 6
 
 
-def test_neighbours_among_numbers_follow_a_memory_that_grows() -> None:
+def test_neighbours_among_numbers_follow_a_buffer_that_grows() -> None:
     x = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [9.0, 9.0]], np.float32)
     likeness, memory = NearestInputs(None), Samples(x[:3], np.zeros(3))
     query = np.array([[8.0, 8.0], [0.2, 0.1]], np.float32)

@@ -226,7 +226,7 @@ def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() ->
     assert {(trial.weight_decay, trial.penalty.weight) for trial in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
 
 
-def test_staged_tuning_is_pulled_to_the_model_before_the_lesson() -> None:
+def test_staged_tuning_is_held_to_the_model_before_the_step() -> None:
     learner = taught(HistoryThenTune(layers="fc>all", penalty="l2"))
     plan = learner.plan(STEPS)
     winner = learner.chosen(plan.best)

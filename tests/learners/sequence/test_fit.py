@@ -103,7 +103,7 @@ def by_lesson(made: FitRun, net: nn.Module, step: bool = False) -> list[tuple[to
     return pairs
 
 
-def test_dro_descends_on_the_worst_lesson_only() -> None:
+def test_dro_descends_on_the_worst_step_only() -> None:
     net, lessons = network(), {0: lesson(0), 1: lesson(1), 2: lesson(2)}
     made = fit(WorstStepDRO(), net, lessons)
     risks = [TASK.loss(out, y).mean().item() for out, y in by_lesson(made, net)]
@@ -111,7 +111,7 @@ def test_dro_descends_on_the_worst_lesson_only() -> None:
     assert len({round(risk, 4) for risk in risks}) == 3
 
 
-def test_dro_goes_back_through_the_worst_lesson_only() -> None:
+def test_dro_goes_back_through_the_worst_step_only() -> None:
     spent = []
     for lessons in ({0: lesson(0)}, {0: lesson(0), 1: lesson(1), 2: lesson(2)}):
         net, meter = network(), MacCounter()
@@ -123,7 +123,7 @@ def test_dro_goes_back_through_the_worst_lesson_only() -> None:
     assert spent[1][1] == spent[0][1] > 0
 
 
-def test_irm_adds_the_mean_penalty_of_the_lessons() -> None:
+def test_irm_adds_the_mean_penalty_of_the_steps() -> None:
     net, lessons = network(), {0: lesson(0), 1: lesson(1)}
     made = fit(IRM(7.0), net, lessons)
     pairs = by_lesson(made, net)
@@ -141,12 +141,12 @@ def test_the_joint_objective_is_the_mean_over_steps_with_the_last_threefold() ->
     assert first_loss(made).item() == pytest.approx((first + 3 * last) / 2, abs=1e-5)
 
 
-def test_an_epoch_by_lesson_passes_once_over_the_largest() -> None:
+def test_an_epoch_by_step_passes_once_over_the_largest() -> None:
     made = fit(IRM(), network(), {0: lesson(0, 30), 1: lesson(1, 15)})  # 24 and 12 to train on, in sixes
     assert len(list(made.batches(1))) == 4
 
 
-def test_recent_lessons_weigh_more() -> None:
+def test_recent_steps_weigh_more() -> None:
     assert recency([2, 1, 1]).tolist() == pytest.approx(np.array([1 / 3, 1 / 3, 1 / 2, 1]) * 4 / (13 / 6))
 
 

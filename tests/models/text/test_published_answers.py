@@ -18,7 +18,7 @@ from driftline.metrics.text import exact_match
 ANSWERS = (["one ?", "two ?"], ["1", "two"])
 
 
-def test_it_says_what_was_said_whatever_it_is_taught() -> None:
+def test_it_says_what_was_said_whatever_it_is_trained() -> None:
     model = models.build("published-answers", (), 0, published_answers=ANSWERS)
     assert model.predict(["two ?", "one ?", "two ?"]).tolist() == ["two", "1", "two"]
     model.fit(["one ?"], np.array(["one"], dtype=object))
@@ -40,7 +40,7 @@ def test_what_it_cannot_be_made_of() -> None:
         models.build("published-answers", (), 3, published_answers=ANSWERS)
 
 
-def test_only_models_that_ask_for_it_are_handed_what_was_said() -> None:
+def test_only_models_that_ask_for_it_are_given_what_was_said() -> None:
     assert models.needs_published_answers("published-answers")
     assert not models.needs_published_answers("logistic-regression")
     assert not models.needs_published_answers("sklearn.naive_bayes.GaussianNB")
