@@ -59,7 +59,7 @@ def test_gradient_of_a_linear_model() -> None:
     assert model.weight.grad is None
 
 
-def test_flat_is_in_logical_order_whatever_the_buffer_layout() -> None:
+def test_flat_is_in_logical_order_whatever_the_memory_layout() -> None:
     weight = torch.arange(24.0).reshape(1, 2, 3, 4)
     assert flatten([weight.to(memory_format=torch.channels_last)]).tolist() == list(range(24))
 

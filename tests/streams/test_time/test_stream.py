@@ -253,7 +253,7 @@ def test_ahead_makes_the_next_steps_and_no_more(workers, ahead, tmp_path):
 
 
 @on_linux
-def test_images_of_a_process_are_in_shared_buffer_and_belong_to_the_caller():
+def test_images_of_a_process_are_in_shared_memory_and_belong_to_the_caller():
     stream = prefetch(made(), 1)
     base = stream[0].samples.x.base
     assert isinstance(base, torch.Tensor)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from driftline import registry
 from driftline.errors import UserError
-from driftline.learners.replay import refinement
+from driftline.learners.replay import base
 from driftline.learners.replay.cft import CFT
 from driftline.learners.replay.mir import MIR
 from driftline.learners.replay.offline import Offline
@@ -108,7 +108,7 @@ def test_the_worked_fisher(
     fisher_decay: float, running: list[float], half: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = iter([torch.tensor([1.0, 2.0]), torch.tensor([0.5, 0.0])])
-    monkeypatch.setattr(refinement, "fisher", lambda *args, **how: next(found))
+    monkeypatch.setattr(base, "fisher", lambda *args, **how: next(found))
     learner = prepared(CFT(penalty="ewc", penalty_weight=5.0, fisher_decay=fisher_decay), Unit(0.0, 0.0))
     for _ in range(2):
         learner.learn(np.ones((2, 2), np.float32), np.array([0, 1]))
