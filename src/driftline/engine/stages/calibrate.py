@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from driftline.device import to_numpy
 from driftline.engine.build import build_calibration, build_model, build_scenario, load_pretrained
 from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
 from driftline.engine.stages.metering import metered
@@ -123,5 +124,5 @@ def _hash(network: Network) -> str:
     """Return a hash of the weights."""
     digest = hashlib.sha256()
     for name, tensor in network.state_dict().items():
-        digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(name.encode() + np.ascontiguousarray(to_numpy(tensor)).tobytes())
     return digest.hexdigest()[:16]
