@@ -37,7 +37,7 @@ def squares(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Register colored squares as a dataset; return how often each corruption of the calibration was applied."""
     rng, y = np.random.default_rng(0), np.arange(240) % 3
     x = rng.integers(0, 90, (240, 32, 32, 3), dtype=np.uint8)
-    x[np.arange(240), :, :, y] += 8
+    x[np.arange(240), :, :, y] += 4
     samples, test = Samples(x, y, time=np.zeros(240, int)), np.arange(240) >= 120
     dataset = Dataset("squares", samples, Classification(tuple("rgb")), test=test)
     registry.names("dataset")
@@ -86,8 +86,9 @@ def test_a_run_calibrates_itself_as_the_command_does(squares: Counter[str], tmp_
     made = calibrate_model(job, CORRUPTIONS, output, images=60, levels=3, store=store)
     (whole,) = of(Calibrate, spec())
     assert output.read_bytes() == (tmp_path / "a" / "stages" / f"{whole.key}.safetensors").read_bytes()
-    assert made["contrast", "brightness"][0, 0] > 90, "the network was trained"
-    assert min(matrix.min() for matrix in made.by_pair.values()) < 80, "and has a limit"
+    clean, lowest = made["contrast", "brightness"][0, 0], min(matrix.min() for matrix in made.by_pair.values())
+    assert clean > 60, "the network was trained"
+    assert lowest < clean - 10
     assert made.metadata["images"] == 60
     assert read_matrices(output).metadata["corruptions"] == list(CORRUPTIONS)
     given = driftline.run(spec(**{"test-time": {**OPTIONS, "calibration": str(output)}}), runs=tmp_path / "b")
