@@ -44,8 +44,9 @@ def scores_frame(rows: Iterable[JsonObject]) -> pd.DataFrame:
     the value, so that no value lies outside its own interval.
     """
     frame = pd.DataFrame(list(rows), columns=list(SCORES)).astype(SCORES)
-    low, high = (frame[end].where(frame[end].isna(), method(frame[end], frame["value"])) for end, method in ENDS.items())
-    return frame.assign(low=low, high=high, censored=frame["censored"].fillna(False).astype(bool))
+    for end, outer in ENDS.items():
+        frame[end] = frame[end].where(frame[end].isna(), outer(frame[end], frame["value"]))
+    return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
 
 
 class Options(BaseModel):
