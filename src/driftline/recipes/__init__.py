@@ -23,6 +23,7 @@ import yaml
 from driftline.errors import UserError, unknown_name
 from driftline.io import safe_yaml
 from driftline.io.locate import data_folders
+from driftline.io.user_files import check_regular
 
 if TYPE_CHECKING:
     from driftline.types import JsonObject
@@ -110,6 +111,7 @@ def read_yaml(path: str | Path, derived: tuple[Path, ...] = ()) -> JsonObject:
     """Read a YAML file that should be a spec, or the recipe of `recipe:NAME`; `derived` are the files based on it."""
     path = path_of(path)
     try:
+        check_regular(path)
         content = safe_yaml.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error

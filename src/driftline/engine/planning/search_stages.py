@@ -32,7 +32,7 @@ def search_stages(job: Job, fingerprint: str, *, pretrained: bool, calibration: 
                 rounds = (previous,) if previous else ()
                 yield SearchRun(keys[-1], run, model, calibration=needed, rounds=rounds)
             runs.append(tuple(keys))
-        key = search_round_key(job.search, previous, [key for keys in runs for key in keys])
+        key = search_round_key(job, job.search, previous, [key for keys in runs for key in keys])
         yield SearchRound(key, job, number, previous, tuple(runs))
         previous = key
 
