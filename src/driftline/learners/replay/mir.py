@@ -17,13 +17,14 @@ simpler vectors (`driftline.learners.replay.selection.NearestInputs`).
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 
 import numpy as np
 from torch import nn
 
 from driftline.learners.buffers import Buffer
+from driftline.learners.replay.base import RefinementLearner
 from driftline.learners.replay.er import ER, Pair
 from driftline.learners.replay.selection import (
     NEEDS_CURRENT,
@@ -37,7 +38,7 @@ from driftline.learners.settings import Count, CountOrZero, NonNegative
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.types import Inputs, Network, Samples, Targets, take_rows
+from driftline.types import Inputs, JsonObject, Network, Samples, Targets, take_rows
 
 
 @register("method", "mir")
@@ -73,11 +74,12 @@ class MIR(ER):
 
     def virtual_update(self, x: Inputs, y: Targets, seed: Seed) -> nn.Module:
         """Return the model after fine-tuning on these errors alone, without penalty."""
-        twin = copy.copy(self)
-        twin.model, twin.anchor = copy.deepcopy(self.model), None
-        twin.lr = self.lr if self.virtual_lr is None else self.virtual_lr
-        twin.epochs, twin.lr_schedule, twin.warmup_updates = self.virtual_epochs, "constant", 0
-        twin.new_optimizer()
+        settings: JsonObject = {field.name: getattr(self, field.name) for field in fields(RefinementLearner)}
+        settings |= {"lr": self.lr if self.virtual_lr is None else self.virtual_lr, "epochs": self.virtual_epochs}
+        settings |= {"penalty": "none", "lr_schedule": "constant", "warmup_updates": 0}
+        twin = RefinementLearner(**settings)
+        twin.prepare(copy.deepcopy(self.model), self._task)
+        twin.training_rounds = self.training_rounds
         twin.train_epochs(x, y, seed)
         model: nn.Module = twin.model
         return model
