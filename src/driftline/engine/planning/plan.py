@@ -65,19 +65,20 @@ def plan(
     trials = check_methods(jobs[:: len(spec.seeds)], spec, datasets, proven)
     _, scenario = build_scenario(jobs[0], datasets)  # whether there is pretraining is the same for all of them
     stages: list[Stage] = []
-    last_round: dict[str, str | None] = {}  # the search of a method is the same for all seeds
+    last_round: dict[tuple[str, tuple[int, ...]], str | None] = {}  # seeds share a search, unless it is repeated
     for job, key in zip(jobs, keys, strict=True):
-        if job.label not in last_round:
+        searched = (job.label, job.search.seeds if job.search else ())
+        if searched not in last_round:
             search = list(search_stages(job, dataset.fingerprint, pretrained=scenario.upstream is not None))
             stages += search
-            last_round[job.label] = search[-1].key if search else None
+            last_round[searched] = search[-1].key if search else None
         planned = trials[job.label] if job.search is None else []  # without selected settings, fits are not known
         fits = list(_fits(job, planned, dataset.fingerprint, files[job.label]))
         pretrained = None
         if scenario.upstream is not None:
             pretrained = pretrain_key(job, dataset.fingerprint)
             stages.append(Pretrain(pretrained, job))
-        run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[job.label])
+        run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[searched])
         stages += [*fits, run]
     every = {trial.key: trial for method in trials.values() for trial in method}
     return Plan(merge(stages), _notes(scenario), every, spec.objects)
