@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -33,11 +34,18 @@ SCORES = {
     "censored": "object",  # the data ended before the event did
 }
 """The columns of a table of scores, and their types."""
+ENDS = {"low": np.fmin, "high": np.fmax}
 
 
 def scores_frame(rows: Iterable[JsonObject]) -> pd.DataFrame:
-    """Return a table of scores; columns that a row lacks are missing values."""
+    """Return a table of scores; columns that a row lacks are missing values.
+
+    Resamples of a minimum, or of a share near 0 or 1, may all lie on one side of the value. Its interval then ends at
+    the value, so that no value lies outside its own interval.
+    """
     frame = pd.DataFrame(list(rows), columns=list(SCORES)).astype(SCORES)
+    for end, outer in ENDS.items():
+        frame[end] = frame[end].where(frame[end].isna(), outer(frame[end], frame["value"]))
     return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
 
 

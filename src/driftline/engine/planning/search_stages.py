@@ -27,7 +27,7 @@ def search_stages(job: Job, fingerprint: str, *, pretrained: bool) -> Iterator[S
                 keys.append(run_key(run, fingerprint))
                 yield SearchRun(keys[-1], run, model, rounds=(previous,) if previous else ())
             runs.append(tuple(keys))
-        key = search_round_key(job.search, previous, [key for keys in runs for key in keys])
+        key = search_round_key(job, job.search, previous, [key for keys in runs for key in keys])
         yield SearchRound(key, job, number, previous, tuple(runs))
         previous = key
 

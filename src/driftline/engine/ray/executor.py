@@ -152,7 +152,7 @@ class RayExecutor:
     def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
         """Send a stage to the cluster and wait for its result."""
         store = self.context.store
-        if stage.local_only:
+        if stage.is_local(store):
             return attempt(stage, replace(self.context, on_progress=on_progress))
         with store.lock(stage.key):
             if stage.is_done(store):

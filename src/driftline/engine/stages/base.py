@@ -65,8 +65,6 @@ class Stage(ABC):
     """Whether it is computed for its own sake; other stages only if a result needs them."""
     may_fail: ClassVar[bool] = False
     """Whether the sweep succeeds without it."""
-    local_only: ClassVar[bool] = False
-    """Whether the driver computes it itself, because sending it would take longer."""
     shareable: ClassVar[bool] = False
     """Whether several runs may need it."""
     profile_weight: ClassVar[int] = 1
@@ -134,8 +132,12 @@ class Stage(ABC):
         """Whether the stage still has to be computed, once its needs have ended."""
         return True
 
+    def is_local(self, store: Store) -> bool:
+        """Whether the driver computes it itself, because sending it would take longer."""
+        return False
+
     def is_done(self, store: Store) -> bool:
-        """Whether the result is in the store, undamaged."""
+        """Whether the result is in the store, undamaged and up to date."""
         return serialization.is_complete(store.stage_path(self.key))
 
     @property

@@ -33,6 +33,7 @@ from driftline.record.parquet import write_rows
 from driftline.record.recorder import FileRecorder
 from driftline.record.run import RUNTIME, Run
 from driftline.reveal import RevealPolicy
+from driftline.revisions import changed
 from driftline.seeds import Seed
 from driftline.spec.job import Job
 from driftline.spec.keys import run_key
@@ -41,6 +42,8 @@ from driftline.store.store import Store
 from driftline.streams.prefetch import Prefetched
 from driftline.training.model import as_model
 from driftline.types import Stream
+
+FINAL = "final"
 
 if TYPE_CHECKING:
     from driftline.models.weights import LoadedWeights
@@ -88,7 +91,11 @@ class StreamRun(Stage):
         return "probes and score"
 
     def is_done(self, store: Store) -> bool:
-        return store.intact(self.key)
+        run = Run(store.run_folder(self.key))
+        return run.is_intact() and not changed(run.card.code.score_revisions)
+
+    def is_local(self, store: Store) -> bool:
+        return store.intact(self.key)  # only its scores are to be computed again
 
     @property
     def result_name(self) -> str:
@@ -121,6 +128,8 @@ class StreamRun(Stage):
         return replace(self, key=run_key(job, fingerprint), job=job)
 
     def compute(self, context: StageContext) -> None:
+        if context.store.intact(self.key):
+            return self._rescore(context.store)
         started = time.monotonic()
         run = _Run.build(self, context)
         try:
@@ -144,6 +153,23 @@ class StreamRun(Stage):
             },
         )
         context.store.commit(self.key, run.final)
+
+    def _rescore(self, store: Store) -> None:
+        """Compute the scores again from the record of the finished run."""
+        folder = store.work_folder(self.key) / FINAL
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(store.run_folder(self.key), folder)
+        write_scores(folder, card.rescored(Run(folder).card))
+        store.commit(self.key, folder)
+
+
+def write_scores(folder: Path, description: Card) -> None:
+    """Score a record, and write its scores and its card."""
+    write_card(folder, description)
+    benchmark = registry.get("benchmark", description.run.benchmark)()
+    scores = benchmark.score(Run(folder))
+    write_rows(folder / "scores.parquet", [pa.Table.from_pandas(scores, preserve_index=False)])
+    write_card(folder, description)  # again, with the scores that were computed from the rest
 
 
 @dataclass(frozen=True)
@@ -231,7 +257,7 @@ class _Run:
     @property
     def final(self) -> Path:
         """The folder in which the result is put together."""
-        return self.folder / "final"
+        return self.folder / FINAL
 
     def follow_stream(self, start: int, on_progress: OnProgress) -> None:
         """Take the learner through the stream from step `start` on."""
@@ -273,11 +299,7 @@ class _Run:
         final = self.final
         shutil.rmtree(final, ignore_errors=True)  # what an earlier attempt may have left unfinished
         self.recorder.finish(final)
-        description = self._describe()
-        write_card(final, description)
-        benchmark = registry.get("benchmark", self.job.benchmark)()
-        write_rows(final / "scores.parquet", [pa.Table.from_pandas(benchmark.score(Run(final)), preserve_index=False)])
-        write_card(final, description)  # again, with the scores that were computed from the rest
+        write_scores(final, self._describe())
 
     def _describe(self) -> Card:
         """Write features and fits, and return the card."""
