@@ -88,10 +88,10 @@ class Constant(Learner):
 
 
 def changing(periods: int = 6, n: int = 20) -> Dataset:
-    """Class 0 is frequent in the first two periods, class 1 from then on."""
+    """Class 0 is frequent in the first three periods, class 1 from then on."""
     time = np.repeat(np.arange(periods), n)
     y = np.where(np.arange(len(time)) % 4 == 0, 1, 0)
-    y = np.where(time < 2, y, 1 - y)
+    y = np.where(time < 3, y, 1 - y)
     return Dataset(
         "changing", Samples(np.zeros((len(y), 2), np.float32), y, np.arange(len(y)), time), Classification(("a", "b"))
     )
