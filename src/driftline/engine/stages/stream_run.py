@@ -17,7 +17,7 @@ from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import build_learner, build_model, build_scenario, load_pretrained, stream_for
 from driftline.engine.stages import card
-from driftline.engine.stages.base import OnProgress, Stage, StageContext, Workload, cost_text
+from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
 from driftline.engine.stages.budget import set_allowance, with_allowance
 from driftline.engine.stages.checkpoint import Checkpoint
 from driftline.engine.stages.features import features
@@ -40,8 +40,9 @@ from driftline.spec.keys import run_key
 from driftline.spec.settings import learner_class
 from driftline.store.store import Store
 from driftline.streams.prefetch import Prefetched
+from driftline.training import profiling
 from driftline.training.model import as_model
-from driftline.types import Stream
+from driftline.types import OnProgress, Stream
 
 FINAL = "final"
 
@@ -60,6 +61,8 @@ class StreamRun(Stage):
     """Keys of the fits that the method plans."""
     search: str | None = None
     """The key of the last round of the hyper-parameter search, if there is one."""
+    calibration: str | None = None
+    """The key of the calibration that the stream is made from, if there is one."""
 
     kind: ClassVar[str] = "run"
     is_result: ClassVar[bool] = True
@@ -70,7 +73,7 @@ class StreamRun(Stage):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return tuple(key for key in (self.pretrained, *self.fits, self.search) if key is not None)
+        return tuple(key for key in (self.pretrained, *self.fits, self.search, self.calibration) if key is not None)
 
     def current_key(self, fingerprint: str) -> str:
         return run_key(self.job, fingerprint)
@@ -121,11 +124,14 @@ class StreamRun(Stage):
         return sum(forward for forward, _ in pairs), sum(backward for _, backward in pairs)
 
     def as_profiled(self, fingerprint: str) -> Stage:
-        """Return the run with the first candidate's settings, if they are not selected yet."""
+        """Return the run with the first candidate's settings, if they are not selected yet.
+
+        Its stream is the one of planning, which costs the same: a profiled calibration is none.
+        """
         if self.job.search is None:
-            return self
+            return replace(self, calibration=None)
         job = self.job.with_settings(self.job.search.candidates[0]).model_copy(update={"search": None})
-        return replace(self, key=run_key(job, fingerprint), job=job)
+        return replace(self, key=run_key(job, fingerprint), job=job, calibration=None)
 
     def compute(self, context: StageContext) -> None:
         if context.store.intact(self.key):
@@ -224,7 +230,10 @@ class _Run:
     @classmethod
     def build(cls, stage: StreamRun, context: StageContext) -> _Run:
         """Build everything that the run needs."""
-        store, (dataset, scenario) = context.store, build_scenario(stage.job, context.datasets)
+        store = context.store
+        assert stage.calibration or profiling.is_active() or stage.job.calibration_job() is None
+        calibration = store.stage_path(stage.calibration) if stage.calibration else None
+        dataset, scenario = build_scenario(stage.job, context.datasets, calibration)
         job, selected = resolve_settings(stage.job, stage.search, store)
         model, macs = build_model(job, dataset), None
         if stage.pretrained is not None:
