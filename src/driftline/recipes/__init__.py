@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 PREFIX = "recipe:"
 COSTS = "costs.json"
-"""The forecasts of the full recipes, with the machine and the date."""
+"""The forecasts of recipes, with the machine and the date."""
 NEEDS = re.compile(r"^# Needs (.+?) \((.+)\)$", re.MULTILINE)
 
 
@@ -51,6 +51,8 @@ class Cost(NamedTuple):
     runs: int
     macs: int
     core_hours: float
+    rough: bool
+    """Whether some kinds of stages were not profiled but estimated from similar ones."""
     machine: str
     """The processor that one core is of."""
     date: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -18,14 +18,7 @@ from driftline.io.user_files import use_copies
 from driftline.learners.fit_plan import FitSpec
 from driftline.spec.job import Job
 from driftline.store.store import Store
-from driftline.types import State
-
-OnProgress = Callable[[int, int], None]
-"""Called with the number of steps done and the number of all steps; 0, 0 when a stage begins."""
-
-
-def ignore_progress(done: int, total: int) -> None:
-    """Report nothing."""
+from driftline.types import OnProgress, State, ignore_progress
 
 
 @dataclass(frozen=True)
@@ -37,6 +30,7 @@ class StageContext:
     files: Mapping[str, Path] = field(default_factory=dict)
     """Local copies of files that the user named, by that name."""
     on_progress: OnProgress = ignore_progress
+    """Called with 0, 0 when the stage begins."""
 
 
 class Workload(Protocol):
