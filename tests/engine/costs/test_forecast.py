@@ -129,7 +129,7 @@ def test_a_search_is_forecast_as_it_runs(tmp_path: Path) -> None:
 
 
 class Profiler:
-    """A profiling process in which all stages cost the same, and a profile takes `overrun` times the time it is given."""
+    """A profiling process in which all stages cost the same; a profile takes `overrun` times the time it is given."""
 
     def __init__(self, stage_seconds: float = 10.0, overrun: float = 1.0) -> None:
         self.start, self.spent, self.store, self.stage_seconds = 3.0, 3.0, Store(Path("none")), stage_seconds
