@@ -71,7 +71,8 @@ def train_epochs(
 ) -> None:
     """Train for `epochs` epochs, each in a new random order.
 
-    Stop after `max_updates` updates if that is not 0, or when the compute of the run is spent. The last batch may be smaller. A single sample left over joins the batch before it, because batch norm needs two.
+    Stop after `max_updates` updates if that is not 0, or when the compute of the run is spent. The last batch may be
+    smaller. A single sample left over joins the batch before it, because batch norm needs two.
     If a task accepts several answers, each epoch trains on one of them at random.
     """
     inputs, targets = training_tensors(model, x, task.targets(y))
