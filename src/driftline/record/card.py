@@ -50,6 +50,7 @@ class RunSettings(CardPart):
     device: JsonObject = {}
     """Precision, if it is not float32."""
     search: JsonObject | None = None
+    budget_macs: int | None = None
     purpose: str = "result"
 
 
@@ -109,10 +110,14 @@ class DeviceCard(CardPart):
 
 
 class CodeVersion(CardPart):
-    """Version and source hash of the package that made the run."""
+    """Version, source hash and revisions of the code that made the run."""
 
     driftline: str = ""
     sources: str = ""
+    revisions: dict[str, int] = {}
+    """Of the parts that decide what is recorded; they are in the key."""
+    score_revisions: dict[str, int] = {}
+    """Of the parts that decide the scores, given the record."""
 
 
 class TableFile(CardPart):

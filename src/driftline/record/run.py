@@ -92,6 +92,14 @@ class Run:
             self.file(name)
         _ = self.finished_at
 
+    def is_intact(self) -> bool:
+        """Return whether it is finished and no file is damaged."""
+        try:
+            self.verify()
+        except DamagedFile:
+            return False
+        return True
+
     def table(self, name: str) -> pd.DataFrame:
         """Return a table, such as `answers` or `scores`, as a frame; an empty one if the run does not have it."""
         path = self.file(name)
@@ -159,15 +167,6 @@ class Record:
                 frame.insert(0, column, value)
             frames.append(frame)
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-
-
-def is_intact(folder: Path) -> bool:
-    """Return whether a folder is a finished run without damaged files."""
-    try:
-        Run(folder).verify()
-    except DamagedFile:
-        return False
-    return True
 
 
 def drop_damaged(runs: Iterable[Run], tables: Iterable[str] | None = None) -> list[Run]:

@@ -1,6 +1,6 @@
 """The store: a folder of runs that several processes may write to at the same time.
 
-runs/KEY/          a finished run, moved into place in one step and never changed
+runs/KEY/          a finished run, moved into place in one step; only its scores may be computed again
 failed/KEY.json    why a run failed; removed when it later succeeds
 stages/KEY         results that several runs share
 work/KEY/          an unfinished run: checkpoint and parts, from which it resumes
@@ -31,12 +31,12 @@ from driftline.errors import DamagedFile, UserError, shorten
 from driftline.io.atomic import disk_errors, sync_folder, write_json
 from driftline.io.checksums import read_checked, write_checked
 from driftline.record.card import CARD
-from driftline.record.run import FRAMES, Record, Run, drop_damaged, is_intact
+from driftline.record.run import FRAMES, Record, Run, drop_damaged
 from driftline.store.remote import RemoteStore, is_url, local_folder
 from driftline.store.run_names import ambiguity_message, matches
 from driftline.types import JsonObject
 
-FORMAT = 3  # since 2, every file carries a checksum; since 3, keys come from spec/keys.py
+FORMAT = 4  # since 2, every file carries a checksum; since 4, keys hold revisions and not the version
 
 
 class Store:
@@ -118,7 +118,7 @@ class Store:
 
     def intact(self, key: str) -> bool:
         """Return whether there is such a run without damaged files."""
-        return is_intact(self.run_folder(key))
+        return Run(self.run_folder(key)).is_intact()
 
     def has(self, key: str) -> bool:
         """Return whether there is a run or stage with this key; it may be damaged."""
