@@ -135,6 +135,7 @@ def test_miscalibration() -> None:
 
 def test_unordered_and_odd_periods() -> None:
     assert "differ, but not in the order of time" in text(verdict(recalibrated=PairTests(order(0.4), 0.001)))
+    assert "unlike" not in text(verdict(odd=OddPeriod(3, 0.005)))
     odd = text(verdict(odd=OddPeriod(3, 0.001)))
     assert "Period 2024-04 is unlike all others (p = 0.001)" in odd
     assert "too recent" not in odd

@@ -23,6 +23,7 @@ from driftline.seeds import Seed
 
 LEVEL = 0.05  # of the order and difference tests
 STRICT = 0.01  # of claims that rest on one test
+ODD_LEVEL = 0.002  # of the odd-period test, whose normal approximation is the least exact
 COURSE_LEVEL, COURSE_POINTS = 0.02, 0.01
 MIN_PERIODS = 5  # with fewer, no order is significant
 
@@ -89,7 +90,7 @@ class Verdict:
     @property
     def is_odd(self) -> bool:
         """Whether one period is unlike all others."""
-        return self.has_skill and not (self.aged or self.miscalibrated) and self.odd.p <= STRICT
+        return self.has_skill and not (self.aged or self.miscalibrated) and self.odd.p <= ODD_LEVEL
 
     @property
     def base_rate_moved(self) -> bool:
@@ -126,7 +127,7 @@ def judge(matrix: LossMatrix, metric: Metric, has_skill: bool, seed: Seed) -> Ve
         shifted=_pair(matrix.shifted, seed.child("shifted")),
         older_behind=behind[0],
         newer_behind=behind[1],
-        odd=odd_period(matrix.recalibrated.rows, matrix.recalibrated.periods),
+        odd=odd_period(matrix.raw.rows, matrix.raw.periods),
         course=course_test(fresh, seed.child("course").numpy()),
         least_course=COURSE_POINTS * (1 if metric.unit == "share" else float(np.abs(fresh).mean())),
         has_skill=has_skill,
