@@ -23,7 +23,7 @@ from driftline.errors import UserError
 from driftline.record.run import Record
 from driftline.spec import Spec, parse, read
 from driftline.spec.settings import display_name
-from driftline.store.labels import write_label
+from driftline.store.labels import write_labels
 from driftline.store.store import Store
 from driftline.types import Settings
 
@@ -108,13 +108,11 @@ def run_spec(
         planned = plan(spec, datasets, store.finished)
         on_plan(planned)
         summary = run_plan(planned, store, config, datasets, on_event)
-        methods = {display_name(method): method for method in spec.methods}
-        for stage in planned.stages:
-            if stage.is_result and stage.key not in summary.failed:
-                method = methods[stage.job.label]
-                write_label(store, stage.key, method.label, method.group)
-    record = store.record([key for key in planned.run_keys if key not in summary.failed])
-    return FinishedSpec(planned, summary, record)
+    methods = {display_name(method): method for method in spec.methods}
+    finished = [stage for stage in planned.stages if stage.is_result and stage.key not in summary.failed]
+    chosen = {stage.key: methods[stage.job.label] for stage in finished}
+    write_labels(store, {key: (method.label, method.group) for key, method in chosen.items()})
+    return FinishedSpec(planned, summary, store.record(list(chosen)))
 
 
 def run_plan(
