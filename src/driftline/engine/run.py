@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from driftline import models
 from driftline.data import using_data_folder
@@ -26,9 +28,6 @@ from driftline.spec.settings import display_name
 from driftline.store.labels import write_labels
 from driftline.store.store import Store
 from driftline.types import Settings
-
-_temporary_stores: list[TemporaryDirectory[str]] = []
-"""Stores of runs without a cache; they are removed when Python ends."""
 
 
 def run(
@@ -72,8 +71,9 @@ def _given(spec: Spec | Settings | str | Path | None, parts: Settings) -> Spec |
 def _temporary_store(runs: str | Path | None) -> Store:
     if runs is not None:
         raise UserError("cache=False keeps no results: leave out runs")
-    _temporary_stores.append(TemporaryDirectory(prefix="driftline-"))
-    return Store.create(_temporary_stores[-1].name)
+    folder = tempfile.mkdtemp(prefix="driftline-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Store.create(folder)
 
 
 def as_spec(spec: Spec | Settings | str | Path, cache: bool = True) -> Spec:

@@ -89,7 +89,8 @@ class Run:
 
     def verify(self, tables: Iterable[str] | None = None) -> None:
         """Raise DamagedFile if the card or one of these tables is damaged; by default, check all files."""
-        for name in [name.removesuffix(".parquet") for name in self.card.files] if tables is None else tables:
+        files = self.card.files
+        for name in [name.removesuffix(".parquet") for name in files] if tables is None else tables:
             self.file(name)
         _ = self.finished_at
 
