@@ -32,7 +32,7 @@ def cached_cfunc(signature: Any) -> Callable[[F], F]:
 def _compile_cached(compiler: Callable[..., Any], function: F) -> F:
     try:
         return cast(F, compiler(cache=True)(function))
-    except RuntimeError:  # a read-only install without a home: compiled anew in every process
+    except RuntimeError:  # a read-only install without a home: compiled again in every process
         return cast(F, compiler()(function))
 
 

@@ -26,7 +26,7 @@ from driftline.store.store import Store
 from driftline.streams.test_time.calibration import N_LEVELS, AccuracyMatrices, read_matrices, write_matrices
 from driftline.streams.test_time.stream import builtin_corruptions, source_images
 from driftline.training.model import as_model
-from driftline.types import Samples
+from driftline.types import Network, Samples
 
 
 def calibrate_model(
@@ -71,7 +71,7 @@ def calibrate_model(
     return _finish(AccuracyMatrices(measured.by_pair, metadata), output, parts)
 
 
-def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Any, Dataset, str]:
+def initial_model(job: Job, store: Store, datasets: DatasetCache) -> tuple[Network, Dataset, str]:
     """Return the model that all methods of a job start with, its data, and a hash of its weights.
 
     The model is pretrained if the job's scenario says so.

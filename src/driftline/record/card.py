@@ -38,7 +38,7 @@ class Component(CardPart):
 
 
 class RunSettings(CardPart):
-    """What was asked for: the job without its label."""
+    """The settings of the run: its job without the label."""
 
     benchmark: str = ""
     options: JsonObject = {}
@@ -66,7 +66,7 @@ class DataCard(CardPart):
 
 
 class WeightsCard(CardPart):
-    """The weights that a model was given: what was loaded, left out and initialized anew."""
+    """The weights loaded into a model: which tensors were loaded, left out and initialized."""
 
     source: str = ""
     head: str = "keep"

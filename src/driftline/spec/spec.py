@@ -37,7 +37,7 @@ from driftline.types import JsonObject
 
 
 class Spec(FrozenModel):
-    """What to run."""
+    """A benchmark, data, a model, methods and seeds to run."""
 
     benchmark: str
     data: Choice

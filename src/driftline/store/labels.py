@@ -1,4 +1,4 @@
-"""How the method of a run is shown: the label and group of the latest spec that asked for the run."""
+"""Label and group of a run's method, from the latest spec that includes the run."""
 
 from __future__ import annotations
 

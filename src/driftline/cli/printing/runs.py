@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.markup import escape
@@ -70,7 +70,7 @@ def print_run(store: Store, name: str) -> None:
     console.print(json.dumps(run.card.to_dict(), indent=1), markup=False, soft_wrap=True)
 
 
-def _failure_matches(name: str, failure: Mapping[str, Any]) -> bool:
+def _failure_matches(name: str, failure: JsonObject) -> bool:
     run = failure["run"]
     return matches(name, failure["key"], run["label"], run["method"]["name"], run["seed"])
 

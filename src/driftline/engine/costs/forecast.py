@@ -48,7 +48,7 @@ class StageTotals:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a plan costs, and how long it takes."""
+    """The forecast cost and duration of a plan."""
 
     kinds: dict[str, StageTotals]
     """By title, in the order in which they are computed."""

@@ -1,4 +1,4 @@
-"""What sharing saves: pretrained models and fits are computed once for all runs that need them."""
+"""Savings by sharing: pretrained models and fits are computed once for all runs that need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a spec to the stages it needs, each once. Everything that can be refused is refused here, before any work."""
+"""Plan the stages that a spec needs, each once, and report every error that can be found before any work."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class _Run:
         return self.folder / "final"
 
     def follow_stream(self, start: int, on_progress: OnProgress) -> None:
-        """Take the learner through the stream from step `start` on."""
+        """Run the learner on the stream from step `start` on."""
         total, scenario = len(self.stream), self.scenario
         on_progress(start, total)
 
@@ -257,7 +257,7 @@ class _Run:
         )
 
     def close_stream(self, seconds: float) -> float:
-        """Make no further steps; return how many of these seconds the learner waited for one."""
+        """Stop making steps ahead; return how many of these seconds the learner waited for one."""
         if not isinstance(self.stream, Prefetched):
             return 0.0
         self.stream.close()
