@@ -44,7 +44,7 @@ class DeviceSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = ""
+    name: str = Field(default="", pattern=r"^[a-z]{0,16}(:\d{1,4})?$")
     """auto, cpu, cuda, cuda:1, mps, xpu; by default $DRIFTLINE_DEVICE, else auto: an accelerator if there is one."""
     precision: Precision = "float32"
     """Precision of matrix products and convolutions; weights and losses are float32 in any case."""

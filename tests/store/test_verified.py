@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from driftline.io.checksums import write_checked
-from driftline.record.card import Card, write_card
+from driftline.record.card import Card, CodeVersion, write_card
 from driftline.record.parquet import write_rows
-from driftline.record.run import RUNTIME
+from driftline.record.run import RUNTIME, Run
 from driftline.store import verified
 from driftline.store.store import Store
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     run = Store.create(tmp_path).run_folder("k1")
     run.mkdir(parents=True)
     write_rows(run / "scores.parquet", [pa.table({"value": [0.5]})])
-    write_card(run, Card(key="k1"))
+    write_card(run, Card(key="k1", code=CodeVersion(score_revisions={"metrics.temporal": 2})))
     write_checked(run / RUNTIME, {"finished": datetime.now(UTC).isoformat()})
     return tmp_path
 
@@ -37,16 +37,17 @@ def verify_and_save(folder: Path) -> bool:
 
 
 def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(folder: Path) -> bool:
-        raise AssertionError(f"{folder} was read")
+    def fail(run: Run) -> bool:
+        raise AssertionError(f"{run.folder} was read")
 
-    monkeypatch.setattr(verified, "is_intact", fail)
+    monkeypatch.setattr(Run, "is_intact", fail)
 
 
 def test_a_verified_run_is_not_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert verify_and_save(folder)
     forbid_reading(monkeypatch)
     assert Store(folder).intact("k1")
+    assert Store(folder).verified.score_revisions("k1") == {"metrics.temporal": 2}
 
 
 def test_a_changed_byte_is_noticed_although_size_and_time_are_the_same(folder: Path) -> None:

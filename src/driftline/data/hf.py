@@ -92,6 +92,8 @@ def _splits(folders: Sequence[Path], path: str, config: str | None) -> list[list
     """Return the files of the training split and of those to test on, or of the only split."""
     places = [resolve(path), *(folder / path for folder in folders)]
     local = next((place for place in places if os.path.exists(place)), None)
+    if local is None and path.startswith(("/", ".", "~")):  # no name on the hub does
+        raise UserError(f"dataset 'hf': there is no file or folder {path}")
     found = _on_hub(path, config) if local is None else list_splits(local / config if config else local)
     if "train" in found:
         return [found["train"], *(found[name] for name in TEST_SPLITS if name in found)]

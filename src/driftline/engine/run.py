@@ -105,7 +105,7 @@ def run_spec(
     keep_freed_memory()
     with using_data_folder(data_dir):
         datasets = DatasetCache(data_dir)
-        planned = plan(spec, datasets, store.finished)
+        planned = plan(spec, datasets, store.has)
         on_plan(planned)
         summary = run_plan(planned, store, config, datasets, on_event)
     methods = {display_name(method): method for method in spec.methods}

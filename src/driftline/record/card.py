@@ -109,10 +109,14 @@ class DeviceCard(CardPart):
 
 
 class CodeVersion(CardPart):
-    """Version and source hash of the package that made the run."""
+    """Version, source hash and revisions of the code that made the run."""
 
     driftline: str = ""
     sources: str = ""
+    revisions: dict[str, int] = {}
+    """Of the parts that decide what is recorded; they are in the key."""
+    score_revisions: dict[str, int] = {}
+    """Of the parts that decide the scores, given the record."""
 
 
 class TableFile(CardPart):

@@ -94,6 +94,14 @@ class Run:
             self.file(name)
         _ = self.finished_at
 
+    def is_intact(self) -> bool:
+        """Return whether it is finished and no file is damaged."""
+        try:
+            self.verify()
+        except DamagedFile:
+            return False
+        return True
+
     def table(self, name: str) -> pd.DataFrame:
         """Return a table, such as `answers` or `scores`, as a frame; an empty one if the run does not have it."""
         path = self.file(name)
@@ -166,15 +174,6 @@ def _with_run(table: pa.Table, run: Run) -> pa.Table:
     first = {"run": run.key, "method": run.method, "seed": run.seed}
     columns = [pa.repeat(pa.scalar(value), table.num_rows) for value in first.values()]
     return pa.Table.from_arrays([*columns, *table.columns], [*first, *table.column_names])
-
-
-def is_intact(folder: Path) -> bool:
-    """Return whether a folder is a finished run without damaged files."""
-    try:
-        Run(folder).verify()
-    except DamagedFile:
-        return False
-    return True
 
 
 def drop_damaged(runs: Iterable[Run], tables: Iterable[str] | None = None) -> list[Run]:

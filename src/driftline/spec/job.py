@@ -74,6 +74,16 @@ class Job(FrozenModel):
             jobs.append([job.model_copy(update={"seed": seed}) for seed in self.search.seeds])
         return jobs
 
+    def calibration_job(self) -> Job | None:
+        """Return the job whose initial model is calibrated before this one runs; None if nothing is to be calibrated.
+
+        It is the same for all methods and seeds, so that all have the same stream.
+        """
+        options = registry.get("benchmark", self.benchmark).options(**self.options).calibration_options()
+        if options is None:
+            return None
+        return self.model_copy(update={"options": options.model_dump(mode="json"), "seed": 0, "search": None})
+
     def with_settings(self, settings: JsonObject) -> Job:
         """Return the job with these settings of its method replaced."""
         method = Choice(name=self.method.name, settings={**self.method.settings, **settings})

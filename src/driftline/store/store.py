@@ -1,6 +1,6 @@
 """The store: a folder of runs that several processes may write to at the same time.
 
-runs/KEY/          a finished run, moved into place in one step and never changed
+runs/KEY/          a finished run, moved into place in one step; only its scores may be computed again
 failed/KEY.json    why a run failed; removed when it later succeeds
 stages/KEY         results that several runs share
 work/KEY/          an unfinished run: checkpoint and parts, from which it resumes
@@ -39,7 +39,7 @@ from driftline.store.run_names import ambiguity_message, matches
 from driftline.store.verified import VerifiedRuns
 from driftline.types import JsonObject
 
-FORMAT = 3  # since 2, every file carries a checksum; since 3, keys come from spec/keys.py
+FORMAT = 4  # since 2, every file carries a checksum; since 4, keys hold revisions and not the version
 
 
 class Store:

@@ -1,8 +1,8 @@
 """Runs whose checksums have been verified, so that a later sweep need not read their files again.
 
-verified.json holds a signature of each run: names, sizes and times of its files, as Git's index does. A file that
-changed has another signature and is read again. Tables are verified whenever they are read, and `driftline check` reads
-everything.
+verified.json holds a signature of each run, that is, names, sizes and times of its files as in Git's index, and the
+revisions of its scores. A run whose signature differs is read again. Tables are verified whenever they are read, and
+`driftline check` reads everything.
 """
 
 from __future__ import annotations
@@ -15,41 +15,51 @@ from pathlib import Path
 
 from driftline.errors import DamagedFile, DiskError
 from driftline.io.checksums import read_checked, write_checked
-from driftline.record.run import is_intact
+from driftline.record.run import Run
 
 FILE = "verified.json"
 SETTLED = 2.0  # seconds: a younger file may change again without a change of its time, which has the clock's resolution
 
 
 class VerifiedRuns:
-    """The signatures of the intact runs of a store."""
+    """The signatures and revisions of the intact runs of a store."""
 
     def __init__(self, folder: Path) -> None:
         """`folder`: that of the store."""
         self._path = folder / FILE
         self._runs = os.path.join(folder, "runs")
         self._changed = False
-        self._signatures: dict[str, str] = {}
+        self._known: dict[str, tuple[str, dict[str, int]]] = {}
         with suppress(DamagedFile):
-            self._signatures = read_checked(self._path)["runs"]
+            self._known = read_checked(self._path)["runs"]
 
     def is_intact(self, key: str) -> bool:
-        """Return whether a run has no damaged file, reading it only if it was not verified as it is now."""
+        """Return whether there is such a run without damaged files."""
+        return self.score_revisions(key) is not None
+
+    def score_revisions(self, key: str) -> dict[str, int] | None:
+        """Return the revisions of a run's scores; None if it is missing or damaged.
+
+        The run is read only if it was not verified as it is now.
+        """
         folder = os.path.join(self._runs, key)
         signature, changed_at = _signature(folder)
-        if signature and signature == self._signatures.get(key):
-            return True
-        if not is_intact(Path(folder)):
-            return False
+        known, revisions = self._known.get(key, ("", {}))
+        if signature and signature == known:
+            return revisions
+        run = Run(Path(folder))
+        if not run.is_intact():
+            return None
+        revisions = run.card.code.score_revisions
         if signature == _signature(folder)[0] and changed_at < time.time() - SETTLED:
-            self._signatures[key], self._changed = signature, True
-        return True
+            self._known[key], self._changed = (signature, revisions), True
+        return revisions
 
     def save(self) -> None:
-        """Write the signatures, if there are new ones; errors of the disk are ignored."""
+        """Write what is known, if some of it is new; errors of the disk are ignored."""
         if self._changed:
             with suppress(DiskError):
-                write_checked(self._path, {"runs": self._signatures})
+                write_checked(self._path, {"runs": self._known})
             self._changed = False
 
 

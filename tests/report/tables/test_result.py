@@ -20,6 +20,7 @@ from driftline.report.analysis.estimates import Estimate, estimates, mean_of
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, Score
 from driftline.report.page.page import page
+from driftline.revisions import RAISED
 
 from ..conftest import render_results, results, summary_rows, write_run
 
@@ -224,9 +225,19 @@ def test_one_table_per_group(make_record: Make) -> None:
     assert text.count("### timeline") == 2
 
 
-def test_mixed_versions_of_the_code_are_noted(make_record: Make) -> None:
-    one, other = make_record({"erm": [0.5]}), make_record({"ft": [0.5]}, code__sources="s1")
-    assert "different versions of the code" in render_results(results(Record([*one.runs, *other.runs])), "md")
+def test_runs_of_other_versions_share_a_table_unless_a_revision_differs(
+    make_record: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = make_record({"erm": [0.5]}, code__revisions={"training": 1}, code__driftline="0.1")
+    other = make_record({"ft": [0.5]}, code__revisions={"training": 1}, code__driftline="0.2")
+    record = Record([*one.runs, *other.runs])
+    assert len(results(record)) == 1
+    assert "Caution" not in render_results(results(record), "md")
+    monkeypatch.setitem(RAISED, "training", 2)
+    newer = make_record({"erm-all": [0.5]}, code__revisions={"training": 2})
+    text = render_results(results(Record([*record.runs, *newer.runs])), "md")
+    assert text.count("Caution: these numbers are out of date (training 1 → 2). Run the same command again.") == 1
+    assert "revision of training=1" in text
 
 
 def test_unknown_format_names_the_known_ones(make_record: Make) -> None:

@@ -36,6 +36,10 @@ PrintSpec = Annotated[
 Full = Annotated[
     bool, typer.Option("--full", help="With --print-spec: fill in every default. Loads the data and code of yours.")
 ]
+Upgrade = Annotated[
+    bool,
+    typer.Option("--upgrade", help="Say which runs would be computed or scored again, and why, and stop."),
+]
 
 
 class RunCommand(TyperCommand):
@@ -78,6 +82,7 @@ def run(
     data_dir: options.DataFolder = None,
     print_spec: PrintSpec = False,
     full: Full = False,
+    upgrade: Upgrade = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Run a benchmark or a recipe and record the results.
@@ -87,6 +92,8 @@ def run(
     """
     if full and not print_spec:
         raise UserError("--full goes with --print-spec")
+    if upgrade and print_spec:
+        raise UserError("--upgrade and --print-spec each print something else: give one of them")
     with progress_message(f"preparing {what}", quiet):  # the imports may take longest
         from driftline.engine.executors.config import ExecutorConfig, parse_bytes
         from driftline.io import user_code
@@ -99,6 +106,12 @@ def run(
             text = _to_yaml(content, full, data_dir) if print_spec else ""
     if print_spec:
         echo(text, nl=False)
+        return
+    if upgrade:
+        from driftline.cli.printing.upgrade import upgrade_text
+        from driftline.engine.upgrade import upgrade as outlook
+
+        echo(upgrade_text(outlook(content, runs=runs, data_dir=data_dir)))
         return
     raise typer.Exit(_run(content, runs, data_dir, config, quiet))
 

@@ -30,7 +30,7 @@ WORKERS = (1, 8, 64, 512)
 PROFILING_SECONDS = 20.0
 SpecLike = Spec | Settings | str | Path
 """A spec, a mapping, or the path of a recipe; a matrix too."""
-TITLES = ("pretraining", "historical", "final", "search", "probes and score")
+TITLES = ("pretraining", "calibration", "historical", "final", "search", "probes and score")
 """Rows of the cost table, in the order in which stages are computed."""
 
 

@@ -9,10 +9,10 @@ from typing import Literal, Protocol
 
 from driftline.engine.executors.process import out_of_memory
 from driftline.engine.stages import Stage, StageContext
-from driftline.engine.stages.base import OnProgress
 from driftline.engine.stages.search_round import NO_MEMORY
 from driftline.errors import DiskError, InputsChanged, UserError
 from driftline.store.store import Store
+from driftline.types import OnProgress
 
 MEMORY_HINT = (
     "Use --set device.checkpoint_activations=true, --set device.micro_batch=16, a smaller batch or network, or "

@@ -21,10 +21,10 @@ from driftline.engine.executors.base import (
 )
 from driftline.engine.executors.status import StatusFile
 from driftline.engine.stages import Stage
-from driftline.engine.stages.base import OnProgress
 from driftline.spec.keys import file_hashes
 from driftline.store import last_used
 from driftline.store.store import Store
+from driftline.types import OnProgress
 
 NEEDED = "a stage it needs failed: "
 POLL = 0.05  # seconds between two looks at the threads

@@ -47,7 +47,6 @@ class SearchRound(Stage):
     """Keys of the runs of each candidate in this round."""
 
     kind: ClassVar[str] = "search-round"
-    local_only: ClassVar[bool] = True
 
     @property
     def title(self) -> str:
@@ -63,6 +62,9 @@ class SearchRound(Stage):
 
     def current_key(self, fingerprint: str) -> str:
         return self.key  # it reads nothing but results
+
+    def is_local(self, store: Store) -> bool:
+        return True
 
     def cost_key(self, workload: Workload) -> None:
         return None

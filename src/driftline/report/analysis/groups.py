@@ -15,6 +15,7 @@ from driftline.record.card import Card
 from driftline.record.run import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
 from driftline.report.analysis.versions import superseded
+from driftline.revisions import changed
 from driftline.spec.keys import stable_hash
 from driftline.types import JsonObject, Settings
 
@@ -93,7 +94,8 @@ class Group:
 def groups(record: Record) -> tuple[Group, ...]:
     """Return the runs of a record in groups, sorted by title.
 
-    A run given twice counts once. Runs that used an older version of a user's file form groups of their own.
+    A run given twice counts once. Runs that used an older version of a user's file, or an older revision of the code,
+    form groups of their own.
     """
     members: dict[Hashable, list[Run]] = defaultdict(list)
     runs = {run.key: run for run in record.runs}.values()
@@ -140,7 +142,7 @@ def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonO
         "model version": version(run.model.name),
         **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
         "fingerprint": card.data.fingerprint,
-        "driftline": card.code.driftline,
+        **{f"revision of {part}": old for part, (old, _) in changed(card.code.revisions).items()},
         **{f"older {name}": version for name, version in (older or {}).items()},
     }
 

@@ -11,6 +11,7 @@ from driftline.report.analysis.result_table import Column, ResultTable
 from driftline.report.analysis.trivial_baseline import trivial_notes
 from driftline.report.format import count_of, count_range, format_false_alarm
 from driftline.report.tables.model import bold_note
+from driftline.revisions import changed, describe, revision
 
 T_INTERVAL = "95% t-interval over seeds"
 FALSE_ALARMS = (
@@ -40,9 +41,14 @@ def notes(table: ResultTable) -> list[str]:
         lines.append("Rows with a source are as published in that paper, under its own protocol, data and compute.")
         if not full_scale(table.group.card):
             lines.append("Full scale: these runs have other sizes, another width or a smaller grid than the paper.")
-    if len({run.card.code.sources for run in table.group.runs}) > 1:
-        lines.append("Caution: these runs were made with different versions of the code (code.sources on their cards).")
+    if outdated := changed({**table.group.card.code.revisions, **_score_revisions(table)}):
+        lines.append(f"Caution: these numbers are out of date ({describe(outdated)}). Run the same command again.")
     return lines
+
+
+def _score_revisions(table: ResultTable) -> dict[str, int]:
+    revisions = (run.card.code.score_revisions for run in table.group.runs)
+    return {part: number for parts in revisions for part, number in parts.items() if number != revision(part)}
 
 
 def _selection(table: ResultTable) -> list[str]:
