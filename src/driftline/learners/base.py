@@ -68,6 +68,9 @@ class Learner:
     quick: ClassVar[Mapping[str, str]] = {}
     """Settings that a matrix in miniature changes, each with the key of `Benchmark.quick` that holds its value."""
 
+    budget_settings: ClassVar[frozenset[str]] = frozenset()
+    """Settings that a benchmark's training budget sets for methods that leave them to the class that names them."""
+
     @classmethod
     def wraps(cls, settings: Settings) -> str | None:
         """Return the name of the method that it wraps, whose settings are its `options`; None if it wraps none."""

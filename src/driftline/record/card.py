@@ -50,6 +50,7 @@ class RunSettings(CardPart):
     device: JsonObject = {}
     """Precision, if it is not float32."""
     search: JsonObject | None = None
+    budget_macs: int | None = None
     purpose: str = "result"
 
 

@@ -14,6 +14,7 @@ from driftline.seeds import Seed
 from driftline.training import profiling
 from driftline.training.augmentations import augmented
 from driftline.training.loss_scaling import scaled, unscale_gradients
+from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Targets
@@ -36,7 +37,7 @@ def fit(
     seed: Seed,
     augment: str = "none",
 ) -> None:
-    """Make exactly `updates` updates on mini-batches drawn with replacement, as Wild-Time trains.
+    """Make `updates` updates on mini-batches drawn with replacement, as Wild-Time trains, or as many as compute allows.
 
     (Wild-Time's code makes one more update than its setting; this does not.) `augment`: see `augmentations`.
     """
@@ -48,6 +49,8 @@ def fit(
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
         for chosen in profiling.sample(rows.unbind()):
+            if is_spent(model):
+                break
             update(to_float_batch(inputs[chosen]), targets[chosen])
 
 

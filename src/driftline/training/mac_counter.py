@@ -35,7 +35,14 @@ class MacCounter:
         self.probing = False
         self.saved = 0
         """Forward passes saved by cached features."""
+        self.allowance: int | None = None
+        """What may be spent so far. Training loops stop there; None: no limit."""
         self._cache: dict[Hashable, tuple[int, int]] = {}
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the allowance is used up."""
+        return self.allowance is not None and self.forward + self.backward >= self.allowance
 
     def attach(self, model: nn.Module) -> None:
         """Count every pass of this network and of its copies from now on."""
@@ -108,6 +115,12 @@ def mac_counter_of(model: nn.Module) -> MacCounter:
     """Return the counter attached to a network, or an unused one."""
     found: MacCounter = getattr(model, "mac_counter", None) or MacCounter()
     return found
+
+
+def is_spent(model: nn.Module) -> bool:
+    """Return whether the run of this network may spend no more on training now."""
+    counter: MacCounter | None = getattr(model, "mac_counter", None)
+    return counter is not None and counter.is_spent
 
 
 def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: JsonObject, backward: bool) -> tuple[int, int]:

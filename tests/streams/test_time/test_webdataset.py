@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import tarfile
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -162,6 +164,17 @@ def test_an_index_must_agree_with_its_shards(tmp_path):
         index.write_text(json.dumps({**known, "shards": {**known["shards"], "serial_00000.tar": count}}))
         with pytest.raises(UserError, match=reason):
             all_of(shards(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["index.json", "serial_00000.tar"])
+def test_a_pipe_is_no_shard_and_no_index(tmp_path, name):
+    write_shards(STREAM, tmp_path, per_shard=400, format="png")
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    Thread(target=(tmp_path / name).write_bytes, args=(b"{}",), daemon=True).start()  # waits for a reader
+    with pytest.raises(UserError, match=f"{name} is a folder, a pipe or a device"):
+        webdataset.image_counts(tmp_path)
+    assert (tmp_path / name).read_bytes() == b"{}", "nothing read the pipe before"
 
 
 def test_the_published_members_are_read_though_their_keys_start_again_in_each_shard(tmp_path):

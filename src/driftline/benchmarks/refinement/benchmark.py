@@ -93,6 +93,9 @@ class Options(base.Options):
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of the examples behind each interval."""
 
+    def training_budget(self) -> JsonObject:
+        return {"epochs": 10, "batch": 8}  # as cft, er and mir
+
     def validation_options(self) -> Options | None:
         """Return the options of validation streams, with the full evaluation only at the end; None if one is given."""
         return None if self.stream else self.model_copy(update={"role": "validation", "period": self.episodes})

@@ -69,19 +69,20 @@ def plan(
     calibrated = list(calibration_stages(jobs[0], dataset, pretrained=pretrains))
     calibration = calibrated[-1].key if calibrated else None
     stages: list[Stage] = [*calibrated]
-    last_round: dict[str, str | None] = {}  # the search of a method is the same for all seeds
+    last_round: dict[tuple[str, tuple[int, ...]], str | None] = {}  # seeds share a search, unless it is repeated
     for job, key in zip(jobs, keys, strict=True):
-        if job.label not in last_round:
+        searched = (job.label, job.search.seeds if job.search else ())
+        if searched not in last_round:
             search = list(search_stages(job, dataset.fingerprint, pretrained=pretrains, calibration=calibration))
             stages += search
-            last_round[job.label] = search[-1].key if search else None
+            last_round[searched] = search[-1].key if search else None
         planned = trials[job.label] if job.search is None else []  # without selected settings, fits are not known
         fits = list(_fits(job, planned, dataset.fingerprint, files[job.label]))
         pretrained = None
         if pretrains:
             pretrained = pretrain_key(job, dataset.fingerprint)
             stages.append(Pretrain(pretrained, job))
-        run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[job.label], calibration)
+        run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[searched], calibration)
         stages += [*fits, run]
     every = {trial.key: trial for method in trials.values() for trial in method}
     notes = _notes(scenario)

@@ -21,6 +21,7 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
 from driftline.training.augmentations import augmented
 from driftline.training.fit import training_tensors
+from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
 from driftline.training.objectives import Group
 from driftline.types import Inputs
@@ -107,4 +108,6 @@ def fit_grouped(
     drawn = draw_grouped(windows, shares, updates, seed.child("batches").torch())
     with training(model, seed.child("noise")):
         for chosen, rows in zip(*drawn, strict=True):
+            if is_spent(model):
+                break
             update(GroupedBatch(to_float_batch(inputs[rows]), targets[rows], chosen, shares))

@@ -28,6 +28,7 @@ from driftline.training import profiling
 from driftline.training.augmentations import augmented
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.fit import PRECONVERT_MAX_VALUES, Update, training_tensors
+from driftline.training.mac_counter import is_spent
 from driftline.training.modes import evaluating, training
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, JsonObject, State, Targets, concat_rows, take_rows
@@ -142,7 +143,8 @@ def train_epochs(
     max_updates: int,
     augment: str = "none",
 ) -> None:
-    """Train for epochs over all samples, each in another order; stop after `max_updates` updates if that is not 0.
+    """Train for epochs over all samples, each in another order; stop after `max_updates` updates if that is not 0, and
+    where a run's compute is spent.
 
     The last, smaller batch counts like the others; a single sample left over joins the batch before it, which batch
     norm needs. Where a task accepts several answers, each epoch trains on one of them at random.
@@ -158,7 +160,7 @@ def train_epochs(
             if hasattr(task, "sample_answers"):
                 targets = torch_model(model).targets(task.sample_answers(y, seed.child("answers", epoch).numpy()))
             for rows in profiling.sample(shuffled_batches(len(inputs), batch, seed.child("order", epoch))):
-                if max_updates and made == max_updates:
+                if (max_updates and made == max_updates) or is_spent(model):
                     return
                 update(to_float_batch(inputs[rows]), targets[rows])
                 made += 1

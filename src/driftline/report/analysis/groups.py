@@ -141,6 +141,7 @@ def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonO
         "model": run.model.display_name,
         "model version": version(run.model.name),
         **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
+        **({} if run.budget_macs is None else {"budget_macs": f"{run.budget_macs:.4g}"}),
         "fingerprint": card.data.fingerprint,
         **{f"revision of {part}": old for part, (old, _) in changed(card.code.revisions).items()},
         **{f"older {name}": version for name, version in (older or {}).items()},
@@ -205,7 +206,10 @@ def _selection(card: Card) -> str:
     search = card.run.search
     if search is None:
         return "none"
-    return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(search)[:4]})"
+    decisive = (
+        {**search, "seeds": None} if search.get("repeats", 1) > 1 else search
+    )  # a repeated search has others per seed
+    return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(decisive)[:4]})"
 
 
 def _differing(mappings: Iterable[Settings]) -> list[str]:

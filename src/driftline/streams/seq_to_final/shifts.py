@@ -99,6 +99,12 @@ class ShiftSequence:
         """Return the same steps, but with the oracle's samples in the final one."""
         return OracleSequence(self)
 
+    def for_validation(self) -> ShiftSequence:
+        """Return the training parts of the steps, with the validation part of the last one as test set."""
+        none = np.empty(0, int)
+        train = tuple(SplitRows(rows.train, none) for rows in self.rows)
+        return replace(self, rows=train, test_rows=self.rows[-1].valid, oracle_rows=None, _cached_step={})
+
     def _shifted(self, rows: np.ndarray, index: int, noise: Seed) -> Samples:
         drawn, shifts = self.dataset.samples[rows], self.shifts[index]
         if any(shift.target == "images" for shift in shifts):
