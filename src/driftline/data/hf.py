@@ -105,7 +105,7 @@ def _splits(folders: Sequence[Path], path: str, config: str | None) -> list[list
 
 
 def _on_hub(path: str, config: str | None) -> dict[str, list[Path]]:
-    """Return the files of each split in the cache of the package `datasets`, fetched if need be."""
+    """Return the files of each split in the cache of the package `datasets`, downloaded if missing."""
     if not HUB_NAME.fullmatch(path):
         raise UserError(f"dataset 'hf': there is no file or folder {shorten(path)}, which is no name on the hub either")
     try:

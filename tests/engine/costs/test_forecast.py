@@ -187,7 +187,7 @@ def test_several_specs_share_their_stages(tmp_path: Path) -> None:
 
 
 def test_what_cannot_run_is_refused_as_by_run(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="goes on training"):
+    with pytest.raises(UserError, match="continues training"):
         driftline.plan({**TABLE, "methods": ["ft"]}, runs=tmp_path)
 
 

@@ -152,7 +152,7 @@ def test_info_says_what_was_done():
     assert parse_info(format_info(point, "n01/x.jpg")) == point
     assert format_info(point, "12") == "++dir++++name++12++n1++fog++s1++0.25++n2++snow++s2++5.0"
     assert parse_info(format_info(CorruptionPair("fog", 5.0, "", 0.0), "a/b")) == CorruptionPair("fog", 5.0, "", 0.0)
-    with pytest.raises(UserError, match="says nothing about its corruptions"):
+    with pytest.raises(UserError, match="does not name its corruptions"):
         parse_info("none")
 
 
