@@ -108,13 +108,24 @@ class Options(BaseModel):
                 raise UserError(f"{name}={options[name]}: {advice}")
         return options
 
+    def training_budget(self) -> JsonObject:
+        """Return the settings of a training round for methods that have no budget of their own: updates or epochs."""
+        return {}
+
     def pretrain_settings(self) -> JsonObject:
         """Return the settings of pretraining, for options that have `upstream_updates`, `_lr` and `_batch`."""
         return {name: getattr(self, f"upstream_{name}") for name in ("updates", "lr", "batch")}
 
+    validation_advice: ClassVar[str] = ""
+    """How a user gets validation streams where there are none."""
+
     def validation_options(self) -> Options | None:
         """Return the options of the validation streams; None if there are none."""
         return None
+
+    def describe_validation(self) -> str:
+        """Return the data that settings are selected on, for notes and cards."""
+        return "validation streams"
 
     def calibration_options(self) -> Options | None:
         """Return the options that a calibration before the run depends on; None if there is nothing to calibrate.

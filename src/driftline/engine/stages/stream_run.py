@@ -18,6 +18,7 @@ from driftline.data import Dataset
 from driftline.engine.build import build_learner, build_model, build_scenario, load_pretrained, stream_for
 from driftline.engine.stages import card
 from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
+from driftline.engine.stages.budget import set_allowance, with_allowance
 from driftline.engine.stages.checkpoint import Checkpoint
 from driftline.engine.stages.features import features
 from driftline.engine.stages.fit import recall
@@ -78,7 +79,8 @@ class StreamRun(Stage):
         return run_key(self.job, fingerprint)
 
     def cost_key(self, workload: Workload) -> str:
-        parts = self.job.model_dump(mode="json", include={"benchmark", "data", "model", "reveal"})
+        named = {"benchmark", "data", "model", "reveal", *(["budget_macs"] if self.job.budget_macs else [])}
+        parts = self.job.model_dump(mode="json", include=named)
         free_options = registry.get("benchmark", self.job.benchmark).options.cost_free
         options = {name: value for name, value in self.job.options.items() if name not in free_options}
         candidate = self.job.search.candidates[0] if self.job.search else {}
@@ -92,8 +94,8 @@ class StreamRun(Stage):
         return "probes and score"
 
     def is_done(self, store: Store) -> bool:
-        run = Run(store.run_folder(self.key))
-        return run.is_intact() and not changed(run.card.code.score_revisions)
+        recorded = store.verified.score_revisions(self.key)
+        return recorded is not None and not changed(recorded)
 
     def is_local(self, store: Store) -> bool:
         return store.intact(self.key)  # only its scores are to be computed again
@@ -267,11 +269,13 @@ class _Run:
         return self.folder / FINAL
 
     def follow_stream(self, start: int, on_progress: OnProgress) -> None:
-        """Take the learner through the stream from step `start` on."""
-        total, scenario = len(self.stream), self.scenario
+        """Run the learner on the stream from step `start` on."""
+        total, scenario, budget = len(self.stream), self.scenario, self.job.budget_macs
         on_progress(start, total)
+        set_allowance(self.meter, budget, start, total)
 
         def on_step(done: int) -> None:
+            set_allowance(self.meter, budget, done, total)
             on_progress(done, total)
             if done < total:
                 self.checkpoint.save_if_due(done)
@@ -281,7 +285,7 @@ class _Run:
         initial = scenario.initial_probes if start == 0 else ()
         loop.run(
             self.stream,
-            self.learner,
+            with_allowance(self.learner, self.meter, budget),
             self.reveal,
             probes,
             self.recorder,
@@ -292,7 +296,7 @@ class _Run:
         )
 
     def close_stream(self, seconds: float) -> float:
-        """Make no further steps; return how many of these seconds the learner waited for one."""
+        """Stop making steps ahead; return how many of these seconds the learner waited for one."""
         if not isinstance(self.stream, Prefetched):
             return 0.0
         self.stream.close()
