@@ -11,6 +11,7 @@ import pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[Any], list[Any]]:
+    """Keep a file's tests, and its doctests if it has any."""
     found = yield
     if file_path.suffix != ".py" or ">>> " in file_path.read_text(encoding="utf-8"):
         return found
