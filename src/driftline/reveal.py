@@ -103,7 +103,7 @@ class RevealPolicy:
             prediction, turn = _to_scalar(answer if row is None else row.prediction), self.n_seen
             k, self.n_seen = turn - first, turn + 1
             if k >= len(y):
-                raise UserError(f"answer_one_by_one asked for more labels than the {len(y)} samples of this block")
+                raise UserError(f"answer_one_by_one requested more labels than the {len(y)} samples of this block")
             predictions.append(prediction)
             if row is not None:
                 answer_rows.append(row)

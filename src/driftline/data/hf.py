@@ -8,6 +8,7 @@ are needed. No code of a dataset is run.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from driftline.tasks import Classification
 from driftline.types import JsonObject, Samples
 
 TEST_SPLITS = ("test", "validation")
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 @register("dataset", "hf")
@@ -103,7 +105,9 @@ def _splits(folders: Sequence[Path], path: str, config: str | None) -> list[list
 
 
 def _on_hub(path: str, config: str | None) -> dict[str, list[Path]]:
-    """Return the files of each split in the cache of the package `datasets`, fetched if need be."""
+    """Return the files of each split in the cache of the package `datasets`, downloaded if missing."""
+    if not HUB_NAME.fullmatch(path):
+        raise UserError(f"dataset 'hf': there is no file or folder {shorten(path)}, which is no name on the hub either")
     try:
         import datasets
     except ImportError:

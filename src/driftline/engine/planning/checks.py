@@ -26,14 +26,14 @@ from driftline.training.model import as_model
 from driftline.types import Network, Reveal, Settings, Stream, take_rows
 
 
-def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: set[str]) -> dict[str, list[FitSpec]]:
+def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, finished: set[str]) -> dict[str, list[FitSpec]]:
     """Build the first job of each method, and return the trials that each plans; they are the same for all seeds.
 
-    Methods that are `proven` have run before, and are built only if they plan trials.
+    Methods that are `finished` have run before, and are built only if they plan trials.
     """
     trials: dict[str, list[FitSpec]] = {}
     for job, method in zip(jobs, spec.methods, strict=True):
-        if job.label in proven and not learner_class(job.method.name).plans_fits:
+        if job.label in finished and not learner_class(job.method.name).plans_fits:
             trials[job.label] = []
         else:
             trials[job.label] = _check_method(job, method.settings, datasets)

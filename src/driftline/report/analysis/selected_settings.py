@@ -1,4 +1,4 @@
-"""How the settings of methods were selected: the rule, the result, and its cost."""
+"""Selected settings of methods: the rule, the result, and its cost."""
 
 from __future__ import annotations
 

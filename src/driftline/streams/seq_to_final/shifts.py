@@ -1,4 +1,4 @@
-"""A world that changes step by step: a dataset under a sequence of shifts, of which only the final step counts.
+"""Shift sequences: a dataset under a sequence of shifts, evaluated at the final step.
 
 Ji, Alaa and Sontag, "Seq-to-Final". Shifts accumulate: a step carries all shifts up to it. Each step has training rows,
 then validation rows; of each class, the first four fifths (rounded down) are the training rows. Only the final step has
@@ -53,7 +53,7 @@ MIN_CLASS_SAMPLES = 2  # samples of a class in a step: one to train on, one to c
 
 @dataclass(frozen=True, eq=False)
 class ShiftSequence:
-    """Steps in time, the last of which is what counts, with a test set of that last step."""
+    """Time steps, with a test set of the last one."""
 
     dataset: Dataset
     names: tuple[str, ...]
