@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize, softmax
@@ -38,8 +39,7 @@ from driftline import loop, models
 from driftline.learners.base import Learner
 from driftline.learners.prototypes.exemplar_tuning import ExemplarTuning
 from driftline.learners.prototypes.ncm import NearestClassMean
-from driftline.record.recorder import Recorder
-from driftline.record.run import Run
+from driftline.record.recorder import FileRecorder
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Task
@@ -116,11 +116,11 @@ def record_of(learner: Any, stream: Any) -> np.ndarray:
     learner.prepare(model, TASK)
     with tempfile.TemporaryDirectory() as folder:
         parts = Path(folder) / "parts"
-        record = Recorder(TASK, parts, lambda: (meter.forward, meter.backward))
+        record = FileRecorder(TASK, parts, lambda: (meter.forward, meter.backward))
         reveal = RevealPolicy(TASK, Reveal.LABELS, Seed(1))
         loop.run(stream, learner, reveal, NoProbes(), record, on_step=lambda k: None if k % 10 else record.flush())
         record.finish(Path(folder))
-        prediction: np.ndarray = Run(Path(folder)).table("answers")["prediction"].to_numpy()
+        prediction: np.ndarray = pd.read_parquet(Path(folder) / "answers.parquet")["prediction"].to_numpy()
     return prediction
 
 
@@ -273,7 +273,7 @@ def main() -> None:
         if arguments.peak:
             record_of(method(name), Stream(arguments.samples))
             print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-        elif arguments.buffer:
+        elif arguments.memory:
             peaks(name, arguments.samples, arguments.threads)
         else:
             compare(name, arguments.samples, arguments.slice)

@@ -24,7 +24,7 @@ from driftline.benchmarks.refinement.benchmark import Options, Refinement
 from driftline.data import Dataset, load
 from driftline.learners.base import Learner
 from driftline.learners.supervised.base import SupervisedLearner
-from driftline.record.recorder import Recorder
+from driftline.record.recorder import FileRecorder
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.types import Reveal
@@ -46,7 +46,7 @@ def seconds_per_episode(name: str, dataset: Dataset, layout: Scenario, model: An
     learner.prepare(model, dataset.task, layout.upstream)
     moments = [time.process_time()]
     with tempfile.TemporaryDirectory() as folder:
-        recorder = Recorder(dataset.task, Path(folder), lambda: (None, None))
+        recorder = FileRecorder(dataset.task, Path(folder), lambda: (None, None))
         reveal = RevealPolicy(dataset.task, Reveal.LABELS, Seed(0), budget=SHOWN)
         loop.run(
             *(layout.stream, learner, reveal, layout.probes, recorder),

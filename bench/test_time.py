@@ -23,7 +23,7 @@ from driftline.benchmarks.test_time.benchmark import Options
 from driftline.benchmarks.test_time.streams import build_schedule
 from driftline.engine.executors.process import keep_freed_memory
 from driftline.learners.base import Learner
-from driftline.record.recorder import Recorder
+from driftline.record.recorder import FileRecorder
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.streams import corruption_stream, prefetch
@@ -48,7 +48,7 @@ def bare(learner: Learner, batches: list[Any]) -> float:
 
 def whole(learner: Learner, stream: Any, task: Task) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        recorder = Recorder(task, Path(folder), lambda: (None, None))
+        recorder = FileRecorder(task, Path(folder), lambda: (None, None))
         reveal = RevealPolicy(task, Reveal.INPUTS, Seed(0))
         coming = prefetch(stream)
         began = time.perf_counter()

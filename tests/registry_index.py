@@ -82,7 +82,10 @@ def _entry(kind: str, name: str, module: str) -> str:
     known = meanings(thing) if fields else {}
     meant = {key: known[key] for key in fields or () if key in known}
     cited = getattr(thing, "paper", None) or paper(thing)
-    return f"({module!r}, {registry.first_line(thing)!r}, {_settings(fields)}, {level!r}, {meant!r}, {cited!r})"
+    bases = registry.inherited_modules(thing) if kind in ("method", "pretraining") else ()
+    inherits = tuple(base for base in bases if base != module)
+    first = registry.first_line(thing)
+    return f"({module!r}, {first!r}, {_settings(fields)}, {level!r}, {meant!r}, {cited!r}, {inherits!r})"
 
 
 def _settings(fields: dict[str, Any] | None) -> str:

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numba import types
 
 from driftline.errors import UserError
 from driftline.io import serialization
-from driftline.jit import cached_cfunc
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
@@ -163,51 +161,6 @@ def test_one_by_one_goes_on_after_a_crash(tmp_path: Path) -> None:
     assert [None if one is None else list(one.positions) for one in shown] == expected
 
 
-@cached_cfunc(types.void(types.int64, types.int64, types.Tuple((types.int64[::1], types.int64[::1]))))
-def note(k: int, label: int, held: tuple[np.ndarray, np.ndarray]) -> None:
-    """Write a label down beside how many there were before it."""
-    found, heard = held
-    found[heard[0]] = 10 * label + k
-    heard[0] += 1
-
-
-def test_many_labels_at_a_stroke_are_those_one_by_one() -> None:
-    both = rule()
-    feed = both.feed(step(0, 7))
-    found, heard = np.full(7, -1), np.zeros(1, int)
-    first = feed.reveal_next(0)
-    assert feed.reveal_many is not None
-    outputs = np.eye(2)[[1, 1, 0, 1]]
-    feed.reveal_many(outputs, note, (found, heard))
-    last = [feed.reveal_next(0), feed.reveal_next(0)]
-    assert first.y.tolist() == [0]
-    assert found.tolist() == [10, 1, 12, 3, -1, -1, -1]
-    assert [list(one.positions) for one in last] == [[5], [6]]
-    assert both.n_seen == 7
-    both.verified_answers(Answers(np.array([0, 1, 1, 0, 1, 0, 0])), trusted=True)
-    with pytest.raises(UserError, match="returned 1 for sample 3 of its block, but gave 0"):
-        both.verified_answers(Answers(np.array([0, 1, 1, 1, 1, 0, 0])), trusted=True)
-
-
-@cached_cfunc(types.void(types.int64, types.int64, types.Tuple((types.float64[:, ::1], types.int64[::1]))))
-def write_back(k: int, label: int, held: tuple[np.ndarray, np.ndarray]) -> None:
-    """Set the row of a sample to its label, after the label is known."""
-    outputs, _ = held
-    outputs[k, :] = 0
-    outputs[k, label] = 1
-
-
-def test_compiled_code_cannot_change_a_prediction_after_its_label() -> None:
-    reveal = rule()
-    feed, outputs = reveal.feed(step(0)), np.zeros((6, 2))
-    assert feed.reveal_many is not None
-    feed.reveal_many(outputs, write_back, (outputs, np.zeros(1, int)))
-    assert outputs.argmax(axis=1).tolist() == [0, 1, 0, 1, 0, 1]
-    with pytest.raises(UserError, match="sample 1 of its block"):
-        reveal.verified_answers(Answers(outputs.argmax(axis=1)), trusted=True)
-    reveal.verified_answers(Answers(np.zeros(6, int)), trusted=True)
-
-
 def test_no_label_comes_without_a_prediction() -> None:
     reveal = rule()
     feed = reveal.feed(step(0))
@@ -286,13 +239,6 @@ def test_missing_labels_do_not_depend_on_the_block(missing: float) -> None:
     late = rule(missing=missing)
     shown = [late(step(k, 20), Answers(np.zeros(20, int))) for k in range(6)]
     assert [20 * k + int(x) - 10 * k for k, one in enumerate(shown) for x in one.x.ravel()] == known(120)
-
-
-@pytest.mark.parametrize(
-    "other", [{"delay": 1}, {"missing": 0.5}, {"level": Reveal.ERRORS}, {"level": Reveal.INPUTS}], ids=str
-)
-def test_labels_that_may_not_come_at_once_are_told_one_by_one_alone(other: dict[str, Any]) -> None:
-    assert rule(**other).feed(step(0, 20)).reveal_many is None
 
 
 def test_a_learner_cannot_read_the_labels_of_samples_to_come() -> None:

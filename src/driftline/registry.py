@@ -75,6 +75,8 @@ class Entry(NamedTuple):
     meanings: Mapping[str, str] = MappingProxyType({})
     """What each setting means."""
     paper: str = ""
+    inherits: tuple[str, ...] = ()
+    """The modules of other classes that a method or a pretraining extends."""
 
 
 def register(kind: str, name: str) -> Callable[[T], T]:
@@ -138,6 +140,18 @@ def first_line(thing: object) -> str:
         settings = ", ".join(f"{key}={value}" for key, value in thing.keywords.items())
         return f"{first_line(thing.func)} [{settings}]"
     return (inspect.getdoc(thing) or "").split("\n")[0]
+
+
+def inherited_modules(thing: object) -> tuple[str, ...]:
+    """Return the modules of this package that the classes are in that a thing extends; its own is the first if it is.
+
+    >>> from driftline.learners.frozen import Frozen
+    >>> inherited_modules(Frozen)
+    ('driftline.learners.frozen', 'driftline.learners.base')
+    """
+    inner = thing.func if isinstance(thing, functools.partial) else thing
+    modules = (base.__module__ for base in inner.__mro__) if isinstance(inner, type) else ()
+    return tuple(dict.fromkeys(module for module in modules if module.startswith("driftline.")))
 
 
 def _import(kind: str, name: str, module: str) -> None:

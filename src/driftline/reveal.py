@@ -46,11 +46,6 @@ class LabelFeed:
     """Takes the answer to the next sample, a prediction or `Answers` of one row; returns the labels then revealed.
 
     The answer is copied and recorded, with its scores and distance if it has them."""
-    reveal_many: Callable[[np.ndarray, object, tuple[object, ...]], None] | None = None
-    """Reveals the labels of the next samples, one row of outputs each, to compiled code (`jit.answer_in_order`).
-
-    The prediction for a sample is the arg max of its row just before its label is revealed. None if a label may come
-    late."""
 
     def __len__(self) -> int:
         return self.x.shape[0] if hasattr(self.x, "shape") else len(self.x)
@@ -108,7 +103,7 @@ class RevealPolicy:
             prediction, turn = _to_scalar(answer if row is None else row.prediction), self.n_seen
             k, self.n_seen = turn - first, turn + 1
             if k >= len(y):
-                raise UserError(f"answer_one_by_one asked for more labels than the {len(y)} samples of this block")
+                raise UserError(f"answer_one_by_one requested more labels than the {len(y)} samples of this block")
             predictions.append(prediction)
             if row is not None:
                 answer_rows.append(row)
@@ -124,15 +119,7 @@ class RevealPolicy:
             turns, inputs, labels, _ = zip(*due, strict=True)
             return RevealedLabels(concat_rows(inputs), concat_rows(labels), list(turns))
 
-        def reveal_many(outputs: np.ndarray, callback: object, arguments: tuple[object, ...]) -> None:
-            from driftline.jit import answer_in_order  # imported here, because a compiler takes long to import
-
-            k, self.n_seen = self.n_seen - first, self.n_seen + len(outputs)
-            answered = np.empty(len(outputs), np.int64)
-            answer_in_order(y[k : k + len(outputs)].astype(np.int64), outputs, answered, callback, arguments)
-            predictions.extend(answered.tolist())
-
-        return LabelFeed(x, first, reveal_next, reveal_many if immediate and all(arrives) else None)
+        return LabelFeed(x, first, reveal_next)
 
     def verified_answers(self, answers: Answers, *, trusted: bool) -> Answers:
         """Return the answers made before each label of a one-by-one step; refuse answers with other predictions.

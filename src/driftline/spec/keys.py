@@ -1,7 +1,8 @@
 """The keys under which results are stored: hashes of everything that decides a number.
 
-A key covers the job with all its defaults, the content of the data and of the files that the job names, and the version
-of this package.
+A key covers the job with all its defaults, the content of the data and of the files that the job names, and the
+revisions of the code that decides the result (`driftline.revisions`). Of the metrics, only what a search reads counts:
+other scores are computed again from the record.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from driftline import registry
 from driftline.io import user_objects
+from driftline.revisions import COMMON, revisions
 from driftline.spec.files import files_of, named_files
 from driftline.spec.job import Job, SearchSpace
-from driftline.version import __version__
+from driftline.spec.settings import learner_class
 
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "torch")
 
@@ -28,7 +30,12 @@ def run_key(job: Job, fingerprint: str, files: Mapping[str, str] | None = None) 
     `fingerprint`: the hash of the dataset's content. `files`: `file_hashes` of the job, the same for all seeds.
     """
     return stable_hash(
-        {**job.content(), "fingerprint": fingerprint, "files": file_hashes(job) if files is None else files}
+        {
+            **job.content(),
+            "fingerprint": fingerprint,
+            "files": file_hashes(job) if files is None else files,
+            "revisions": run_revisions(job),
+        }
     )
 
 
@@ -43,6 +50,20 @@ def pretrain_key(job: Job, fingerprint: str) -> str:
             "fingerprint": fingerprint,
             "files": _hashes(files_of(job.data.name, (job.model, job.pretraining), options)),
             "pretraining": job.pretraining.model_dump(mode="json"),
+            "revisions": revisions([*_scenario_modules(job), *_modules("pretraining", job.pretraining.name)]),
+        }
+    )
+
+
+def calibration_key(job: Job, fingerprint: str, part: str | None = None) -> str:
+    """Return the key of a calibration, or of one of its parts; `job`: see `Job.calibration_job`."""
+    return stable_hash(
+        {
+            "stage": "calibration",
+            "options": job.options,
+            "files": _hashes(files_of(job.data.name, (job.model, job.pretraining), job.options)),
+            "model": pretrain_key(job, fingerprint),
+            "part": part,
         }
     )
 
@@ -60,14 +81,60 @@ def fit_key(job: Job, fingerprint: str, trial: str, privileged: bool, files: Map
             "files": file_hashes(job) if files is None else files,
             "trial": trial,
             "privileged": privileged,
+            "revisions": revisions([*_scenario_modules(job), *_family(job.method.name)]),
         }
     )
 
 
-def search_round_key(search: SearchSpace, previous: str | None, runs: Sequence[str]) -> str:
-    """Return the key of a round of a search; `runs`: the keys of its runs."""
-    space = search.model_dump(mode="json")
-    return stable_hash({"stage": "search-round", "search": space, "previous": previous, "runs": list(runs)})
+def search_round_key(job: Job, search: SearchSpace, previous: str | None, runs: Sequence[str]) -> str:
+    """Return the key of a round of a job's search; `runs`: the keys of its runs."""
+    space, scores = search.model_dump(mode="json"), _search_revisions(job)
+    content = {"stage": "search-round", "search": space, "previous": previous, "runs": list(runs)}
+    return stable_hash({**content, "revisions": scores})
+
+
+def run_revisions(job: Job) -> dict[str, int]:
+    """Return the revisions of the code that decides what a run records."""
+    modules = [*_scenario_modules(job), *_method_modules(job), *_modules("pretraining", job.pretraining.name)]
+    return {**revisions(modules), **_search_revisions(job)}
+
+
+def score_revisions(benchmark: str, metrics: Iterable[str]) -> dict[str, int]:
+    """Return the revisions of the code that decides a benchmark's scores, given the record."""
+    modules = [f"{module}.scores" for module in _modules("benchmark", benchmark)]
+    return revisions([*modules, *(module for metric in metrics for module in _modules("metric", metric))])
+
+
+def _search_revisions(job: Job) -> dict[str, int]:
+    return score_revisions(job.benchmark, [metric for metric, _ in job.search.metrics]) if job.search else {}
+
+
+def _scenario_modules(job: Job) -> list[str]:
+    """Return the modules of everything but the method."""
+    named = (("benchmark", job.benchmark), ("dataset", job.data.name), ("model", job.model.name))
+    return [*COMMON, *(module for kind, name in named for module in _modules(kind, name))]
+
+
+def _method_modules(job: Job) -> list[str]:
+    """Return the modules of the method, of the classes that it extends and of the method that it wraps."""
+    name, settings = job.method.name, job.method.settings
+    wrapped = learner_class(name).wraps(settings) if "options" in settings else None
+    return [*_modules("method", name), *(_modules("method", wrapped) if wrapped else ())]
+
+
+def _family(method: str) -> list[str]:
+    """Return the packages of a method's modules."""
+    return [module.rpartition(".")[0] for module in _modules("method", method)]
+
+
+def _modules(kind: str, name: str) -> tuple[str, ...]:
+    """Return the modules of this package that a thing's code is in; a user's method may extend built-in classes."""
+    if entry := registry.describe(kind, name):
+        modules = (entry.module, *entry.inherits)
+    else:
+        classes = ("method", "benchmark", "pretraining")
+        modules = registry.inherited_modules(registry.get(kind, name)) if kind in classes else ()
+    return tuple(module.removesuffix(".benchmark") for module in modules)
 
 
 def file_hashes(job: Job) -> dict[str, str]:
@@ -96,8 +163,8 @@ def _content_hash(path: Path, changed: int, size: int) -> str:
 
 
 def stable_hash(content: object) -> str:
-    """Return a short hash of canonical JSON and the version of this package."""
-    text = json.dumps({"content": content, "driftline": __version__}, sort_keys=True, allow_nan=False)
+    """Return a short hash of canonical JSON."""
+    text = json.dumps(content, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from driftline.errors import DiskError, MissingExtra, UserError, shorten
 from driftline.io import serialization
 from driftline.record.card import CARD
-from driftline.record.run import is_intact
+from driftline.record.run import Run
 
 MUTABLE = ("failed", "labels", "matrices", "used")
 """Folders of single files that may change."""
@@ -129,9 +129,8 @@ class RemoteStore:
             self._filesystem.rm_file(card)
 
     def _is_local(self, name: str) -> bool:
-        return (
-            is_intact(self.folder / name) if name.startswith("runs/") else serialization.is_complete(self.folder / name)
-        )
+        path = self.folder / name
+        return Run(path).is_intact() if name.startswith("runs/") else serialization.is_complete(path)
 
     def _files_of_runs(self) -> dict[str, list[str]]:
         files: dict[str, list[str]] = {}

@@ -84,9 +84,6 @@ def _horizon(
 ) -> Rows:
     result, bounds = compute(matrix, error=errors), horizon_bounds(compute, matrix, errors)
     ends = {"counted_values": bounds.per_model, "mean": bounds.mean, "minimum": bounds.minimum}
-    for stat, (low, high) in ends.items():  # an allowance beyond the interval's may put the value outside
-        value = getattr(result, stat)
-        ends[stat] = Interval(np.fmin(low, value), np.fmax(high, value))
     yield from _per_time(metric, names, result, ends, counts)
     if models := int(result.counted.sum()):
         rate = false_alarm_rate(fix(compute, error=errors), matrix, errors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.markup import escape
@@ -13,9 +13,6 @@ from rich.table import Table
 
 from driftline.cli.printing.console import SafeConsole
 from driftline.cli.printing.terminal import echo
-from driftline.engine.costs.sharing import Sharing
-from driftline.engine.executors.base import RunSummary
-from driftline.engine.stages import Stage
 from driftline.io.sanitize import escape_control
 from driftline.record.card import Card
 from driftline.record.run import Record, Run
@@ -23,6 +20,11 @@ from driftline.report.tables.cache import cached_results
 from driftline.store.run_names import format_time, matches, short_hash
 from driftline.store.store import Store
 from driftline.types import JsonObject
+
+if TYPE_CHECKING:
+    from driftline.engine.costs.sharing import Sharing
+    from driftline.engine.executors.base import RunSummary
+    from driftline.engine.stages import Stage
 
 MAX_NAMED = 5  # stages that a line names
 SKIPPED = "search run(s) skipped because the winner was certain without them"
@@ -50,9 +52,8 @@ def print_runs(runs: Iterable[Run]) -> None:
         names = (job.benchmark, job.data.display_name, job.model.display_name, str(job.seed), run.method)
         rows.append((run.key, format_time(run.finished_at), *names))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        console.print(line.rstrip(), markup=False, soft_wrap=True)
+    padded = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    echo("\n".join(line.rstrip() for line in padded))  # at once: a console takes a millisecond for each line
 
 
 def print_run(store: Store, name: str) -> None:
@@ -69,7 +70,7 @@ def print_run(store: Store, name: str) -> None:
     console.print(json.dumps(run.card.to_dict(), indent=1), markup=False, soft_wrap=True)
 
 
-def _failure_matches(name: str, failure: Mapping[str, Any]) -> bool:
+def _failure_matches(name: str, failure: JsonObject) -> bool:
     run = failure["run"]
     return matches(name, failure["key"], run["label"], run["method"]["name"], run["seed"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from driftline.record.card import (
 )
 from driftline.record.recorder import TABLES
 from driftline.spec.job import Job
-from driftline.spec.keys import file_hashes, package_versions, sources_hash
+from driftline.spec.keys import file_hashes, package_versions, run_revisions, score_revisions, sources_hash
 from driftline.spec.settings import learner_class
 from driftline.types import JsonObject
 from driftline.version import __version__
@@ -48,7 +49,8 @@ def build(
     """
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
-    protocol = _protocol(job, benchmark, scenario, _selection(trials, selected))
+    protocol = _protocol(job, benchmark, scenario, _selection(trials, selected, options.describe_validation()))
+    metrics = _metrics(benchmark, options, protocol)
     card = Card(
         key=key,
         label=job.label,
@@ -58,18 +60,27 @@ def build(
         paper=benchmark.paper,
         departures=list(benchmark.departures),
         protocol=protocol,
-        metrics=_metrics(benchmark, options, protocol),
+        metrics=metrics,
         data=_data(dataset, truncated),
         compute=compute,
         device=DeviceCard() if compute.macs is None else DeviceCard.model_validate(device.describe()),
         user_files=file_hashes(job),
-        code=CodeVersion(driftline=__version__, sources=sources_hash()),
+        code=_code(job, metrics),
         versions={"python": platform.python_version(), **package_versions()},
         tables=list(TABLES),
     )
     if weights is not None:
         card.weights = WeightsCard(**asdict(weights))
     return card
+
+
+def _code(job: Job, metrics: Iterable[str]) -> CodeVersion:
+    return CodeVersion(
+        driftline=__version__,
+        sources=sources_hash(),
+        revisions=run_revisions(job),
+        score_revisions=score_revisions(job.benchmark, metrics),
+    )
 
 
 def _protocol(job: Job, benchmark: Benchmark, scenario: Scenario, selection: JsonObject) -> JsonObject:
@@ -121,16 +132,17 @@ def compute(meter: Any, pretrain_macs: int | None, selected: SearchResult | None
     )
 
 
-def _selection(trials: list[JsonObject], selected: SearchResult | None) -> JsonObject:
+def _selection(trials: list[JsonObject], selected: SearchResult | None, validation: str) -> JsonObject:
     """Return the settings that were tried and selected: by the method while it trained, or in a search before."""
     if selected is None:
         return {"trials": len(trials), "chosen": [_chosen(trial) for trial in trials if trial["picked"]]}
     return {
-        "selection": selected.describe(),
+        "selection": selected.describe(validation),
         "rule": selected.space.rule,
         "trials": selected.state.runs,
         "skipped_runs": selected.skipped,
         "chosen": [selected.selected],
+        **selected.choice,
         "tried": selected.candidates,
     }
 
@@ -139,6 +151,14 @@ def _chosen(trial: JsonObject) -> JsonObject:
     """Return the settings of a selected fit, without those that are 0."""
     shown = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "top", "epoch", "score")
     return {name: trial[name] for name in shown if trial[name] != 0 or name == "epoch"}
+
+
+def rescored(card: Card) -> Card:
+    """Return the card of a run whose scores are computed again from its record by the code as it is now."""
+    benchmark = registry.get("benchmark", card.run.benchmark)()
+    metrics = _metrics(benchmark, benchmark.options(**card.run.options), card.protocol)
+    code = card.code.model_copy(update={"score_revisions": score_revisions(card.run.benchmark, metrics)})
+    return card.model_copy(update={"metrics": metrics, "code": code})
 
 
 def _metrics(benchmark: Benchmark, options: object, protocol: JsonObject) -> JsonObject:

@@ -2,14 +2,13 @@
 
 Features are the input of the network's last linear layer, in evaluation mode and without augmentation, so that they may
 be cached: the buffer holds features, not inputs. The classes of the pretraining have no vector before their first label
-in the stream, and a class without one is never answered. While there is none at all the answer is class 0, with even
-scores, infinitely far from every class.
+in the stream, and a class without one is never answered. Before the first label the answer is class 0, with equal
+scores and infinite distance.
 
-Samples that come one by one are answered in blocks: all of a block are compared with the classes at its start, and
-those not answered yet again with each class that changes. This equals answering one by one to the last digit, given the
-same features. Features do not depend on the other samples of a batch, because the batch size of the network is
-constant. That its place among them does not matter either was measured, not proven: it changed no digit in linear
-layers of 12 to 2,048 outputs nor in convolutions of 4 to 64 channels. Linear layers with fewer outputs are padded.
+Samples that come one by one pass the network in blocks and are compared with the classes one by one. Features do not
+depend on the other samples of a batch, because the batch size of the network is constant. That its place among them
+does not matter either was measured, not proven: it changed no digit in linear layers of 12 to 2,048 outputs nor in
+convolutions of 4 to 64 channels. Linear layers with fewer outputs are padded.
 
 Compute: the only pass of a sample through the network is counted whole, with its last layer, which costs as much as
 comparing with all classes. Training costs that once forward and twice backward per sample, and saves the rest of the
@@ -28,7 +27,7 @@ from torch.nn.functional import normalize
 
 from driftline.device import to_device, to_numpy
 from driftline.learners.online.base import OnlineLearner
-from driftline.learners.prototypes.class_vectors import CHUNK, ClassVectors, add_to_sum
+from driftline.learners.prototypes.class_vectors import ClassVectors
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.tasks import Task
 from driftline.training import profiling
@@ -48,7 +47,7 @@ class PrototypeLearner(OnlineLearner):
 
     frozen_features: ClassVar[bool] = True
 
-    transient = frozenset({"_class_vectors", "_means_float32", "_macs_per_sample"})
+    transient = frozenset({"_class_vectors", "_macs_per_sample"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -56,12 +55,9 @@ class PrototypeLearner(OnlineLearner):
         width = feature_width(model)
         self.sums = np.zeros((task.width, width))
         self.counts = np.zeros(task.width, int)
-        self.pending_features = np.zeros(
-            (0, width), np.float32
-        )  # features of the latest samples whose labels are not known
-        self.first_pending = 0  # whose turn the first of them was
-        self._macs_per_sample = 0  # what a pass of the network costs
-        self._means_float32 = np.zeros(self.sums.shape, np.float32)
+        self.pending_features = np.zeros((0, width), np.float32)  # of the latest samples whose labels are not known
+        self.first_pending = 0  # position of the first of them in the stream
+        self._macs_per_sample = 0  # cost of a pass through the network
         self._class_vectors = ClassVectors(task.width, width, euclidean=self.uses_distance)
 
     @property
@@ -87,8 +83,8 @@ class PrototypeLearner(OnlineLearner):
 
     def means(self, which: slice) -> np.ndarray:
         """Return the mean of each of these classes; zero without data."""
-        found: np.ndarray = self._means_float32[which]
-        return found
+        found: np.ndarray = self.sums[which] / np.maximum(self.counts[which], 1)[:, None]
+        return found.astype(np.float32)
 
     def add_head(self, weights: dict[str, Tensor]) -> None:
         """Register parameters to train, by an optimizer that is kept between trainings."""
@@ -129,41 +125,24 @@ class PrototypeLearner(OnlineLearner):
 
     def update_class(self, x: np.ndarray, label: int) -> None:
         """Update the vector of one class."""
-        add_to_sum(self.support_features(x)[0], label, self.sums, self.counts, self._means_float32)
+        self.sums[label] += self.support_features(x)[0]
+        self.counts[label] += 1
         self._class_vectors.set_vector(label, self.class_vectors(slice(label, label + 1))[0])
 
     def answer_one_by_one(self, feed: LabelFeed) -> Answers:
-        """Answer in blocks; training ends a block, because it changes all classes."""
+        """Compute the features of all samples, then compare each with the classes as they are at its turn."""
         fresh = self.features(feed.x)
         self.pending_features = np.concatenate([self.pending_features, fresh]) if len(self.pending_features) else fresh
-        given = [self.to_answers(np.empty((0, self._task.width), np.float32))]
-        at = latest = 0
-        while at < len(fresh):
-            outputs = self._class_vectors.start_chunk(self.query_features(fresh[at : at + CHUNK]))
-            done, latest = self.answer_until_training(outputs, feed, at, latest)
-            given.append(self.to_answers(outputs[:done]))
-            at += done
-        if latest > self.first_pending:  # labels come in the order of their samples: those left out so far never come
-            self.pending_features, self.first_pending = (
-                self.pending_features[latest - self.first_pending :].copy(),
-                latest,
-            )
-        return Answers.concat(given)
-
-    def answer_until_training(self, outputs: np.ndarray, feed: LabelFeed, at: int, latest: int) -> tuple[int, int]:
-        """Answer the samples of a block one by one, from position `at` on.
-
-        Returns how many were answered, and the turn after the latest with a label.
-        """
-        exemplars, rounds, done = self._class_vectors, self.training_rounds, 0
-        for done, row in enumerate(outputs, start=1):
-            exemplars.n_answered = done
-            answer = row.argmax() if self.is_built_in() else self.to_answers(row[None].copy())
+        outputs, latest = np.empty((len(fresh), self._task.width), np.float32), 0
+        for k in range(len(fresh)):
+            outputs[k] = self._class_vectors.outputs(self.query_features(fresh[k : k + 1]))
+            answer = outputs[k].argmax() if self.is_built_in() else self.to_answers(outputs[k : k + 1].copy())
             if (shown := feed.reveal_next(answer)) is not None:
                 latest = self.learn_revealed(shown)
-                if self.training_rounds != rounds:
-                    break
-        return done, latest
+        if latest > self.first_pending:  # labels come in the order of their samples: those left out so far never come
+            self.pending_features = self.pending_features[latest - self.first_pending :].copy()
+            self.first_pending = latest
+        return self.to_answers(outputs)
 
     def learn_revealed(self, shown: RevealedLabels) -> int:
         """Learn revealed labels from stored features; return the position after the last of them."""
@@ -196,7 +175,6 @@ class PrototypeLearner(OnlineLearner):
 
     def restore(self, saved: State) -> None:
         super().restore(saved)
-        self._means_float32[:] = self.sums / np.maximum(self.counts, 1)[:, None]
         self.rebuild_class_vectors()
 
 

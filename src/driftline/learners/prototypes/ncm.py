@@ -16,13 +16,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from driftline.learners.prototypes.base import PrototypeLearner
 from driftline.registry import register
-from driftline.reveal import LabelFeed
-from driftline.tasks import Task
-from driftline.types import Network, Reveal, Samples
+from driftline.types import Reveal
 
 
 @register("method", "ncm")
@@ -38,23 +34,6 @@ class NearestClassMean(PrototypeLearner):
     @property
     def uses_distance(self) -> bool:
         return True
-
-    def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
-        super().prepare(model, task, upstream)
-        self._means_float32 = self._class_vectors.vectors  # the means are what samples are compared with
-
-    def update_class(self, x: np.ndarray, label: int) -> None:
-        self._class_vectors.add_to_mean(label, x[0], self.sums, self.counts)
-
-    def answer_until_training(self, outputs: np.ndarray, feed: LabelFeed, at: int, latest: int) -> tuple[int, int]:
-        """Answer a block in compiled code where no label comes late."""
-        if feed.reveal_many is None or not self.is_built_in():  # a user's subclass may learn otherwise
-            return super().answer_until_training(outputs, feed, at, latest)
-        done, first = len(outputs), feed.first + at
-        rows = self.pending_features[first - self.first_pending :][:done]
-        feed.reveal_many(outputs, *self._class_vectors.mean_updater(rows, self.sums, self.counts))
-        self.n_labels += done
-        return done, first + done
 
 
 register("method", "prototypical")(partial(NearestClassMean, pretraining="prototypes"))

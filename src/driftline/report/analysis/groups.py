@@ -15,6 +15,7 @@ from driftline.record.card import Card
 from driftline.record.run import Record, Run
 from driftline.report.analysis.highlights import BY_ORACLE
 from driftline.report.analysis.versions import superseded
+from driftline.revisions import changed
 from driftline.spec.keys import stable_hash
 from driftline.types import JsonObject, Settings
 
@@ -30,7 +31,7 @@ class Group:
     labels: Mapping[str, str]
     """Display name of the method, by run key."""
     older: Mapping[str, str] = field(default_factory=dict)
-    """User files of which other runs used a newer version: short hash and date of the version used here."""
+    """User files that other runs used in a newer version: short hash and date of the version used here."""
 
     @property
     def card(self) -> Card:
@@ -93,7 +94,8 @@ class Group:
 def groups(record: Record) -> tuple[Group, ...]:
     """Return the runs of a record in groups, sorted by title.
 
-    A run given twice counts once. Runs that used an older version of a user's file form groups of their own.
+    A run given twice counts once. Runs that used an older version of a user's file, or an older revision of the code,
+    form groups of their own.
     """
     members: dict[Hashable, list[Run]] = defaultdict(list)
     runs = {run.key: run for run in record.runs}.values()
@@ -119,7 +121,7 @@ def newest(record: Record) -> list[Group]:
 
 
 def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Return by run key the user files of which a comparable run used a newer version, with the version used."""
+    """Return by run key the user files that a comparable run used in a newer version, with the version used."""
     return superseded(runs, lambda card: _hashable(_comparison_key(card)))
 
 
@@ -139,8 +141,9 @@ def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonO
         "model": run.model.display_name,
         "model version": version(run.model.name),
         **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
+        **({} if run.budget_macs is None else {"budget_macs": f"{run.budget_macs:.4g}"}),
         "fingerprint": card.data.fingerprint,
-        "driftline": card.code.driftline,
+        **{f"revision of {part}": old for part, (old, _) in changed(card.code.revisions).items()},
         **{f"older {name}": version for name, version in (older or {}).items()},
     }
 
@@ -203,7 +206,10 @@ def _selection(card: Card) -> str:
     search = card.run.search
     if search is None:
         return "none"
-    return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(search)[:4]})"
+    decisive = (
+        {**search, "seeds": None} if search.get("repeats", 1) > 1 else search
+    )  # a repeated search has others per seed
+    return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(decisive)[:4]})"
 
 
 def _differing(mappings: Iterable[Settings]) -> list[str]:
