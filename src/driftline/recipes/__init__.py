@@ -39,14 +39,14 @@ class Need(NamedTuple):
     """Something that a recipe reads."""
 
     files: tuple[str, ...]
-    """Names or patterns, of which one is enough."""
+    """Names or patterns of files; one of them is enough."""
     source: str
     """Where to get it."""
     present: bool
 
 
 class Cost(NamedTuple):
-    """What `bench/full_scale.py` forecast for a recipe."""
+    """The cost of a recipe as forecast by `bench/full_scale.py`."""
 
     runs: int
     macs: int
@@ -60,7 +60,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a recipe runs and needs."""
+    """The runs and the data of a recipe."""
 
     name: str
     table: str

@@ -253,7 +253,7 @@ def _is_finite(axes: Mapping[str, Values]) -> bool:
 
 def _grid(method: Choice, axes: Settings) -> list[JsonObject]:
     """Return all combinations, each once."""
-    grid: list[dict[str, Any]] = []
+    grid: list[JsonObject] = []
     for values in product(*axes.values()):
         candidate = _parsed(method, dict(zip(axes, values, strict=True)))
         if candidate not in grid:

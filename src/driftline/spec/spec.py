@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Spec(FrozenModel):
-    """What to run."""
+    """A benchmark, data, a model, methods and seeds to run."""
 
     benchmark: str
     data: Choice

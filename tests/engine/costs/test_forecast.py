@@ -71,7 +71,7 @@ def test_fits_are_called_by_what_they_learn() -> None:
 def test_sharing_by_hand() -> None:
     planned = plan(parse({**SEQUENCE, "seeds": 1}))
     fits = [stage.key for stage in planned.stages if isinstance(stage, Fit)]
-    made = compute_sharing(planned.stages, {key: (10, 1.0) for key in fits})
+    made = compute_sharing(planned.stages, dict.fromkeys(fits, 10))
     assert made is not None
     # baseline needs 2, seq-ft 2 + 2, lp-ft 2 + 2 + 2, and the history of the last two is the same.
     assert (made.fits, made.fits_without_sharing) == (10, 12)

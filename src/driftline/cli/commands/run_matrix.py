@@ -25,7 +25,7 @@ from driftline.engine.run import compute_stages
 from driftline.errors import UserError, unknown_name
 from driftline.spec.settings import listed
 from driftline.store.store import Store
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Settings
 
 NAME = "matrix"
 
@@ -85,7 +85,7 @@ def _apply_overrides(methods: list[Any], columns: Mapping[str, JsonObject], assi
     return {**changed, "benchmarks": changed_columns}
 
 
-def run(recipe: Mapping[str, Any], store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
+def run(recipe: Settings, store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
     """Run a matrix and print its table; return the exit code."""
     from driftline.report.tables.matrix import matrix_tables  # imports charts, which no other run needs
     from driftline.report.tables.render import render
@@ -127,7 +127,7 @@ def run_plans(
     return failed
 
 
-def to_yaml(recipe: Mapping[str, Any]) -> str:
+def to_yaml(recipe: Settings) -> str:
     """Return the matrix as a recipe with every column written out."""
     parsed = matrix.read(recipe)
     methods, seeds = [method.short() for method in parsed.methods], list(parsed.seeds)

@@ -48,7 +48,7 @@ class StageTotals:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a plan costs, and how long it takes."""
+    """The forecast cost and duration of a plan."""
 
     kinds: dict[str, StageTotals]
     """By title, in the order in which they are computed."""
@@ -139,7 +139,7 @@ def build(
     fits = {stage.key: costs.of(stage) for stage in plan.stages if stage.shareable}
     return Forecast(
         kinds=_totals(plan.stages, {stage.key for stage in required}, done, costs, grouper),
-        sharing=compute_sharing(plan.stages, {key: (cost.macs, cost.seconds) for key, cost in fits.items()}),
+        sharing=compute_sharing(plan.stages, {key: cost.macs for key, cost in fits.items()}),
         seconds={n: planning + _duration(simulated, n, costs) for n in workers},
         planning=planning,
         start=costs.start,

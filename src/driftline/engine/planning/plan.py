@@ -1,4 +1,4 @@
-"""From a spec to the stages it needs, each once. Everything that can be refused is refused here, before any work."""
+"""Plan the stages that a spec needs, each once, and report every error that can be found before any work."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def plan(
     jobs = spec.jobs(default_model=dataset.model)
     files = {label: file_hashes(job) for label, job in {job.label: job for job in jobs}.items()}  # once for all seeds
     keys = [run_key(job, dataset.fingerprint, files[job.label]) for job in jobs]
-    proven = {job.label for job in jobs}
-    proven -= {job.label for job, key in zip(jobs, keys, strict=True) if not is_finished(key)}
-    trials = check_methods(jobs[:: len(spec.seeds)], spec, datasets, proven)
+    finished = {job.label for job in jobs}
+    finished -= {job.label for job, key in zip(jobs, keys, strict=True) if not is_finished(key)}
+    trials = check_methods(jobs[:: len(spec.seeds)], spec, datasets, finished)
     _, scenario = build_scenario(jobs[0], datasets)  # whether there is pretraining is the same for all of them
     pretrains = scenario.upstream is not None
     calibrated = list(calibration_stages(jobs[0], dataset, pretrained=pretrains))

@@ -146,7 +146,7 @@ class RayExecutor:
 
     @property
     def broken(self) -> Exception | None:
-        """Why the cluster can no longer be used, if that is so."""
+        """The reason why the cluster can no longer be used; None if it can."""
         return self.monitor.lost
 
     def submit(self, stage: Stage, on_progress: OnProgress) -> bool:

@@ -45,7 +45,7 @@ _datasets = DatasetCache()
 
 @dataclass(frozen=True)
 class TaskResult:
-    """How a stage ended; the chunks of its result follow."""
+    """The outcome of a stage; the chunks of its result follow."""
 
     node: str
     log: str = ""

@@ -1,4 +1,4 @@
-"""What all stages have in common: a key, dependencies, a result in the store, and how to compute it."""
+"""The base class of stages: a key, dependencies, a result in the store, and how to compute it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from driftline.types import OnProgress, State, ignore_progress
 
 @dataclass(frozen=True)
 class StageContext:
-    """What a stage needs to be computed in this process."""
+    """Everything that a stage needs to be computed in this process."""
 
     store: Store
     datasets: DatasetCache = field(default_factory=DatasetCache)
@@ -34,7 +34,7 @@ class StageContext:
 
 
 class Workload(Protocol):
-    """What decides how much work a fit is."""
+    """Sizes that decide how much work a fit is."""
 
     def trial(self, key: str) -> FitSpec:
         """Return what the fit of this trial key does."""
@@ -179,7 +179,7 @@ def total_macs(saved: State) -> int:
     return sum(saved["macs"]) if saved["macs"] is not None else 0
 
 
-def cost_text(*parts: Any) -> str:
+def cost_text(*parts: object) -> str:
     """Return a cost key."""
     return json.dumps(parts, sort_keys=True)
 

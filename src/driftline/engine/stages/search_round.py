@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from driftline.spec.job import Job, SearchSpace
 from driftline.spec.settings import format_settings
 from driftline.store.store import Store
 from driftline.types import JsonObject
+
+T = TypeVar("T")
 
 SLACK = 1e-9  # sums of scores are rounded: a candidate this close to the bound stays
 DOMINATED = "could no longer win"
@@ -270,7 +272,7 @@ def _sum_or_none(counts: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(counts) else None
 
 
-def _replaced(values: tuple[Any, ...], k: int, value: object) -> tuple[Any, ...]:
+def _replaced(values: tuple[T, ...], k: int, value: T) -> tuple[T, ...]:
     return (*values[:k], value, *values[k + 1 :])
 
 

@@ -94,8 +94,8 @@ class StreamRun(Stage):
         return "probes and score"
 
     def is_done(self, store: Store) -> bool:
-        run = Run(store.run_folder(self.key))
-        return run.is_intact() and not changed(run.card.code.score_revisions)
+        recorded = store.verified.score_revisions(self.key)
+        return recorded is not None and not changed(recorded)
 
     def is_local(self, store: Store) -> bool:
         return store.intact(self.key)  # only its scores are to be computed again
@@ -269,7 +269,7 @@ class _Run:
         return self.folder / FINAL
 
     def follow_stream(self, start: int, on_progress: OnProgress) -> None:
-        """Take the learner through the stream from step `start` on."""
+        """Run the learner on the stream from step `start` on."""
         total, scenario, budget = len(self.stream), self.scenario, self.job.budget_macs
         on_progress(start, total)
         set_allowance(self.meter, budget, start, total)
@@ -296,7 +296,7 @@ class _Run:
         )
 
     def close_stream(self, seconds: float) -> float:
-        """Make no further steps; return how many of these seconds the learner waited for one."""
+        """Stop making steps ahead; return how many of these seconds the learner waited for one."""
         if not isinstance(self.stream, Prefetched):
             return 0.0
         self.stream.close()

@@ -31,7 +31,7 @@ class Group:
     labels: Mapping[str, str]
     """Display name of the method, by run key."""
     older: Mapping[str, str] = field(default_factory=dict)
-    """User files of which other runs used a newer version: short hash and date of the version used here."""
+    """User files that other runs used in a newer version: short hash and date of the version used here."""
 
     @property
     def card(self) -> Card:
@@ -121,7 +121,7 @@ def newest(record: Record) -> list[Group]:
 
 
 def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Return by run key the user files of which a comparable run used a newer version, with the version used."""
+    """Return by run key the user files that a comparable run used in a newer version, with the version used."""
     return superseded(runs, lambda card: _hashable(_comparison_key(card)))
 
 

@@ -1,4 +1,4 @@
-"""How the settings of methods were selected: the rule, the result, and its cost."""
+"""Selected settings of methods: the rule, the result, and its cost."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class SelectedSettings:
 
     @property
     def certainty(self) -> str:
-        """Whether the choice is clear or within noise."""
+        """Whether the margin is within noise, which is one standard error."""
         if not self.noisy:
             return "–"
         if math.isnan(self.margin_se) and not self.within_noise:
             return "one run: noise unknown"
         count = f" in {sum(self.noisy)} of {len(self.noisy)}" if len(self.noisy) > 1 and self.within_noise else ""
-        return f"within noise{count}" if self.within_noise else "clear"
+        return f"within noise{count}" if self.within_noise else "beyond 1 SE"
 
     @property
     def cells(self) -> tuple[str, ...]:

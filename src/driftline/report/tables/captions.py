@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Iterable
 
 from driftline import registry
 from driftline.engine.stages.search_round import describe_rule
 from driftline.record.run import Run
+from driftline.report.analysis.groups import Group
 from driftline.report.analysis.published import full_scale
 from driftline.report.analysis.result_table import Column, ResultTable, training_gmac
 from driftline.report.analysis.selected_settings import from_search
@@ -24,8 +26,8 @@ FALSE_ALARMS = (
 MAX_COMPUTE = 2  # times the median
 CUT = "Equal compute: training was stopped where a run had spent its budget of {gmac} GMAC, evenly over the steps."
 UNEQUAL = (
-    "Caution, unequal compute: {named} the median of the methods that train ({median} GMAC). `driftline run "
-    "--budget-macs` compares methods at equal compute."
+    "Caution, unequal compute: {named} the median of the methods that train ({median} GMAC). Use driftline run "
+    "--budget-macs to compare at equal compute."
 )
 TIE_BREAKS = {"smaller-lr": "the smaller learning rate", "best": "the best score"}
 NOISE = (
@@ -84,10 +86,15 @@ def _selection(table: ResultTable) -> list[str]:
     return lines
 
 
+def budget_notes(groups: Iterable[Group]) -> list[str]:
+    """Return the budgets of compute at which runs were stopped."""
+    budgets = dict.fromkeys(run.card.run.budget_macs for group in groups for run in group.runs)
+    return [CUT.format(gmac=format_amount(macs / 1e9)) for macs in budgets if macs is not None]
+
+
 def _compute(table: ResultTable) -> list[str]:
     """Return the budget, and a caution if a method has more than twice the median compute of methods that train."""
-    budgets = dict.fromkeys(run.card.run.budget_macs for run in table.group.runs)
-    lines = [CUT.format(gmac=format_amount(macs / 1e9)) for macs in budgets if macs is not None]
+    lines = budget_notes([table.group])
     trained = training_gmac(table.group)
     if len(trained) < 2:
         return lines
