@@ -39,7 +39,7 @@ def test_the_tutorial_can_be_followed(reader: Reader) -> None:
             printed, shown = (" ".join(text.split()) for text in (reader.output, block.text))
             assert [part for part in shown.split("...") if part.strip() not in printed] == []
     assert "gate failed: tas<0.9" in reader.output
-    assert "The model becomes stale" in reader.output, "the table is generated that way"
+    assert "The model ages" in reader.output, "the table is generated that way"
     assert "0 stage(s) computed, 18 reused, 0 failed" in reader.output, "the second run reuses everything"
     assert r"\toprule" in Path("table.tex").read_text(encoding="utf-8")
     assert Path("report.html").stat().st_size > 10_000

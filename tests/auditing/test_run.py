@@ -250,6 +250,11 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"task": "number"}, "holds texts, not numbers"),
     ({"delay": -1}, "delay must be 0 or greater"),
     ({"time": "colour"}, "time column 'colour' has"),
+    ({"train_until": "2020-01-01"}, "needs at least one training period"),
+    ({"train_until": "spring"}, "is not a value of the time column"),
+    ({"deployed": 4}, "needs at least 5"),
+    ({"cost_error": -1.0}, "costs must be 0 or greater"),
+    ({"metric": "rmse"}, "metric 'rmse' is for numbers"),
 ]
 
 

@@ -178,6 +178,10 @@ def test_survival_counts_models_that_were_seen() -> None:
     assert survival(events, 2).tolist() == pytest.approx([1.0, 1 / 3])
     assert drift_events(np.full((4, 4), 0.9)).tolist() == [0, 0, 0, 0]
     assert drift_events(A)[0] == 2
+    both = np.stack([A, np.full((5, 5), 0.9)])
+    assert stability_events(both, 0.9).tolist() == [events.tolist(), [0] * 5], "many matrices at once"
+    assert drift_events(both)[0].tolist() == drift_events(A).tolist()
+    assert survival(stability_events(both, 0.9), 2).tolist() == [survival(events, 2).tolist(), [1.0, 1.0]]
 
 
 def test_a_horizon_is_inside_of_its_interval_and_not_a_matter_of_time_without_drift() -> None:

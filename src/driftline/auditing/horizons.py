@@ -52,58 +52,61 @@ class AgeCurve:
 
 
 def stability_events(A: np.ndarray, delta: float) -> np.ndarray:
-    """Return the age at which each model first falls below `delta` of a new one; 0: never."""
-    fresh = np.diag(A)
+    """Return the age at which each model first falls below `delta` of a new one; 0: never. A: (..., T, T)."""
+    fresh = np.diagonal(A, axis1=-2, axis2=-1)[..., None, :]
     ratio = np.divide(A, fresh, out=np.ones_like(A), where=fresh > 1e-9)
     return _first_age(np.triu(ratio < delta, 1))
 
 
 def drift_events(A: np.ndarray) -> np.ndarray:
     """Return the age at which the accumulated drops below a model's own period first exceed 0.15; 0: never."""
-    drops = np.diag(A)[:, None] - A - EPSILON
+    drops = np.diagonal(A, axis1=-2, axis2=-1)[..., None] - A - EPSILON
     crossed = np.zeros(A.shape, bool)
-    total = np.zeros(len(A))
-    for age in range(1, len(A)):
-        model = np.arange(len(A) - age)
-        total[model] = np.maximum(0, total[model] + drops[model, model + age])
-        crossed[model, model + age] = total[model] > THRESHOLD
+    total = np.zeros(A.shape[:-1])
+    for age in range(1, A.shape[-1]):
+        model = np.arange(A.shape[-1] - age)
+        total[..., model] = np.maximum(0, total[..., model] + drops[..., model, model + age])
+        crossed[..., model, model + age] = total[..., model] > THRESHOLD
     return _first_age(crossed)
 
 
 def _first_age(crossed: np.ndarray) -> np.ndarray:
-    first = crossed.argmax(axis=1)
-    return np.where(crossed.any(axis=1), first - np.arange(len(crossed)), NEVER)
+    first = crossed.argmax(axis=-1) - np.arange(crossed.shape[-1])
+    return np.where(crossed.any(axis=-1), first, NEVER)
 
 
 def survival(events: np.ndarray, limit: int) -> np.ndarray:
     """Return the Kaplan-Meier share of models without an event after 1, 2, ..., `limit` periods.
 
-    Model t of T is seen for T - 1 - t periods.
+    `events`: (..., T); model t of T is seen for T - 1 - t periods.
 
-    >>> survival(np.array([1, 0, 2, 0]), limit=2).round(4).tolist()  # at age 2 two models are seen, one without event
+    >>> survival(np.array([1, 0, 2, 0]), limit=2).round(4).tolist()  # at age 2 one model is at risk, and has no event
     [0.6667, 0.6667]
     """
-    seen = len(events) - 1 - np.arange(len(events))
-    shares, share = [], 1.0
+    seen = events.shape[-1] - 1 - np.arange(events.shape[-1])
+    shares, share = [], np.ones(events.shape[:-1])
     for age in range(1, limit + 1):
-        at_risk = int((((events == NEVER) | (events >= age)) & (seen >= age)).sum())
-        failed = int(((events == age) & (seen >= age)).sum())
-        share *= 1 - failed / at_risk if at_risk else 1.0
+        at_risk = (((events == NEVER) | (events >= age)) & (seen >= age)).sum(axis=-1)
+        failed = ((events == age) & (seen >= age)).sum(axis=-1)
+        share = share * (1 - failed / np.maximum(at_risk, 1))
         shares.append(share)
-    return np.array(shares)
+    return np.stack(shares, axis=-1)
 
 
 def measure_horizon(events: Events, scores: ScoreMatrix, random: np.random.Generator) -> Horizon:
     """Return the horizon of these events, with both null distributions and an interval over examined rows."""
     A, limit = scores.mean, max(1, scores.size // 2)
 
-    def mean(matrix: np.ndarray) -> float:
-        return float(survival(events(matrix), limit).sum())
+    def means(matrices: np.ndarray) -> np.ndarray:
+        return np.asarray(survival(events(matrices), limit).sum(axis=-1))
 
-    value, shares, ages = mean(A), survival(events(A), limit), events(A)
-    permuted = np.array([mean(A[np.ix_(p, p)]) for p in (random.permutation(len(A)) for _ in range(DRAWS))])
-    low, high = percentile_interval([mean(B) for B in _resampled(scores, random)])
-    calm = percentile_interval([mean(B) for B in _without_ageing(scores, random)])
+    ages = events(A)
+    shares = survival(ages, limit)
+    value = float(shares.sum())
+    order = np.stack([random.permutation(len(A)) for _ in range(DRAWS)])
+    permuted = means(A[order[:, :, None], order[:, None, :]])
+    low, high = percentile_interval(means(_resampled(scores, random)))
+    calm = percentile_interval(means(_without_ageing(scores, random)))
     below = np.flatnonzero(shares < 0.5)
     return Horizon(
         value=value,
