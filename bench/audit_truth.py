@@ -26,7 +26,7 @@ from driftline.auditing.sizes import Sizes
 from driftline.auditing.verdict import Verdict
 
 PERIODS, ROWS, WIDTH = 16, 300, 6
-FIRST_SEED = 10_000
+FIRST_SEED = 20_000
 DAYS = 360  # a table spans so many days
 
 

@@ -252,7 +252,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"time": "colour"}, "time column 'colour' has"),
     ({"train_until": "2020-01-01"}, "needs at least one training period"),
     ({"train_until": "spring"}, "is not a value of the time column"),
-    ({"deployed": 4}, "needs at least 5"),
+    ({"deployed": 12}, "needs at least 13"),
     ({"cost_error": -1.0}, "costs must be 0 or greater"),
     ({"metric": "rmse"}, "metric 'rmse' is for numbers"),
 ]

@@ -64,13 +64,13 @@ def recalibrate_binary(logit: np.ndarray, a: np.ndarray | float, b: np.ndarray |
 def _several(scores: np.ndarray, y: np.ndarray, cell: np.ndarray, slope: bool) -> np.ndarray:
     """Fit biases by iterative scaling, which never overshoots, and the temperature by damped Newton steps, in turn."""
     size, classes = int(cell.max()) + 1, scores.shape[1]
-    rows = np.arange(len(y))
+    rows, member = np.arange(len(y)), (np.arange(size)[:, None] == cell).astype(float)
     seen = np.zeros((size, classes))
     np.add.at(seen, (cell, y), 1)
     bias, b = np.zeros((size, classes)), np.ones(size)
     for _ in range(STEPS):
         p = _softmax(b[cell][:, None] * scores + bias[cell])
-        expected = np.stack([np.bincount(cell, p[:, k], size) for k in range(classes)], axis=1)
+        expected = member @ p
         bias += np.log((seen + RIDGE_INTERCEPT) / (expected + RIDGE_INTERCEPT))
         if not slope:
             continue
