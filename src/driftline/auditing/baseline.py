@@ -43,7 +43,7 @@ def constant(table: AuditTable, labels: Sequence[np.ndarray]) -> float:
 def constant_answers(table: AuditTable) -> list[np.ndarray]:
     """Return the answers by period of the constant of all labels revealed so far."""
     labels = [table.rows(k).y for k in range(len(table.periods))]
-    constants = [constant(table, labels[: max(1, k - table.delay)]) for k in range(len(labels))]
+    constants = [constant(table, table.labels_before(k)) for k in range(len(labels))]
     return [np.full(len(y), answer) for y, answer in zip(labels, constants, strict=True)]
 
 

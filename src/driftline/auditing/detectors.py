@@ -43,7 +43,7 @@ def score_detectors(
         if (name := f"on-{detector}") not in replays:
             continue
         alarms, result = replays[name].log.alarms, policies[name]
-        judged = match_alarms([k + table.delay for k in alarms], changes)
+        judged = match_alarms([table.deliveries[k] for k in alarms], changes)
         harm = float(quality_gained(never, [estimate.value for estimate in result.by_period], counts))
         detectors.append(
             DetectorResult(

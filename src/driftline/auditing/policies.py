@@ -144,7 +144,7 @@ def compare_policies(table: AuditTable, replays: Mapping[str, Replay]) -> tuple[
             gained=difference(name, NEVER),
             above_trivial=difference(name, TRIVIAL),
             retrainings=len(replays[name].log.retrained_at) - 1,
-            retrained_after=tuple(table.names[k + table.delay] for k in replays[name].log.retrained_at),
+            retrained_after=tuple(table.names[table.deliveries[k]] for k in replays[name].log.retrained_at),
             rows=replays[name].log.n_train_rows,
             seconds=round(replays[name].log.seconds, 3),
             mae=None if table.is_classification else _mean_absolute_error(table, replays[name].answers),

@@ -61,7 +61,8 @@ def audit(
     features: Sequence[str] | None = None,
     columns: Mapping[str, str] | None = None,
     task: str = "auto",
-    delay: int = 0,
+    delay: int | str = 0,
+    label_time: str | None = None,
     delta: float = 0.9,
     holdout: float = HOLDOUT,
     limits: Limits | None = None,
@@ -75,8 +76,9 @@ def audit(
     model, "module:factory", any object with `fit` and `predict`, or a class or function that makes one; with
     `prediction`, a column of logged predictions is audited instead and nothing is trained. `period`: day, week, month,
     quarter, year, decade, each, "500 rows" or auto. `columns`: kinds of columns that are not guessed: number, category,
-    text, date or ignore; of the time column, date or number. `delay`: number of periods by which labels are late.
-    `task`: classes, number or auto. Results are identical for any number of `jobs`.
+    text, date or ignore; of the time column, date or number. `delay`: number of periods by which labels are late, or a
+    time such as 60d. `label_time`: the column of the times at which labels became known. `task`: classes, number or
+    auto. Results are identical for any number of `jobs`.
 
     >>> from driftline.auditing.examples import table
     >>> result = audit(table(rows=400), time="when", target="y", model="logistic-regression", period="100 rows")
@@ -85,15 +87,35 @@ def audit(
     """
     features = None if features is None else list(map(str, features))
     command = _command(dict(locals()))
-    if delay < 0 or not 0 < delta <= 1 or jobs < 1 or not 0 < holdout < 1:
+    periods_late, time_late = _parse_delay(delay, label_time, prediction)
+    if periods_late < 0 or not 0 < delta <= 1 or jobs < 1 or not 0 < holdout < 1:
         raise UserError("delay must be 0 or greater, jobs 1 or greater, delta and holdout between 0 and 1")
     read = read_frame(
-        frame, time=time, target=target, prediction=prediction, features=features, task=task, columns=columns
+        frame,
+        time=time,
+        target=target,
+        prediction=prediction,
+        features=features,
+        task=task,
+        columns=columns,
+        label_time=label_time,
+        delay=time_late,
     )
-    table = prepare(read, model, period, delay, seed, limits or Limits(), holdout)
+    table = prepare(read, model, period, periods_late, seed, limits or Limits(), holdout)
     computed = _compute(table, jobs, on_progress)
     date = datetime.now(UTC).isoformat(timespec="seconds")
     return _result(table, computed, delta, Provenance(__version__, date, command, read.fingerprint))
+
+
+def _parse_delay(delay: int | str, label_time: str | None, prediction: str | None) -> tuple[int, str | None]:
+    """Return a delay in periods, and one in time."""
+    if label_time is not None and delay not in (0, "0"):
+        raise UserError("the label times say how late labels are: leave out the delay")
+    late = str(delay).strip()
+    in_periods = late.removeprefix("-").isdigit()
+    if prediction is not None and (label_time is not None or not in_periods):
+        raise UserError("logged predictions have no model to retrain: leave out label times, or give periods as delay")
+    return (int(late), None) if in_periods else (0, late)
 
 
 def _command(arguments: JsonObject) -> str:

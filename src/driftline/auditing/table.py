@@ -12,6 +12,7 @@ from driftline.auditing.frame import Frame
 from driftline.errors import UserError
 from driftline.models.sklearn_models import SklearnModel
 from driftline.models.tabular import row_index_model
+from driftline.reveal import delivery_steps, known_by
 from driftline.seeds import Seed
 from driftline.streams.timeline import Periods, period_labels, periods
 from driftline.tasks import Classification
@@ -83,7 +84,19 @@ class AuditTable:
     @property
     def first_deployed(self) -> int:
         """The first period with a deployed model: the one after the first labels are revealed."""
-        return 1 + self.delay
+        return 1 + self.deliveries[0]
+
+    @cached_property
+    def deliveries(self) -> list[int]:
+        """The periods at whose end labels are revealed."""
+        return delivery_steps(self.stream, self.delay)
+
+    def labels_before(self, index: int) -> list[np.ndarray]:
+        """Return the labels by period that are revealed before a period; of the first period if there are none."""
+        if self.frame.samples.known is None or index < self.first_deployed:
+            return [self.rows(k).y for k in range(max(1, index - self.delay))]
+        now = np.max(np.asarray(self.rows(index - 1).time))
+        return [part.y[known_by(part, now)] for part in map(self.rows, range(index))]
 
     @property
     def is_classification(self) -> bool:
@@ -152,6 +165,8 @@ def prepare(
         raise UserError(f"every row has the same time, {samples.time[0]}: an audit compares rows of different times")
     period = choose_period(samples.time) if period == "auto" else period
     cut = periods(samples, period, holdout=holdout, seed=root.child("split"))
+    if samples.known is not None:
+        _check_label_times(PeriodStream(cut))
     if len(cut) < 3 + delay:
         late = f" with labels {delay} periods late" if delay else ""
         raise UserError(
@@ -165,6 +180,17 @@ def prepare(
     tied = count_tied_boundaries(cut)
     cut = subsample(cut, limits.rows, holdout, root)
     return AuditTable(frame, period, cut, model, delay, root, limits, sizes, ordered, tied)
+
+
+def _check_label_times(stream: PeriodStream) -> None:
+    """Refuse labels that come too late to deploy a model in two periods."""
+    steps = delivery_steps(stream)
+    if not steps or steps[0] > len(stream) - 3:
+        when = f"the first labels are known in period {steps[0] + 1}" if steps else "no label is known"
+        raise UserError(
+            f"{when} of {len(stream)}, and an audit needs two periods after: choose a finer period, or correct the "
+            "label times"
+        )
 
 
 def count_tied_boundaries(cut: Periods) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driftline import data, models, registry
-from driftline.benchmarks.base import Scenario
+from driftline.benchmarks.base import Benchmark, Scenario
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.io import serialization
@@ -73,7 +73,17 @@ def build_scenario(job: Job, datasets: DatasetCache) -> tuple[Dataset, Scenario]
     """Return the dataset of a job, and the scenario that its benchmark makes of it."""
     dataset = datasets.load(job.data)
     benchmark = registry.get("benchmark", job.benchmark)()
+    if dataset.samples.known is not None:
+        _check_label_times(job, benchmark)
     return dataset, benchmark.build_scenario(dataset, benchmark.options(**job.options), Seed(job.seed))
+
+
+def _check_label_times(job: Job, benchmark: Benchmark) -> None:
+    """Refuse label times where they would have no meaning."""
+    if not benchmark.follows_label_times:
+        raise UserError(f"{job.benchmark} does not run on the clock of the data: leave out data.known")
+    if job.reveal.delay:
+        raise UserError("data.known says when labels arrive: leave out reveal.delay")
 
 
 def build_model(job: Job, dataset: Dataset) -> Network:

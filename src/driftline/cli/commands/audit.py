@@ -32,7 +32,8 @@ Columns = Annotated[
     typer.Option(help="Kind of a column: NAME=number, category, text, date or ignore. [default: guessed]"),
 ]
 TaskName = Annotated[str, typer.Option(help="classes, number or auto.")]
-Delay = Annotated[int, typer.Option(help="Number of periods by which labels are late.", min=0)]
+Delay = Annotated[str, typer.Option(help="How late labels are: a number of periods, or a time such as 60d.")]
+LabelTime = Annotated[str | None, typer.Option(help="Column of the times at which labels became known.")]
 Rows = Annotated[int, typer.Option(help="Maximum number of rows per period.", min=50)]
 Conditions = Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')]
 JsonFile = Annotated[
@@ -53,7 +54,8 @@ def audit(
     features: Features = None,
     column: Columns = None,
     task: TaskName = "auto",
-    delay: Delay = 0,
+    delay: Delay = "0",
+    label_time: LabelTime = None,
     rows: Rows = 10_000,
     fail_if: Conditions = None,
     output: HtmlFile = Path("audit.html"),
@@ -78,6 +80,7 @@ def audit(
             columns=_kinds(column or []),
             task=task,
             delay=delay,
+            label_time=label_time,
             limits=auditing.Limits(rows=rows),
             jobs=jobs,
             on_progress=progress.show,
