@@ -1,11 +1,11 @@
-"""What the engine itself costs: per stage, for a sweep that is done already, and in memory while streams grow.
+"""Overhead of the engine: per stage, for a finished sweep, and in memory as streams grow.
 
     python bench/engine.py [stages|rerun|memory]
 
-stages  2,000 stages of a millisecond on two workers. A stage is locked, checked against its data, written safely and
-        told about; all of that is the overhead. Once on the disk, once in memory (/dev/shm), where flushing is free.
+stages  2,000 stages of a millisecond on two workers. The overhead is locking, checking the data, safe
+        writing and reporting. Once on the disk, once in memory (/dev/shm), where flushing is free.
 rerun   `driftline run` on a sweep of 5,000 finished runs, from the command line, against a bare `import torch`. The
-        store is filled with copies of a few real runs: what is timed is the return, not the making.
+        store is filled with copies of a few real runs.
 memory  the largest size of the driver while workers take a method through a stream, and through one ten times as long.
 
 Seconds are also given as those of the processors, which do not depend on what else the machine is doing.
@@ -113,8 +113,7 @@ def filled_store(spec: Spec, folder: Path) -> int:
             source, target = made[stage.job.label], store.run_folder(stage.key)
             shutil.copytree(source.folder, target)
             run = source.card.run.model_copy(update={"seed": stage.job.seed})
-            said = source.card.model_copy(update={"key": stage.key, "run": run})
-            write_card(target, said)
+            write_card(target, source.card.model_copy(update={"key": stage.key, "run": run}))
     return len(planned.run_keys)
 
 
@@ -144,7 +143,7 @@ def rerun(n: int) -> None:
 
 
 def memory() -> None:
-    """A forked driver tells its largest size; what it takes over from this process is the same for both streams."""
+    """Print the peak memory of a forked driver; what it inherits from this process is the same for both streams."""
     for images in (2_000, 20_000):
         stream = {"order": "gradual", "corruptions": "contrast", "images": images, "speed": 64, "upstream_updates": 1}
         spec = {"benchmark": "test-time", "data": "color-digits", "model": "res-1", "methods": ["frozen"]}

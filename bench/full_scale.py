@@ -1,8 +1,9 @@
 """What the tables of the five papers cost at full scale: every `*.full.yaml` of the recipes, on synthetic data.
 
-python bench/full_scale.py [--recipes FOLDER] [--seconds 60] [--json | --write]
+python bench/full_scale.py [--recipes FOLDER] [--benchmarks NAMES] [--seconds 60] [--json | --write]
 
-`--write` stores the forecasts with the recipes, where `driftline recipes` reads them.
+`--write` stores the forecasts with the recipes, where `driftline recipes` reads them; and those of the small recipes
+(`*.cpu.yaml`) whose data are here, as `driftline plan` makes them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from synthetic_data import ASSUMED, SIDE, TRUE_SIDE, NetworkCost, SyntheticData,
 
 from driftline import recipes, registry
 from driftline.cli.printing.forecast import format_amount, format_duration, text_table
-from driftline.engine.costs.forecast import WORKERS, Forecast, build
+from driftline.engine.costs.forecast import WORKERS, Forecast, build, forecast
 from driftline.engine.costs.groups import StageGrouper
 from driftline.engine.costs.profiler_process import ProfilerProcess
 from driftline.engine.costs.profiler_process import main as serve_profiler
@@ -54,11 +55,15 @@ class Paper:
     recipes: dict[str, Forecast]
 
 
-def papers(folder: Path, seconds: float, workers: Sequence[int] = WORKERS) -> Iterator[Paper]:
-    """Yield the papers whose recipes are in a folder, each profiled for about so many seconds."""
+def papers(
+    folder: Path, seconds: float, workers: Sequence[int] = WORKERS, benchmarks: Sequence[str] = ()
+) -> Iterator[Paper]:
+    """Yield the papers whose recipes are in a folder, each profiled for about so many seconds; by default all."""
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.glob("*/*.full.yaml")):
-        found.setdefault(str(read_yaml(path).get("benchmark")), []).append(path)
+        benchmark = str(read_yaml(path).get("benchmark"))
+        if benchmark in (benchmarks or (benchmark,)):
+            found.setdefault(benchmark, []).append(path)
     if not found:
         raise UserError(f"no recipe at full scale in {folder}: give the folder of recipes with --recipes")
     for benchmark, paths in found.items():
@@ -150,18 +155,23 @@ def as_json(paper: Paper) -> dict[str, Any]:
     return {"title": paper.title, "together": json.loads(paper.together.to_json()), "recipes": each}
 
 
-def write(found: Sequence[Paper]) -> None:
-    """Store runs, multiply-accumulates and core hours of each recipe, but none that are guessed."""
+def small_recipes(benchmarks: Sequence[str], seconds: float) -> Iterator[tuple[str, Forecast]]:
+    """Yield the small recipes whose data are here, with their forecasts."""
+    for name in recipes.names():
+        about = recipes.describe(name)
+        if name.endswith(".cpu") and about.present and about.benchmark in (benchmarks or (about.benchmark,)):
+            with tempfile.TemporaryDirectory(prefix="driftline-plan-") as nowhere:
+                yield name, forecast(f"{recipes.PREFIX}{name}", runs=nowhere, seconds=seconds)
+
+
+def write(found: Iterable[tuple[str, Forecast, bool]]) -> None:
+    """Store runs, multiply-accumulates and core hours of each recipe, and whether some of them are guessed."""
     path = recipes.FOLDER / recipes.COSTS
     costs = json.loads(path.read_text(encoding="utf-8"))["recipes"] if path.exists() else {}
-    for paper in found:
-        if paper.together.extrapolated:
-            print(f"{paper.benchmark} is not stored: some costs are guessed; give more --seconds", file=sys.stderr)
-            continue
-        for name, one in paper.recipes.items():
-            runs = sum(one.kinds[title].stages for title in RUNS if title in one.kinds)
-            hours = float(f"{one.seconds[1] / 3600:.2g}")
-            costs[f"{paper.benchmark}/{name}.full"] = {"runs": runs, "macs": int(one.macs), "core_hours": hours}
+    for name, one, rough in found:
+        runs = sum(one.kinds[title].stages for title in RUNS if title in one.kinds)
+        hours = float(f"{one.seconds[1] / 3600:.2g}")
+        costs[name] = {"runs": runs, "macs": int(one.macs), "core_hours": hours, "rough": rough}
     content = {"machine": _processor(), "date": time.strftime("%Y-%m-%d"), "recipes": dict(sorted(costs.items()))}
     atomic.write_json(path, content)
 
@@ -177,12 +187,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recipes", type=Path, default=recipes.FOLDER)
     parser.add_argument("--seconds", type=float, default=60.0, help="of profiling per paper")
+    parser.add_argument("--benchmarks", nargs="*", default=(), help="those to forecast; by default all")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    found = list(papers(given.recipes, given.seconds))
+    found = list(papers(given.recipes, given.seconds, benchmarks=given.benchmarks))
     if given.write:
-        write(found)
+        each = [
+            (f"{paper.benchmark}/{name}.full", one, paper.together.extrapolated > 0)
+            for paper in found
+            for name, one in paper.recipes.items()
+        ]
+        small = small_recipes(given.benchmarks, given.seconds)
+        write([*each, *((name, one, one.extrapolated > 0) for name, one in small)])
     print(json.dumps({paper.benchmark: as_json(paper) for paper in found}, indent=1) if given.json else text(found))
 
 

@@ -1,4 +1,4 @@
-"""Is `driftline plan` right? Real sweeps of all benchmarks, foretold and then run, side by side.
+"""Accuracy of `driftline plan`: real sweeps of all benchmarks, forecast and then run.
 
 Both are compared in processor seconds, which other programs on the machine hardly change, and in seconds by the clock,
 which mean something on a quiet machine only. A quasi-quiet one: chrt -f 50 python bench/plan.py
@@ -89,8 +89,8 @@ def really(recipe: Path, runs: Path, jobs: int) -> tuple[float, float]:
     return time.perf_counter() - clock, spent() - before
 
 
-def told(found: Forecast) -> float:
-    """Processor seconds that a serial run should take: all stages, planning and the start of one process."""
+def serial_seconds(found: Forecast) -> float:
+    """Return the forecast CPU seconds of a serial run: all stages, planning and the start of one process."""
     return found.seconds[1] + found.start
 
 
@@ -102,7 +102,7 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = [name for name in SWEEPS if any(part in name for part in arguments.only.split(","))]
     print(
-        f"{'sweep':24} {'stages':>6} {'calib.':>7} {'told':>7} {'cpu':>7} {'wall':>7}  told/cpu told/wall", flush=True
+        f"{'sweep':24} {'stages':>6} {'calib.':>7} {'plan':>7} {'cpu':>7} {'wall':>7}  plan/cpu plan/wall", flush=True
     )
     for name in wanted:
         with tempfile.TemporaryDirectory() as folder:
@@ -112,7 +112,10 @@ def main() -> None:
             found = forecast(recipe, runs=runs, seconds=arguments.seconds, workers=(1, arguments.jobs))
             calibration = time.perf_counter() - clock
             wall, cpu = really(recipe, runs, arguments.jobs)
-            all_, lasts = told(found), found.seconds[arguments.jobs] + (found.start if arguments.jobs == 1 else 0)
+            all_, lasts = (
+                serial_seconds(found),
+                found.seconds[arguments.jobs] + (found.start if arguments.jobs == 1 else 0),
+            )
             stages = sum(tally.stages for tally in found.kinds.values())
             print(
                 f"{name:24} {stages:6} {calibration:7.1f} {all_:7.1f} {cpu:7.1f} {wall:7.1f}  "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -9,8 +10,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# No deadline: a busy machine is not a failure. Half of the usual examples: the suite runs often.
-hypothesis.settings.register_profile("suite", deadline=None, max_examples=50)
+# No deadline: a busy machine is not a failure. A quarter of the usual examples: the suite runs often.
+hypothesis.settings.register_profile("suite", deadline=None, max_examples=25)
 hypothesis.settings.load_profile("suite")
 
 # Two test processes with two threads each would fight for the cores. Set before anything loads a library that asks.
@@ -18,6 +19,12 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS
 
 # Tests that were started in the background ignore Ctrl-C, and so would the commands that they start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Never again look for garbage among the modules and tests that are there to stay."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -258,7 +258,7 @@ def test_a_calibration_on_a_device_has_the_cpus_accuracies(tmp_path: Path) -> No
     for name in ("cpu", "sim"):
         (job,) = parse({**spec, "test-time": options, "methods": "frozen", "device": name}).jobs("conv-1")
         sim_device.copies.clear()
-        settings: dict[str, Any] = {"images": 20, "levels": 2, "store": Store.create(tmp_path / name), "jobs": 2}
+        settings: dict[str, Any] = {"images": 20, "levels": 2, "store": Store.create(tmp_path / name)}
         matrices = calibrate_model(job, ("contrast", "fog"), tmp_path / f"{name}.safetensors", **settings)
         found.append(matrices["contrast", "fog"])
         assert (sim_device.copies["h2d"] > 4) == (name == "sim")

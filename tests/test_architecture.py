@@ -1,8 +1,10 @@
-"""The paths in ARCHITECTURE.md exist, and every package has a row there."""
+"""ARCHITECTURE.md is true: its paths exist, its loop is the loop, its arrows are imports."""
 
 from __future__ import annotations
 
 import re
+import textwrap
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -16,7 +18,7 @@ def section(title: str) -> str:
 
 def test_the_answers_to_where_is_exist() -> None:
     paths = re.findall(r"\| `([^`]+)` \|$", section("Where is …?"), flags=re.MULTILINE)
-    assert len(paths) >= 12
+    assert len(paths) >= 30
     assert [path for path in paths if not (PACKAGE / path).exists()] == []
 
 
@@ -35,3 +37,30 @@ def test_a_method_has_the_path_that_its_name_suggests() -> None:
     own = [name for name, stem in stems.items() if stem == name.replace("-", "_")]
     assert {"tent", "eata", "ewc", "er", "ncm", "lwf", "a-gem"} <= set(own)
     assert {"test_time", "supervised", "replay", "online", "prototypes", "sequence", "retraining"} <= families
+
+
+def test_the_loop_is_quoted_as_it_is() -> None:
+    quoted = section("One loop").split("```python\n")[1].split("```")[0]
+    source = (PACKAGE / "loop.py").read_text(encoding="utf-8")
+    assert len(quoted.splitlines()) < 25
+    assert textwrap.indent(quoted, "    ") in source
+
+
+def test_the_arrows_of_the_picture_are_imports_and_every_package_is_in_it() -> None:
+    picture = section("Packages").split("graph TD\n")[1].split("```")[0]
+    arrows = set()
+    for line in picture.splitlines():
+        parts = [re.findall(r"\w+", part) for part in line.split("-->")]
+        arrows |= {(above, below) for one, other in pairwise(parts) for above in one for below in other}
+    wrong = [arrow for arrow in sorted(arrows) if arrow[1] not in imports(arrow[0])]
+    assert wrong == []
+    shown = {name for arrow in arrows for name in arrow}
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - shown == set()
+
+
+def imports(name: str) -> set[str]:
+    """Return the packages and modules that a package or module imports, at its top or inside a function."""
+    files = (PACKAGE / name).rglob("*.py") if (PACKAGE / name).is_dir() else [PACKAGE / f"{name}.py"]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    several = re.findall(r"^ *from driftline import (.+)", text, flags=re.MULTILINE)
+    return {*re.findall(r"driftline\.(\w+)", text), *(one for line in several for one in re.findall(r"\w+", line))}

@@ -44,7 +44,7 @@ class DeviceSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = ""
+    name: str = Field(default="", pattern=r"^[a-z]{0,16}(:\d{1,4})?$")
     """auto, cpu, cuda, cuda:1, mps, xpu; by default $DRIFTLINE_DEVICE, else auto: an accelerator if there is one."""
     precision: Precision = "float32"
     """Precision of matrix products and convolutions; weights and losses are float32 in any case."""
@@ -155,7 +155,7 @@ def resolve(name: str) -> torch.device:
 
 
 def device_count(name: str) -> int:
-    """Return how many devices a name stands for: all accelerators of the kind for `auto` or `cuda`, else 1."""
+    """Return the number of devices of a name: all accelerators of the kind for `auto` or `cuda`, else 1."""
     import torch
 
     name = name or os.environ.get(DEVICE_VARIABLE) or "auto"
@@ -163,7 +163,7 @@ def device_count(name: str) -> int:
 
 
 def describe() -> dict[str, str | bool]:
-    """Return what a card says about the device of this context."""
+    """Return the description of the device of this context for the card."""
     import torch
 
     settings, device = _settings.get(), current()

@@ -33,8 +33,8 @@ class DamagedFile(UserError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{path} is damaged: {reason}. The `driftline run` that made it makes it again if it is needed; "
-            "`driftline check` lists all damage"
+            f"{path} is damaged: {reason}. `driftline check --repair` removes what is damaged, and the same `driftline "
+            "run` computes it again"
         )
         self.path, self.reason = path, reason
 

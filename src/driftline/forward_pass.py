@@ -71,7 +71,7 @@ def _compiled_forward(compiled: Callable[..., Any], network: nn.Module, *args: A
         return compiled(network, *args, **kwargs)
     except TorchDynamoException as error:
         reason = str(getattr(error, "inner_exception", error)).strip().partition("\n")[0]
-        raise UserError(f"device.compile: torch.compile does not work here; leave it out. It says: {reason}") from error
+        raise UserError(f"device.compile: torch.compile does not work here; leave it out: {reason}") from error
 
 
 def checkpoint_activations(network: nn.Module) -> None:

@@ -112,7 +112,7 @@ class RevealPolicy:
             prediction, turn = _to_scalar(answer if row is None else row.prediction), self.n_seen
             k, self.n_seen = turn - first, turn + 1
             if k >= len(y):
-                raise UserError(f"answer_one_by_one asked for more labels than the {len(y)} samples of this block")
+                raise UserError(f"answer_one_by_one requested more labels than the {len(y)} samples of this block")
             predictions.append(prediction)
             if row is not None:
                 answer_rows.append(row)
@@ -215,10 +215,11 @@ class RevealPolicy:
 
     def state(self) -> State:
         """Return the delayed labels and the position in the stream."""
-        return {"waiting": self.waiting, "taken": self.n_seen, "now": np.array(self.now)}
+        clock = {} if self.now == -np.inf else {"now": self.now}
+        return {"waiting": self.waiting, "taken": self.n_seen, **clock}
 
     def restore(self, state: State) -> None:
-        self.waiting, self.n_seen, self.now = list(state["waiting"]), int(state["taken"]), float(state["now"])
+        self.waiting, self.n_seen, self.now = list(state["waiting"]), int(state["taken"]), state.get("now", -np.inf)
 
 
 def known_by(samples: Samples, time: object) -> np.ndarray:

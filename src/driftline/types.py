@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -19,6 +19,8 @@ Network: TypeAlias = Any
 """What a learner trains: a torch module, or a scikit-learn estimator with its adapter."""
 Head: TypeAlias = Literal["keep", "new"]
 """Whether a network takes the head of its weights, or only the rest and a new head."""
+OnProgress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of steps done and of all steps."""
 State: TypeAlias = dict[str, Any]
 """What a checkpoint keeps of an object: arrays, tensors, numbers, texts, and lists and dictionaries of them."""
 Settings: TypeAlias = Mapping[str, Any]
@@ -186,3 +188,7 @@ class Probe:
 
     name: str
     samples: Samples
+
+
+def ignore_progress(done: int, total: int) -> None:
+    """Report nothing."""

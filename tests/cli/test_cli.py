@@ -210,7 +210,7 @@ SEQUENCE = ("run", "seq-to-final", "--data", "digits", "--shifts", "RL", "--size
         ((*RUN[:-4], "--set", "timeline.period=fortnight"), "period 'fortnight' cannot cut"),
         (
             ("run", "timeline", "--data", "digits", "--model", "random-forest", "--methods", "ft"),
-            "FineTune goes on training, and RandomForest",
+            "FineTune continues training, and RandomForest",
         ),
         (
             ("run", "timeline", "--data", "digits", "--model", "yearbook-cnn", "--methods", "ft"),

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -62,6 +63,11 @@ def driftline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         ((*RUN[:-1], LONG), "no method 'xxx"),
         ((*RUN, "--seeds", "9" * 400), "at most 100,000"),
         (("run", "matrix", "--methods", "erm", "--seeds", "9" * 400), "at most 100,000"),
+        ((*RUN[:-1], ":M"), "write FILE.py:NAME"),
+        ((*RUN, "--device", "/dev/zero"), "device"),
+        (("figure", "severity-grid", "--calibration", LONG, "-o", "f.svg"), "…: File name too long"),
+        (("new", "method", LONG), "…: File name too long"),
+        (("new", "method", "json"), "json.py would hide Python's own module"),
     ],
 )
 def test_odd_arguments(driftline: Command, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -71,6 +77,17 @@ def test_odd_arguments(driftline: Command, tmp_path: Path, arguments: tuple[str,
     assert (code, sentence in err) == (2, True), err
     assert len(err) < 2500
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("arguments", [("run", "pipe"), ("plan", "pipe"), ("run", "b.yaml"), (*RUN[:-1], "pipe:M")])
+def test_a_pipe_is_no_recipe_and_no_code(driftline: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    pipe = tmp_path / ("pipe.py" if "pipe:M" in arguments else "pipe.yaml")
+    os.mkfifo(pipe)
+    (tmp_path / "b.yaml").write_text("base: pipe.yaml\n", encoding="utf-8")
+    Thread(target=pipe.write_bytes, args=(b"1",), daemon=True).start()  # waits for a reader
+    code, _, err = driftline(*(word.replace("pipe", pipe.name) for word in arguments))
+    assert (code, "a folder, a pipe or a device" in err) == (2, True), err
+    assert pipe.read_bytes() == b"1", "nothing read the pipe before"
 
 
 def test_a_folder_that_takes_no_files(tmp_path: Path) -> None:

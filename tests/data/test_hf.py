@@ -151,9 +151,13 @@ def test_mistakes_are_sentences(hub, monkeypatch, tmp_path):
         load("hf:pets")
     with pytest.raises(UserError, match="cannot read cows: Dataset 'cows' doesn't exist"):
         load("hf:cows")
+    with pytest.raises(UserError, match=r"no file or folder \./cows\.parquet, which is no name on the hub"):
+        load("hf", {"path": "./cows.parquet"})
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(UserError, match=r'needs an optional package: pip install "driftline\[hf\]"'):
         load("hf:pets")
+    with pytest.raises(UserError, match=r"there is no file or folder \./nowhere"):
+        load("hf:./nowhere")
     path = save_splits(tmp_path / "saved", train=pets([0]), other=pets([1]))
     (tmp_path / "saved" / "dataset_dict.json").write_text('{"splits": ["other", "more"]}')
     with pytest.raises(UserError, match=r"saved: expected a Hugging Face dataset.*state\.json"):

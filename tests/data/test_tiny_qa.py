@@ -83,7 +83,7 @@ def test_manners_share_people_and_values_but_not_their_words():
         assert len(new) > 0.5 * len(words[k]), DATA.clusters[k]
 
 
-def test_it_comes_from_the_seed_alone_and_examinations_do_not_depend_on_the_training_set():
+def test_it_comes_from_the_seed_alone_and_evaluations_do_not_depend_on_the_training_set():
     again, longer, other = (
         load("tiny-qa", {"train": n, "each": 200, "seed": s}) for n, s in ((300, 0), (310, 0), (300, 1))
     )

@@ -22,9 +22,9 @@ from driftline.engine.planning.plan import plan
 from driftline.engine.ray import progress
 from driftline.engine.run import as_spec, run_plan
 from driftline.engine.stages import Fit, Stage, StreamRun
-from driftline.engine.stages.base import OnProgress
 from driftline.errors import ClusterLost
 from driftline.store.store import Store
+from driftline.types import OnProgress
 
 from .forked import ForkedWorker
 from .stand_ins import job, pretraining

@@ -9,7 +9,7 @@ import torch
 from scipy.stats import chi2
 
 from driftline.io import serialization
-from driftline.learners.buffers import ReservoirBuffer
+from driftline.learners.buffers import ReservoirBuffer, UniqueBuffer
 from driftline.seeds import Seed
 from driftline.testing import digest
 
@@ -59,7 +59,7 @@ def test_every_sample_is_kept_equally_often() -> None:
 
 
 @pytest.mark.parametrize("wrong", [OneTooFew, AlwaysIn])
-def test_an_uneven_memory_would_be_noticed(wrong: Any) -> None:
+def test_an_uneven_buffer_would_be_noticed(wrong: Any) -> None:
     assert unevenness(wrong) < 1e-6
 
 
@@ -131,3 +131,56 @@ def test_interrupted_it_goes_on_as_if_never_interrupted(cut: int, tmp_path: Path
     fresh = ReservoirBuffer(CAPACITY, Seed(0))
     fresh.restore(serialization.load(tmp_path / "state"))
     assert go_on(memory) == go_on(fresh)
+
+
+def images(*values: int) -> np.ndarray:
+    return np.array(values, np.uint8)[:, None, None, None] * np.ones((1, 2, 2, 1), np.uint8)
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_an_input_that_comes_again_keeps_its_place_and_takes_its_latest_answer(texts: bool) -> None:
+    def given(*values: int) -> Any:
+        return [f"question {value}" for value in values] if texts else images(*values)
+
+    memory = UniqueBuffer()
+    memory.add(given(5, 3, 5), np.array([0, 1, 2]))  # twice in one lesson
+    memory.add(given(3), np.array([7]))  # nothing new
+    memory.add(given(9, 3), np.array([4, 8]))
+    assert len(memory) == 3
+    assert memory.y.tolist() == [2, 8, 4]
+    assert (list(memory.x) == given(5, 3, 9)) if texts else np.array_equal(memory.x, given(5, 3, 9))
+
+
+def test_a_buffer_neither_keeps_hold_of_nor_changes_what_it_is_given() -> None:
+    memory, x, y = UniqueBuffer(), images(1, 2), np.array([0, 1])
+    memory.add(x, y)
+    saved = memory.state()
+    memory.add(images(1), np.array([9]))
+    assert y.tolist() == [0, 1]
+    assert saved["y"].tolist() == [0, 1]
+    x[:], y[:] = 0, 5
+    assert memory.y.tolist() == [9, 1]
+    assert np.array_equal(memory.x, images(1, 2))
+    assert memory.x.dtype == np.uint8
+
+
+@pytest.mark.parametrize("x", [images(1, 2, 3), ["a", "b", "c"]])
+def test_a_buffer_survives_a_checkpoint(x: Any, tmp_path: Path) -> None:
+    memory, restored, empty = UniqueBuffer(), UniqueBuffer(), UniqueBuffer()
+    memory.add(x, np.array(["one", "two", "three"], dtype=object))
+    serialization.save({"full": memory.state(), "empty": empty.state()}, tmp_path / "state")
+    saved = serialization.load(tmp_path / "state")
+    restored.restore(saved["full"])
+    empty.restore(saved["empty"])
+    assert len(empty) == 0
+    for each in (memory, restored, empty):
+        each.add(x[1:2], np.array(["another"], dtype=object))
+    assert memory.y.tolist() == restored.y.tolist() == ["one", "another", "three"]
+    assert empty.y.tolist() == ["another"]
+
+
+def test_longer_texts_are_not_cut_when_they_replace_shorter_ones() -> None:
+    memory = UniqueBuffer()
+    memory.add(["a"], np.array(["no"]))
+    memory.add(["a"], np.array(["certainly"]))
+    assert memory.y.tolist() == ["certainly"]

@@ -119,7 +119,7 @@ def test_ft_with_naive_bayes_is_partial_fit() -> None:
 
 
 def test_ft_refuses_what_cannot_go_on() -> None:
-    with pytest.raises(UserError, match="FineTune goes on training, and RandomForestClassifier"):
+    with pytest.raises(UserError, match="FineTune continues training, and RandomForestClassifier"):
         taught(FineTune(), [], models.build("random-forest", (8, 8, 1), 3))
 
 

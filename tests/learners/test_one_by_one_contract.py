@@ -98,7 +98,7 @@ LESSONS = {"train_every": 7, "epochs": 1, "batch": 4, "lr": 0.01}
 
 
 @pytest.mark.parametrize("name", ["fine-tune", "standard-training", "lwf", "exemplar-tuning", "weight-imprinting"])
-def test_the_contract_holds_with_lessons_in_the_middle_of_a_block(name: str) -> None:
+def test_the_contract_holds_with_training_rounds_in_the_middle_of_a_block(name: str) -> None:
     more = {"imprint_only_labels": 9} if name == "weight-imprinting" else {}
     check_learner(partial(registry.get("method", name), **LESSONS, **more))
 

@@ -82,7 +82,7 @@ def test_strict_csr_leaves_this_step_out() -> None:
     assert float(found.oec.final) == pytest.approx((0.5 + 0.75 + 0.625 + 0.8) / 4)
 
 
-def test_models_that_were_not_examined_are_skipped() -> None:
+def test_models_that_were_not_evaluated_are_skipped() -> None:
     sparse = {**COMMON, "upstream": [flags(4, 4), None, None, flags(2, 4)], "held_out": [None, flags(1, 5), None, None]}
     found = scores(**sparse, past=PAST["after"])
     np.testing.assert_array_equal(found.ukr.values, [NAN, NAN, 0.5])

@@ -65,7 +65,7 @@ def test_too_little_to_have_an_opinion_is_no_opinion() -> None:
 
 
 @pytest.mark.parametrize("name", ["random-forest", "naive-bayes"])
-def test_restoring_repeats_the_lessons(name: str) -> None:
+def test_restoring_repeats_the_training_rounds(name: str) -> None:
     model, fresh = (models.build(name, (4,), 3, Seed(3)) for _ in range(2))
     model.fit(X, np.arange(60) % 3)
     if model.supports_partial_fit:

@@ -74,7 +74,7 @@ def test_rows_are_looked_up_and_the_table_is_never_copied() -> None:
     assert not hasattr(model.model, "estimator_")
 
 
-def test_a_number_is_taught_in_its_own_units() -> None:
+def test_a_number_is_trained_in_its_own_units() -> None:
     class Keeps:
         def fit(self, x: pd.DataFrame, y: np.ndarray) -> None:
             self.mean = float(np.mean(y))

@@ -199,7 +199,7 @@ def test_only_what_says_so_is_known_for_an_estimator_before_it_is_made(own: str)
     [
         ("prod.pkl", r"def make\(\*, file: str = 'prod.pkl'\): return pickle.load\(open\(file, \"rb\"\)\)`"),
         ("prod.joblib", r"import joblib` and .* return joblib.load\(file\)`, and give prod.py:make"),
-        ("prod.py", "say which class or function of prod.py is the model: prod.py:NAME"),
+        ("prod.py", "prod.py is a file: name the class or function in it that is the model, prod.py:NAME"),
     ],
 )
 def test_a_file_given_for_a_model_is_told_how(name: str, way: str) -> None:

@@ -76,7 +76,9 @@ def test_a_search_that_means_nothing_is_refused_in_words(selection, words):
 
 def test_a_benchmark_without_streams_to_choose_by_says_so():
     content = {"benchmark": "timeline", "data": "digits", "methods": "ft", "selection": {"grid": {"lr": [1e-3]}}}
-    with pytest.raises(UserError, match="timeline has no streams to choose settings by here: the rule may be oracle"):
+    with pytest.raises(
+        UserError, match=r"timeline has no streams to choose settings by here: give .*--validation 3.*--validation 0\.1"
+    ):
         parse(content).jobs("mlp")
     shards = {**content, "benchmark": "test-time", "methods": "tent", "test-time": {"order": "shards"}}
     with pytest.raises(UserError, match="test-time has no streams"):
@@ -183,3 +185,46 @@ def test_trials_meet_validation_streams_and_an_oracle_meets_those_of_the_test():
         ]
         assert all(trial.purpose == "search" and trial.search is None for row in trials for trial in row)
         assert job.options["role"] == "test"
+
+
+REFINEMENT = {"benchmark": "refinement", "data": "digit-clusters", "methods": "cft", "seeds": 2}
+
+
+def test_the_metric_that_decides_can_be_chosen():
+    def metrics(metric):
+        (job, _) = parse({**REFINEMENT, "selection": {"grid": {"lr": [1e-3]}, "metric": metric}}).jobs("mlp")
+        return job.search.metrics
+
+    assert metrics("ukr") == (("ukr", "final"),)
+    assert metrics("kg:final, efr") == (("kg", "final"), ("efr", "mean"))
+    assert metrics([]) == (("oec", "final"), ("efr", "mean")), "the benchmark's own"
+    with pytest.raises(UserError, match=r"no metric 'okrr'. Did you mean 'okr'.*selection\.metric"):
+        metrics("okrr")
+    with pytest.raises(UserError, match="no metric 'ood'"):
+        metrics("ood")
+
+
+def test_repeated_selections_have_other_validation_seeds_for_each_seed():
+    spec = {**REFINEMENT, "selection": {"grid": {"lr": [1e-3, 1e-2]}, "seeds": 2, "repeats": 2}}
+    first, second = (job.search for job in parse(spec).jobs("mlp"))
+    assert (first.seeds, second.seeds) == ((0, 1), (2, 3))
+    assert first.candidates == second.candidates
+    with pytest.raises(UserError, match="repeats=3: each seed has its own selection, so give the number of seeds, 2"):
+        parse({**spec, "selection": {**spec["selection"], "repeats": 3}}).jobs("mlp")
+    with pytest.raises(UserError, match="tie_break"):
+        parse({**spec, "selection": {**spec["selection"], "tie_break": "luck"}})
+
+
+def test_seq_to_final_selects_in_phases_or_on_the_validation_part_of_the_last_step():
+    content = {"benchmark": "seq-to-final", "data": "cifar10", "selection": {"grid": {"lr": [1e-2, 1e-3]}}}
+    (phased,) = parse({**content, "methods": "seq-ft"}).jobs("conv-1")
+    assert (phased.search, phased.options["lr"]) == (None, [1e-2, 1e-3])
+    (tuned,) = parse({**content, "methods": "ft"}).jobs("conv-1")
+    assert [run.options["role"] for runs in tuned.search_jobs() for run in runs] == ["validation"] * 6
+    mixed = {
+        **content,
+        "methods": "seq-ft",
+        "selection": {"grid": {"seq-ft.decay": ["none"]}, "rule": "validation-streams"},
+    }
+    with pytest.raises(UserError, match="seq-ft"):
+        parse(mixed).jobs("conv-1")

@@ -37,6 +37,7 @@ def test_flags_reach_the_job_with_every_default_filled_in() -> None:
     assert jobs[3].method.settings == {
         "lr": 0.01,
         "updates": 300,
+        "epochs": None,
         "batch": 32,
         "weight_decay": 0.0,
         "optimizer": "adam",

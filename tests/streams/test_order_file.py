@@ -76,6 +76,7 @@ def test_a_stream_of_a_released_list_is_chosen_by_its_number(tmp_path: Path) -> 
     [
         ("a.csv", pd.DataFrame({"id": ["c/1.png"]}), "the id 'c/1.png' in entry 1 is not in dataset 'four'"),
         ("a.csv", pd.DataFrame({"row": [0, 4]}), "the row 4 in entry 2 is not from 0 to 3"),
+        ("a.csv", pd.DataFrame({"row": ["inf"]}), "the row inf in entry 1 is not from 0 to 3"),
         ("a.csv", pd.DataFrame({"row": ["x"]}), "the row x in entry 1 is not from 0 to 3"),
         ("a.npy", [0.5], "the id '0.5' in entry 1 is not in dataset"),
         ("a.npy", [[0], [1]], "an array of ids or of row numbers, but found: an array of 2 dimensions"),

@@ -276,15 +276,15 @@ def test_samples_of_one_original_have_one_use() -> None:
     assert [len(s) for s in (divided.validation.upstream, divided.test.clusters["b"])] == [210, 630]
     shared = pools(upstream, clusters, upstream_set=100, held_out=60, validation=None, base=base)
     assert len(shared.validation.upstream) == len(shared.test.clusters["a"]) == 840
-    with pytest.raises(UserError, match="'upstream' has 1,000 samples: 1,000 are to be held out"):
+    with pytest.raises(UserError, match="'upstream' has 1,000 samples: 1,000 are held out"):
         pools(upstream, clusters, upstream_set=900, held_out=100, base=base)
 
 
 @pytest.mark.parametrize(
     ("sizes", "setting", "sentence"),
     [
-        ((400, 500), {}, "'upstream' has 400 samples: 512 are to be held out"),
-        ((600, 256), {}, "'a' has 256 samples: 256 are to be held out"),
+        ((400, 500), {}, "'upstream' has 400 samples: 512 are held out"),
+        ((600, 256), {}, "'a' has 256 samples: 256 are held out"),
         ((600, 500), {"held_out": 0}, "but at least 1"),
         ((600, 500), {"validation": 1.0}, "between 0 and 1, not 1.0"),
         ((600,), {}, "at least one cluster"),

@@ -19,7 +19,7 @@ from driftline.io import serialization
 from driftline.learners.domain_generalization.coral_t import CoralT
 from driftline.learners.online.fine_tune import FineTuneLastLayers
 from driftline.learners.online.standard_training import StandardTraining
-from driftline.learners.replay.refinement import Refinement
+from driftline.learners.replay.cft import CFT
 from driftline.learners.self_supervised.simclr import SimCLR
 from driftline.learners.supervised.ft import FineTune
 from driftline.learners.supervised.lisa import LISA
@@ -127,7 +127,7 @@ def test_every_batch_of_a_training_round_is_drawn_anew_and_the_same_each_time() 
     np.testing.assert_array_equal(one[2].permute(0, 2, 3, 1) * 255, expected[2].astype(np.float32))
 
 
-@pytest.mark.parametrize("method", [FineTune, CoralT, Refinement, SimCLR, PrototypicalTraining, StandardTraining])
+@pytest.mark.parametrize("method", [FineTune, CoralT, CFT, SimCLR, PrototypicalTraining, StandardTraining])
 def test_methods_train_on_augmented_images_and_answer_as_they_come(method: Any) -> None:
     weights = []
     for augment in ("none", "crop-flip"):

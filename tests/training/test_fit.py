@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import copy
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +11,10 @@ from torch import nn
 
 from driftline import models
 from driftline.seeds import Seed
-from driftline.tasks import Classification
+from driftline.tasks import Classification, Regression
 from driftline.testing import digest
 from driftline.training import fit as fitting
-from driftline.training.fit import Update, fit, optimizer_step
+from driftline.training.fit import Update, fit, optimizer_step, train_epochs
 from driftline.training.torch_model import torch_model
 
 TASK = Classification(("a", "b"))
@@ -95,7 +97,7 @@ def test_asking_changes_nothing_and_does_not_depend_on_the_batch() -> None:
     assert torch_model(model).predict(X[:0]).shape == (0, 2)
 
 
-def test_inputs_are_standardised_by_the_first_lesson_alone() -> None:
+def test_inputs_are_standardised_by_the_first_training_round_alone() -> None:
     model = models.build("linear", (6,), 2)
     layer = model[0]
     assert torch_model(model).predict(X).shape == (30, 2)
@@ -123,3 +125,40 @@ def test_batches_are_the_same_whenever_images_become_floats(
         by_hand = torch.from_numpy(images)[chosen].permute(0, 3, 1, 2).float() / 255
         assert torch.equal(x, by_hand)
         assert x.stride() == by_hand.stride()  # convolutions choose their kernels by the layout
+
+
+def batches(n: int, **how: Any) -> list[list[int]]:
+    """The rows of each update over n samples."""
+    seen: list[list[int]] = []
+    x, settings = (
+        np.arange(n, dtype=np.float32)[:, None],
+        {"epochs": 2, "batch": 4, "seed": Seed(0), "max_updates": 0, **how},
+    )
+    task = Classification(tuple(map(str, range(n))))
+    train_epochs(nn.Linear(1, 1), task, x, np.arange(n), lambda x, y: seen.append(y.tolist()), **settings)
+    return seen
+
+
+def test_an_epoch_takes_every_sample_once_and_keeps_the_smaller_batch() -> None:
+    seen = batches(10)
+    assert [len(rows) for rows in seen] == [4, 4, 2, 4, 4, 2]
+    one, two = [*chain(*seen[:3])], [*chain(*seen[3:])]
+    assert sorted(one) == sorted(two) == list(range(10))
+    assert one != two
+    assert seen == batches(10)
+    assert seen != batches(10, seed=Seed(1))
+    assert [len(rows) for rows in batches(9)] == [4, 5, 4, 5]  # one alone has no batch statistics
+    assert batches(10, max_updates=4) == seen[:4]
+
+
+class SeveralAnswers(Regression):
+    def sample_answers(self, y: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        return random.choice([-1.0, 1.0], len(y)).astype(np.float32)
+
+
+def test_each_epoch_takes_another_accepted_answer() -> None:
+    taught: list[float] = []
+    x, y = np.zeros((1, 1), np.float32), np.zeros(1)
+    how: dict[str, Any] = {"epochs": 20, "batch": 4, "seed": Seed(0), "max_updates": 0}
+    train_epochs(nn.Linear(1, 1), SeveralAnswers(), x, y, lambda x, y: taught.append(y[0].item()), **how)
+    assert set(taught) == {-1.0, 1.0}

@@ -128,7 +128,7 @@ def test_counts_survive_a_restart() -> None:
     assert meter.state() == {"forward": 3, "backward": 4, "probe_macs": 5, "saved": 6}
 
 
-def test_examinations_are_not_the_methods_cost() -> None:
+def test_evaluations_are_not_the_methods_cost() -> None:
     model = nn.Linear(4, 2, bias=False)
     meter = metered(model)
     meter.probing = True

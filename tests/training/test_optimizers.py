@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from driftline.learners.replay.refinement import Refinement
+from driftline.learners.replay.cft import CFT
 from driftline.learners.settings import OptimizerName
 from driftline.learners.supervised.ft import FineTune
 from driftline.learners.test_time.cotta import CoTTA
@@ -147,8 +147,8 @@ def test_sgd_with_momentum_for_supervised_methods() -> None:
     assert usual.optim.defaults["betas"] == (0.9, 0.999)
 
 
-def refine(steps: int = 3, **settings: Any) -> Refinement:
-    learner = Refinement(epochs=1, batch=10, **settings)
+def refine(steps: int = 3, **settings: Any) -> CFT:
+    learner = CFT(epochs=1, batch=10, **settings)
     learner.seed = Seed(1)
     learner.prepare(network(), TASK, Samples(X, Y))
     for _ in range(steps):
@@ -208,7 +208,7 @@ def test_upstream_fisher_holds_the_first_step() -> None:
 
 
 def test_upstream_fisher_needs_upstream_samples() -> None:
-    learner = Refinement(penalty="ewc", fisher_from="upstream")
+    learner = CFT(penalty="ewc", fisher_from="upstream")
     learner.prepare(network(), TASK)
     with pytest.raises(Exception, match="fisher_from=upstream needs upstream samples, and there are none"):
         learner.learn(X, Y)

@@ -87,7 +87,7 @@ def test_descending_along_the_gradient_is_descending() -> None:
     assert ends[0] == ends[1]
 
 
-def test_pull_and_its_gradient() -> None:
+def test_penalty_and_its_gradient() -> None:
     weights = torch.tensor([1.0, -2.0, 4.0], requires_grad=True)
     anchor, importance = torch.tensor([0.0, 1.0, 4.0]), torch.tensor([2.0, 0.5, 9.0])
     value = quadratic_penalty(weights, anchor, importance)

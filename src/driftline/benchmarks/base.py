@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from driftline.loop import Probes
 from driftline.record.card import Card
 from driftline.record.run import Run
 from driftline.seeds import Seed
-from driftline.types import JsonObject, Probe, Reveal, Samples, Settings, Step, Stream
+from driftline.types import JsonObject, OnProgress, Probe, Reveal, Samples, Settings, State, Step, Stream
 
 SCORES = {
     "metric": "str",
@@ -47,6 +48,32 @@ def scores_frame(rows: Iterable[JsonObject]) -> pd.DataFrame:
     for end, outer in ENDS.items():
         frame[end] = frame[end].where(frame[end].isna(), outer(frame[end], frame["value"]))
     return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
+
+
+Predict = Callable[[np.ndarray], np.ndarray]
+"""Inputs to predictions of a fixed model."""
+
+
+class Calibration(Protocol):
+    """Measurements of the initial model that a stream is made from, in parts that are independent of each other."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts."""
+
+    @property
+    def settings(self) -> JsonObject:
+        """What is measured, for the card."""
+
+    @property
+    def note(self) -> str:
+        """What it costs, in a sentence for the user."""
+
+    def measure(self, part: str, predict: Predict, folder: Path, on_progress: OnProgress) -> State:
+        """Return the result of a part; what is finished is kept in `folder`, from which an interrupted one resumes."""
+
+    def combine(self, measured: Sequence[State], about: JsonObject) -> State:
+        """Return the content of the calibration file from the results of all parts."""
 
 
 class Options(BaseModel):
@@ -81,12 +108,30 @@ class Options(BaseModel):
                 raise UserError(f"{name}={options[name]}: {advice}")
         return options
 
+    def training_budget(self) -> JsonObject:
+        """Return the settings of a training round for methods that have no budget of their own: updates or epochs."""
+        return {}
+
     def pretrain_settings(self) -> JsonObject:
         """Return the settings of pretraining, for options that have `upstream_updates`, `_lr` and `_batch`."""
         return {name: getattr(self, f"upstream_{name}") for name in ("updates", "lr", "batch")}
 
+    validation_advice: ClassVar[str] = ""
+    """How a user gets validation streams where there are none."""
+
     def validation_options(self) -> Options | None:
         """Return the options of the validation streams; None if there are none."""
+        return None
+
+    def describe_validation(self) -> str:
+        """Return the data that settings are selected on, for notes and cards."""
+        return "validation streams"
+
+    def calibration_options(self) -> Options | None:
+        """Return the options that a calibration before the run depends on; None if there is nothing to calibrate.
+
+        The option `calibration` is then the file that the calibration makes.
+        """
         return None
 
 
@@ -167,6 +212,10 @@ class Benchmark(ABC):
     @abstractmethod
     def build_scenario(self, dataset: Dataset, options: Any, seed: Seed) -> Scenario:
         """Choose stream, probes and upstream data."""
+
+    def calibration(self, dataset: Dataset, options: Any, seed: Seed) -> Calibration:
+        """Return what is measured if these options need a calibration."""
+        raise NotImplementedError
 
     @abstractmethod
     def metrics(self, options: Any, protocol: JsonObject) -> dict[str, JsonObject]:

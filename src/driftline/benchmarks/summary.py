@@ -10,7 +10,7 @@ from driftline import registry
 
 
 class Number(Protocol):
-    """A mean over seeds with its 95% interval, which is NaN where there is none."""
+    """A mean over seeds with its 95% interval, NaN if undefined."""
 
     @property
     def value(self) -> float: ...

@@ -38,7 +38,7 @@ from driftline.cli.commands.show import show
 from driftline.cli.commands.table import table
 from driftline.cli.commands.watch import watch
 from driftline.cli.printing.terminal import echo
-from driftline.errors import ClusterLost, UserError
+from driftline.errors import ClusterLost, UserError, shorten
 from driftline.version import __version__
 
 INTERRUPTED_EXIT_CODE = 130
@@ -91,16 +91,25 @@ def main() -> NoReturn:
         sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED_EXIT_CODE
+    except OSError as error:
+        if error.filename is None:
+            _exit_with_traceback()
+        echo(f"driftline: cannot use {shorten(str(error.filename))}: {error.strerror}", err=True)
+        sys.exit(2)
     except Exception as error:
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # a usage error found by the parser
             error.show()
             sys.exit(error.exit_code)
-        echo(traceback.format_exc(), err=True)
-        sys.exit(BUG_EXIT_CODE)  # never 1: a script must not take a bug for a gate that failed
+        _exit_with_traceback()
     if code == INTERRUPTED_EXIT_CODE:  # the parser may have turned Ctrl-C into this code already
         resumes = sys.argv[1:2] in (["run"], ["quickstart"])
         echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
+
+
+def _exit_with_traceback() -> NoReturn:
+    echo(traceback.format_exc(), err=True)
+    sys.exit(BUG_EXIT_CODE)  # never 1: a script must not take a bug for a gate that failed
 
 
 def _use_utf8() -> None:

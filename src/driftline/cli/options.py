@@ -12,7 +12,7 @@ from driftline.errors import UserError
 from driftline.io.atomic import check_file_name
 
 RUN_FLAGS = (
-    *("--methods", "--seeds", "--set", "--runs", "--data-dir", "--quiet", "--print-spec", "--full"),
+    *("--methods", "--seeds", "--budget-macs", "--set", "--runs", "--data-dir", "--quiet", "--print-spec", "--full"),
     *("--device", "--precision", "--engine", "--jobs", "--address", "--timeout", "--retries"),
     *("--cpus", "--gpus", "--memory"),
 )
@@ -49,6 +49,10 @@ Data = Annotated[str | None, typer.Option(help="Name of a dataset.")]
 Model = Annotated[str | None, typer.Option(help="Name of a model. [default: the one that suits the data]")]
 Methods = Annotated[str | None, typer.Option(help="Names of methods, separated by commas.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds: 3 means 0, 1 and 2.", min=1)]
+BudgetMacs = Annotated[
+    str | None,
+    typer.Option(help="Compare at equal compute: the MACs that each run may spend, e.g. 1e9. [default: no limit]"),
+]
 Set = Annotated[list[str] | None, typer.Option("--set", help="part.key=value, e.g. ft.lr=1e-3 or data.path=x.csv")]
 
 EngineName = Annotated[
@@ -106,6 +110,23 @@ def assignments(settings: list[str] | None, device: str | None, precision: str |
     """Return `--set`, `--device` and `--precision` as assignments to a spec."""
     flags = {"name": device, "precision": precision}
     return [*(settings or []), *(f"device.{key}={value}" for key, value in flags.items() if value is not None)]
+
+
+def parse_macs(text: str | None) -> int | None:
+    """Return a number of multiply-accumulates.
+
+    >>> parse_macs("1.5e9"), parse_macs(None)
+    (1500000000, None)
+    """
+    if text is None:
+        return None
+    try:
+        macs = int(float(text))
+    except (ValueError, OverflowError):
+        macs = 0
+    if macs < 1:
+        raise UserError(f"--budget-macs {text}: give a number of multiply-accumulates of 1 or more, for example 1e9")
+    return macs
 
 
 def check_names(data: str | None, methods: str | None) -> None:

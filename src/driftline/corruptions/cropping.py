@@ -90,7 +90,7 @@ def resize(image: np.ndarray, height: int, width: int) -> np.ndarray:
 
 
 class DecodedImages(Sequence[np.ndarray]):
-    """Image files, or their bytes, decoded when they are asked for; the latest stay in memory, up to `megabytes`.
+    """Image files, or their bytes, decoded on demand; the latest stay in memory, up to `megabytes`.
 
     Decoding costs more than two corruptions together. The returned arrays are shared and read-only.
     """

@@ -84,7 +84,7 @@ def as_dataset(name: str, thing: Any) -> Dataset:
 
 
 def _task(name: str, y: np.ndarray, n: int, classes: Sequence[object] | None) -> tuple[np.ndarray, Task]:
-    """Return the answers and what is asked: one of some classes if they are whole numbers, else a number."""
+    """Return targets and task: classification for whole numbers, else regression."""
     if y.dtype.kind == "f" and y.shape == (n,):
         from driftline.data.table import regression
 

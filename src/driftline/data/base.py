@@ -29,16 +29,16 @@ ORIGINALS_AT_ONCE = 16
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples with a time each, what is asked about them, and what a reader of the results should know."""
+    """Samples with their times, a task, and notes for readers of the results."""
 
     name: str
     samples: Samples
     task: Task
     notes: tuple[str, ...] = ()
     model: str = "mlp"
-    """The model that suits these data when none is asked for."""
+    """The default model for these data."""
     test: np.ndarray | None = None
-    """Which rows are an official test set, never to be trained on; nothing if there is none."""
+    """Which rows are the official test set, never to be trained on; None without one."""
     subclasses: tuple[tuple[int, ...], ...] | None = None
     """For each class, the values of `samples.group` that divide it, in the order in which they enter the world."""
     clusters: tuple[str, ...] | None = None
@@ -46,7 +46,7 @@ class Dataset:
     base: np.ndarray | None = None
     """The original that each sample is a transformation of, by number; nothing if all samples are originals."""
     published_answers: np.ndarray | None = None
-    """A published model's own answers, one per sample, as far as the files have them."""
+    """The answers of a published model, one per sample, if the files have them."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -97,7 +97,7 @@ def load(name: str, options: Settings | None = None, folders: Sequence[Path] | N
 
 
 def validate(dataset: Dataset) -> None:
-    """Refuse samples that would make a measurement mean nothing, with a sentence that says what is wrong."""
+    """Refuse samples that cannot be evaluated, with a clear message."""
     s, name = dataset.samples, f"dataset '{dataset.name}'"
     if not len(s):
         raise UserError(f"{name} is empty")
@@ -158,7 +158,7 @@ def _check_parts(dataset: Dataset, name: str) -> None:
     if dataset.subclasses is None:
         return
     if groups is None:
-        raise UserError(f"{name} names sub-classes, but its samples have no group that says which one they are of")
+        raise UserError(f"{name} names sub-classes, but its samples have no group to assign them")
     listed_pairs = {(k, group) for k, listed in enumerate(dataset.subclasses) for group in listed}
     strays = set(zip(dataset.samples.y.tolist(), groups.tolist(), strict=True)) - listed_pairs
     if strays:
@@ -171,7 +171,7 @@ def _count(dataset: Dataset) -> int:
 
 
 def numbered_names(labels: Sequence[int] | np.ndarray) -> tuple[str, ...]:
-    """Return the names 0, 1, ... of classes that only have numbers, as many as the largest label asks for.
+    """Return the names 0, 1, ... of classes that only have numbers, up to the largest label.
 
     >>> numbered_names([2, 0])
     ('0', '1', '2')
@@ -204,7 +204,7 @@ def _checked_options(name: str, make: Callable[..., Dataset], options: Settings)
     return {option: _typed(name, option, value, types.get(option, Any)) for option, value in options.items()}
 
 
-def _typed(name: str, option: str, value: Any, kind: Any) -> Any:
+def _typed(name: str, option: str, value: object, kind: Any) -> object:
     try:
         return TypeAdapter(kind, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
     except ValidationError as error:
@@ -233,7 +233,7 @@ def _blocks_of(column: object) -> Iterator[bytes]:
 
 
 def _other_sizes(x: LazyRows) -> Iterator[bytes]:
-    """Yield images at their full size, of which random parts may be used, where that is not the size of the rows."""
+    """Yield images at full size, for random crops, where rows have another size."""
     if not hasattr(x.source, "read_originals"):
         return
     for start in range(0, len(x), ORIGINALS_AT_ONCE):

@@ -1,9 +1,8 @@
-"""Queries to an assistant and what is wanted: CLINC150, 150 intents with 150 queries each, without a time.
+"""CLINC150: 150 intents with 150 queries to an assistant each, without a time.
 
-Larson et al., "An Evaluation Dataset for Intent Classification and Out-of-Scope Prediction", EMNLP 2019. Read is the
-JSON file that holds lists of [query, intent] under train, val and test; any other file of this form will do. Queries
-that are out of scope stand apart in it and are left out, and so is a query that came before. The queries of the part
-`test` are the official test set. An id is the part and the place in it.
+Larson et al., "An Evaluation Dataset for Intent Classification and Out-of-Scope Prediction", EMNLP 2019. It reads a
+JSON file with lists of [query, intent] under train, val and test. Out-of-scope queries and repeated queries are
+left out. The queries of the part `test` are the official test set. An id is the part and the position in it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from driftline.io.atomic import write_bytes
 
 
 def recall(name: str, compute: Callable[[], str]) -> str:
-    """Return the fingerprint under this name, computed and kept if there is none."""
+    """Return the fingerprint of this name; compute and cache it if it is missing."""
     entry = folder() / name
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if re.fullmatch("[0-9a-f]{16}", found := entry.read_text()):
@@ -28,7 +28,7 @@ def recall(name: str, compute: Callable[[], str]) -> str:
 
 
 def folder() -> Path:
-    """Return where fingerprints are kept."""
+    """Return the folder of cached fingerprints."""
     from platformdirs import user_cache_path
 
     return user_cache_path("driftline") / "fingerprints"

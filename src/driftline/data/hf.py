@@ -8,6 +8,7 @@ are needed. No code of a dataset is run.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from driftline.tasks import Classification
 from driftline.types import JsonObject, Samples
 
 TEST_SPLITS = ("test", "validation")
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 @register("dataset", "hf")
@@ -92,6 +94,8 @@ def _splits(folders: Sequence[Path], path: str, config: str | None) -> list[list
     """Return the files of the training split and of those to test on, or of the only split."""
     places = [resolve(path), *(folder / path for folder in folders)]
     local = next((place for place in places if os.path.exists(place)), None)
+    if local is None and path.startswith(("/", ".", "~")):  # no name on the hub does
+        raise UserError(f"dataset 'hf': there is no file or folder {path}")
     found = _on_hub(path, config) if local is None else list_splits(local / config if config else local)
     if "train" in found:
         return [found["train"], *(found[name] for name in TEST_SPLITS if name in found)]
@@ -101,7 +105,9 @@ def _splits(folders: Sequence[Path], path: str, config: str | None) -> list[list
 
 
 def _on_hub(path: str, config: str | None) -> dict[str, list[Path]]:
-    """Return the files of each split in the cache of the package `datasets`, fetched if need be."""
+    """Return the files of each split in the cache of the package `datasets`, downloaded if missing."""
+    if not HUB_NAME.fullmatch(path):
+        raise UserError(f"dataset 'hf': there is no file or folder {shorten(path)}, which is no name on the hub either")
     try:
         import datasets
     except ImportError:

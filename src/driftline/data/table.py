@@ -155,7 +155,7 @@ def index_names(frame: pd.DataFrame) -> list[str]:
 
 
 def with_index(frame: pd.DataFrame, asked: Sequence[str]) -> pd.DataFrame:
-    """Return the frame with those levels of its index as columns that are asked for by name."""
+    """Return the frame with the named levels of its index as columns."""
     levels = {name: frame.index.get_level_values(k) for k, name in enumerate(index_names(frame))}
     return frame.assign(**{name: level for name, level in levels.items() if name in asked and name not in frame})
 
@@ -204,7 +204,7 @@ def regression(y: np.ndarray) -> Regression:
 
 
 def numbers_or_unchanged(column: pd.Series) -> pd.Series:
-    """Return the numbers that a column holds in whatever type; if some value is none, the column as it is."""
+    """Return the numbers of a column of any type; if a value is not a number, the column itself."""
     values = to_typed(column)
     if kinds.is_datetime64_any_dtype(values) or isinstance(values.dtype, pd.CategoricalDtype):
         return column

@@ -21,6 +21,7 @@ from driftline.data.formats import images as pictures
 from driftline.data.formats.decoded_images import DecodedImages, files_signature
 from driftline.errors import UserError, unknown_name
 from driftline.io.atomic import write_then_rename
+from driftline.io.user_files import check_regular
 from driftline.lazy_rows import LazyRows
 from driftline.registry import register
 from driftline.tasks import Classification
@@ -51,6 +52,8 @@ def list_shards(folder: Path) -> list[Path]:
     found = sorted(folder.glob("*.tar"))
     if not found:
         raise UserError(f"no shard in {folder}: expected tar files such as serial_00000.tar")
+    for shard in found:
+        check_regular(shard)
     return found
 
 
@@ -83,6 +86,7 @@ def image_counts(folder: Path) -> dict[str, int]:
     """Return the number of images in each shard, from the index if there is one."""
     index, names = folder / INDEX, [shard.name for shard in list_shards(folder)]
     if index.exists():
+        check_regular(index)
         with file_errors(index, "a JSON file with the number of images in each shard"):
             known = json.loads(index.read_bytes())
             found = {name: int(known["shards"][name]) for name in names}

@@ -1,1 +1,1 @@
-"""From a spec to results: planning, stages, executors and costs."""
+"""The engine runs a spec: planning, stages, executors and costs."""

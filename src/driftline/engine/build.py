@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driftline import data, models, registry
-from driftline.benchmarks.base import Benchmark, Scenario
+from driftline.benchmarks.base import Benchmark, Calibration, Scenario
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.io import serialization
@@ -69,13 +69,27 @@ def dataset_key(choice: Choice) -> tuple[str, str]:
     return choice.name, json.dumps(choice.settings, sort_keys=True)
 
 
-def build_scenario(job: Job, datasets: DatasetCache) -> tuple[Dataset, Scenario]:
-    """Return the dataset of a job, and the scenario that its benchmark makes of it."""
+def build_scenario(job: Job, datasets: DatasetCache, calibration: Path | None = None) -> tuple[Dataset, Scenario]:
+    """Return the dataset of a job, and the scenario that its benchmark makes of it.
+
+    `calibration`: the result of the job's calibration. If it needs one that is not there yet, the stream has the
+    right steps but not the right content.
+    """
     dataset = datasets.load(job.data)
     benchmark = registry.get("benchmark", job.benchmark)()
     if dataset.samples.known is not None:
         _check_label_times(job, benchmark)
-    return dataset, benchmark.build_scenario(dataset, benchmark.options(**job.options), Seed(job.seed))
+    options = benchmark.options(**job.options)
+    if calibration is not None:
+        options = options.model_copy(update={"calibration": str(calibration)})
+    return dataset, benchmark.build_scenario(dataset, options, Seed(job.seed))
+
+
+def build_calibration(job: Job, dataset: Dataset) -> Calibration:
+    """Return what the calibration of a job measures; `job`: see `Job.calibration_job`."""
+    benchmark = registry.get("benchmark", job.benchmark)()
+    calibration: Calibration = benchmark.calibration(dataset, benchmark.options(**job.options), Seed(job.seed))
+    return calibration
 
 
 def _check_label_times(job: Job, benchmark: Benchmark) -> None:

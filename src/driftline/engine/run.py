@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from driftline import models
 from driftline.data import using_data_folder
@@ -23,12 +25,9 @@ from driftline.errors import UserError
 from driftline.record.run import Record
 from driftline.spec import Spec, parse, read
 from driftline.spec.settings import display_name
-from driftline.store.labels import write_label
+from driftline.store.labels import write_labels
 from driftline.store.store import Store
 from driftline.types import Settings
-
-_temporary_stores: list[TemporaryDirectory[str]] = []
-"""Stores of runs without a cache; they are removed when Python ends."""
 
 
 def run(
@@ -72,8 +71,9 @@ def _given(spec: Spec | Settings | str | Path | None, parts: Settings) -> Spec |
 def _temporary_store(runs: str | Path | None) -> Store:
     if runs is not None:
         raise UserError("cache=False keeps no results: leave out runs")
-    _temporary_stores.append(TemporaryDirectory(prefix="driftline-"))
-    return Store.create(_temporary_stores[-1].name)
+    folder = tempfile.mkdtemp(prefix="driftline-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Store.create(folder)
 
 
 def as_spec(spec: Spec | Settings | str | Path, cache: bool = True) -> Spec:
@@ -105,16 +105,14 @@ def run_spec(
     keep_freed_memory()
     with using_data_folder(data_dir):
         datasets = DatasetCache(data_dir)
-        planned = plan(spec, datasets, store.finished)
+        planned = plan(spec, datasets, store.has)
         on_plan(planned)
         summary = run_plan(planned, store, config, datasets, on_event)
-        methods = {display_name(method): method for method in spec.methods}
-        for stage in planned.stages:
-            if stage.is_result and stage.key not in summary.failed:
-                method = methods[stage.job.label]
-                write_label(store, stage.key, method.label, method.group)
-    record = store.record([key for key in planned.run_keys if key not in summary.failed])
-    return FinishedSpec(planned, summary, record)
+    methods = {display_name(method): method for method in spec.methods}
+    finished = [stage for stage in planned.stages if stage.is_result and stage.key not in summary.failed]
+    chosen = {stage.key: methods[stage.job.label] for stage in finished}
+    write_labels(store, {key: (method.label, method.group) for key, method in chosen.items()})
+    return FinishedSpec(planned, summary, store.record(list(chosen)))
 
 
 def run_plan(

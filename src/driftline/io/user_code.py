@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from driftline.errors import UserError
-from driftline.io.user_files import resolve
+from driftline.io.user_files import check_regular, resolve
 
 log = logging.getLogger("driftline")
 _forbidden: ContextVar[bool] = ContextVar("forbidden", default=False)
@@ -43,6 +43,8 @@ def forbid_code() -> Iterator[None]:
 def load(kind: str, name: str) -> tuple[Any, bool]:
     """Return what `name` stands for, and whether it comes from a file of the user's own, not an installed package."""
     source, _, attribute = name.rpartition(":")
+    if not source or not attribute:
+        raise UserError(f"{kind} '{name}' is not a name in a file or module: write FILE.py:NAME or MODULE:NAME")
     if _forbidden.get():
         raise CodeNotAllowed(f"{kind} '{name}': {source} would have to be run, and no code is run here")
     if str(Path.cwd()) not in sys.path:
@@ -93,6 +95,7 @@ class _FreshLoader(importlib.machinery.SourceFileLoader):
 
 def _import_file(path: Path) -> Any:
     path = path.resolve()
+    check_regular(path)
     content = path.read_bytes()
     key = f"driftline_user_{path.stem}_{hashlib.sha256(content).hexdigest()[:16]}"  # an edited file is another module
     if key not in sys.modules:

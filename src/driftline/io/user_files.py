@@ -11,12 +11,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from driftline.errors import UserError
+
 _copies: dict[str, Path] = {}
 
 
 def resolve(name: str | Path) -> Path:
     """Return the path at which the file or folder of this name is read."""
     return _copies.get(str(name)) or Path(os.path.expanduser(name))
+
+
+def check_regular(path: Path) -> None:
+    """Refuse a folder, and a pipe or a device, which could wait for ever."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"{path} is a folder, a pipe or a device, not a file")
 
 
 @contextmanager

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 Role = Literal["method", "baseline", "upper-bound"]
 Outcome = dict[str, Any]
-"""The result of a planned fit: its score, the weights it kept, and its learning curve."""
+"""The result of a planned fit: its score, its selected weights and its learning curve."""
 Recall = Callable[[str, bool], Outcome | None]
-"""From a fit's key to its result, if it is known: all of it, or all but its arrays."""
+"""A function from a fit's key to its result if it is known: all of it, or all but its arrays."""
 
 
 class Learner:
@@ -46,7 +46,7 @@ class Learner:
     """
 
     min_reveal: ClassVar[Reveal] = Reveal.LABELS
-    """The least that must be revealed to it."""
+    """The least that must be revealed to the method."""
     requires: ClassVar[Literal["any", "partial-fit", "network"]] = "any"
     """The model it needs: any; one that can learn from more data without starting again; or a network."""
     frozen_features: ClassVar[bool] = False
@@ -67,6 +67,9 @@ class Learner:
     """Its part in a comparison: gains are measured over a baseline, and an upper bound does not compete."""
     quick: ClassVar[Mapping[str, str]] = {}
     """Settings that a matrix in miniature changes, each with the key of `Benchmark.quick` that holds its value."""
+
+    budget_settings: ClassVar[frozenset[str]] = frozenset()
+    """Settings that a benchmark's training budget sets for methods that leave them to the class that names them."""
 
     @classmethod
     def wraps(cls, settings: Settings) -> str | None:
@@ -97,13 +100,13 @@ class Learner:
         """Refuse a model that this method cannot work with."""
         name, adapter = type(self).__name__, as_model(model)
         if self.requires == "network" and not adapter.is_network:
-            raise UserError(f"{name} works on a network's weights, and {model} has none")
+            raise UserError(f"{name} needs a network, and {model} is not one")
         if self.requires == "partial-fit" and not adapter.supports_partial_fit:
-            raise UserError(f"{name} goes on training, and {model} can only start again: use erm")
+            raise UserError(f"{name} continues training, and {model} cannot: use a model with partial_fit, or erm")
 
     @property
     def smallest_batch(self) -> int:
-        """The smallest batch it can answer with the model it was given; at most `min_batch`."""
+        """The smallest batch that it can answer with its model; at most `min_batch`."""
         return self.min_batch
 
     def predict(self, x: Inputs) -> Answers:

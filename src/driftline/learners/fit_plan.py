@@ -1,8 +1,8 @@
-"""Plans of fits: trials, the phases they compete in, and how a winner is picked.
+"""Plans of fits: trials, search phases, and how the best trial of a phase is picked.
 
 A trial names everything that decides its outcome: the steps, the initial weights, the objective, the hyper-parameters.
 Equal trials have the same key, so methods that need the same fit share it, and an engine may compute trials ahead,
-in parallel and once. A phase is a set of trials of which validation accuracy keeps the best.
+in parallel and once. A phase is a set of trials; the best by validation accuracy go on.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from driftline.learners.settings import OptimizerName
 from driftline.types import JsonObject
@@ -222,9 +222,9 @@ def rank_scores(scores: Sequence[float]) -> list[int]:
     return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a field's value as plain data; of an objective, a penalty or a measurement also its name."""
-    if not hasattr(value, "__dataclass_fields__"):
+    if not is_dataclass(value) or isinstance(value, type):
         return value
     return {"name": getattr(value, "name", ""), **asdict(value)}
 

@@ -16,7 +16,7 @@ from driftline.errors import UserError
 
 @dataclass(frozen=True)
 class Collapse:
-    """How an adapting model stands to the one that never adapts."""
+    """The comparison of an adapting model with the frozen one."""
 
     gain: float
     """Mean accuracy less that of the frozen model."""

@@ -50,7 +50,7 @@ def macs(
     if trained_part not in get_args(TrainedPart):
         raise unknown_name("trained_part", trained_part, get_args(TrainedPart))
     if cached and trained_part == "network":
-        raise UserError("features can be kept only of a backbone that is not trained: use trained_part='head'")
+        raise UserError("features can be cached only if the backbone is frozen: use trained_part='head'")
     learning = (1 + backward) * (backbone + head if trained_part == "network" else head)
     frozen = backbone if trained_part == "head" and not cached else 0
     return samples * (backbone + head) + passes * (learning + frozen)

@@ -122,7 +122,7 @@ def _point(w: np.ndarray, start: np.ndarray, ends: list[np.ndarray]) -> Coordina
 
 
 class PlanarLayout(NamedTuple):
-    """Points in the plane whose distances are near those asked for."""
+    """Points in the plane whose distances approximate given ones."""
 
     points: np.ndarray
     """One row of two coordinates per model, centred at 0; the first axis is the longer one."""

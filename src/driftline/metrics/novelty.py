@@ -41,7 +41,7 @@ class BestThreshold(NamedTuple):
 
 
 class TimeBaseline(NamedTuple):
-    """What the score -t reaches, which knows nothing but how early it is."""
+    """The result of the score -t, which depends on time alone."""
 
     auroc: float
     f1: BestThreshold

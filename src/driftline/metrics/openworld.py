@@ -83,7 +83,7 @@ class Section:
 
     @property
     def mean(self) -> float:
-        """Each class counts alike; NaN without classes."""
+        """The mean over classes; NaN without classes."""
         return float(self.accuracy.mean()) if len(self.accuracy) else float("nan")
 
 

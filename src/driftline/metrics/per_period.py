@@ -83,7 +83,7 @@ class Horizon(PerStep):
 
 
 def accuracies(A: ArrayLike) -> np.ndarray:
-    """Return the input as square matrices of fractions, or raise an error that says what is wrong."""
+    """Return the input as square matrices of fractions, or raise a clear error."""
     try:
         A = np.asarray(A, dtype=float)
     except (TypeError, ValueError) as error:

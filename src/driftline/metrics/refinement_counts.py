@@ -1,4 +1,4 @@
-"""Right answers and questions asked per step or model, each example counted as often as it was drawn anew."""
+"""Counts of correct answers and of queries per step or model, weighted by bootstrap draws."""
 
 from __future__ import annotations
 

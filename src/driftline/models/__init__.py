@@ -47,7 +47,7 @@ def factory(name: str) -> Callable[..., Network]:
 
 
 def _check_name(name: str) -> None:
-    """Stop at `--model prod.pkl` and `--model mine.py`, and say how such a model is named."""
+    """Refuse `--model prod.pkl` and `--model mine.py`, and explain how to name such a model."""
     if name.endswith(PICKLE_SUFFIXES):
         load = "joblib.load(file)" if name.endswith(".joblib") else 'pickle.load(open(file, "rb"))'
         package = load.partition(".")[0]
@@ -56,7 +56,7 @@ def _check_name(name: str) -> None:
             f"`import {package}` and `def make(*, file: str = {name!r}): return {load}`, and give prod.py:make"
         )
     if name.endswith(".py"):
-        raise UserError(f"say which class or function of {name} is the model: {name}:NAME")
+        raise UserError(f"{name} is a file: name the class or function in it that is the model, {name}:NAME")
 
 
 def is_estimator(name: str) -> bool:

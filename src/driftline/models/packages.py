@@ -9,7 +9,7 @@ from driftline.errors import UserError
 
 
 def import_package(name: str, needed_by: str) -> Any:
-    """Return a package. Raise ModuleNotFoundError if it is not installed, and say what is wrong if it is broken."""
+    """Return a package. Raise ModuleNotFoundError if it is not installed, and UserError if it is broken."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -39,7 +39,7 @@ def register_network(name: str) -> Callable[[Callable[..., nn.Module]], Callable
 
 
 def build_seeded(make: Callable[[], nn.Module], seed: Seed) -> nn.Module:
-    """What `make` builds, with initial weights from this seed alone, in evaluation mode."""
+    """Return the network that `make` builds, with initial weights from this seed alone, in evaluation mode."""
     return to_eval_mode(call_seeded(make, seed))
 
 
@@ -118,7 +118,7 @@ class Standardize(nn.Module):
         return (x.flatten(1) - self.mean) / self.scale
 
     def _rows(self, x: Tensor) -> Tensor:
-        """One column for every number that is standardised by itself."""
+        """Return one column for each value that is standardized on its own."""
         return x.flatten(1)
 
 

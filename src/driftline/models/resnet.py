@@ -39,7 +39,7 @@ CIFAR_ADVICE = (
 
 
 def strided_pixels(x: Tensor, stride: int) -> Tensor:
-    """Every second pixel, which is all that a 1x1 convolution with a stride of 2 sees.
+    """Return every second pixel: the ones that a 1x1 convolution with a stride of 2 reads.
 
     Done in the convolution, with channels last and fewer than 8 channels, its backward pass writes past its memory
     (torch 2.13 on a CPU).
@@ -88,7 +88,7 @@ class ResNetBlock(nn.Module, ABC):
 
     @abstractmethod
     def inner(self, x: Tensor) -> Tensor:
-        """What is added to the shortcut."""
+        """Return the residual."""
 
 
 class BasicBlock(ResNetBlock):

@@ -20,13 +20,13 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.types import Inputs
 
-FitCall = tuple[Literal["fit", "continue"], Any, np.ndarray]
+FitCall = tuple[Literal["fit", "continue"], Inputs, np.ndarray]
 
 
 class SklearnModel:
-    """A scikit-learn regressor, or a classifier that answers for all classes, also those it has not met yet.
+    """A scikit-learn regressor, or a classifier with an output for every class, also unseen ones.
 
-    Anything with `fit` and `predict` will do; `predict_proba` and `partial_fit` are used where they exist.
+    It wraps any object with `fit` and `predict`; `predict_proba` and `partial_fit` are used where they exist.
     """
 
     is_network: ClassVar[bool] = False
@@ -40,11 +40,11 @@ class SklearnModel:
         self.fit_history: list[FitCall] = []
         self.template = unfitted
         self.original = False
-        """Whether it stands around an object that a user made, not around one of ours."""
+        """Whether it wraps a user's own object."""
         self._fitted: Any = None
 
     def __repr__(self) -> str:
-        """The name of the estimator itself, without what prepares its inputs."""
+        """Return the name of the estimator, without its preprocessing."""
         *_, (_, last) = getattr(self.template, "steps", [("", self.template)])
         return type(last).__name__
 
@@ -61,7 +61,7 @@ class SklearnModel:
         """Start again from these data."""
         self.fit_history = [("fit", x, y)]
         if len(np.unique(y)) == 1 and not self._is_regressor:
-            # most classifiers refuse to learn that there is only one class
+            # most classifiers refuse labels of a single class
             from sklearn.dummy import DummyClassifier
 
             self._fitted = DummyClassifier(strategy="most_frequent").fit(_flatten_images(x), y)
@@ -84,7 +84,7 @@ class SklearnModel:
             self._fitted.partial_fit(_flatten_images(inputs), labels, classes=classes)
 
     def predict(self, x: Inputs) -> np.ndarray:
-        """Return the predicted number, or log-probabilities per class: minus infinity for a class never met.
+        """Return the predicted number, or log-probabilities per class: minus infinity for an unseen class.
 
         Before the first fit all are zero.
         """
@@ -109,7 +109,7 @@ class SklearnModel:
         """Return None: texts are read to their end."""
 
     def clone(self) -> SklearnModel:
-        """Return a copy that is fitted independently; what is fitted already is shared, and never changed in place."""
+        """Return a copy that is fitted independently; the fitted estimator is shared and never changed in place."""
         return copy.copy(self)
 
     def state(self) -> list[FitCall]:
@@ -122,7 +122,7 @@ class SklearnModel:
 
 
 def sklearn_factory(name: str) -> Callable[..., SklearnModel]:
-    """The maker of an estimator with a dotted name such as `sklearn.naive_bayes.GaussianNB`."""
+    """Return the factory of an estimator with a dotted name such as `sklearn.naive_bayes.GaussianNB`."""
     module, _, attribute = name.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), attribute)
@@ -134,7 +134,7 @@ def sklearn_factory(name: str) -> Callable[..., SklearnModel]:
 
 
 def is_estimator_class(thing: object) -> bool:
-    """Whether a thing is a class of scikit-learn estimators that can be fitted and asked."""
+    """Whether a thing is a class of scikit-learn estimators with `fit` and `predict`."""
     base = getattr(sys.modules.get("sklearn.base"), "BaseEstimator", None)
     if base is None or not (isinstance(thing, type) and issubclass(thing, base)):
         return False
@@ -142,7 +142,7 @@ def is_estimator_class(thing: object) -> bool:
 
 
 def factory_for_class(name: str, kind: Any) -> Callable[..., SklearnModel]:
-    """The maker of models that are estimators of this class; its options are the parameters of the class."""
+    """Return the factory of estimators of this class; its options are the parameters of the class."""
 
     def build(shape: tuple[int, ...], outputs: int, seed: Seed, **options: Any) -> SklearnModel:
         drawn = {"random_state": seed.value % 2**32} if "random_state" in kind._get_param_names() else {}
@@ -156,7 +156,7 @@ def factory_for_class(name: str, kind: Any) -> Callable[..., SklearnModel]:
 
 
 def wrap_object(name: str, unfitted: object, outputs: int, seed: Seed) -> SklearnModel:
-    """A model around any object with `fit` and `predict`; one that says that it does another task is refused."""
+    """Wrap any object with `fit` and `predict`; refuse an estimator for another task."""
     from sklearn.base import BaseEstimator, is_classifier, is_clusterer, is_outlier_detector, is_regressor
 
     needed, other = ("regressor", is_classifier) if outputs == 1 else ("classifier", is_regressor)
@@ -215,14 +215,14 @@ def hist_gradient_boosting(
 
 @register("model", "naive-bayes")
 def naive_bayes(shape: tuple[int, ...], outputs: int, seed: Seed) -> SklearnModel:
-    """Gaussian naive Bayes (scikit-learn); it can go on learning, so `ft` runs with it too."""
+    """Gaussian naive Bayes (scikit-learn); it has `partial_fit`, so `ft` runs with it too."""
     from sklearn.naive_bayes import GaussianNB
 
     return wrap_estimator(GaussianNB(), outputs, seed)
 
 
 def wrap_estimator(unfitted: Any, outputs: int, seed: Seed) -> SklearnModel:
-    """A scikit-learn object as a model; a random state that is not set is set from the seed."""
+    """Wrap a scikit-learn estimator; an unset random state is set from the seed."""
     parameters = unfitted.get_params() if hasattr(unfitted, "get_params") else {}
     unset = [name for name, value in parameters.items() if name.split("__")[-1] == "random_state" and value is None]
     if unset:
@@ -231,7 +231,7 @@ def wrap_estimator(unfitted: Any, outputs: int, seed: Seed) -> SklearnModel:
 
 
 def _flatten_images(x: Inputs) -> Inputs:
-    """Images to rows of pixels in [0, 1]; anything else as it is."""
+    """Return images as rows of pixels in [0, 1]; other inputs do not change."""
     x = np.asarray(x) if isinstance(x, LazyRows) else x
     if isinstance(x, np.ndarray) and x.ndim > 2:
         x = x.reshape(len(x), -1)

@@ -1,7 +1,7 @@
 """Models for tables as they are: numbers with gaps, dates, categories and free text in one frame.
 
-Everything an encoding knows, it learnt from the rows its model is trained on: which categories there are, what stands
-in for a gap, which words count. A category met later is a gap, as for a model in use, so the order of time is kept
+An encoding is fitted on the training rows of its model alone: categories, values that replace missing ones, words. A
+category that appears later is missing, as for a deployed model, so the order of time is kept
 whatever the table's future holds.
 
 `RowIndexModel` lets such a model run in the loop: streams, records and memories hold row numbers, and the table itself
@@ -59,7 +59,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def categorical_(self) -> np.ndarray:
-        """Which columns of the matrix are codes of categories."""
+        """Return which columns of the matrix hold category codes."""
         widths = [(kind == "category", N_TOPICS if kind == "text" else 1) for kind, _ in self.columns_.values()]
         return np.concatenate([np.full(width, marked) for marked, width in widths])
 
@@ -187,7 +187,7 @@ def row_index_model(
     *,
     raw_features: pd.DataFrame | None = None,
 ) -> SklearnModel:
-    """A model for the loop, from a name, a class or function, or any object with `fit` and `predict`.
+    """Return a model for the loop from a name, a class or function, or any object with `fit` and `predict`.
 
     Registered models and bare estimators of scikit-learn are put behind an encoding of the prepared table. What
     prepares its inputs itself, a pipeline or an object of any other kind, gets the rows as they were given. A
@@ -221,7 +221,7 @@ def _has_preprocessing(model: BaseEstimator) -> bool:
 
 
 def _build_estimator(given: str | Callable[..., Network], task: Task, seed: Seed) -> SklearnModel:
-    """The estimator behind a model's name, or of a class or function."""
+    """Return the estimator of a model's name, a class or a function."""
     name = given if isinstance(given, str) else given.__name__
     make = factory(given) if isinstance(given, str) else factory_of(name, given)
     model = make((), task.width, seed)
@@ -231,7 +231,7 @@ def _build_estimator(given: str | Callable[..., Network], task: Task, seed: Seed
 
 
 def _fit_text_topics(texts: pd.Series) -> Any:
-    """Weighted words, then their main directions; None where there are too few texts for that."""
+    """Return tf-idf weights reduced to their main directions; None if there are too few texts."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
 

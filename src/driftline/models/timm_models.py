@@ -32,7 +32,7 @@ PUBLISHED_WEIGHTS = "published"
 
 
 def timm_network(name: str) -> Callable[..., nn.Module]:
-    """Return the factory of the network that timm knows by this name."""
+    """Return the factory of the timm network of this name."""
 
     def build(
         shape: tuple[int, ...],
@@ -108,7 +108,7 @@ def efficientnet_lite0(
 
 
 def require_package(module: str, model: str, packages: str) -> Any:
-    """Return a module that only this model needs, or say how to install it."""
+    """Return a module that only this model needs, or raise an error with the way to install it."""
     try:
         return import_package(module, f"model '{model}'")
     except ModuleNotFoundError as error:

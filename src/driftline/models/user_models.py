@@ -27,7 +27,7 @@ LOADING: dict[str, tuple[Any, Any]] = {"weights": (str | None, None), "head": (H
 
 
 def factory_of(name: str, thing: Any) -> Callable[..., Network]:
-    """A function `(shape, outputs, seed, *, options)` that makes the model."""
+    """Return a function `(shape, outputs, seed, *, options)` that builds the model."""
     shown = display_name(name)
     if is_estimator_class(thing):
         return factory_for_class(shown, thing)
@@ -102,7 +102,7 @@ def _describe(
 
 
 def _build_seeded(make: Callable[[], Network], seed: Seed) -> Network:
-    """What `make` returns; a network's initial weights come from the seed alone."""
+    """Return what `make` returns; a network's initial weights come from the seed alone."""
     if "torch" not in sys.modules:  # it takes seconds to load, and a model of tables has no use for it
         made = make()
         if "torch" not in sys.modules:
@@ -113,7 +113,7 @@ def _build_seeded(make: Callable[[], Network], seed: Seed) -> Network:
 
 
 def _as_model(name: str, made: object, outputs: int, seed: Seed) -> Network:
-    """The network in evaluation mode, or an estimator in its adapter."""
+    """Return the network in evaluation mode, or an estimator in its adapter."""
     if isinstance(made, SklearnModel):
         return made
     if "torch" in sys.modules:

@@ -95,13 +95,13 @@ def pretrained_network(network: nn.Module, weights: str | None, head: Head, advi
 
 
 def check_head(weights: str | None, head: Head) -> None:
-    """Refuse a new head for a network without weights, all of which is new."""
+    """Refuse a new head for a network without loaded weights."""
     if head == "new" and weights is None:
         raise UserError("model.head=new replaces the head of given weights: add --set model.weights=FILE")
 
 
 def set_loaded(network: Network, loaded: LoadedWeights) -> None:
-    """Note on a network where its weights come from; with a new head, it is not ready to answer."""
+    """Record the origin of a network's weights; with a new head, it needs training."""
     network.loaded_weights = loaded
     network.pretrained = loaded.head == "keep"
 

@@ -86,7 +86,7 @@ class PrototypicalTraining(EpisodicTraining):
 
     def train(self, x: Inputs, y: Targets) -> None:
         self.train_on_episodes(x, y, self.updates, self.episode_update, self.seed.child("lesson", self.training_rounds))
-        if self.updates:  # a network that comes trained is left as it is
+        if self.updates:  # a pretrained network is not trained again
             zero_head(self.model)
         self.end_round()
 

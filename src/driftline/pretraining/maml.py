@@ -43,7 +43,7 @@ class MAMLTraining(EpisodicTraining):
         self._inner_loop.unhooked.train()
         self._cost: tuple[int, int] | None = None
         self.train_on_episodes(x, y, self.updates, self.outer_step, self.seed.child("lesson", self.training_rounds))
-        if self.updates:  # a network that comes trained is left as it is
+        if self.updates:  # a pretrained network is not trained again
             zero_head(self.model)
         self.end_round()
 

@@ -60,5 +60,5 @@ class MoCoTraining(SupervisedLearner):
         self._rng = self.seed.child("views", self.training_rounds).torch()
         fit_input_scaling(self.moco.key_network, to_tensor(x))
         super().train(x, y)
-        if self.updates:  # a network that comes trained is left as it is
+        if self.updates:  # a pretrained network is not trained again
             zero_head(self.model)

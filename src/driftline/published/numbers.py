@@ -118,8 +118,8 @@ def published_name(benchmark: str, label: str) -> str:
 
     >>> published_name("timeline", "ft(updates=150)"), published_name("seq-to-final", "sft(decay=chosen)")
     ('ft', 'sft')
-    >>> published_name("seq-to-final", "seq-ft(pull=l2)"), published_name("refinement", "er(lr=0.002, replay_every=3)")
-    ('seq-ft(pull=l2)', 'er(replay_every=3)')
+    >>> published_name("seq-to-final", "seq-ft(penalty=l2)"), published_name("refinement", "er(lr=0.1, replay_every=3)")
+    ('seq-ft(penalty=l2)', 'er(replay_every=3)')
     >>> published_name("test-time", "eata(penalty_weight=100.0)"), published_name("test-time", "eata(lr=1.0)")
     ('eata(penalty_weight=100)', 'eata')
     """

@@ -23,6 +23,7 @@ import yaml
 from driftline.errors import UserError, unknown_name
 from driftline.io import safe_yaml
 from driftline.io.locate import data_folders
+from driftline.io.user_files import check_regular
 
 if TYPE_CHECKING:
     from driftline.types import JsonObject
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 PREFIX = "recipe:"
 COSTS = "costs.json"
-"""The forecasts of the full recipes, with the machine and the date."""
+"""The forecasts of recipes, with the machine and the date."""
 NEEDS = re.compile(r"^# Needs (.+?) \((.+)\)$", re.MULTILINE)
 
 
@@ -38,18 +39,20 @@ class Need(NamedTuple):
     """Something that a recipe reads."""
 
     files: tuple[str, ...]
-    """Names or patterns, of which one is enough."""
+    """Names or patterns of files; one of them is enough."""
     source: str
     """Where to get it."""
     present: bool
 
 
 class Cost(NamedTuple):
-    """What `bench/full_scale.py` forecast for a recipe."""
+    """The cost of a recipe as forecast by `bench/full_scale.py`."""
 
     runs: int
     macs: int
     core_hours: float
+    rough: bool
+    """Whether some kinds of stages were not profiled but estimated from similar ones."""
     machine: str
     """The processor that one core is of."""
     date: str
@@ -57,7 +60,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a recipe runs and needs."""
+    """The runs and the data of a recipe."""
 
     name: str
     table: str
@@ -108,6 +111,7 @@ def read_yaml(path: str | Path, derived: tuple[Path, ...] = ()) -> JsonObject:
     """Read a YAML file that should be a spec, or the recipe of `recipe:NAME`; `derived` are the files based on it."""
     path = path_of(path)
     try:
+        check_regular(path)
         content = safe_yaml.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error

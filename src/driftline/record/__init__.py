@@ -1,1 +1,1 @@
-"""What a run keeps: recorder, reader, Parquet tables."""
+"""The record of a run: recorder, reader, card and Parquet tables."""

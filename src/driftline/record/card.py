@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from driftline.errors import DamagedFile
 from driftline.io.checksums import file_hash, read_checked, write_checked
@@ -38,18 +38,19 @@ class Component(CardPart):
 
 
 class RunSettings(CardPart):
-    """What was asked for: the job without its label."""
+    """The settings of the run: its job without the label."""
 
     benchmark: str = ""
     options: JsonObject = {}
-    data: Component = Component()
-    model: Component = Component()
-    method: Component = Component()
+    data: Component = Field(default_factory=Component)
+    model: Component = Field(default_factory=Component)
+    method: Component = Field(default_factory=Component)
     seed: int = 0
     reveal: JsonObject = {}
     device: JsonObject = {}
     """Precision, if it is not float32."""
     search: JsonObject | None = None
+    budget_macs: int | None = None
     purpose: str = "result"
 
 
@@ -66,7 +67,7 @@ class DataCard(CardPart):
 
 
 class WeightsCard(CardPart):
-    """The weights that a model was given: what was loaded, left out and initialized anew."""
+    """The weights loaded into a model: which tensors were loaded, left out and initialized."""
 
     source: str = ""
     head: str = "keep"
@@ -133,19 +134,19 @@ class Card(CardPart):
     label: str = ""
     """The method's name, with the settings that differ from its defaults."""
     role: str = "method"
-    run: RunSettings = RunSettings()
+    run: RunSettings = Field(default_factory=RunSettings)
     question: str = ""
     paper: str = ""
     departures: list[str] = []
     protocol: JsonObject = {}
     """What the benchmark says about its stream, the revealed labels, and how settings were selected."""
     metrics: dict[str, JsonObject] = {}
-    data: DataCard = DataCard()
-    weights: WeightsCard = WeightsCard()
-    compute: ComputeCard = ComputeCard()
-    device: DeviceCard = DeviceCard()
+    data: DataCard = Field(default_factory=DataCard)
+    weights: WeightsCard = Field(default_factory=WeightsCard)
+    compute: ComputeCard = Field(default_factory=ComputeCard)
+    device: DeviceCard = Field(default_factory=DeviceCard)
     user_files: dict[str, str] = {}
-    code: CodeVersion = CodeVersion()
+    code: CodeVersion = Field(default_factory=CodeVersion)
     versions: dict[str, str] = {}
     tables: list[str] = []
     files: dict[str, TableFile] = {}

@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import pyarrow as pa
 
 from driftline.errors import DamagedFile, MissingExtra, UserError, unknown_name
 from driftline.io.checksums import file_hash, read_checked
@@ -87,8 +89,8 @@ class Run:
 
     def verify(self, tables: Iterable[str] | None = None) -> None:
         """Raise DamagedFile if the card or one of these tables is damaged; by default, check all files."""
-        written = [Path(name).stem for name in self.card.files]
-        for name in written if tables is None else tables:
+        files = self.card.files
+        for name in [name.removesuffix(".parquet") for name in files] if tables is None else tables:
             self.file(name)
         _ = self.finished_at
 
@@ -160,13 +162,18 @@ class Record:
         return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
 
     def _frame(self, name: str) -> pd.DataFrame:
-        frames = []
-        for run in self.runs:
-            frame = run.table(name)
-            for column, value in (("seed", run.seed), ("method", run.method), ("run", run.key)):
-                frame.insert(0, column, value)
-            frames.append(frame)
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        """Return a table of all runs; neighbors with the same columns are converted together, which is much faster."""
+        tables = [_with_run(read_rows(path), run) for run in self.runs if (path := run.file(name))]
+        alike = [list(group) for _, group in groupby(tables, key=lambda table: table.schema)]
+        frames = [pa.concat_tables(group).to_pandas() for group in alike]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "method", "seed"])
+
+
+def _with_run(table: pa.Table, run: Run) -> pa.Table:
+    """Return a table with columns for run, method and seed before its own."""
+    first = {"run": run.key, "method": run.method, "seed": run.seed}
+    columns = [pa.repeat(pa.scalar(value), table.num_rows) for value in first.values()]
+    return pa.Table.from_arrays([*columns, *table.columns], [*first, *table.column_names])
 
 
 def drop_damaged(runs: Iterable[Run], tables: Iterable[str] | None = None) -> list[Run]:

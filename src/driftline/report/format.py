@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+
+from driftline.benchmarks.summary import Number
 
 NONE = "–"
-
-
-class HasInterval(Protocol):
-    """A number with a confidence interval, whose ends may be NaN."""
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def low(self) -> float: ...
-
-    @property
-    def high(self) -> float: ...
 
 
 def format_value(value: float | None, share: bool, decimals: int | None = None) -> str:
@@ -45,14 +33,14 @@ def format_decimal(value: float | None) -> str:
     return format_value(value, share=False)
 
 
-def format_interval(number: HasInterval, share: bool) -> str:
+def format_interval(number: Number, share: bool) -> str:
     """Return `[low, high]`, or nothing if the number has no interval."""
     if math.isnan(number.low):
         return ""
     return f"[{format_value(number.low, share)}, {format_value(number.high, share)}]"
 
 
-def format_points(number: HasInterval) -> str:
+def format_points(number: Number) -> str:
     """Return a difference of shares in percentage points, with its interval if it has one.
 
     >>> from driftline.metrics.significance import Difference

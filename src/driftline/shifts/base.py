@@ -37,7 +37,7 @@ class Shift:
 
     def images(self, images: np.ndarray, labels: np.ndarray, rng: np.random.Generator, white: float) -> np.ndarray:
         """Return the changed images; if they are bytes, values beyond black and white are clipped afterwards."""
-        raise NotImplementedError(f"{type(self).__name__} changes images, but does not say how")
+        raise NotImplementedError(f"{type(self).__name__} changes images but does not implement it")
 
     @classmethod
     def apply_all(
@@ -50,7 +50,7 @@ class Shift:
 
     def relabel(self, labels: np.ndarray, earlier: int, classes: int) -> np.ndarray:
         """Return the changed labels, after `earlier` shifts of the same kind."""
-        raise NotImplementedError(f"{type(self).__name__} changes labels, but does not say how")
+        raise NotImplementedError(f"{type(self).__name__} changes labels but does not implement it")
 
     def class_proportions(self, shares: list[Fraction]) -> list[Fraction]:
         """Return the new class proportions, given the old ones."""

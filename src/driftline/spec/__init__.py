@@ -1,4 +1,4 @@
-"""What to run: the spec that a user writes, the jobs it expands to, and the keys of their results."""
+"""Specs: the spec that a user writes, the jobs it expands to, and the keys of their results."""
 
 from driftline.recipes import read_yaml
 from driftline.spec.overrides import apply_overrides, similar_settings

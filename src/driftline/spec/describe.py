@@ -34,7 +34,7 @@ class Setting(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What help prints about a thing."""
+    """The help text of a registered thing."""
 
     kind: str
     name: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from driftline import registry
 from driftline.device import DeviceSettings
@@ -24,6 +25,20 @@ class LabelPolicy(FrozenModel):
     """The share of labels that never arrive, drawn at random."""
 
 
+def _whole(given: object) -> object:
+    """Return a number such as 1e9, which YAML reads as a text, as a whole number; other values as they are."""
+    try:
+        number = float(given) if isinstance(given, str | float) else given
+    except ValueError:
+        return given
+    return int(number) if isinstance(number, float) and math.isfinite(number) else number
+
+
+BudgetMacs = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+"""A number of multiply-accumulates."""
+TieBreak = Literal["smaller-lr", "best"]
+
+
 class SearchSpace(FrozenModel):
     """Candidate settings of a method, and the rule that selects one of them."""
 
@@ -33,6 +48,20 @@ class SearchSpace(FrozenModel):
     """In ascending order, so that searches share their runs."""
     metrics: tuple[tuple[str, str], ...]
     """A candidate's score is the mean of these (metric, statistic) pairs over its runs."""
+    tie_break: TieBreak = "smaller-lr"
+    """The candidate that wins if the best is not better than it by more than one standard error."""
+    repeats: int = 1
+    """Number of selections; if there are several, each seed of the result has its own."""
+
+    def repeated(self, number: int) -> SearchSpace:
+        """Return the selection with this number: the same candidates on other validation seeds.
+
+        >>> space = SearchSpace(rule="oracle", candidates=(), seeds=(0, 1, 2), metrics=(), repeats=2)
+        >>> space.repeated(0).seeds, space.repeated(1).seeds
+        ((0, 1, 2), (3, 4, 5))
+        """
+        offset = number * (max(self.seeds) + 1)
+        return self.model_copy(update={"seeds": tuple(seed + offset for seed in self.seeds)})
 
 
 class Job(FrozenModel):
@@ -49,6 +78,8 @@ class Job(FrozenModel):
     device: DeviceSettings = DeviceSettings()
     search: SearchSpace | None = None
     """If given, the selected candidate's settings replace the method's."""
+    budget_macs: BudgetMacs | None = None
+    """The multiply-accumulates that the run may spend, evenly over its steps."""
     purpose: Literal["result", "search"] = "result"
     """A search run only serves to select settings."""
 
@@ -56,6 +87,8 @@ class Job(FrozenModel):
         """Return the fields that decide results, by default all: the label and the name of the device do not."""
         names = set(type(self).model_fields) if include is None else include
         fields = self.model_dump(mode="json", include=names - {"label", "device"})
+        if self.budget_macs is None:
+            fields.pop("budget_macs", None)
         device = self.device.decisive()
         return {**fields, **({"device": device} if device else {})}
 
@@ -73,6 +106,16 @@ class Job(FrozenModel):
             job = self.with_settings(candidate).model_copy(update={**common, "label": label})
             jobs.append([job.model_copy(update={"seed": seed}) for seed in self.search.seeds])
         return jobs
+
+    def calibration_job(self) -> Job | None:
+        """Return the job whose initial model is calibrated before this one runs; None if nothing is to be calibrated.
+
+        It is the same for all methods and seeds, so that all have the same stream.
+        """
+        options = registry.get("benchmark", self.benchmark).options(**self.options).calibration_options()
+        if options is None:
+            return None
+        return self.model_copy(update={"options": options.model_dump(mode="json"), "seed": 0, "search": None})
 
     def with_settings(self, settings: JsonObject) -> Job:
         """Return the job with these settings of its method replaced."""

@@ -55,6 +55,19 @@ def pretrain_key(job: Job, fingerprint: str) -> str:
     )
 
 
+def calibration_key(job: Job, fingerprint: str, part: str | None = None) -> str:
+    """Return the key of a calibration, or of one of its parts; `job`: see `Job.calibration_job`."""
+    return stable_hash(
+        {
+            "stage": "calibration",
+            "options": job.options,
+            "files": _hashes(files_of(job.data.name, (job.model, job.pretraining), job.options)),
+            "model": pretrain_key(job, fingerprint),
+            "part": part,
+        }
+    )
+
+
 def fit_key(job: Job, fingerprint: str, trial: str, privileged: bool, files: Mapping[str, str] | None = None) -> str:
     """Return the key of a fit; it does not cover the method, so methods share their fits."""
     options = registry.get("benchmark", job.benchmark).options

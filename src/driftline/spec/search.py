@@ -11,16 +11,27 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import ConfigDict, Field, model_validator
 
 from driftline.errors import UserError, unknown_name
 from driftline.seeds import Seed, first_seeds
-from driftline.spec.job import SearchSpace
-from driftline.spec.settings import Choice, FrozenModel, learner_class, settings_model, validate, with_defaults
+from driftline.spec.job import SearchSpace, TieBreak
+from driftline.spec.settings import (
+    Choice,
+    FrozenModel,
+    learner_class,
+    listed,
+    settings_model,
+    validate,
+    with_defaults,
+)
 from driftline.types import JsonObject, Settings
+
+if TYPE_CHECKING:
+    from driftline.benchmarks.base import Benchmark
 
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 MAX_DRAWS = 100  # draws per candidate, after which a range is considered exhausted
@@ -57,10 +68,18 @@ class Search(FrozenModel):
     grid: dict[str, Values] = Field(min_length=1)
     """Values by setting: `lr` for every method that has one and was not given one, `er.replay_size` for er alone. A
     list, or a range {from: 1e-4, to: 1e-1, scale: log} to draw from."""
-    rule: Literal["validation-streams", "validation-split", "oracle"] = "validation-streams"
-    """validation-streams: the best on separate validation streams; validation-split: methods that train in phases take
-    the best fit of each phase on validation data of the run itself; oracle: the best on the test streams, which no user
-    could do."""
+    rule: Literal["validation-streams", "validation-split", "oracle"] | None = None
+    """validation-streams: the best on validation data that no test score uses; validation-split: methods that train in
+    phases take the best fit of each phase on validation data of the run itself; oracle: the best on the test streams,
+    which no user could do. By default validation-split where methods train in phases, else validation-streams."""
+    metric: tuple[str, ...] = ()
+    """The metric that decides, as METRIC or METRIC:STAT; of several, their mean. By default the benchmark's own."""
+    tie_break: TieBreak = "smaller-lr"
+    """What decides within noise, where the best leads by at most one standard error: the smaller learning rate, or the
+    best score."""
+    repeats: int = Field(default=1, ge=1)
+    """Number of selections on different validation seeds: 1, or one for each seed of the result, so that the noise of
+    the selection is part of the interval over seeds."""
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
     """Each setting is tried with each of these."""
     trials: int | Literal["all"] | None = Field(default=None)
@@ -76,6 +95,8 @@ class Search(FrozenModel):
             given["seeds"] = first_seeds(given["seeds"])
         elif isinstance(given.get("seeds"), list | tuple) and all(isinstance(seed, int) for seed in given["seeds"]):
             given["seeds"] = tuple(sorted(set(given["seeds"])))  # a trial counts once
+        if "metric" in given:
+            given["metric"] = tuple(listed(given["metric"]))
         if isinstance(given.get("grid"), Mapping):
             given["grid"] = {setting: _parse_values(setting, values) for setting, values in given["grid"].items()}
         if isinstance(given.get("trials"), int) and given["trials"] < 1:
@@ -91,7 +112,8 @@ class Search(FrozenModel):
     ) -> list[SearchSpace | None]:
         """Return the candidates of each method; None for one that has nothing to select.
 
-        `unused`: settings that have no effect, and for which model.
+        `metrics`: the (metric, statistic) pairs that decide. `unused`: settings that have no effect, and for which
+        model.
         """
         axes = [{name: axis for name, axis in self.axes(method).items() if name not in unused} for method in methods]
         self._check_used(methods, axes, unused)
@@ -101,14 +123,26 @@ class Search(FrozenModel):
         spaces: list[SearchSpace | None] = []
         for method, own in zip(methods, axes, strict=True):
             candidates = self._candidates(method, own, limit) if own else ()
-            space = SearchSpace(rule=self._rule, candidates=candidates, seeds=self.seeds, metrics=metrics)
+            space = SearchSpace(
+                rule="oracle" if self.rule == "oracle" else "validation-streams",
+                candidates=candidates,
+                seeds=self.seeds,
+                metrics=metrics,
+                tie_break=self.tie_break,
+                repeats=self.repeats,
+            )
             spaces.append(space if candidates else None)
         return spaces
 
-    @property
-    def _rule(self) -> Literal["validation-streams", "oracle"]:
-        assert self.rule != "validation-split"  # which has no search runs: see `phases`
-        return self.rule
+    def metrics(self, benchmark: type[Benchmark]) -> tuple[tuple[str, str], ...]:
+        """Return the (metric, statistic) pairs that decide; METRIC alone has its first statistic in result tables."""
+        if not self.metric:
+            return benchmark.primary_metrics
+        known = {name: pair for pair in reversed(benchmark.headline_metrics) for name in (pair[0], ":".join(pair))}
+        for name in self.metric:
+            if name not in known:
+                raise unknown_name("metric", name, known, " (in selection.metric)")
+        return tuple(dict.fromkeys(known[name] for name in self.metric))
 
     def _candidates(self, method: Choice, axes: Mapping[str, Values], limit: int) -> tuple[JsonObject, ...]:
         """Return at most `limit` candidates: from a grid, or drawn one after the other."""
@@ -166,7 +200,7 @@ class Search(FrozenModel):
         if not known or not any(learner_class(method.name).plans_fits for method in methods):
             reason = f"{benchmark} has no such phases" if not known else "none of these methods trains in phases"
             raise UserError(f"validation-split chooses between the fits of a phase, and {reason}: use another rule")
-        for name in ("trials", "seeds"):
+        for name in ("trials", "seeds", "metric", "tie_break", "repeats"):
             if name in self.model_fields_set:
                 raise UserError(
                     f"selection: {name} means nothing with validation-split: each run tries its grid by itself"
@@ -219,7 +253,7 @@ def _is_finite(axes: Mapping[str, Values]) -> bool:
 
 def _grid(method: Choice, axes: Settings) -> list[JsonObject]:
     """Return all combinations, each once."""
-    grid: list[dict[str, Any]] = []
+    grid: list[JsonObject] = []
     for values in product(*axes.values()):
         candidate = _parsed(method, dict(zip(axes, values, strict=True)))
         if candidate not in grid:

@@ -109,7 +109,7 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
     """Return the settings of a registered thing as a pydantic model; None if it accepts any setting."""
     entry = registry.describe(kind, name)
     if entry and entry.settings is not None:
-        known: dict[str, Any] | None = {key: (*field, ...)[:2] for key, field in entry.settings.items()}
+        known: JsonObject | None = {key: (*field, ...)[:2] for key, field in entry.settings.items()}
     else:
         known = settings_of(kind, name)
     return None if known is None else create_model(name, __config__=SETTINGS_CONFIG, **known)
@@ -118,7 +118,7 @@ def settings_model(kind: str, name: str) -> type[BaseModel] | None:
 def settings_of(kind: str, name: str) -> JsonObject | None:
     """Return the type and default of each setting, `...` for one without a default; None if it takes anything."""
     thing = thing_of(kind, name)
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     types = registry.types_of(name, thing)
     for parameter in inspect.signature(thing).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:

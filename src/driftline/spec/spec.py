@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from pydantic import Field, PrivateAttr, model_validator
@@ -20,7 +20,8 @@ from driftline.io.user_objects import UserObject
 from driftline.learners.supervised.base import CumulativeLearner
 from driftline.recipes import read_yaml
 from driftline.seeds import first_seeds
-from driftline.spec.job import Job, LabelPolicy, SearchSpace
+from driftline.spec.budget import with_budget
+from driftline.spec.job import BudgetMacs, Job, LabelPolicy, SearchSpace
 from driftline.spec.objects import name_objects
 from driftline.spec.search import Search
 from driftline.spec.settings import (
@@ -29,15 +30,19 @@ from driftline.spec.settings import (
     MethodChoice,
     check_reveal_level,
     display_name,
+    learner_class,
     listed,
     validate,
     with_defaults,
 )
 from driftline.types import JsonObject
 
+if TYPE_CHECKING:
+    from driftline.benchmarks.base import Benchmark
+
 
 class Spec(FrozenModel):
-    """What to run."""
+    """A benchmark, data, a model, methods and seeds to run."""
 
     benchmark: str
     data: Choice
@@ -50,6 +55,8 @@ class Spec(FrozenModel):
     """Where networks run; a name, or a mapping of the settings."""
     selection: Search | None = None
     """Hyper-parameter search before the runs; by default, methods run as written."""
+    budget_macs: BudgetMacs | None = None
+    """The multiply-accumulates that a run may spend, evenly over its steps; training stops there."""
     options: JsonObject = Field(default={})
     """The benchmark's own settings; in YAML under the benchmark's name."""
     _objects: tuple[UserObject, ...] = PrivateAttr(())
@@ -83,13 +90,16 @@ class Spec(FrozenModel):
         data = with_defaults("dataset", self.data)
         for method in self.methods:
             check_reveal_level(self.benchmark, method)
-        methods = [(display_name(method), with_defaults("method", method)) for method in self.methods]
+        budget = options.training_budget()
+        methods = [
+            (display_name(method), with_defaults("method", self._budgeted(method, budget))) for method in self.methods
+        ]
         if len({label for label, _ in methods}) < len(methods):
             raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
         given_labels = [method.label for method in self.methods if method.label]
         if len(set(given_labels)) < len(given_labels):
             raise UserError(f"two methods have the same label: {', '.join(given_labels)}")
-        searches = self._search_spaces(benchmark.primary_metrics, options, model.name)
+        searches = self._search_spaces(benchmark, options, model.name)
         return [
             Job(
                 benchmark=self.benchmark,
@@ -101,28 +111,48 @@ class Spec(FrozenModel):
                 seed=seed,
                 reveal=self.reveal,
                 device=self.device,
-                search=search,
+                search=search.repeated(k % search.repeats) if search else None,
+                budget_macs=self.budget_macs,
             )
             for (label, method), search in zip(methods, searches, strict=True)
-            for seed in self.seeds
+            for k, seed in enumerate(self.seeds)
         ]
 
-    def _search_spaces(
-        self, metrics: tuple[tuple[str, str], ...], options: Any, model: str
-    ) -> list[SearchSpace | None]:
+    def _search_spaces(self, benchmark: type[Benchmark], options: Any, model: str) -> list[SearchSpace | None]:
         """Return the candidates of each method; None for one that has nothing to select."""
-        if self.selection is None or self.selection.rule == "validation-split":
+        if self.selection is None or self._selects_in_phases(options):
             return [None] * len(self.methods)
-        if self.selection.rule == "validation-streams" and options.validation_options() is None:
-            other = "validation-split or oracle" if options.phase_options else "oracle"
-            raise UserError(f"{self.benchmark} has no streams to choose settings by here: the rule may be {other}")
+        if self.selection.rule != "oracle" and options.validation_options() is None:
+            advice = options.validation_advice or "the rule may be oracle"
+            raise UserError(f"{self.benchmark} has no streams to choose settings by here: {advice}")
+        if self.selection.repeats not in (1, len(self.seeds)):
+            raise UserError(
+                f"selection: repeats={self.selection.repeats}: each seed has its own selection, so give the number of "
+                f"seeds, {len(self.seeds)}, or 1"
+            )
         trained = CumulativeLearner.__dataclass_fields__ if models.is_estimator(model) else ()
         unused = dict.fromkeys(trained, f"{model}, which is not trained by gradients")
-        return self.selection.search_spaces(self.methods, metrics=metrics, unused=unused)
+        spaces = self.selection.search_spaces(self.methods, metrics=self.selection.metrics(benchmark), unused=unused)
+        for method, space in zip(self.methods, spaces, strict=True):
+            if space and space.rule != "oracle" and learner_class(method.name).plans_fits:
+                raise UserError(
+                    f"selection: {method.display_name} selects between its own fits: use the rule validation-split"
+                )
+        return spaces
+
+    def _budgeted(self, method: Choice, budget: JsonObject) -> Choice:
+        """Return a method with the benchmark's training budget where it has none of its own."""
+        return with_budget(method, budget, self.selection.axes(method) if self.selection else ())
+
+    def _selects_in_phases(self, options: Any) -> bool:
+        """Return whether methods select while they train: by rule or, without one, if a method trains in phases."""
+        rule = self.selection.rule if self.selection else None
+        phased = bool(options.phase_options) and any(learner_class(one.name).plans_fits for one in self.methods)
+        return rule == "validation-split" or (rule is None and phased)
 
     def _phase_options(self, options: Any) -> JsonObject:
         """Return the options that the selection sets: with validation-split, methods select while they train."""
-        if self.selection is None or self.selection.rule != "validation-split":
+        if self.selection is None or not self._selects_in_phases(options):
             return {}
         grid = self.selection.phases(self.benchmark, self.methods, options.phase_options)
         for name in grid:
@@ -141,26 +171,38 @@ class Spec(FrozenModel):
             **({"reveal": self.reveal.model_dump()} if self.reveal != LabelPolicy() else {}),
             **({"device": self.device.model_dump(exclude_defaults=True)} if self.device != DeviceSettings() else {}),
             **({"selection": self._selection_content()} if self.selection else {}),
+            **({"budget_macs": self.budget_macs} if self.budget_macs else {}),
             **({self.benchmark: self.options} if self.options else {}),
         }
         return yaml.safe_dump(content, sort_keys=False)
 
     def to_full_yaml(self, default_model: str) -> str:
         """Return the spec as YAML with every default filled in; it has the same jobs."""
-        first = self.jobs(default_model)[0]
+        jobs = self.jobs(default_model)
+        first = jobs[0]
         searched = self._phase_options(registry.get("benchmark", self.benchmark).options)
         content = {
             "benchmark": self.benchmark,
             "data": first.data.short(),
             "model": first.model.short(),
-            "methods": [with_defaults("method", method).short() for method in self.methods],
+            "methods": self._full_methods(jobs),
             "seeds": list(self.seeds),
             "reveal": self.reveal.model_dump(),
             "device": self.device.model_dump(),
             **({"selection": self._selection_content(exclude_defaults=False)} if self.selection else {}),
+            **({"budget_macs": self.budget_macs} if self.budget_macs else {}),
             self.benchmark: {name: value for name, value in first.options.items() if name not in searched},
         }
         return yaml.safe_dump(content, sort_keys=False)
+
+    def _full_methods(self, jobs: list[Job]) -> list[Any]:
+        """Return the methods with all their settings, without those that a search gives."""
+        full = []
+        for method, job in zip(self.methods, jobs[:: len(self.seeds)], strict=True):
+            searched = job.search.candidates[0] if job.search else {}
+            settings = {name: value for name, value in job.method.settings.items() if name not in searched}
+            full.append(method.model_copy(update={"settings": settings}).short())
+        return full
 
     def _selection_content(self, exclude_defaults: bool = True) -> JsonObject:
         assert self.selection is not None

@@ -1,1 +1,1 @@
-"""Where runs are stored, found, queried and checked."""
+"""The store of runs: save, find, query and check them."""

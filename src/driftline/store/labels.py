@@ -1,7 +1,8 @@
-"""How the method of a run is shown: the label and group of the latest spec that asked for the run."""
+"""Label and group of a run's method, from the latest spec that includes the run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,17 +15,18 @@ from driftline.store.store import Store
 FOLDER = "labels"
 
 
-def write_label(store: Store, key: str, label: str, group: str) -> None:
-    """Keep the label and the group of a run's method; both may be empty."""
-    name = f"{FOLDER}/{key}.json"
-    if (label, group) == _read(store.folder / name):
-        return
-    if not label and not group:
-        check.remove(store, name)
-        return
-    write_checked(store.folder / name, {"label": label, "group": group})
-    if store.remote is not None:
-        store.remote.upload(name)
+def write_labels(store: Store, labels: Mapping[str, tuple[str, str]]) -> None:
+    """Write the label and the group of each run's method by the run's key; both may be empty."""
+    existing = {path.stem for path in (store.folder / FOLDER).glob("[!.]*")}
+    for key, (label, group) in labels.items():
+        name = f"{FOLDER}/{key}.json"
+        if not label and not group:
+            if key in existing:
+                check.remove(store, name)
+        elif key not in existing or (label, group) != _read(store.folder / name):
+            write_checked(store.folder / name, {"label": label, "group": group})
+            if store.remote is not None:
+                store.remote.upload(name)
 
 
 def read_label(run: Run) -> tuple[str, str]:

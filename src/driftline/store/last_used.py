@@ -17,11 +17,10 @@ from driftline.record.run import Run
 from driftline.store.store import Store
 
 
-def mark_used(store: Store, keys: Iterable[str]) -> None:
-    """Record that the versions of users' files behind these runs are used now; errors of the disk are ignored."""
-    cards = (Run(store.run_folder(key)).card for key in keys)
+def mark_used(store: Store, versions: Iterable[tuple[str, str]]) -> None:
+    """Record that these versions of users' files, (name, hash), are used now; errors of the disk are ignored."""
     now = datetime.now(UTC).isoformat()
-    for name, content in {version for card in cards for version in card.user_files.items()}:
+    for name, content in versions:
         path = _note_path(store.folder, name, content)
         with suppress(DiskError):
             write_checked(path, {"file": name, "content": content, "used": now})

@@ -8,6 +8,7 @@ matrices/NAME.json the cells of a matrix and why some are empty
 status/NAME.json   progress of a sweep, for `driftline watch`; not needed to resume
 labels/KEY.json    label and group of a run's method; safe to delete
 used/NAME.json     when a version of a user's file was last used; safe to delete
+verified.json      signatures of the runs whose checksums were verified; safe to delete
 tables/NAME        cached tables of results of many runs; safe to delete
 logs/KEY.txt       what a run or stage printed in a worker; no file if it printed nothing
 locks/KEY          held while a run or stage is computed; the system frees it if the process dies
@@ -22,6 +23,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -34,6 +36,7 @@ from driftline.record.card import CARD
 from driftline.record.run import FRAMES, Record, Run, drop_damaged
 from driftline.store.remote import RemoteStore, is_url, local_folder
 from driftline.store.run_names import ambiguity_message, matches
+from driftline.store.verified import VerifiedRuns
 from driftline.types import JsonObject
 
 FORMAT = 4  # since 2, every file carries a checksum; since 4, keys hold revisions and not the version
@@ -114,11 +117,16 @@ class Store:
 
     def finished(self, key: str) -> bool:
         """Return whether there is such a run; it may be damaged."""
-        return (self.run_folder(key) / CARD).exists()
+        return os.path.exists(os.path.join(self.folder, "runs", key, CARD))
 
     def intact(self, key: str) -> bool:
         """Return whether there is such a run without damaged files."""
-        return Run(self.run_folder(key)).is_intact()
+        return self.verified.is_intact(key)
+
+    @cached_property
+    def verified(self) -> VerifiedRuns:
+        """The runs whose files are known to be intact."""
+        return VerifiedRuns(self.folder)
 
     def has(self, key: str) -> bool:
         """Return whether there is a run or stage with this key; it may be damaged."""

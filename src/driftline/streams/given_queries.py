@@ -24,17 +24,10 @@ def ordered_queries(dataset: Dataset, order: Order, size: int = 64) -> QueryStre
     names, group = dataset.clusters, dataset.samples.group
     if names is None or group is None:
         raise UserError(f"dataset '{dataset.name}' has no clusters, and refinement needs them")
-    of_group = [order.listed[group[order.listed] == k] for k in range(len(names))]
-    drawn = []
-    for places in order.steps(size):
-        rows = order.rows[places]
-        groups, found = group[rows], np.empty(len(rows), np.int64)
-        for k in np.unique(groups):
-            found[groups == k] = np.searchsorted(of_group[k], rows[groups == k])
-        drawn.append((groups, found))
-    counts = composition([groups for groups, _ in drawn], len(names))
-    majors = counts[:, 1:].argmax(axis=1) + 1
-    return QueryStream(names, tuple(dataset.samples[rows] for rows in of_group), majors, tuple(drawn))
+    drawn = [np.searchsorted(order.listed, order.rows[places]) for places in order.steps(size)]
+    samples = dataset.samples[order.listed]
+    majors = composition([group[order.listed[rows]] for rows in drawn], len(names))[:, 1:].argmax(axis=1) + 1
+    return QueryStream(names, samples, majors, tuple(drawn))
 
 
 def held_out_sets(
@@ -45,7 +38,7 @@ def held_out_sets(
     held_out: int = 256,
     seed: Seed = Seed(0),
 ) -> tuple[Samples, Samples]:
-    """Return at most so many upstream samples (for UKR), and of each cluster (for KG), drawn at random.
+    """Return at most `upstream_set` upstream samples (for UKR) and `held_out` of each cluster (for KG), at random.
 
     The `group` of a sample is the number of its cluster, 0 for upstream.
     """

@@ -154,7 +154,7 @@ def _places(name: str, frame: pd.DataFrame, dataset: Dataset) -> np.ndarray:
     n, named = len(dataset.samples), f"dataset '{dataset.name}'"
     if "row" in frame:
         rows = pd.to_numeric(frame["row"], errors="coerce").to_numpy(float)
-        wrong = np.flatnonzero(~((rows >= 0) & (rows < n) & (rows % 1 == 0)))
+        wrong = np.flatnonzero(~((rows >= 0) & (rows < n) & (rows == np.floor(rows))))
         if len(wrong):
             given = shorten(frame["row"].iloc[wrong[0]])
             raise UserError(f"{name}: the row {given} in entry {wrong[0] + 1} is not from 0 to {n - 1}, as in {named}")

@@ -23,12 +23,12 @@ from driftline.errors import UserError
 from driftline.types import Step, Stream
 
 WAITING_SHARE, WAITING_SECONDS = 0.2, 10.0
-"""A method that waits for more than this share of the time, and for longer than this, is told how to wait less."""
+"""Thresholds of the advice on waiting: share of the time, and seconds."""
 log = logging.getLogger("driftline")
 
 
 class Prefetched:
-    """The steps of a stream, of which the next ones, two per worker, are always on their way."""
+    """A stream whose next steps, two per worker, are computed ahead."""
 
     def __init__(self, stream: Stream, workers: int) -> None:
         self.stream = stream

@@ -45,41 +45,38 @@ class QueryPools:
     """Samples divided by what they are for; no sample has two uses unless both streams share one pool."""
 
     upstream_set: Samples
-    """Held-out upstream data, to see what the model still knows of them (UKR)."""
+    """Held-out upstream data, to measure retention (UKR)."""
     held_out: Samples
-    """Held-out data of all clusters, to see how far refinement generalizes (KG); `group` is the cluster from 1."""
+    """Held-out data of all clusters, to measure generalization (KG); `group` is the cluster from 1."""
     validation: Sources
     test: Sources
 
 
 @dataclass(frozen=True, eq=False)
 class QueryStream:
-    """A stream of episodes; a sample's `group` is its cluster, 0 for upstream, and its `time` the episode."""
+    """A stream of episodes. A sample's `group` is its cluster, 0 for upstream, and its `time` is the episode."""
 
     names: tuple[str, ...]
-    """What the groups are called, upstream first."""
-    sources: tuple[Samples, ...]
+    """Names of the clusters, upstream first."""
+    samples: Samples
+    """All samples that queries are drawn from, with their group."""
     majors: np.ndarray
     """The major cluster of each episode, from 1."""
-    drawn: tuple[tuple[np.ndarray, np.ndarray], ...]
-    """For each episode, the group of each query and its row within that group's source."""
+    drawn: tuple[np.ndarray, ...]
+    """For each episode, the rows of `samples` that are its queries."""
 
     def __len__(self) -> int:
         return len(self.drawn)
 
     def __getitem__(self, index: int) -> Step:
         index = range(len(self))[index]
-        group, rows = self.drawn[index]
-        present = np.unique(group)
-        together = Samples.concat([_without_time_and_group(self.sources[k][rows[group == k]]) for k in present])
-        place = np.argsort(np.argsort(group, kind="stable"))  # they stand by group; put them back as drawn
-        samples = replace(together[place], group=group.copy(), time=np.full(len(group), index))
-        return Step(index, str(index + 1), samples)
+        rows = self.drawn[index]
+        return Step(index, str(index + 1), replace(self.samples[rows], time=np.full(len(rows), index)))
 
     @cached_property
     def composition(self) -> np.ndarray:
-        """How many queries of each group an episode has, episodes x groups."""
-        return composition([group for group, _ in self.drawn], len(self.names))
+        """The number of queries of each cluster in each episode, episodes x clusters."""
+        return composition([np.asarray(self.samples.group)[rows] for rows in self.drawn], len(self.names))
 
 
 def queries(
@@ -103,22 +100,21 @@ def queries(
     at once. Streams to choose by and streams to test on need different seeds as well as different pools.
     """
     _check_settings(episodes, size, {"alpha": alpha, "beta": beta, "gamma": gamma}, rounding, others)
-    sources = (upstream, *clusters.values())
-    names = (UPSTREAM, *clusters)
+    names, sources = (UPSTREAM, *clusters), (upstream, *clusters.values())
     counts = [episode_counts(t, size, alpha, gamma, rounding) for t in range(1, episodes + 1)]
     _check_clusters(len(clusters), beta, gamma)
     _check_ids(names, sources)
     _check_sizes(names, [len(source) for source in sources], counts, others)
     seed = seed.child("stream", number)
     majors = major_clusters(len(clusters), episodes, beta, seed.child("majors").numpy())
-    free = [np.arange(len(source)) for source in sources]
+    samples = Samples.concat([_in_cluster(k, source) for k, source in enumerate(sources)])
+    free = [np.flatnonzero(samples.group == k) for k in range(len(sources))]
     drawn = []
     for t, (share, major) in enumerate(zip(counts, majors, strict=True)):
-        group, rows = _episode(free, share, int(major), others, seed.child("episode", t).numpy(), names, t)
+        drawn.append(_episode(free, share, int(major), others, seed.child("episode", t).numpy(), names, t))
         if not repeats:
-            free = [np.setdiff1d(left, rows[group == k]) for k, left in enumerate(free)]
-        drawn.append((group, rows))
-    return QueryStream(names, sources, majors, tuple(drawn))
+            free = [np.setdiff1d(left, drawn[-1]) for left in free]
+    return QueryStream(names, samples, majors, tuple(drawn))
 
 
 def episode_counts(t: int, size: int, alpha: float, gamma: float, rounding: str = "floor") -> tuple[int, int, int]:
@@ -181,13 +177,13 @@ def pools(
         parts = [np.flatnonzero((place >= low) & (place < high)) for low, high in bounds]
         if aside < 1 or not all(map(len, parts)):
             raise UserError(
-                f"'{name}' has {len(samples):,} samples: {start:,} are to be held out, and streams to choose by and to "
-                "test on need some too; hold out fewer, but at least 1"
+                f"'{name}' has {len(samples):,} samples: {start:,} are held out, and validation and test streams "
+                "need some too; hold out fewer, but at least 1"
             )
         if validation is None:
             parts[1:] = [np.flatnonzero(place >= start)] * 2
         for kept, rows in zip(uses, parts, strict=True):
-            kept.append(replace(_without_time_and_group(samples[rows]), group=np.full(len(rows), k)))
+            kept.append(_in_cluster(k, samples[rows]))
     evaluation, *streams = uses
     sources = [Sources(first, dict(zip(clusters, rest, strict=True))) for first, *rest in streams]
     return QueryPools(evaluation[0], Samples.concat(evaluation[1:]), *sources)
@@ -212,8 +208,8 @@ def _episode(
     rng: np.random.Generator,
     names: tuple[str, ...],
     t: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the group and row of each query, in random order."""
+) -> np.ndarray:
+    """Return the rows of an episode's queries, in random order."""
     rest = [k for k in range(1, len(free)) if k != major]
     wanted = {0: share[0], major: share[1]}
     if others == "equal" and share[2]:
@@ -227,13 +223,12 @@ def _episode(
     for k, n in wanted.items():
         _check_left(f"'{names[k]}'", n, len(free[k]), t)
     rows = np.concatenate([rng.choice(free[k], n, replace=False) for k, n in wanted.items()])
-    order = rng.permutation(len(rows))
-    return np.repeat([*wanted], [*wanted.values()])[order], rows[order]
+    return np.asarray(rows[rng.permutation(len(rows))])
 
 
-def _without_time_and_group(samples: Samples) -> Samples:
-    """Return samples without their own time and group, which have no meaning in the stream."""
-    return replace(samples, time=None, group=None)
+def _in_cluster(k: int, samples: Samples) -> Samples:
+    """Return samples as those of cluster k. Their own time has no meaning in the stream."""
+    return replace(samples, time=None, group=np.full(len(samples), k))
 
 
 def _check_left(what: str, wanted: int, left: int, t: int) -> None:

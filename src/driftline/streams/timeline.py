@@ -25,6 +25,8 @@ class Periods:
     revealed: tuple[Samples, ...]
     held_out: tuple[Samples, ...]
     skipped: dict[str, int]
+    later: tuple[Samples, ...] | None = None
+    """The samples of each period that earlier models are tested on; None: all of it."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -35,7 +37,16 @@ class Periods:
 
     def all_samples(self, index: int) -> Samples:
         """Return all samples of a period, for models that were not trained on any of them."""
+        if self.later is not None:
+            return self.later[index]
         return Samples.concat([self.revealed[index], self.held_out[index]])
+
+    def first(self, count: int) -> Periods:
+        """Return the first periods as a stream of their own."""
+        later = None if self.later is None else self.later[:count]
+        return replace(
+            self, names=self.names[:count], revealed=self.revealed[:count], held_out=self.held_out[:count], later=later
+        )
 
 
 @dataclass(frozen=True)
@@ -61,9 +72,11 @@ class LaterPeriodProbes:
     timeline: Periods
     first: int = 0
     horizon: int | None = None
+    skip: int = 0
+    """Number of first steps after which nothing is tested."""
 
     def due(self, step: Step | None) -> Iterable[Probe]:
-        if step is None:
+        if step is None or step.index < self.skip:
             return
         t = self.first + step.index
         yield Probe(self.timeline.names[t], self.timeline.held_out[t])

@@ -19,7 +19,7 @@ from driftline.training.torch_model import torch_model
 from driftline.types import Inputs
 
 FEATURE_BATCH = 32
-"""How many samples `embed_in_blocks` asks about at once, always: the digits of a network's features depend on it."""
+"""The fixed batch size of `extract_features_fixed_batch`: the last digits of features depend on it."""
 
 
 NARROW_OUTPUTS, PADDED_OUTPUTS = 12, 16
@@ -28,12 +28,12 @@ of a sample's outputs depend on its place in the block (measured for 2 to 11 out
 
 
 def classifier_layer(model: nn.Module) -> nn.Linear:
-    """The layer that turns features into outputs: the linear layer that the network names last."""
+    """Return the classifier: the linear layer that the network names last."""
     return linear_layers(model)[-1]
 
 
 def features_with_frozen_head(model: nn.Module, x: Tensor) -> Tensor:
-    """Features to train by themselves: the last layer gets no gradient.
+    """Return features to train on their own: the last layer gets no gradient.
 
     The whole network is called, so that its meter counts the pass, and its outputs take part in the backward pass
     with a gradient of zero, because the meter counts that pass when it reaches them.
@@ -51,7 +51,7 @@ def features_with_frozen_head(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def extract_features(model: nn.Module, x: Inputs, batch: int = 128) -> Tensor:
-    """Features of samples as they are stored, in evaluation mode; the network is left as it was."""
+    """Return the features of samples, in evaluation mode; the network does not change."""
     inputs = torch_model(model).encode(x)
     starts = range(0, max(len(inputs), 1), batch)
     with evaluating(model), torch.no_grad():
@@ -62,9 +62,9 @@ def extract_features(model: nn.Module, x: Inputs, batch: int = 128) -> Tensor:
 
 
 def extract_features_fixed_batch(model: nn.Module, inputs: Tensor) -> list[Tensor]:
-    """Features in blocks of fixed-size, the last filled up: a sample's features do not depend on the other rows.
+    """Return features in blocks of a fixed size, the last one padded: a sample's features do not depend on the others.
 
-    A pass ends at the last linear layer, the input of which they are: with many classes that layer is a large part.
+    A pass ends before the last linear layer, which is a large part of the work with many classes.
     """
 
     def stop(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
@@ -103,7 +103,7 @@ def padded_linear(layer: nn.Module, x: Tensor) -> Tensor:
 
 
 def macs_per_sample(model: nn.Module, inputs: Tensor) -> int:
-    """Multiply-accumulates of a whole pass of one sample, last layer included; 0 without any input to try it with."""
+    """Return the multiply-accumulates of a forward pass of one sample, last layer included; 0 without an input."""
     with evaluating(model):
         return count_macs(model, (to_float_batch(inputs[:1]),), {}, backward=False)[0] if len(inputs) else 0
 

@@ -1,4 +1,4 @@
-"""Learning features without labels: two views of a sample should look alike, and unlike other samples.
+"""Contrastive learning: features of two views of a sample are similar, and unlike those of other samples.
 
     nt_xent    SimCLR: Chen et al., "A Simple Framework for Contrastive Learning of Visual Representations", ICML 2020
     info_nce   MoCo: He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020
@@ -28,7 +28,7 @@ PROJECTION_WIDTH = 128
 
 
 def nt_xent(a: Tensor, b: Tensor, temperature: float = 0.5) -> Tensor:
-    """Normalised-temperature cross-entropy: which of the other 2n - 1 views is the same sample's second one?
+    """Return the normalized temperature-scaled cross-entropy of a sample's other view among the 2n - 1 other views.
 
     mean_i -log( exp(z_i.z_j / T) / sum_(k != i) exp(z_i.z_k / T) ), j being the other view of i. Views of the same
     batch side are negatives too; a view is never compared with itself.
@@ -45,7 +45,7 @@ def nt_xent(a: Tensor, b: Tensor, temperature: float = 0.5) -> Tensor:
 
 
 def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float = 0.07) -> Tensor:
-    """Which key belongs to the query: the other view's, or one of those queued from earlier samples?
+    """Return the cross-entropy of the key of the other view among it and the queued keys of earlier samples.
 
     mean_i -log( exp(q_i.k_i / T) / (exp(q_i.k_i / T) + sum_j exp(q_i.queue_j / T)) ). Keys and queue are constants.
     """
@@ -55,7 +55,7 @@ def info_nce(query: Tensor, key: Tensor, queue: Tensor, temperature: float = 0.0
 
 
 def sinkhorn(scores: Tensor, epsilon: float = 0.05, iterations: int = 3) -> Tensor:
-    """Soft assignments of n samples to k prototypes that use all prototypes alike.
+    """Return soft assignments of n samples to k prototypes that use all prototypes equally.
 
     exp(scores / epsilon), its columns and rows scaled alternately to sum to n / k and 1. Rows come last, so that each
     sample's assignments sum to one exactly; the columns approach n / k with more iterations.
@@ -90,7 +90,7 @@ def swav_loss(
 def projection_head(
     features: int, seed: Seed, outputs: int = PROJECTION_WIDTH, *, batch_norm: bool = False
 ) -> nn.Sequential:
-    """The head that contrast is measured behind: linear, (batch norm,) ReLU, linear; as wide as the features."""
+    """Return a projection head: linear, (batch norm,) ReLU, linear; as wide as the features."""
     with seed.as_torch_default():
         first = [nn.Linear(features, features), *([nn.BatchNorm1d(features)] if batch_norm else []), nn.ReLU()]
         return place(nn.Sequential(*first, nn.Linear(features, outputs)))
@@ -98,13 +98,13 @@ def projection_head(
 
 @torch.no_grad()
 def ema_update(slow: nn.Module, fast: nn.Module, momentum: float) -> None:
-    """Momentum update of the slow network's weights: slow <- momentum * slow + (1 - momentum) * fast."""
+    """Update the slow network's weights: slow <- momentum * slow + (1 - momentum) * fast."""
     for s, f in zip(slow.parameters(), fast.parameters(), strict=True):
         s.lerp_(f, 1 - momentum)
 
 
 def push_queue(queue: Tensor, keys: Tensor, size: int) -> Tensor:
-    """First in, first out: the latest `size` keys, oldest first.
+    """Return the latest `size` keys, oldest first.
 
     >>> push_queue(torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0]]), size=2).tolist()
     [[2.0], [3.0]]
@@ -125,7 +125,7 @@ class MoCo:
         self._momentum, self._size, self._temperature = momentum, size, temperature
 
     def loss(self, a: Tensor, b: Tensor) -> Tensor:
-        """InfoNCE of one view's queries with the other's keys, which then join the queue; the copy follows first."""
+        """Update the slow copy; return InfoNCE of one view's queries and the other's keys, which join the queue."""
         ema_update(self.key_network, self._query_network, self._momentum)
         query, key = self.projector(features_with_frozen_head(self._query_network[0], a)), self.key(b)
         loss = info_nce(query, key, self.queue, self._temperature)
@@ -134,7 +134,7 @@ class MoCo:
 
     @torch.no_grad()
     def key(self, x: Tensor) -> Tensor:
-        """What queries are compared with: the slow copy's view of these inputs, without gradient."""
+        """Return the keys of these inputs: the slow copy's projections, without gradient."""
         model, projector = self.key_network
         return normalize(projector(forward_with_features(model, x)[1]), dim=1)
 

@@ -46,12 +46,12 @@ class SimCLRAugmentation:
     noise: float = 0.1  # rows: deviation of the noise, in deviations of the feature
 
     def two_views(self, x: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
-        """Two independent views of each sample."""
+        """Return two independent views of each sample."""
         view = self.augment_images if x.ndim == 4 else self.augment_rows
         return view(x, generator), view(x, generator)
 
     def augment_images(self, x: Tensor, generator: Generator) -> Tensor:
-        """One view of each image."""
+        """Return one view of each image."""
         n = len(x)
 
         def happens(probability: float) -> Tensor:
@@ -71,7 +71,7 @@ class SimCLRAugmentation:
         return where_sample(happens(self.blur), gaussian_blur(x, between(0.1, 2.0)), x) if self.blur else x
 
     def augment_rows(self, x: Tensor, generator: Generator) -> Tensor:
-        """One view of each row: hidden features show the batch's mean, noise is measured by the batch's deviation."""
+        """Return one view of each row: masked features take the batch mean, noise scales with the batch deviation."""
         hidden = (torch.rand(x.shape, generator=generator) < self.mask).to(x.device)
         noise = self.noise * torch.randn(x.shape, generator=generator).to(x.device) * x.std(0, correction=0)
         return torch.where(hidden, x.mean(0).expand_as(x), x + noise)
@@ -80,7 +80,7 @@ class SimCLRAugmentation:
 def crop_resize_flip(
     x: Tensor, width: Tensor, height: Tensor, right: Tensor, down: Tensor, flip: Tensor, over: Tensor
 ) -> Tensor:
-    """Part of each image at full size, between pixels by bilinear interpolation.
+    """Crop a part of each image, and resize it to full size by bilinear interpolation.
 
     `width` and `height` are shares of the image; `right` and `down` place the part, from -1 (left, top) to 1.
     """
@@ -92,7 +92,7 @@ def crop_resize_flip(
 
 
 def color_jitter(x: Tensor, brightness: Tensor, contrast: Tensor, saturation: Tensor) -> Tensor:
-    """Values times brightness; distances from the image's mean grey times contrast, from a pixel's times saturation."""
+    """Multiply values by brightness, distances from the mean gray by contrast, from a pixel's gray by saturation."""
     b, c, s = (factor.to(x.device)[:, None, None, None] for factor in (brightness, contrast, saturation))
     x = (x * b).clamp(0, 1)
     mean = to_grayscale(x).mean(dim=(1, 2, 3), keepdim=True)
@@ -101,13 +101,13 @@ def color_jitter(x: Tensor, brightness: Tensor, contrast: Tensor, saturation: Te
 
 
 def to_grayscale(x: Tensor) -> Tensor:
-    """One channel: what a black-and-white camera sees of three, and the mean of any other number."""
+    """Return one channel: the luma of three channels, and the mean of any other number."""
     weights = torch.tensor(LUMA_WEIGHTS) if x.shape[1] == 3 else torch.full((x.shape[1],), 1 / x.shape[1])
     return (x * weights.to(x.device)[:, None, None]).sum(1, keepdim=True)
 
 
 def gaussian_blur(x: Tensor, sigma: Tensor) -> Tensor:
-    """Gaussian blur, each image with its own deviation in pixels; the window is a tenth of the image, at least 3."""
+    """Blur each image with its own standard deviation in pixels; the window is a tenth of the image, at least 3."""
     n, channels, height, width = x.shape
     reach = max(1, min(height, width) // 20)
     away = torch.arange(-reach, reach + 1)
@@ -124,6 +124,6 @@ def where_sample(which: Tensor, these: Tensor, those: Tensor) -> Tensor:
 
 
 def check_numeric_inputs(model: nn.Module) -> None:
-    """Views crop, shade and mask numbers; there is no such thing for the numbers of words."""
+    """Refuse a network for texts: views are made of images or rows of numbers."""
     if torch_model(model).reads_text:
         raise UserError("this method compares views of images or rows of numbers, and these inputs are texts")

@@ -95,12 +95,12 @@ def affine_warp(x: Tensor, *, rotation: float, right: float, down: float, zoom: 
 
 
 def _offsets_from_center(size: int) -> Tensor:
-    """The places of pixels and of the margin around them."""
+    """Return the offsets of pixels and margin from the center."""
     return torch.arange(-BLUR_RADIUS, size + BLUR_RADIUS) - (size - 1) / 2
 
 
 def gaussian_blur_5x5(x: Tensor, sigma: float) -> Tensor:
-    """Gaussian blur of 5 x 5 pixels; it removes the margin of `BLUR_RADIUS` pixels."""
+    """Blur with a Gaussian of 5 x 5 pixels, which removes the margin of `BLUR_RADIUS` pixels."""
     weights = torch.exp(-(torch.arange(-BLUR_RADIUS, BLUR_RADIUS + 1).double() ** 2) / (2 * sigma**2))
     kernel = (weights / weights.sum()).float().to(x.device).view(1, 1, 1, -1).expand(x.shape[1], -1, -1, -1)
     x = conv2d(x, kernel, groups=x.shape[1])

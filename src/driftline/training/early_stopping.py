@@ -22,7 +22,7 @@ class FitCurve:
     score: float
     weights: State
     epoch: int
-    """The epoch whose weights were kept; 0 is before any training."""
+    """The epoch of the selected weights; 0 is before any training."""
     curve: list[float]
     """Validation accuracy before training and after each epoch."""
 
@@ -39,8 +39,8 @@ def fit_with_early_stopping(
 ) -> FitCurve:
     """Train epoch by epoch and keep the weights of the best one, the untrained ones included.
 
-    Only a strictly higher score replaces what is kept. The fit ends after `epochs`, or when more than `patience` epochs
-    in a row did not rise above the epoch before (or above the best so far: `stopping="best"`).
+    Only a strictly higher score replaces the best. The fit ends after `epochs`, or when more than `patience` epochs in
+    a row did not rise above the epoch before (or above the best so far: `stopping="best"`).
     """
     first = score()
     found = FitCurve(first, _weights(network), 0, [first])
@@ -65,9 +65,9 @@ def _weights(network: nn.Module) -> State:
 
 
 def shuffled_batches(rows: int, batch: int, seed: Seed) -> list[Tensor]:
-    """All rows in a random order, in batches; a single row left over joins the batch before it, or comes twice.
+    """Return all rows in random order, in batches. A row left over joins the last batch; one row alone is doubled.
 
-    Batch norm cannot normalise one sample by itself.
+    Batch norm cannot normalize a single sample.
     """
     if rows == 1:
         return [torch.zeros(2, dtype=torch.long)]
@@ -78,7 +78,7 @@ def shuffled_batches(rows: int, batch: int, seed: Seed) -> list[Tensor]:
 
 
 def infinite_batches(rows: int, batch: int, seed: Seed) -> Iterator[Tensor]:
-    """Batches without end: after each pass over all rows comes another, in another order."""
+    """Yield batches without end; each pass over all rows has a new random order."""
     passed = 0
     while True:
         yield from shuffled_batches(rows, batch, seed.child(passed))

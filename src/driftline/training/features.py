@@ -12,7 +12,7 @@ from driftline.types import Network
 
 
 def forward_with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The outputs, and the features: what the network's classifier or regressor sees.
+    """Return the outputs and the features: the inputs of the network's last linear layer.
 
     They are what its own `features(x)` returns, otherwise the input of the last linear layer. Last is the linear layer
     that is called last, not the one that was written last in the network's class, so that this holds for any network
@@ -39,7 +39,7 @@ def forward_with_features(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def own_features(model: Network) -> Callable[[Tensor], Tensor] | None:
-    """Return a network's method `features`, if it has one; a layer of this name is none."""
+    """Return a network's method `features`, if it has one; a layer of this name does not count."""
     found: Callable[[Tensor], Tensor] | None = getattr(model, "features", None)
     return None if isinstance(found, nn.Module) else found
 
@@ -51,7 +51,7 @@ def feature_width(model: Network) -> int:
 
 
 def linear_layers(model: nn.Module) -> list[nn.Linear]:
-    """All of a network's linear layers, of which it needs at least one."""
+    """Return a network's linear layers; refuse a network without any."""
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Linear)]
     if not layers:
         name = type(model).__name__

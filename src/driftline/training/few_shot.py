@@ -55,7 +55,7 @@ def _class_indices(rows: np.ndarray) -> Tensor:
 
 
 def episodes(samples: Samples, way: int, shot: int, query: int, n: int, seed: Seed) -> Iterator[Episode]:
-    """n episodes; classes and rows are drawn without replacement within each.
+    """Draw n episodes; classes and rows are drawn without replacement within each.
 
     Episode k depends on the seed and k alone. Classes with fewer than shot + query samples are passed over.
 
@@ -87,12 +87,12 @@ def classes_with_at_least(y: np.ndarray, min_samples: int) -> list[int]:
 
 
 def prototypes(features: Tensor, way: int) -> Tensor:
-    """The mean feature of each class, from features that come class by class."""
+    """Return the mean feature of each class, from features ordered by class."""
     return features.reshape(way, -1, features.shape[1]).mean(1)
 
 
 def squared_distance_logits(support: Tensor, query: Tensor, way: int) -> Tensor:
-    """Minus the squared distance of each query to the mean of each class.
+    """Return minus the squared distance of each query to the mean of each class.
 
     >>> squared_distance_logits(torch.tensor([[1.0, 0], [3, 0], [0, 1], [0, 1]]), torch.tensor([[1.5, 0.5]]), way=2)
     tensor([[-0.5000, -2.5000]])
@@ -102,7 +102,7 @@ def squared_distance_logits(support: Tensor, query: Tensor, way: int) -> Tensor:
 
 
 def cosine_logits(support: Tensor, query: Tensor, way: int) -> Tensor:
-    """The cosine between each query and the mean of each class."""
+    """Return the cosine between each query and the mean of each class."""
     return normalize(query, dim=1) @ normalize(prototypes(support, way), dim=1).T
 
 

@@ -11,9 +11,12 @@ from torch import Tensor, nn
 
 from driftline.models.preprocessing import Standardize, to_float_batch
 from driftline.seeds import Seed
+from driftline.tasks import Task
 from driftline.training import profiling
 from driftline.training.augmentations import augmented
+from driftline.training.early_stopping import shuffled_batches
 from driftline.training.loss_scaling import scaled, unscale_gradients
+from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
 from driftline.training.torch_model import torch_model
 from driftline.types import Inputs, Targets
@@ -36,7 +39,7 @@ def fit(
     seed: Seed,
     augment: str = "none",
 ) -> None:
-    """Make exactly `updates` updates on mini-batches drawn with replacement, as Wild-Time trains.
+    """Make `updates` updates on mini-batches drawn with replacement, as Wild-Time trains, or as many as compute allows.
 
     (Wild-Time's code makes one more update than its setting; this does not.) `augment`: see `augmentations`.
     """
@@ -48,7 +51,45 @@ def fit(
     rows = torch.randint(len(targets), (updates, batch), generator=seed.child("batches").torch())
     with training(model, seed.child("noise")):
         for chosen in profiling.sample(rows.unbind()):
+            if is_spent(model):
+                break
             update(to_float_batch(inputs[chosen]), targets[chosen])
+
+
+def train_epochs(
+    model: nn.Module,
+    task: Task,
+    x: Inputs,
+    y: np.ndarray,
+    update: Update,
+    *,
+    epochs: int,
+    batch: int,
+    seed: Seed,
+    max_updates: int,
+    augment: str = "none",
+) -> None:
+    """Train for `epochs` epochs, each in a new random order.
+
+    Stop after `max_updates` updates if that is not 0, or when the compute of the run is spent. The last batch may be
+    smaller. A single sample left over joins the batch before it, because batch norm needs two.
+    If a task accepts several answers, each epoch trains on one of them at random.
+    """
+    inputs, targets = training_tensors(model, x, task.targets(y))
+    if augment != "none":
+        inputs = augmented(inputs, augment, seed)
+    elif math.prod(inputs.shape) <= PRECONVERT_MAX_VALUES:
+        inputs = to_float_batch(inputs)  # each sample once, not once per epoch
+    made = 0
+    with training(model, seed.child("noise")):
+        for epoch in profiling.sample(range(epochs)):
+            if hasattr(task, "sample_answers"):
+                targets = torch_model(model).targets(task.sample_answers(y, seed.child("answers", epoch).numpy()))
+            for rows in profiling.sample(shuffled_batches(len(inputs), batch, seed.child("order", epoch))):
+                if (max_updates and made == max_updates) or is_spent(model):
+                    return
+                update(to_float_batch(inputs[rows]), targets[rows])
+                made += 1
 
 
 def training_tensors(model: nn.Module, x: Inputs, y: Targets) -> tuple[Tensor, Tensor]:

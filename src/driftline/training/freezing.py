@@ -10,9 +10,9 @@ from driftline.training.normalization import NORM_LAYERS
 
 
 def last_layers(model: nn.Module, n: int) -> list[nn.Module]:
-    """The last n layers that have weights, in the order in which the network names them; 1 is the last linear layer.
+    """Return the last n layers with weights, in the order of the network; 1 is the last linear layer.
 
-    Normalisation is no layer of its own: what stands between two of these layers goes with them.
+    Normalization is not a layer of its own: it belongs to the layer before it.
 
     >>> net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(8, 2))
     >>> [type(layer).__name__ for layer in last_layers(net, 2)]

@@ -35,7 +35,14 @@ class MacCounter:
         self.probing = False
         self.saved = 0
         """Forward passes saved by cached features."""
+        self.allowance: int | None = None
+        """What may be spent so far. Training loops stop there; None: no limit."""
         self._cache: dict[Hashable, tuple[int, int]] = {}
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the allowance is used up."""
+        return self.allowance is not None and self.forward + self.backward >= self.allowance
 
     def attach(self, model: nn.Module) -> None:
         """Count every pass of this network and of its copies from now on."""
@@ -68,7 +75,7 @@ class MacCounter:
         self.forward, self.backward = state["forward"], state["backward"]
         self.probe_macs, self.saved = state["probe_macs"], state["saved"]
 
-    def passed(self, model: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def passed(self, model: nn.Module, args: tuple[object, ...], kwargs: JsonObject, output: object) -> None:
         """Count one pass."""
         graph = torch.is_grad_enabled() and isinstance(output, Tensor) and output.requires_grad
         # The same network with other layers frozen, or in another mode, does other work.
@@ -84,7 +91,7 @@ class MacCounter:
             self.probe_macs += forward
             return
         self.forward += forward
-        if graph:
+        if graph and isinstance(output, Tensor):
             output.register_hook(lambda _: self._after_backward(backward))
 
     def _after_backward(self, macs: int) -> None:
@@ -110,6 +117,12 @@ def mac_counter_of(model: nn.Module) -> MacCounter:
     return found
 
 
+def is_spent(model: nn.Module) -> bool:
+    """Return whether the run of this network may spend no more on training now."""
+    counter: MacCounter | None = getattr(model, "mac_counter", None)
+    return counter is not None and counter.is_spent
+
+
 def count_macs(model: nn.Module, args: tuple[Any, ...], kwargs: JsonObject, backward: bool) -> tuple[int, int]:
     """Return the multiply-accumulates of one forward and optionally one backward pass; the network does not change."""
     twin = uncounted(copy.deepcopy(model))
@@ -133,7 +146,7 @@ def _signature(value: object) -> Hashable:
 
 
 def _parameters(module: nn.Module) -> list[nn.Parameter]:
-    """All parameters, as `parameters()` but three times as fast: this runs in every pass."""
+    """Return all parameters, as `parameters()` does but three times as fast: this runs in every pass."""
     found = [weight for weight in module._parameters.values() if weight is not None]
     for child in module._modules.values():
         if child is not None:
@@ -142,7 +155,7 @@ def _parameters(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _detached(tree: object) -> Any:
-    """The same inputs, cut off from any graph, so that counting cannot reach what made them."""
+    """Return the inputs detached from the graph."""
     if isinstance(tree, Tensor):
         return tree.detach().clone().requires_grad_(tree.requires_grad)
     if isinstance(tree, tuple):

@@ -34,7 +34,7 @@ class InnerLoop:
         self._head = {id(weight) for weight in classifier_layer(model).parameters()}
 
     def initial_weights(self, way: int) -> Weights:
-        """The network's own weights, and a last layer of zeros."""
+        """Return the network's weights, with a last layer of zeros."""
         weights: Weights = dict(self.model.named_parameters())
         for name, weight in weights.items():
             if id(weight) in self._head:
@@ -44,13 +44,13 @@ class InnerLoop:
         return weights
 
     def outputs(self, weights: Weights, x: Tensor) -> Tensor:
-        """What the network would say with these weights; its own running statistics take note in training mode."""
+        """Return the network's outputs with these weights; training mode updates its running statistics."""
         with as_written():
             outputs: Tensor = functional_call(self.unhooked, {**weights, **dict(self.model.named_buffers())}, (x,))
         return outputs
 
     def adapt(self, x: Tensor, y: Tensor, way: int, *, second_order: bool) -> Weights:
-        """The weights after `steps` steps down the mean cross-entropy.
+        """Return the weights after `steps` gradient steps on the mean cross-entropy.
 
         `second_order`: whether they shall be differentiated by the weights they came from, gradients of gradients
         included.

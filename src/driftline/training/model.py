@@ -31,7 +31,7 @@ class Model(Protocol):
 
     @property
     def loaded_weights(self) -> LoadedWeights | None:
-        """Where its weights come from, if they were loaded from a file."""
+        """The origin of its weights, if they were loaded from a file."""
 
     @property
     def mac_counter(self) -> MacCounter | None:

@@ -12,7 +12,7 @@ from driftline.seeds import Seed
 
 @contextmanager
 def training(model: nn.Module, seed: Seed) -> Iterator[None]:
-    """Training mode, with dropout and other noise drawn from this seed."""
+    """Use training mode, with dropout and other noise drawn from this seed."""
     model.train()
     try:
         with seed.as_torch_default():
@@ -23,7 +23,7 @@ def training(model: nn.Module, seed: Seed) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode; every layer then goes back to the mode it had."""
+    """Use evaluation mode, then restore the mode of each layer."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

@@ -44,12 +44,12 @@ def _make_contiguous(layer: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tenso
 
 
 def affine_parameters(layers: Iterable[nn.Module]) -> list[nn.Parameter]:
-    """The weights of normalization layers; those without any have none."""
+    """Return the weights of normalization layers."""
     return [weight for layer in layers for weight in layer.parameters(recurse=False)]
 
 
 def mean_scale_per_block(model: nn.Module) -> dict[str, float]:
-    """The mean size of the scales in each block with normalization layers, by the block's name."""
+    """Return the mean absolute scale of each block with normalization layers, by the block's name."""
     blocks: dict[str, list[Tensor]] = {}
     for name, layer in norm_layers(model).items():
         if isinstance(layer.weight, Tensor):
@@ -58,9 +58,10 @@ def mean_scale_per_block(model: nn.Module) -> dict[str, float]:
 
 
 def last_block(names: Iterable[str]) -> set[str]:
-    """Those of some layers that lie in the same block as the last one.
+    """Return the layers that are in the same block as the last one.
 
-    A block is what a name says up to its first number: `layer4` of `layer4.2.bn3`, `blocks.11` of `blocks.11.norm2`.
+    A block's name is a layer's name up to its first number: `layer4` of `layer4.2.bn3`, `blocks.11` of
+    `blocks.11.norm2`.
 
     >>> sorted(last_block(["layer1.0.bn1", "layer2.0.bn1", "layer2.1.bn2"]))
     ['layer2.0.bn1', 'layer2.1.bn2']

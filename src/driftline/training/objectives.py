@@ -151,7 +151,7 @@ def recency(sizes: Sequence[int]) -> Tensor:
 
 
 def coral(groups: Sequence[Tensor]) -> Tensor:
-    """How far the features of several groups differ in mean and covariance; 0 if they agree.
+    """Return the distance of features of several groups in mean and covariance; 0 if they agree.
 
     The mean over pairs of groups of mean((mu_i - mu_j)^2) + mean((C_i - C_j)^2), where each `groups[i]` has one row
     per example and C is the unbiased covariance. A group of one example has no covariance and is left out; fewer than
@@ -171,13 +171,13 @@ def coral(groups: Sequence[Tensor]) -> Tensor:
 
 
 def covariance(rows: Tensor) -> Tensor:
-    """The unbiased covariance matrix of at least two rows."""
+    """Return the unbiased covariance matrix of at least two rows."""
     centred = rows - rows.mean(0)
     return centred.T @ centred / (len(rows) - 1)
 
 
 def update_group_weights(q: Tensor, losses: Tensor, present: Tensor, eta: float) -> Tensor:
-    """Group DRO's exponentiated ascent: q_g exp(eta * loss_g) for the groups present, then all of q to sum 1.
+    """Return group DRO's exponentiated ascent: q_g exp(eta * loss_g) for the groups present, then all of q to sum 1.
 
     `losses[i]` belongs to group `present[i]`; the other groups count as not having been seen, as if their loss were 0.
 
@@ -190,7 +190,7 @@ def update_group_weights(q: Tensor, losses: Tensor, present: Tensor, eta: float)
 
 
 def weighted_group_loss(q: Tensor, losses: Tensor, present: Tensor) -> Tensor:
-    """An unbiased estimate of sum_g q_g loss_g over all groups from those present, if these were drawn uniformly.
+    """Return an unbiased estimate of sum_g q_g loss_g over all groups, from groups that were drawn uniformly.
 
     With k of m groups present it is m / k times the sum over them. Dividing by their total weight instead would make
     the estimate biased, and with one group present it would undo the weights altogether.

@@ -31,12 +31,12 @@ FisherLabels = Literal["empirical", "sampled", "predicted"]
 
 
 def trainable_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The weights that training may move."""
+    """Return the weights that are trained."""
     return [weight for weight in model.parameters() if weight.requires_grad]
 
 
 def flatten(tensors: Iterable[Tensor]) -> Tensor:
-    """All numbers of some tensors in one new vector, through which gradients flow.
+    """Return the values of tensors as one new vector, through which gradients flow.
 
     >>> flatten([torch.tensor([[1.0, 2.0]]), torch.tensor(3.0)])
     tensor([1., 2., 3.])
@@ -45,7 +45,7 @@ def flatten(tensors: Iterable[Tensor]) -> Tensor:
 
 
 def gradient(loss: Tensor, weights: Sequence[Tensor]) -> Tensor:
-    """The gradient of a loss as one vector, zero for weights it does not depend on; `.grad` is left alone."""
+    """Return the gradient of a loss as one vector, zero for weights without effect; `.grad` does not change."""
     grad = flatten(torch.autograd.grad(scaled(loss), weights, materialize_grads=True))
     return grad if loss_scale() == 1 else grad / loss_scale()
 
@@ -177,7 +177,7 @@ def fisher(
     examples: int | None = None,
     seed: Seed,
 ) -> Tensor:
-    """The diagonal of the Fisher information of the present weights, one entry per trainable weight.
+    """Return the diagonal of the Fisher information of the present weights, one entry per trainable weight.
 
     F_i = mean over examples of (d log p(label | x) / d weight_i)^2, in evaluation mode. The square is taken example
     by example: the square of a batch's mean gradient is another quantity, close to zero where a model has converged.

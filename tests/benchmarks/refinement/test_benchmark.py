@@ -180,7 +180,7 @@ def test_frozen_fixes_nothing_and_forgets_nothing(small: Record) -> None:
     assert summary(frozen, "final")["ukr"] > 0.8, "the upstream model has been trained"
 
 
-def test_all_methods_sit_the_same_examinations(small: Record) -> None:
+def test_all_methods_have_the_same_evaluations(small: Record) -> None:
     first, *others = (run.table("probes")[["step", "time", "probe", "id", "group", "truth"]] for run in small.runs)
     assert all(first.equals(other) for other in others)
     sizes: Any = first.groupby(["probe", "step"]).size()
@@ -244,8 +244,8 @@ def test_no_sample_has_two_uses() -> None:
         set(test.upstream.id.tolist()),
         set(test.probes.upstream_set.id.tolist()),
         set(test.probes.held_out.id.tolist()),
-        {one for source in test.stream.sources for one in source.id.tolist()},
-        {one for source in validation.stream.sources for one in source.id.tolist()},
+        set(test.stream.samples.id.tolist()),
+        set(validation.stream.samples.id.tolist()),
     ]
     assert sum(map(len, uses)) == len(set.union(*uses))
 
@@ -374,7 +374,7 @@ def test_the_report_shows_curves_and_what_the_stream_is_made_of(small: Record) -
             {"refinement": {**OPTIONS, "alpha": 0, "gamma": 1, "size": 1110}},
             "'rot90' has 1063 samples, and an episode may need 1110 of them",
         ),
-        ({"refinement": {**OPTIONS, "held_out": 5000}}, "'upstream' has 1,497 samples: 5,060 are to be held out"),
+        ({"refinement": {**OPTIONS, "held_out": 5000}}, "'upstream' has 1,497 samples: 5,060 are held out"),
         ({"refinement": {**OPTIONS, "repeats": False, "size": 300, "episodes": 50}}, "are left: give larger pools"),
         ({"methods": ["ft"]}, "ft needs all labels, and refinement reveals the labels of its errors"),
         ({"reveal": {"delay": 6}}, "The label delay is 6 steps but the stream has only 6"),

@@ -14,13 +14,12 @@ import pytest
 import torch
 
 import driftline
+from driftline.benchmarks.test_time.accuracy_grid import calibrate
 from driftline.benchmarks.test_time.benchmark import Options, TestTime
 from driftline.benchmarks.test_time.streams import build_schedule
-from driftline.calibration.grid import calibrate
-from driftline.calibration.run import initial_model
 from driftline.corruptions import corrupt
 from driftline.data import load
-from driftline.engine.build import DatasetCache
+from driftline.engine.build import DatasetCache, build_model, load_pretrained
 from driftline.engine.executors.base import Event
 from driftline.engine.planning.plan import plan
 from driftline.engine.run import as_spec, run_plan
@@ -85,7 +84,9 @@ def layout(file: Path, seed: int = 0, **options: Any) -> Any:
 def upstream(small: Record, file: Path) -> Any:
     """The model that all methods of these runs started from."""
     stage = next(stage for stage in plan(as_spec(spec(file))).stages if isinstance(stage, Pretrain))
-    return initial_model(stage.job, Store.open(small.runs[0].folder.parents[1]), DatasetCache())[0]
+    model = build_model(stage.job, DatasetCache().load(stage.job.data))
+    load_pretrained(model, Store.open(small.runs[0].folder.parents[1]).stage_path(stage.key))
+    return model
 
 
 def value(run: Run, metric: str) -> float:
@@ -276,7 +277,6 @@ def test_all_methods_see_the_same_images_and_the_training_images_stay_out(small:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"order": "ccc"}, r"make a file with `driftline calibrate .*give --calibration FILE"),
         ({"order": "ccc", "calibration": "nowhere"}, "there is no file nowhere with a calibration"),
         ({"images": 33}, "leaves one image for the last batch of 16"),
         ({"corruptions": "fogg"}, r"no corruption 'fogg'\. Did you mean 'fog'"),

@@ -117,7 +117,7 @@ def test_an_allowance_of_none_is_the_papers_definition(tmp_path: Path) -> None:
             assert scores[name, stat] == scores[f"{name}-paper", stat]
 
 
-def test_no_model_is_examined_on_what_it_was_shown(record: driftline.record.run.Record) -> None:
+def test_no_model_is_evaluated_on_what_it_was_shown(record: driftline.record.run.Record) -> None:
     dataset = load("digits", {"periods": 6})
     layout = Timeline().build_scenario(dataset, Options(), Seed(0))
     assert record.runs

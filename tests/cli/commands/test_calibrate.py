@@ -6,13 +6,13 @@ import typer
 from typer.testing import CliRunner
 
 from driftline import registry
-from driftline.calibration import run as module
+from driftline.benchmarks.test_time import accuracy_grid
 from driftline.cli.commands.calibrate import calibrate
 from driftline.data import Dataset
-from driftline.engine.build import DatasetCache
+from driftline.engine.planning.plan import plan
 from driftline.errors import UserError
 from driftline.spec import parse
-from driftline.spec.keys import pretrain_key
+from driftline.store.store import Store
 from driftline.streams import read_matrices
 from driftline.tasks import Classification
 from driftline.types import Samples
@@ -32,10 +32,10 @@ def command(monkeypatch, tmp_path):
 
     registry.names("dataset")
     monkeypatch.setitem(registry._things["dataset"], "greys", lambda where: dataset)
-    monkeypatch.setattr(module, "builtin_corruptions", lambda frost=None: darker)
+    monkeypatch.setattr(accuracy_grid, "builtin_corruptions", lambda frost=None: darker)
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(calibrate)
-    fixed = ["--data", "greys", "--images", "40", "--levels", "2", "--upstream-updates", "40"]
+    fixed = ["--data", "greys", "--images", "5000", "--levels", "2", "--upstream-updates", "40"]
     fixed += ["--runs", str(tmp_path / "runs")]
 
     def run(*arguments):
@@ -49,7 +49,7 @@ def test_a_file_with_all_matrices(command, tmp_path):
     ran = command("-o", str(output), "--corruptions", "fog,snow,jpeg")
     assert ran.exit_code == 0, ran.output
     assert "6 matrices of 2 x 2 accuracies" in ran.output
-    assert "row 4 of 4" in ran.output
+    assert "calibration: jpeg: finished" in ran.output
     matrices = read_matrices(output)
     np.testing.assert_array_equal(matrices["fog", "snow"], [[100, 50], [50, 50]])
     assert matrices.metadata["model"] == "linear"
@@ -58,7 +58,7 @@ def test_a_file_with_all_matrices(command, tmp_path):
 
 def test_settings_reach_the_model_and_quiet_is_quiet(command, tmp_path):
     output = tmp_path / "out.safetensors"
-    settings = ["--model", "mlp", "--set", "model.width=8", "--corruptions", "hard", "--jobs", "2", "-q"]
+    settings = ["--model", "mlp", "--set", "model.width=8", "--corruptions", "hard", "-q"]
     ran = command("-o", str(output), *settings)
     assert ran.exit_code == 0, ran.output
     assert ran.output == ""
@@ -73,12 +73,12 @@ def test_a_wrong_name_is_a_sentence(command, tmp_path):
 
 
 def test_the_model_is_the_one_that_runs_start_from(command, tmp_path):
-    """One upstream stage serves the calibration and the runs that use it."""
+    """The stages of a calibration are those of a run that makes its own."""
     output = tmp_path / "out.safetensors"
     assert command("-o", str(output), "--corruptions", "hard").exit_code == 0
     spec = {"benchmark": "test-time", "data": "greys", "methods": "frozen"}
-    options = {"calibration": str(output), "difficulty": "hard", "upstream_updates": 40, "images": 64}
-    job = parse({**spec, "test-time": options}).jobs(default_model="linear")[0]
-    fingerprint = DatasetCache().load(job.data).fingerprint
-    stages = [path.stem for path in (tmp_path / "runs" / "stages").iterdir()]
-    assert stages == [pretrain_key(job, fingerprint)]
+    options = {"difficulty": "hard", "upstream_updates": 40, "images": 64, "calibration_levels": 2}
+    stages = plan(parse({**spec, "model": "linear", "test-time": options})).stages
+    kept = {path.stem for path in (tmp_path / "runs" / "stages").iterdir()}
+    assert kept == {stage.key for stage in stages if not stage.is_result}
+    assert output.read_bytes() == Store(tmp_path / "runs").stage_path(stages[-2].key).read_bytes()

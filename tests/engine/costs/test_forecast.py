@@ -71,7 +71,7 @@ def test_fits_are_called_by_what_they_learn() -> None:
 def test_sharing_by_hand() -> None:
     planned = plan(parse({**SEQUENCE, "seeds": 1}))
     fits = [stage.key for stage in planned.stages if isinstance(stage, Fit)]
-    made = compute_sharing(planned.stages, {key: (10, 1.0) for key in fits})
+    made = compute_sharing(planned.stages, dict.fromkeys(fits, 10))
     assert made is not None
     # baseline needs 2, seq-ft 2 + 2, lp-ft 2 + 2 + 2, and the history of the last two is the same.
     assert (made.fits, made.fits_without_sharing) == (10, 12)
@@ -129,10 +129,11 @@ def test_a_search_is_forecast_as_it_runs(tmp_path: Path) -> None:
 
 
 class Profiler:
-    """A profiling process in which all stages cost the same, and a profile takes exactly the time it is given."""
+    """A profiling process in which all stages cost the same; a profile takes `overrun` times the time it is given."""
 
-    def __init__(self, stage_seconds: float = 10.0) -> None:
+    def __init__(self, stage_seconds: float = 10.0, overrun: float = 1.0) -> None:
         self.start, self.spent, self.store, self.stage_seconds = 3.0, 3.0, Store(Path("none")), stage_seconds
+        self.overrun, self.profiled = overrun, 0
 
     def __enter__(self) -> Profiler:
         return self
@@ -144,7 +145,7 @@ class Profiler:
         return 0.0
 
     def cost(self, stage: Stage, inputs: object, seconds: float, first: bool) -> tuple[Cost, float]:
-        self.spent += seconds
+        self.spent, self.profiled = self.spent + self.overrun * seconds, self.profiled + 1
         return Cost(self.stage_seconds, 0, 0), 0.0
 
 
@@ -169,6 +170,15 @@ def test_profiling_is_bounded_by_a_tenth_of_the_work(
     assert found.extrapolated == 0
 
 
+def test_stages_for_which_no_time_is_left_cost_what_similar_ones_do(tmp_path: Path) -> None:
+    planned = plan(parse({**TABLE, "methods": ["erm", "erm-all"]}))
+    profiler: Any = Profiler(5.0, overrun=100.0)
+    grouper = StageGrouper(planned.trials, DatasetCache())
+    found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, 20.0)
+    assert (profiler.profiled, found.extrapolated) == (1, 1)
+    assert [found.of(stage).seconds for stage in planned.stages] == [5.0, 5.0]
+
+
 @pytest.mark.usefixtures("quick_profiler")
 def test_several_specs_share_their_stages(tmp_path: Path) -> None:
     found = driftline.plan(TABLE, {**TABLE, "seeds": 2}, runs=tmp_path, seconds=2)
@@ -177,7 +187,7 @@ def test_several_specs_share_their_stages(tmp_path: Path) -> None:
 
 
 def test_what_cannot_run_is_refused_as_by_run(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="goes on training"):
+    with pytest.raises(UserError, match="continues training"):
         driftline.plan({**TABLE, "methods": ["ft"]}, runs=tmp_path)
 
 

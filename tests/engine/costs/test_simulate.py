@@ -26,11 +26,13 @@ def test_the_first_stage_that_is_ready_is_taken_first() -> None:
 
 def test_a_worker_starts_once_and_reads_each_dataset_once() -> None:
     tasks = [
-        SimulatedStage("a", 1.0, data="x"),
-        SimulatedStage("b", 1.0, ("a",), data="x"),
-        SimulatedStage("c", 1.0, ("b",), data="y"),
+        SimulatedStage("a", 1.0, data=("x", "")),
+        SimulatedStage("b", 1.0, ("a",), data=("x", "")),
+        SimulatedStage("c", 1.0, ("b",), data=("y", "")),
     ]
-    assert makespan(tasks, 4, start=10.0, reading={"x": 2.0, "y": 0.5}) == 10.0 + 2.0 + 1.0 + 1.0 + 0.5 + 1.0
+    assert (
+        makespan(tasks, 4, start=10.0, reading={("x", ""): 2.0, ("y", ""): 0.5}) == 10.0 + 2.0 + 1.0 + 1.0 + 0.5 + 1.0
+    )
 
 
 def test_what_is_no_task_is_done() -> None:

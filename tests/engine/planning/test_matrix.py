@@ -141,7 +141,7 @@ def test_settings_of_a_column_reach_the_method_inside_another(store: Store) -> N
     (card,) = [one.card for one in runs if one.card.run.method.name == "periodic-reset"]
     settings = card.run.method.settings
     assert settings["reset_every"] == 20
-    assert settings["options"] == {"updates": 1, "fisher_examples": 1, "fisher_decay": 0.5}
+    assert settings["options"] == {"updates": 1, "batch": 32, "fisher_examples": 1, "fisher_decay": 0.5}
     own = matrix.with_column_settings(
         Choice(name="ewc", settings={"updates": 7}), {"ewc": {"updates": 1, "fisher_decay": 0.1}}, quick={}
     )

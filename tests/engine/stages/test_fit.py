@@ -142,7 +142,6 @@ def test_what_sharing_saved_adds_up(images: Path, plain: Path) -> None:
     answering = sum(_answering(run) for run in record.runs)
     assert saved.macs_without_sharing == bills - answering
     assert saved.macs < saved.macs_without_sharing
-    assert saved.seconds < saved.seconds_without_sharing
 
 
 def _answering(run: Any) -> int:

@@ -93,7 +93,7 @@ def test_other_rhythms_are_as_for_all() -> None:
     assert not learner.should_train()
 
 
-def test_until_the_first_lesson_the_pretrained_network_answers() -> None:
+def test_until_the_first_training_round_the_pretrained_network_answers() -> None:
     learner, x = ready(OLTR(warmup_every=10), upstream=UPSTREAM), some(9).x
     before = learner.predict(x)
     with torch.no_grad():
@@ -108,7 +108,7 @@ def test_until_the_first_lesson_the_pretrained_network_answers() -> None:
     np.testing.assert_allclose(learner.predict(x).distance, -expected.max(1), rtol=1e-4)
 
 
-def test_the_memory_is_what_the_network_saw_at_the_start_of_the_lesson() -> None:
+def test_the_memory_is_what_the_network_saw_at_the_start_of_the_training_round() -> None:
     samples, learner = some(10, (0, 2)), ready(OLTR(warmup_every=10), upstream=UPSTREAM)
     start = extract_features(learner.model, samples.x)
     learner.learn(samples.x, samples.y)

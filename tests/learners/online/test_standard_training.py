@@ -56,7 +56,7 @@ def told(learner: Any, samples: Samples) -> Any:
     return learner
 
 
-def test_two_lessons_are_sgd_with_kept_momentum_on_the_known_classes() -> None:
+def test_two_training_rounds_are_sgd_with_kept_momentum_on_the_known_classes() -> None:
     samples, model = some(9, (0, 1, 2)), small()
     learner = told(ready(StandardTraining(train_every=4, epochs=2, batch=3), copy.deepcopy(model), UPSTREAM), samples)
     with torch.no_grad():
@@ -92,7 +92,7 @@ def test_the_computation_by_hand_can_tell(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("make", [StandardTraining, FineTuneLastLayers, partial(FineTuneLastLayers, n_layers=2)])
-def test_classes_enter_with_their_first_lesson(make: Any) -> None:
+def test_classes_enter_with_their_first_training_round(make: Any) -> None:
     learner, novel = ready(make(train_every=6), upstream=UPSTREAM), some(5, (2,), seed=4)
     rows = learner.model[3].weight
     assert torch.equal(rows[2:], torch.zeros(2, 6))
@@ -235,7 +235,7 @@ def test_on_kept_features_they_are_the_same_to_the_last_digit(rule: dict[str, An
 
 
 @pytest.mark.parametrize("make", [StandardTraining, FineTuneLastLayers, partial(FineTuneLastLayers, n_layers=2)])
-def test_interrupted_between_lessons_it_ends_the_same(make: Any, tmp_path: Any) -> None:
+def test_interrupted_between_training_rounds_it_ends_the_same(make: Any, tmp_path: Any) -> None:
     samples = some(40)
 
     def steps(learner: Any, reveal: RevealPolicy, start: int) -> list[Answers]:
@@ -268,7 +268,7 @@ def test_it_keeps_the_contract(make: Any) -> None:
     check_learner(partial(make, train_every=25, epochs=1, batch=13), models=[small_network])
 
 
-def test_one_label_is_enough_for_a_lesson() -> None:
+def test_one_label_is_enough_for_a_training_round() -> None:
     learner = told(ready(StandardTraining(train_every=1), upstream=UPSTREAM), some(2))
     assert learner.training_rounds == 2
 

@@ -181,7 +181,7 @@ def test_answering_is_charged_for_real_samples_only() -> None:
     assert (meter.forward, meter.backward, meter.saved) == (40 * 62, 0, 0)
 
 
-def test_lessons_are_charged_for_the_last_layer_and_say_what_they_spared() -> None:
+def test_training_rounds_are_charged_for_the_last_layer_and_record_what_they_saved() -> None:
     meter = bill(ExemplarTuning(train_every=16, epochs=3, batch=8))
     passes = 3 * (16 + 32)
     assert meter.forward == 40 * 62 + passes * 12
@@ -189,7 +189,7 @@ def test_lessons_are_charged_for_the_last_layer_and_say_what_they_spared() -> No
     assert meter.saved == passes * 50
 
 
-def test_examinations_are_not_the_methods_own_cost() -> None:
+def test_evaluations_are_not_the_methods_own_cost() -> None:
     network = models.build("linear", (WIDTH,), 3, Seed(2))
     meter = MacCounter()
     meter.attach(network)

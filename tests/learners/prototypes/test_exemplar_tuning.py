@@ -79,7 +79,7 @@ def slopes(similarity: str, x: np.ndarray, y: np.ndarray, class_vectors: np.ndar
 
 
 @pytest.mark.parametrize("similarity", ["linear", "euclidean"])
-def test_two_lessons_written_out(similarity: Any) -> None:
+def test_two_training_rounds_written_out(similarity: Any) -> None:
     """SGD with momentum and decay over all samples so far; the state is kept; the mean moves on between lessons."""
     every, epochs, batch, classes = 10, 2, 4, 4
     learner = tuned(classes, 3, train_every=every, epochs=epochs, batch=batch, lr=0.1, similarity=similarity)
@@ -118,7 +118,7 @@ def test_the_scale_of_cosines_is_trained() -> None:
     np.testing.assert_allclose(learner.predict(samples.x[:1]).scores, softmax(trained * cosines, axis=1), rtol=1e-4)
 
 
-def test_the_first_answer_after_a_lesson_knows_it() -> None:
+def test_the_first_answer_after_a_training_round_knows_it() -> None:
     without = walk(tuned(3, 6, train_every=0), stream(120, 3, 64), labels(3))
     learner = tuned(3, 6, train_every=50, epochs=1)
     answers = walk(learner, stream(120, 3, 64), labels(3))

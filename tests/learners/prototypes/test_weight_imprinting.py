@@ -27,7 +27,7 @@ def test_before_the_switch_it_is_the_nearest_mean_by_cosine() -> None:
     assert answers.distance[0] == pytest.approx(-4 / np.sqrt(2))
 
 
-def test_lessons_begin_at_the_switch_and_go_on_in_their_rhythm() -> None:
+def test_training_rounds_begin_at_the_switch_and_go_on_in_their_rhythm() -> None:
     learner, begun = imprinted(3, 6, imprint_only_labels=25, train_every=10, epochs=1), []
     for step in stream(60, 3, 1):
         walk(learner, [step], labels(3))
@@ -35,13 +35,13 @@ def test_lessons_begin_at_the_switch_and_go_on_in_their_rhythm() -> None:
     assert np.flatnonzero(np.diff([0, *begun])).tolist() == [24, 34, 44, 54]  # after 25, 35, 45 and 55 labels
 
 
-def test_with_no_lessons_the_switch_changes_nothing() -> None:
+def test_with_no_training_rounds_the_switch_changes_nothing() -> None:
     learner = imprinted(3, 6, imprint_only_labels=5, train_every=0)
     walk(learner, stream(40, 3, 8), labels(3))
     assert learner.training_rounds == 0
 
 
-def test_a_class_moves_with_its_labels_until_its_first_lesson_and_then_only_in_lessons() -> None:
+def test_a_class_moves_with_its_labels_until_its_first_training_round_and_then_only_in_training_rounds() -> None:
     learner = imprinted(imprint_only_labels=4, train_every=4, epochs=1)
     told(learner, [[1, 0], [2, 1], [0, 3], [1, 4]], [0, 0, 1, 1])
     assert learner.tuned_classes.tolist() == [True, True, False]
@@ -57,7 +57,7 @@ def test_a_class_moves_with_its_labels_until_its_first_lesson_and_then_only_in_l
     assert learner.predict(np.float32([[-1, -3]])).prediction[0] == 2
 
 
-def test_two_lessons_equal_plain_torch() -> None:
+def test_two_training_rounds_equal_plain_torch() -> None:
     """Weights start from the means at the first lesson that has the class; scale and momentum go on."""
     every, epochs, batch, classes = 12, 2, 5, 3
     learner = imprinted(classes, 4, imprint_only_labels=every, train_every=every, epochs=epochs, batch=batch)

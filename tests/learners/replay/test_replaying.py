@@ -12,9 +12,9 @@ from torch import nn
 
 from driftline import models
 from driftline.io import serialization
+from driftline.learners.replay.cft import CFT
 from driftline.learners.replay.er import ER
 from driftline.learners.replay.mir import MIR
-from driftline.learners.replay.refinement import Refinement
 from driftline.seeds import Seed
 from driftline.tasks import TextToText
 from driftline.testing import digest
@@ -199,7 +199,7 @@ TEXTS = [
 PLACES = np.array([join_answers([text.split()[-2], f"in {text.split()[-2]}"]) for text in TEXTS], dtype=object)
 
 
-def writer(make: Any = Refinement, **how: Any) -> Any:
+def writer(make: Any = CFT, **how: Any) -> Any:
     model = models.build("small-bart", (), 0, Seed(0), width=32, layers=1, vocab_size=300)
     upstream = Samples(TEXTS[:2], PLACES[:2])
     model.build_vocabulary(upstream.x, TextToText().targets(upstream.y))

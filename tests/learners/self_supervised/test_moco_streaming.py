@@ -55,7 +55,7 @@ def taught(periods: list[Any], **settings: Any) -> MoCoStreaming:
     return learner
 
 
-def test_features_are_momentum_contrast_on_the_first_lesson() -> None:
+def test_features_are_momentum_contrast_on_the_first_training_round() -> None:
     model = network()
     pairs = MoCo(model, Seed(1).child("projector"), momentum=0.999, size=1024, temperature=0.07)
     optimizer = torch.optim.Adam([*model.parameters(), *pairs.projector.parameters()], lr=1e-3)
@@ -72,7 +72,7 @@ def test_features_are_momentum_contrast_on_the_first_lesson() -> None:
 
 
 @pytest.mark.parametrize(("training_rounds", "moved"), [(0, []), (1, [0]), (2, [0, 1]), (-1, [0, 1, 2])])
-def test_how_many_lessons_train_the_features(training_rounds: int, moved: list[int]) -> None:
+def test_how_many_training_rounds_train_the_features(training_rounds: int, moved: list[int]) -> None:
     learner, before, changes = prepared(n_feature_rounds=training_rounds), "", []
     for k, (x, y) in enumerate(PERIODS):
         before = digest(dict(learner.model.state_dict()))
@@ -123,7 +123,7 @@ def test_interrupted_it_ends_the_same(classifier_kind: Any, tmp_path: Any) -> No
     assert digest(fresh.predict(PROBE).scores) == digest(whole.predict(PROBE).scores)
 
 
-def test_features_that_move_in_every_lesson_keep_the_contract() -> None:
+def test_features_that_move_in_every_training_round_keep_the_contract() -> None:
     check_learner(partial(MoCoStreaming, updates=2, n_feature_rounds=-1, classifier_kind="nb"), models=[small_network])
 
 

@@ -65,7 +65,7 @@ def test_saved_and_restored_it_goes_on_the_same(kind: Any, tmp_path: Any) -> Non
 
 
 @pytest.mark.parametrize("kind", ["hat", "arf", "nb"])
-def test_before_the_first_lesson_it_has_no_opinion(kind: Any) -> None:
+def test_before_the_first_training_round_it_has_no_opinion(kind: Any) -> None:
     asked, silent = RiverClassifier(kind, 3, SEED), RiverClassifier(kind, 3, SEED)
     assert (asked.outputs(PROBE) == 0).all()
     asked.learn(*LESSONS[0])

@@ -108,7 +108,7 @@ def test_the_share_of_updates(updates: int, first: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("method", [SimCLR, SwaV])
-def test_where_the_protocol_waits_all_periods_are_one_lesson(method: type[ContrastiveLearner]) -> None:
+def test_where_the_protocol_waits_all_periods_are_one_training_round(method: type[ContrastiveLearner]) -> None:
     x, y = (np.concatenate(parts) for parts in zip(*PERIODS, strict=True))
     pooled = taught(method(updates=4), PERIODS, evaluated_at_end=True)
     assert pooled.training_rounds == 1

@@ -217,17 +217,17 @@ def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
 def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() -> None:
     selection = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-3, 0.1), dropout=(0.0,), epochs=4, batch=20)
     fine, joint = (
-        taught(HistoryThenTune(**said), selection=selection) for said in ({"pull": "l2"}, {"structure": "separate"})
+        taught(HistoryThenTune(**said), selection=selection) for said in ({"penalty": "l2"}, {"structure": "separate"})
     )
     assert same_answers(fine, joint)  # Table 15 again
     assert not same_answers(fine, taught(HistoryThenTune(), selection=selection))
-    anchored = taught(HistoryThenTune(pull="l2", from_initial=True), selection=selection)
+    anchored = taught(HistoryThenTune(penalty="l2", from_initial=True), selection=selection)
     tuned = [trial for trial in required_fits(anchored.plan(STEPS)) if trial.train == (3,)]
     assert {(trial.weight_decay, trial.penalty.weight) for trial in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
 
 
-def test_staged_tuning_is_pulled_to_the_model_before_the_lesson() -> None:
-    learner = taught(HistoryThenTune(layers="fc>all", pull="l2"))
+def test_staged_tuning_is_held_to_the_model_before_the_step() -> None:
+    learner = taught(HistoryThenTune(layers="fc>all", penalty="l2"))
     plan = learner.plan(STEPS)
     winner = learner.chosen(plan.best)
     assert winner.start is not None
@@ -238,7 +238,7 @@ def test_staged_tuning_is_pulled_to_the_model_before_the_lesson() -> None:
 
 
 def test_measured_layers_are_pulled_to_the_step_before_and_not_to_the_first() -> None:
-    learner = taught(StepByStep(layers="rgn", pull="l2"))
+    learner = taught(StepByStep(layers="rgn", penalty="l2"))
     winner = learner.chosen(learner.plan(STEPS).best)
     before = learner.outcome(learner.chosen(winner.start))  # type: ignore[arg-type]
     held_to = learner.outcome(winner)["start_weights"]
@@ -259,8 +259,8 @@ def test_schedules_hold_for_side_modules_too() -> None:
 
 
 def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
-    for pull, kept in (("fisher-all", 3), ("fisher", 1)):
-        learner = taught(StepByStep(pull=pull))
+    for penalty, kept in (("fisher-all", 3), ("fisher", 1)):
+        learner = taught(StepByStep(penalty=penalty))
         trials = [trial for trial in required_fits(learner.plan(STEPS)) if trial.measurement]
         assert [trial.train for trial in trials] == [(0,), (1,), (2,)]
         sums = []
@@ -280,12 +280,12 @@ def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
         partial(HistoryThenTune, structure="side-1", ends="random"),
         partial(HistoryThenTune, structure="low-rank-add", rank=1),
         partial(HistoryThenTune, structure="low-rank-multiply", rank=1),
-        partial(HistoryThenTune, layers="snr", pull="fisher"),
-        partial(HistoryThenTune, layers="first-to-last", pull="l1"),
+        partial(HistoryThenTune, layers="snr", penalty="fisher"),
+        partial(HistoryThenTune, layers="first-to-last", penalty="l1"),
         partial(HistoryThenTune, history="weighted"),
         partial(StepByStep, layers="fc:all:fc>all", decay="exponential"),
-        partial(StepByStep, pull="fisher", reference_fisher=True),
-        partial(StepByStep, pull="fisher", layers="fc>all"),
+        partial(StepByStep, penalty="fisher", reference_fisher=True),
+        partial(StepByStep, penalty="fisher", layers="fc>all"),
         partial(StepByStep, layers="fc:rgn:all"),
         partial(HistoryThenTune, layers="layer1,fc", moving_statistics=True),
         partial(HistoryThenTune, structure="low-rank-add", rank=1, low_rank_start="reference"),
@@ -303,7 +303,7 @@ def test_other_combinations_train_and_answer(make: Any) -> None:
 
 
 def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> None:
-    learner = taught(HistoryThenTune(from_initial=True, pull="l2"))
+    learner = taught(HistoryThenTune(from_initial=True, penalty="l2"))
     (trial, *_) = [t for t in required_fits(learner.plan(STEPS)) if t.train == (3,)]
     begun = learner.initial_network(trial)
     first = learner._initial
@@ -403,8 +403,8 @@ def test_settings_that_mean_nothing_together_are_refused() -> None:
         prepared(StepByStep(beam=0))
     with pytest.raises(UserError, match="from_initial"):
         HistoryThenTune(from_initial=True)
-    with pytest.raises(UserError, match=r"penalty=-1\.0: should be greater than or equal to 0"):
-        prepared(HistoryThenTune(penalty=-1.0))
+    with pytest.raises(UserError, match=r"irm_weight=-1\.0: should be greater than or equal to 0"):
+        prepared(HistoryThenTune(irm_weight=-1.0))
     with pytest.raises(UserError, match="use sft"):
         prepared(HistoryThenTune(layers="fc:all:all")).plan(STEPS)
 

@@ -103,7 +103,7 @@ def by_lesson(made: FitRun, net: nn.Module, step: bool = False) -> list[tuple[to
     return pairs
 
 
-def test_dro_descends_on_the_worst_lesson_only() -> None:
+def test_dro_descends_on_the_worst_step_only() -> None:
     net, lessons = network(), {0: lesson(0), 1: lesson(1), 2: lesson(2)}
     made = fit(WorstStepDRO(), net, lessons)
     risks = [TASK.loss(out, y).mean().item() for out, y in by_lesson(made, net)]
@@ -111,7 +111,7 @@ def test_dro_descends_on_the_worst_lesson_only() -> None:
     assert len({round(risk, 4) for risk in risks}) == 3
 
 
-def test_dro_goes_back_through_the_worst_lesson_only() -> None:
+def test_dro_goes_back_through_the_worst_step_only() -> None:
     spent = []
     for lessons in ({0: lesson(0)}, {0: lesson(0), 1: lesson(1), 2: lesson(2)}):
         net, meter = network(), MacCounter()
@@ -123,7 +123,7 @@ def test_dro_goes_back_through_the_worst_lesson_only() -> None:
     assert spent[1][1] == spent[0][1] > 0
 
 
-def test_irm_adds_the_mean_penalty_of_the_lessons() -> None:
+def test_irm_adds_the_mean_penalty_of_the_steps() -> None:
     net, lessons = network(), {0: lesson(0), 1: lesson(1)}
     made = fit(IRM(7.0), net, lessons)
     pairs = by_lesson(made, net)
@@ -141,12 +141,12 @@ def test_the_joint_objective_is_the_mean_over_steps_with_the_last_threefold() ->
     assert first_loss(made).item() == pytest.approx((first + 3 * last) / 2, abs=1e-5)
 
 
-def test_an_epoch_by_lesson_passes_once_over_the_largest() -> None:
+def test_an_epoch_by_step_passes_once_over_the_largest() -> None:
     made = fit(IRM(), network(), {0: lesson(0, 30), 1: lesson(1, 15)})  # 24 and 12 to train on, in sixes
     assert len(list(made.batches(1))) == 4
 
 
-def test_recent_lessons_weigh_more() -> None:
+def test_recent_steps_weigh_more() -> None:
     assert recency([2, 1, 1]).tolist() == pytest.approx(np.array([1 / 3, 1 / 3, 1 / 2, 1]) * 4 / (13 / 6))
 
 
@@ -154,7 +154,7 @@ def held(penalty: Penalty, net: nn.Module, anchor: dict[str, Any]) -> float:
     return penalty.bind(net, anchor)().item()
 
 
-def test_pulls_to_the_start_are_zero_there_and_known_sums_elsewhere() -> None:
+def test_penalties_to_the_start_are_zero_there_and_known_sums_elsewhere() -> None:
     net = network()
     anchor = {"start_weights": {name: value.clone() for name, value in net.state_dict().items()}}
     assert held(L2ToStart(2.0), net, anchor) == held(L1ToStart(2.0), net, anchor) == 0
@@ -166,7 +166,7 @@ def test_pulls_to_the_start_are_zero_there_and_known_sums_elsewhere() -> None:
     assert held(L1ToStart(2.0), net, anchor) == pytest.approx(2.0 * 0.5 * counted, rel=1e-5)
 
 
-def test_the_fisher_pull_has_a_half_and_an_importance() -> None:
+def test_the_fisher_penalty_has_a_half_and_an_importance() -> None:
     net = network()
     n = sum(p.numel() for p in net.parameters())
     flat = torch.cat([p.detach().reshape(-1) for p in net.parameters()])
@@ -185,7 +185,7 @@ def test_neighbours_in_time_are_tied_without_batch_norm() -> None:
     assert held(AdjacentSteps(2.0), net, {}) == pytest.approx(2.0 * counted, rel=1e-4)
 
 
-def test_two_fisher_pulls_become_one_with_the_same_slope() -> None:
+def test_two_fisher_penalties_become_one_with_the_same_slope() -> None:
     rng = torch.Generator().manual_seed(0)
     a, p, b, q, w = (torch.rand(7, generator=rng) for _ in range(5))
     one = merge_penalties(a, p, b, q)

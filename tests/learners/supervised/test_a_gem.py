@@ -111,7 +111,7 @@ class Mixed(AGEM):
         FineTune.update(self, x, y)  # type: ignore[arg-type]
 
 
-def test_two_lessons_by_hand() -> None:
+def test_two_training_rounds_by_hand() -> None:
     check_two_lessons(AGEM)
 
 
@@ -134,7 +134,7 @@ def weights(learner: Any) -> str:
     return digest(dict(learner.model.state_dict()))
 
 
-def test_the_first_lesson_is_fine_tuning_and_the_second_is_not() -> None:
+def test_the_first_training_round_is_fine_tuning_and_the_second_is_not() -> None:
     assert weights(taught(AGEM(updates=4), 1)) == weights(taught(FineTune(updates=4), 1))
     assert weights(taught(AGEM(updates=4), 2)) != weights(taught(FineTune(updates=4), 2))
     assert weights(taught(AGEM(updates=4, capacity=0), 2)) == weights(taught(FineTune(updates=4), 2))

@@ -82,7 +82,7 @@ class NoPenalty(EWC):
     loss = FineTune.loss  # type: ignore[assignment]
 
 
-def test_three_lessons_by_hand() -> None:
+def test_three_training_rounds_by_hand() -> None:
     check_three_lessons(EWC)
 
 
@@ -105,7 +105,7 @@ def weights(learner: Any) -> str:
     return digest(dict(learner.model.state_dict()))
 
 
-def test_the_first_lesson_is_fine_tuning_and_the_second_is_not() -> None:
+def test_the_first_training_round_is_fine_tuning_and_the_second_is_not() -> None:
     assert weights(taught(EWC(updates=4), 1)) == weights(taught(FineTune(updates=4), 1))
     assert weights(taught(EWC(updates=4), 2)) != weights(taught(FineTune(updates=4), 2))
     assert weights(taught(EWC(updates=4, penalty_weight=0.0), 2)) == weights(taught(FineTune(updates=4), 2))

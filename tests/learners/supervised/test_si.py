@@ -114,7 +114,7 @@ class HalfPenalty(SI):
         self.penalty_weight *= 2
 
 
-def test_three_lessons_by_hand() -> None:
+def test_three_training_rounds_by_hand() -> None:
     check_three_lessons(SI)
 
 

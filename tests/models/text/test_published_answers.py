@@ -18,7 +18,7 @@ from driftline.metrics.text import exact_match
 ANSWERS = (["one ?", "two ?"], ["1", "two"])
 
 
-def test_it_says_what_was_said_whatever_it_is_taught() -> None:
+def test_it_says_what_was_said_whatever_it_is_trained() -> None:
     model = models.build("published-answers", (), 0, published_answers=ANSWERS)
     assert model.predict(["two ?", "one ?", "two ?"]).tolist() == ["two", "1", "two"]
     model.fit(["one ?"], np.array(["one"], dtype=object))
@@ -40,7 +40,7 @@ def test_what_it_cannot_be_made_of() -> None:
         models.build("published-answers", (), 3, published_answers=ANSWERS)
 
 
-def test_only_models_that_ask_for_it_are_handed_what_was_said() -> None:
+def test_only_models_that_ask_for_it_are_given_what_was_said() -> None:
     assert models.needs_published_answers("published-answers")
     assert not models.needs_published_answers("logistic-regression")
     assert not models.needs_published_answers("sklearn.naive_bayes.GaussianNB")
@@ -81,7 +81,7 @@ def test_a_run_of_it_is_the_published_model_unrefined(tmp_path: Path) -> None:
 
 
 def test_it_cannot_be_refined_and_needs_answers_to_repeat(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="works on a network's weights, and the model 'published-answers' has none"):
+    with pytest.raises(UserError, match="needs a network, and the model 'published-answers' is not one"):
         driftline.run(spec(written(tmp_path), "cft"), runs=tmp_path / "runs")
     with pytest.raises(UserError, match="these data hold none"):
         driftline.run(spec(written(tmp_path, mistake=None)), runs=tmp_path / "runs")

@@ -175,7 +175,7 @@ def test_words_are_the_same_in_every_process():
     assert said == {f"0 {tokenizer.train_bpe(X, 280).content}\n".encode()}
 
 
-def test_words_come_from_the_first_lesson_alone_and_survive_with_the_weights(tmp_path):
+def test_words_come_from_the_first_training_round_alone_and_survive_with_the_weights(tmp_path):
     one = learner(EWC, updates=8)
     one.learn(X, Y)
     first = one.model.tokenizer.content

@@ -57,7 +57,7 @@ def test_printed_rows_follow_our_own_and_never_win(make_record: Callable[..., Re
         ("cifar10", "RCL", "conv-2", "st-1", [0.58]),  # conv networks have a dash under ST-B
         ("cifar10", "RCL", "conv-2", "st-b", []),
         ("cifar10", "RCL", "res-4", "baseline", [0.53, 0.547]),  # Tables 9 and 15
-        ("cifar10", "RCL", "res-4", "seq-ft(pull=l2, from_initial=True)", [0.6644]),
+        ("cifar10", "RCL", "res-4", "seq-ft(penalty=l2, from_initial=True)", [0.6644]),
         ("cifar10", "rrr", "dense-2", "oracle", [0.76]),
         ("cifar10", "TTT", "res-3", "i-ft", [0.70]),
         ("cifar100", "sss", "res-1", "seq-ewc", [0.60]),

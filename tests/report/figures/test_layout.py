@@ -11,7 +11,7 @@ import driftline
 from driftline.errors import UserError
 from driftline.record.run import Record
 from driftline.report.figures.layout import method_scales, svg_size
-from driftline.store.labels import write_label
+from driftline.store.labels import write_labels
 from driftline.store.store import Store
 
 from ..conftest import at, refined, write_run
@@ -22,7 +22,7 @@ def record(tmp_path: Path) -> Record:
     """Curves of two methods, one with a label, and a run of another benchmark."""
     each = at("ood", ta=0.5, tb=0.4)
     runs = [write_run(tmp_path / "runs", method, 0, each) for method in ("erm", "ft", "own.py:Mine")]
-    write_label(Store(tmp_path), runs[1].key, "Fine-tuning on the latest labels", "")
+    write_labels(Store(tmp_path), {runs[1].key: ("Fine-tuning on the latest labels", "")})
     return Record([*runs, refined(tmp_path / "runs", "er", 0, [], [["x", "b"]])])
 
 

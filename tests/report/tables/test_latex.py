@@ -22,7 +22,7 @@ from driftline.report.tables.papers import paper_tables
 from driftline.report.tables.ranking import ranking_tables
 from driftline.report.tables.render import render
 from driftline.report.tables.result import result_tables
-from driftline.store.labels import write_label
+from driftline.store.labels import write_labels
 from driftline.store.store import Store
 
 from ..conftest import adapted, at, final, refined, summary_rows, write_run
@@ -129,7 +129,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     content["benchmarks"] = [{"name": "timeline", "reveals": "labels"}]
     write_checked(folder / "matrices" / "m.json", content)
     for run in timeline:
-        write_label(Store(folder), run.key, f"[{HOSTILE}" if run.method == "frozen" else "", f"*{HOSTILE}")
+        label = f"[{HOSTILE}" if run.method == "frozen" else ""
+        write_labels(Store(folder), {run.key: (label, f"*{HOSTILE}")})
     return Record(found)
 
 

@@ -10,7 +10,7 @@ import driftline
 from driftline.errors import UserError
 from driftline.record.run import Record
 from driftline.report.analysis.displays import displays
-from driftline.store.labels import write_label
+from driftline.store.labels import write_labels
 from driftline.store.store import Store
 
 from ..conftest import summary_rows, write_run
@@ -42,7 +42,7 @@ def rows(text: str) -> list[list[str]]:
 def label(record: Record, tmp_path: Path, **given: tuple[str, str]) -> None:
     for run in record.runs:
         if run.method in given:
-            write_label(Store(tmp_path), run.key, *given[run.method])
+            write_labels(Store(tmp_path), {run.key: given[run.method]})
 
 
 def test_metrics_order_columns_and_precision(record: Record) -> None:

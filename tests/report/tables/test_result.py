@@ -19,7 +19,9 @@ from driftline.report.analysis.aggregate import best_or_tied, clip_interval
 from driftline.report.analysis.estimates import Estimate, estimates, mean_of
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import ResultTable, Score
+from driftline.report.analysis.selected_settings import selected_settings
 from driftline.report.page.page import page
+from driftline.report.tables import make
 from driftline.revisions import RAISED
 
 from ..conftest import render_results, results, summary_rows, write_run
@@ -245,12 +247,16 @@ def test_unknown_format_names_the_known_ones(make_record: Make) -> None:
         render_results(results(make_record({"erm": [0.5]})), "latx")
 
 
-SEARCH = {"candidates": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metrics": [["ood", "mean"]]}
+SEARCH = {
+    **{"candidates": [{"lr": 0.1}, {"lr": 0.2}], "seeds": [0, 1, 2], "metrics": [["ood", "mean"]]},
+    **{"tie_break": "smaller-lr", "repeats": 1},
+}
 CHOSEN = {
     "selection": "...",
     "trials": 5,
     "skipped_runs": 1,
     "chosen": [{"lr": 0.2, "score": 0.5}],
+    **{"runner_up": {"lr": 0.1, "score": 0.504}, "margin": -0.004, "margin_se": 0.016, "within_noise": True},
     "tried": [{"lr": 0.1, "score": None, "out": "failed: no"}, {"lr": 0.2, "score": 0.5}],
 }
 
@@ -268,8 +274,13 @@ def searched(make_record: Make, rule: str) -> ResultTable:
 
 def test_selected_settings_and_their_cost_follow_the_results(make_record: Make) -> None:
     table = searched(make_record, "validation-streams")
-    assert "| x | validation-streams | lr=0.2 | 2 (1 failed) | 5 | 1 | 2 |" in render_results([table], "md")
-    assert "{}x & validation-streams & lr=0.2 & 2 (1 failed) & 5 & 1 & 2 \\\\" in render_results([table], "latex")
+    noise = "lr=0.1 | -0.004 | 0.016 | within noise"
+    text = render_results([table], "md")
+    assert f"| x | validation-streams | lr=0.2 | {noise} | 2 (1 failed) | 5 | 1 | 2 |" in text
+    assert "Selected within noise" in text
+    assert "runs: x. There the smaller learning rate decides" in text
+    line = f"{{}}x & validation-streams & lr=0.2 & {noise.replace('|', '&')} & 2 (1 failed) & 5 & 1 & 2 \\\\"
+    assert line in render_results([table], "latex").replace("$-$", "-")
     rows = [
         row
         for row in csv.DictReader(io.StringIO(render_results([table], "csv")))
@@ -277,6 +288,10 @@ def test_selected_settings_and_their_cost_follow_the_results(make_record: Make) 
     ]
     assert {row["stat"]: row["value"] for row in rows} == {
         "selected lr": "0.2",
+        "runner-up lr": "0.1",
+        "margin": "-0.004",
+        "margin SE": "0.016",
+        "within noise": "1",
         "candidates": "2",
         "trials": "5",
         "skipped": "1",
@@ -285,6 +300,59 @@ def test_selected_settings_and_their_cost_follow_the_results(make_record: Make) 
     assert ood(table, "x").best
     plain = render_results(results(make_record({"y": [0.5, 0.6, 0.55]})), "md")
     assert "GMAC to select" not in plain
+
+
+def test_repeated_selections_are_one_row_that_counts_those_within_noise(make_record: Make) -> None:
+    """Three seeds, each with a selection of its own: two chose 0.2, one 0.1, and one was within noise."""
+    runs = []
+    for k, (lr, noisy) in enumerate(((0.2, False), (0.1, True), (0.2, False))):
+        protocol = {
+            **make_record({"x": [0.9]}).runs[0].card.protocol,
+            **CHOSEN,
+            **{"chosen": [{"lr": lr, "score": 0.5}], "runner_up": {"lr": 0.3 - lr, "score": 0.4}},
+            **{"margin": 0.03 * k, "margin_se": 0.02, "within_noise": noisy},
+        }
+        search = {**SEARCH, "rule": "validation-streams", "seeds": [3 * k, 3 * k + 1, 3 * k + 2], "repeats": 3}
+        runs.append(make_record({"x": [0.9, 0.91, 0.92]}, protocol=protocol, run__search=search).runs[k])
+    (table,) = results(Record(runs))
+    (row,) = selected_settings(table.group)
+    assert row.settings == {"lr": "0.2 (2 seeds) or 0.1 (1)"}
+    assert row.certainty == "within noise in 1 of 3"
+    assert (row.runs, row.skipped) == (15, 3)
+    assert row.margin == pytest.approx(0.03)
+    assert row.margin_se == pytest.approx(0.02)
+    assert "the interval over seeds includes the noise of the selection" in render_results([table], "md")
+
+
+def test_compute_beyond_twice_the_median_is_noted_for_methods_that_train(make_record: Make) -> None:
+    """GMAC 1, 2, 3 and 7 have a median of 2.5: only the last has more than 5. A frozen model is not counted."""
+    runs = []
+    for label, forward, backward in (
+        ("frozen", 10**8, 0),
+        ("a", 5 * 10**8, 5 * 10**8),
+        ("b", 10**9, 10**9),
+        ("c", 10**9, 2 * 10**9),
+        ("d", 3 * 10**9, 4 * 10**9),
+    ):
+        compute = {"forward_macs": forward, "backward_macs": backward}
+        runs += make_record({label: [0.5]}, compute=compute).runs
+    (table,) = results(Record(runs))
+    text = render_results([table], "md")
+    assert "Caution, unequal compute: d has 2.8 times the median of the methods that train (2.5 GMAC)." in text
+    (fair,) = results(Record(runs[:-1]))
+    assert "unequal compute" not in render_results([fair], "md")
+
+
+def test_tables_of_runs_at_one_budget_leave_out_the_others(make_record: Make) -> None:
+    cut, free = make_record({"x": [0.5]}, run__budget_macs=10**9), make_record({"y": [0.6]})
+    both = Record([*cut.runs, *free.runs])
+    assert len(results(both)) == 2, "runs with and without a budget are not comparable"
+    text = make.table(both, budget_macs=1e9)
+    assert "| x |" in text
+    assert "| y |" not in text
+    assert "Equal compute: training was stopped where a run had spent its budget of 1 GMAC" in text
+    with pytest.raises(UserError, match=r"no run has this budget; there are runs with 1e\+09"):
+        make.table(both, budget_macs=2e9)
 
 
 def test_selections_within_runs_are_listed_too(make_record: Make) -> None:
@@ -296,7 +364,7 @@ def test_selections_within_runs_are_listed_too(make_record: Make) -> None:
         selected = {**protocol, "chosen": [{"lr": 0.3, "score": 0.1}, {"lr": lr, "score": 0.9}]}
         runs.append(make_record({"x": [0.9, 0.91, 0.92]}, protocol=selected, run__options=options).runs[k])
     (table,) = results(Record(runs))
-    line = "x | validation-split | lr=0.2 (2 seeds) or 0.1 (1) | 4 | 12 | 0 | –"
+    line = "x | validation-split | lr=0.2 (2 seeds) or 0.1 (1) | – | – | – | – | 4 | 12 | 0 | –"
     assert f"| {line} |" in render_results([table], "md")
     assert "selection by validation-split,selected lr,0.2 (2 seeds) or 0.1 (1)" in render_results([table], "csv")
     assert "validation-split & lr=0.2 (2 seeds) or 0.1 (1)" in render_results([table], "latex")
@@ -318,7 +386,8 @@ def test_the_page_shows_selected_settings_with_names_escaped(make_record: Make) 
     runs = [replace_label(run, "<b>x") for run in table.group.runs if run.method == "x"]
     text = page(Record(runs))
     assert "<h3>Selected settings</h3>" in text
-    cells = ["ORACLE (the test itself)", "lr=0.2", "2 (1 failed)", "5", "1", "2"]
+    noise = ["lr=0.1", "-0.004", "0.016", "within noise"]
+    cells = ["ORACLE (the test itself)", "lr=0.2", *noise, "2 (1 failed)", "5", "1", "2"]
     row = f'<th scope="row">&lt;b&gt;x (settings by ORACLE)</th>{"".join(f"<td>{cell}</td>" for cell in cells)}'
     assert row in text
 

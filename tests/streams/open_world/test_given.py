@@ -73,9 +73,17 @@ def test_labels_alone_decide_the_classes_and_images_are_drawn(tmp_path: Path, nu
     assert len({tuple(one.rows) for one in (world, other, *more)}) > 1
     assert world.order == "classes as published, images of each class drawn"
     assert (world.upstream_classes, world.pretrain_classes, world.novel_classes) == ((0, 1, 2, 3), (0, 1), (4, 5))
-    assert np.bincount(dataset().samples.y[world.upstream_rows]).tolist() == [3, 4, 5, 5]
+    assert np.bincount(dataset().samples.y[world.upstream_rows]).tolist() == [1, 3, 5, 5]
     assert world.upstream_rows.tolist() == other.upstream_rows.tolist()
     assert not set(world.upstream_rows) & {*world.rows, *other.rows}
+
+
+def test_settings_are_not_chosen_by_images_that_are_tested_on(tmp_path: Path) -> None:
+    files = expand_folder(published(tmp_path))
+    rows = {k: set(published_world(dataset(4), files, k).rows.tolist()) for k in range(1, 6)}
+    assert not (rows[1] | rows[2]) & (rows[3] | rows[4] | rows[5])
+    few = {k: set(published_world(dataset(3), files, k).rows.tolist()) for k in (1, 3)}
+    assert len(few[1] & few[3]) == 2, "of two classes there are 3 images, and each sequence has 2"
 
 
 def test_named_images_come_in_their_order_from_the_last_and_no_upstream_image_is_in_any_sequence(

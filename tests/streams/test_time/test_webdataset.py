@@ -2,7 +2,9 @@
 
 import io
 import json
+import os
 import tarfile
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -150,7 +152,7 @@ def test_info_says_what_was_done():
     assert parse_info(format_info(point, "n01/x.jpg")) == point
     assert format_info(point, "12") == "++dir++++name++12++n1++fog++s1++0.25++n2++snow++s2++5.0"
     assert parse_info(format_info(CorruptionPair("fog", 5.0, "", 0.0), "a/b")) == CorruptionPair("fog", 5.0, "", 0.0)
-    with pytest.raises(UserError, match="says nothing about its corruptions"):
+    with pytest.raises(UserError, match="does not name its corruptions"):
         parse_info("none")
 
 
@@ -162,6 +164,17 @@ def test_an_index_must_agree_with_its_shards(tmp_path):
         index.write_text(json.dumps({**known, "shards": {**known["shards"], "serial_00000.tar": count}}))
         with pytest.raises(UserError, match=reason):
             all_of(shards(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["index.json", "serial_00000.tar"])
+def test_a_pipe_is_no_shard_and_no_index(tmp_path, name):
+    write_shards(STREAM, tmp_path, per_shard=400, format="png")
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    Thread(target=(tmp_path / name).write_bytes, args=(b"{}",), daemon=True).start()  # waits for a reader
+    with pytest.raises(UserError, match=f"{name} is a folder, a pipe or a device"):
+        webdataset.image_counts(tmp_path)
+    assert (tmp_path / name).read_bytes() == b"{}", "nothing read the pipe before"
 
 
 def test_the_published_members_are_read_though_their_keys_start_again_in_each_shard(tmp_path):

@@ -104,6 +104,9 @@ class Options(base.Options):
     def _expand_stream(cls, stream: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
         return expand_folder(stream) if isinstance(stream, str) else stream
 
+    def training_budget(self) -> JsonObject:
+        return {"epochs": 4, "batch": 32}  # epochs of fine-tuning in NED
+
     def validation_options(self) -> Options | None:
         """Return the options of the validation sequences; None if there is one given order."""
         return None if isinstance(self.stream, str) else self.model_copy(update={"role": "validation"})

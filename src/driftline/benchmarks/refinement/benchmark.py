@@ -93,6 +93,9 @@ class Options(base.Options):
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of the examples behind each interval."""
 
+    def training_budget(self) -> JsonObject:
+        return {"epochs": 10, "batch": 8}  # as cft, er and mir
+
     def validation_options(self) -> Options | None:
         """Return the options of validation streams, with the full evaluation only at the end; None if one is given."""
         return None if self.stream else self.model_copy(update={"role": "validation", "period": self.episodes})
@@ -140,10 +143,10 @@ class RefinementProbes:
             yield Probe("past", self._past(k))
 
     def _past(self, k: int) -> Samples:
-        group, rows = (np.concatenate(column) for column in zip(*self.stream.drawn[: k - self.lag], strict=True))
-        chosen = self.seed.child("past", k).numpy().permutation(len(rows))[: self.n_past]
-        group, rows = group[chosen], rows[chosen]
-        return Samples.concat([self.stream.sources[g][rows[group == g]] for g in np.unique(group)])
+        """Return past queries, by cluster."""
+        rows = np.concatenate(self.stream.drawn[: k - self.lag])
+        rows = rows[self.seed.child("past", k).numpy().permutation(len(rows))[: self.n_past]]
+        return self.stream.samples[rows[np.argsort(np.asarray(self.stream.samples.group)[rows], kind="stable")]]
 
 
 @register("benchmark", "refinement")
@@ -238,6 +241,7 @@ class Refinement(base.Benchmark):
 def protocol(options: Options, queries: Queries, probes: RefinementProbes) -> JsonObject:
     """Return the description of a stream and its evaluations for the card."""
     stream = queries.stream
+    counts = np.bincount(np.asarray(stream.samples.group), minlength=len(stream.names))
     return {
         "protocol": queries.name,
         "periods": [str(t + 1) for t in range(len(stream))],
@@ -246,7 +250,7 @@ def protocol(options: Options, queries: Queries, probes: RefinementProbes) -> Js
         "upstream_samples": len(queries.train),
         "upstream_samples_are": queries.split,
         "clusters": list(stream.names),
-        "pools": dict(zip(stream.names, map(len, stream.sources), strict=True)),
+        "pools": dict(zip(stream.names, counts.tolist(), strict=True)),
         "composition": stream.composition.tolist(),
         "majors": [stream.names[k] for k in stream.majors],
         "upstream_set": len(probes.upstream_set),

@@ -119,6 +119,19 @@ class Options(base.Options):
     """Number of samples for the Fisher information; all if not given."""
     resamples: int = Field(default=1000, ge=1)
     """Bootstrap resamples of the test examples behind the interval."""
+    role: Literal["test", "validation"] = "test"
+    """validation: learn the training part of each step and be tested on the validation part of the last, to choose
+    settings of methods that do not choose between fits of their own."""
+
+    def training_budget(self) -> JsonObject:
+        return {"epochs": self.epochs, "batch": self.batch}
+
+    def validation_options(self) -> Options | None:
+        """Return the options of the same sequence, tested on the validation part of its last step."""
+        return self.model_copy(update={"role": "validation"})
+
+    def describe_validation(self) -> str:
+        return "the validation part of the final step"
 
     def selection(self) -> SearchSpace:
         return SearchSpace(**{name: getattr(self, name) for name in SearchSpace.__dataclass_fields__})
@@ -182,6 +195,7 @@ class SeqToFinal(base.Benchmark):
     def build_scenario(self, dataset: Dataset, options: Options, seed: Seed) -> base.Scenario:
         """Make the sequence; the oracle's is the same with a larger final step."""
         steps = _sequence(dataset, options, seed)
+        steps = steps.for_validation() if options.role == "validation" else steps
         protocol = {
             "protocol": options.shifts,
             "steps": list(steps.names),

@@ -6,7 +6,7 @@ given along the way are the score. The question is whether adaptation helps, kee
 the model that never adapts.
 
 order="ccc" leads from one corruption to the next along paths on which a fixed model's accuracy hardly changes
-(`driftline calibrate` measures what is needed), so that a fall is the method's doing. The other orders are those of
+(a calibration measures what is needed), so that a fall is the method's doing. The other orders are those of
 earlier work: corruptions one after another at one severity, up and down in severity, or mixed image by image.
 """
 
@@ -20,6 +20,7 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from driftline.benchmarks import base, summary
+from driftline.benchmarks.test_time.accuracy_grid import AccuracyGrid, accuracy_grid
 from driftline.benchmarks.test_time.streams import Stream, build_stream, upstream_images
 from driftline.data import Dataset
 from driftline.device import workers
@@ -32,6 +33,8 @@ from driftline.record.run import Run
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import prefetch
+from driftline.streams.test_time.calibration import N_LEVELS
+from driftline.streams.test_time.schedule import corruption_names
 from driftline.types import JsonObject, Reveal, Settings
 
 MIN_BATCHES = 10
@@ -52,7 +55,12 @@ class Options(base.Options):
     stream: str | None = None
     """A file with the order of the images and, if they are to be corrupted, with a corruption and severity of each."""
     calibration: str | None = None
-    """ccc: the file that `driftline calibrate` wrote, or the released pickle."""
+    """ccc: the file that `driftline calibrate` wrote, or the released pickle; without it, the network is calibrated
+    first."""
+    calibration_images: int = Field(default=5000, ge=1)
+    """ccc without a calibration file: number of images to calibrate on, or all if there are fewer."""
+    calibration_levels: int = Field(default=N_LEVELS, ge=2)
+    """ccc without a calibration file: number of severities including 0; 11 takes a quarter of the time of 21."""
     difficulty: Literal["easy", "medium", "hard"] = "medium"
     """ccc: the set of corruptions and the target accuracy of the paths: 40, 20 or 0 percent."""
     target: float | None = Field(default=None, ge=0, le=100)
@@ -103,6 +111,14 @@ class Options(base.Options):
             return None
         unset = dict.fromkeys(("corruptions", "calibration", "target", "files", "stream"))
         return self.model_copy(update={"order": "holdout", **unset})
+
+    def calibration_options(self) -> Options | None:
+        """Return what a calibration depends on: corruptions, images, and how the network is trained."""
+        if self.order != "ccc" or self.calibration is not None:
+            return None
+        names = ("calibration_images", "calibration_levels", "frost", *(self.pretrain_options or ()))
+        corruptions = ",".join(corruption_names(self.corruptions or self.difficulty))
+        return Options(order="ccc", corruptions=corruptions, **{name: getattr(self, name) for name in names})
 
     @property
     def random_parts(self) -> bool | None:
@@ -175,6 +191,10 @@ class TestTime(base.Benchmark):
             pretrain_settings=options.pretrain_settings(),
             protocol={**protocol(options, stream), **about, "last_batch": last or options.batch},
         )
+
+    def calibration(self, dataset: Dataset, options: Options, seed: Seed) -> AccuracyGrid:
+        """Return the accuracy under pairs of corruptions."""
+        return accuracy_grid(dataset, options, seed.child("calibration"))
 
     def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
         return {name: {} for name in ("stream-accuracy", "batch-accuracy", "last-tenth")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from driftline.data import Dataset
@@ -92,14 +93,12 @@ def build_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonOb
 
 
 def _ccc_schedule(options: Options, seed: int) -> tuple[orders.Schedule, JsonObject]:
-    if options.calibration is None:
-        raise UserError(
-            "order=ccc keeps a model's accuracy constant, and needs to know it: make a file with `driftline calibrate "
-            "--data ... --model ... -o FILE` and give --calibration FILE, or choose --order cin-c, gradual or mixed"
-        )
+    names = orders.corruption_names(options.corruptions or options.difficulty)
+    if options.calibration is None:  # while planning: the path is not known yet
+        pairs = (orders.CorruptionPair(first, 2.5, second, 2.5) for first, second in pairwise(names))
+        return orders.Schedule(tuple(pairs)), {"difficulty": "not calibrated yet"}
     matrices = read_matrices(resolve(options.calibration))
     target = orders.TARGET_ACCURACIES[options.difficulty] if options.target is None else options.target
-    names = orders.corruption_names(options.corruptions or options.difficulty)
     points = -(-options.images // options.speed)
     schedule = orders.constant_difficulty(matrices, target, names, options.first_order + seed, points, options.path)
     about = {"difficulty": f"{target:g} percent for the calibrated model", "calibration": dict(matrices.metadata)}

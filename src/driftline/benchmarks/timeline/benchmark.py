@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from driftline.benchmarks import base
-from driftline.benchmarks.timeline import eval_fix
+from driftline.benchmarks.timeline import eval_fix, validation
 from driftline.benchmarks.timeline import scores as timeline_scores
 from driftline.data import Dataset
 from driftline.errors import UserError
@@ -37,6 +37,12 @@ class Options(base.Options):
     refused: ClassVar[Mapping[str, str]] = {
         "stream": "the order of a timeline is that of the times in the data; give data with these times",
     }
+    pretrain_options: ClassVar[tuple[str, ...] | None] = (
+        *("period", "holdout", "min_samples", "upstream", "upstream_updates", "validation"),
+    )
+    validation_advice: ClassVar[str] = (
+        "give the number of first periods to choose by (--validation 3) or a share of each period (--validation 0.1)"
+    )
 
     protocol: Literal["stream", "fix"] = "stream"
     """stream: train and test period by period (Eval-Stream); fix: train up to a split, test after it (Eval-Fix)."""
@@ -56,6 +62,11 @@ class Options(base.Options):
     """Number of first periods that pretrain the model of every method."""
     upstream_updates: int = Field(default=3000, ge=0)
     """Number of updates of this pretraining."""
+    validation: Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0, lt=1)] | None = None
+    """What settings are selected on, and no test uses. Eval-Stream: this many first periods, or this share of each.
+    Eval-Fix: this many last periods up to the split; if not given, a third of them."""
+    role: Literal["test", "validation"] = "test"
+    """Periods to test on, or to choose settings by."""
     delta: float = Field(default=0.9, ge=0, le=1)
     """Stability horizon: the share of the oracle's accuracy that still counts as valid."""
     epsilon: float = Field(default=0.0, ge=0, le=1)
@@ -66,6 +77,37 @@ class Options(base.Options):
     """Drift horizon: the accumulated deviation that counts as drift."""
     resamples: int = Field(default=500, ge=1)
     """Bootstrap resamples of the test examples behind each interval."""
+
+    @model_validator(mode="after")
+    def _check_validation(self) -> Options:
+        if self.protocol == "fix" and isinstance(self.validation, float):
+            raise UserError(f"validation={self.validation}: Eval-Fix selects on whole periods; give their number")
+        if self.protocol == "stream" and self.validation == 1:
+            raise UserError("validation=1: Eval-Stream needs at least two periods to select by; give 2 or more")
+        return self
+
+    def training_budget(self) -> JsonObject:
+        return {"updates": 300, "batch": 32}  # Wild-Time's for Yearbook
+
+    def validation_options(self) -> Options | None:
+        """Return the options of the validation periods; None if Eval-Stream has none."""
+        if self.protocol == "stream" and self.validation is None:
+            return None
+        return self.model_copy(update={"role": "validation"})
+
+    def describe_validation(self) -> str:
+        if self.protocol == "fix":
+            last = "the last third" if self.validation is None else f"the last {self.validation}"
+            return f"{last} of the periods up to the split"
+        if isinstance(self.validation, float):
+            return f"a part of each period ({self.validation:g} of what is revealed)"
+        return f"the first {self.validation} periods"
+
+    @property
+    def untested(self) -> int:
+        """Number of first periods of a test run that selected its settings."""
+        early = self.protocol == "stream" and isinstance(self.validation, int) and self.role == "test"
+        return int(self.validation or 0) if early else 0
 
 
 @register("benchmark", "timeline")
@@ -130,9 +172,11 @@ class Timeline(base.Benchmark):
             min_samples=options.min_samples,
             seed=seed.child("split"),
         )
-        if len(timeline) - options.upstream < 2:
+        timeline, split = _for_role(timeline, options, seed.child("split"))
+        if len(timeline) - options.upstream - options.untested < 2:
+            early = f" and the next {options.untested} for choosing settings" if options.untested else ""
             raise UserError(
-                f"{len(timeline)} periods with the first {options.upstream} as upstream "
+                f"{len(timeline)} periods with the first {options.upstream} as upstream{early} "
                 "leave fewer than two to deploy in"
             )
         upstream = _known_upstream(timeline, options.upstream) if options.upstream else None
@@ -144,19 +188,21 @@ class Timeline(base.Benchmark):
             "samples_per_period": [len(part) for part in timeline.revealed[options.upstream :]],
             "held_out_per_period": [len(part) for part in timeline.held_out[options.upstream :]],
             "diagonal": f"held-out {'part' if options.holdout == 'given' else 'share'} of the period",
-            "off_diagonal": "all samples of the later period",
+            "off_diagonal": f"{'all' if timeline.later is None else 'held-out'} samples of the later period",
+            "role": options.role,
+            "untested_periods": list(timeline.names[options.upstream :][: options.untested]),
         }
         embedded = embedding_samples(timeline, options.upstream, seed.child("picture"))
         pretrain_settings = {"updates": options.upstream_updates}
         if options.protocol == "fix":
-            fixed = eval_fix.lay_out(timeline, options.split, upstream, options.upstream, protocol, embedded)
+            fixed = eval_fix.lay_out(timeline, split, upstream, options.upstream, protocol, embedded)
             if dataset.samples.known is not None:
                 _first_labels(fixed.stream)
             return replace(fixed, pretrain_settings=pretrain_settings)
         stream = PeriodRange(timeline, options.upstream, len(timeline))
         if dataset.samples.known is not None:
             protocol["first_labels"] = _first_labels(stream)
-        probes = LaterPeriodProbes(timeline, options.upstream, options.horizon)
+        probes = LaterPeriodProbes(timeline, options.upstream, options.horizon, options.untested)
         return base.Scenario(stream, probes, upstream, pretrain_settings, protocol=protocol, embedding_samples=embedded)
 
     def metrics(self, options: Options, protocol: JsonObject) -> dict[str, JsonObject]:
@@ -164,7 +210,8 @@ class Timeline(base.Benchmark):
         if options.protocol == "fix":
             return {name: {} for name in eval_fix.METRICS}
         ahead: dict[str, Any] = {"horizon": options.horizon}
-        far = options.horizon or max(1, len(protocol["periods"]) // 2)  # rows with fewer later periods are left out
+        tested = len(protocol["periods"]) - len(protocol.get("untested_periods", ()))
+        far = options.horizon or max(1, tested // 2)  # rows with fewer later periods are left out
         drift = {"epsilon": options.epsilon, "threshold": options.threshold, "horizon": far}
         stable, allowance = {"delta": options.delta}, {"allowance": options.allowance}
         scores = ("ood", "ood-worst", "tas", "tas-transfer", "tas-elementwise", "tas-raw-transfer", "tas-unclipped")
@@ -193,7 +240,9 @@ class Timeline(base.Benchmark):
             )
         late = run.card.protocol.get("first_labels", run.card.run.reveal["delay"])
         late = 0 if run.card.protocol["upstream_periods"] else late
-        columns = period_answers(probes[probes["step"] >= late], names)  # before its first labels there is no model
+        probes = probes[probes["step"] >= late]  # before its first labels there is no model
+        names = names[options.untested :]
+        columns = period_answers(probes.assign(step=probes["step"] - options.untested), names)
         metrics = self.metrics(options, run.card.protocol)
         return base.scores_frame(timeline_scores.rows(columns, names, metrics, options.resamples, random))
 
@@ -213,6 +262,18 @@ def _first_labels(stream: Stream) -> int:
     if not steps:
         raise UserError("no label is known before the data end: check the column data.known")
     return steps[0]
+
+
+def _for_role(timeline: Periods, options: Options, seed: Seed) -> tuple[Periods, str]:
+    """Return the periods that the role may see, and the split of Eval-Fix."""
+    if options.protocol == "fix" and options.role == "validation":
+        end = eval_fix.split_end(timeline, options.split, options.upstream)
+        return validation.before_split(timeline, options.upstream, end, options.validation, seed)
+    if isinstance(options.validation, float):
+        timeline = validation.three_parts(timeline, options.validation, options.role, seed)
+    elif options.protocol == "stream" and options.role == "validation":
+        timeline = timeline.first(options.upstream + int(options.validation or 0))
+    return timeline, options.split
 
 
 def test_set(dataset: Dataset) -> np.ndarray:

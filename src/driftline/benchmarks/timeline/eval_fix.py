@@ -48,11 +48,12 @@ def lay_out(
     embedded: dict[str, Samples],
 ) -> Scenario:
     """Return the scenario: the stream ends at the split, and all probes follow at the end."""
-    split = timeline.names[-1] if split == "last" else split
-    if split not in timeline.names[first:]:
-        raise unknown_name("period", split, timeline.names[first:], " (in timeline.split)")
-    end = timeline.names.index(split) + 1
-    protocol = {**protocol, "split": split, "updates": "pooled methods train once; others in each period"}
+    end = split_end(timeline, split, first)
+    protocol = {
+        **protocol,
+        "split": timeline.names[end - 1],
+        "updates": "pooled methods train once; others in each period",
+    }
     probes = SplitProbes(timeline, first, end)
     return Scenario(
         PeriodRange(timeline, first, end),
@@ -62,6 +63,14 @@ def lay_out(
         protocol=protocol,
         embedding_samples=embedded,
     )
+
+
+def split_end(timeline: Periods, split: str, first: int) -> int:
+    """Return the position after the split: that of the first period that is not trained on."""
+    split = timeline.names[-1] if split == "last" else split
+    if split not in timeline.names[first:]:
+        raise unknown_name("period", split, timeline.names[first:], " (in timeline.split)")
+    return timeline.names.index(split) + 1
 
 
 def score(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,10 +15,9 @@ if TYPE_CHECKING:
     from driftline.types import JsonObject
 
 BENCHMARK = "test-time"
-ORDER = "cin-c"  # any that needs no calibration: the initial model does not depend on it
 
 Output = Annotated[Path, typer.Option("-o", "--output", callback=options.check_output, help="The file to write.")]
-Images = Annotated[int, typer.Option(help="Number of images per entry.", min=1)]
+Images = Annotated[int, typer.Option(help="Number of images per entry, or all if there are fewer.", min=1)]
 Levels = Annotated[
     int, typer.Option(help="Number of severities including 0; 11 takes a quarter of the time of 21.", min=2)
 ]
@@ -32,7 +30,7 @@ Set = Annotated[
 Frost = Annotated[
     Path | None, typer.Option(help="A folder with ImageNet-C's photographs of frost. [default: synthetic frost]")
 ]
-Threads = Annotated[int, typer.Option(help="Number of threads. Results are identical for any value.", min=1)]
+Workers = Annotated[int, typer.Option(help="Number of worker processes. Results are identical for any value.", min=1)]
 
 
 def calibrate(
@@ -47,7 +45,7 @@ def calibrate(
     set_: Set = None,
     device: options.Device = None,
     frost: Frost = None,
-    jobs: Threads = 1,
+    jobs: Workers = 1,
     runs: options.RunsFolder = None,
     data_dir: options.DataFolder = None,
     quiet: options.Quiet = False,
@@ -57,24 +55,27 @@ def calibrate(
     The same command resumes an interrupted calibration.
     """
     from driftline.calibration.run import calibrate_model
+    from driftline.cli.progress import Progress
     from driftline.engine.executors.process import keep_freed_memory
     from driftline.store.store import Store
     from driftline.streams.test_time.schedule import corruption_names
 
     keep_freed_memory()
     settings = options.assignments(set_, device, precision=None)
-    matrices = calibrate_model(
-        _job({"data": data, "model": model, "seeds": [seed]}, upstream_updates, settings, data_dir),
-        corruption_names(corruptions),
-        output,
-        images=images,
-        levels=levels,
-        store=Store.create(runs),
-        data_dir=data_dir,
-        frost=frost,
-        jobs=jobs,
-        on_progress=(lambda done, total: None) if quiet else _print_progress,
-    )
+    with Progress(quiet) as progress:
+        matrices = calibrate_model(
+            _job({"data": data, "model": model, "seeds": [seed]}, upstream_updates, settings, data_dir),
+            corruption_names(corruptions),
+            output,
+            images=images,
+            levels=levels,
+            store=Store.create(runs),
+            data_dir=data_dir,
+            frost=frost,
+            jobs=jobs,
+            on_plan=progress.begin,
+            on_event=progress.show,
+        )
     if not quiet:
         echo(f"{output}: {len(matrices.by_pair)} matrices of {matrices.levels} x {matrices.levels} accuracies")
 
@@ -83,16 +84,8 @@ def _job(content: JsonObject, updates: int | None, assignments: list[str], data_
     """Return the run whose initial model is calibrated: that of a method that never changes it."""
     from driftline import data, spec
 
-    stream = {"order": ORDER, **({} if updates is None else {"upstream_updates": updates})}
+    stream = {} if updates is None else {"upstream_updates": updates}
     content = {**content, "benchmark": BENCHMARK, BENCHMARK: stream, "methods": "frozen"}
     parsed = spec.parse(spec.apply_overrides(content, assignments))
     suits = "" if parsed.model else data.load(parsed.data.name, parsed.data.settings, data.data_folders(data_dir)).model
     return parsed.jobs(default_model=suits)[0]
-
-
-def _print_progress(done: int, total: int) -> None:
-    """Print progress on one line of a terminal, or as ten lines of a log."""
-    if sys.stderr.isatty():
-        print(f"\rrow {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
-    elif done * 10 // total > (done - 1) * 10 // total:
-        print(f"row {done} of {total}", file=sys.stderr, flush=True)

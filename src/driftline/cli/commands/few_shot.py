@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from driftline.data import Dataset
+    from driftline.seeds import Seed
     from driftline.types import JsonObject, Network, Samples
 
 
@@ -67,7 +68,7 @@ def _parts(data: str, model: str | None, pretraining: str, assignments: list[str
 
 
 def _split_classes(
-    settings: JsonObject, novel: int | None, seed: Any, data_dir: Path | None
+    settings: JsonObject, novel: int | None, seed: Seed, data_dir: Path | None
 ) -> tuple[Dataset, Samples, Samples]:
     """Return the data, the samples to train on, and all samples of the novel classes."""
     import numpy as np
@@ -97,7 +98,7 @@ def _training_rows(dataset: Dataset, classes: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.isin(dataset.samples.y, classes) & ~tests)
 
 
-def _train_network(parts: dict[str, JsonObject], dataset: Dataset, samples: Samples, seed: Any) -> Network:
+def _train_network(parts: dict[str, JsonObject], dataset: Dataset, samples: Samples, seed: Seed) -> Network:
     """Return a network trained on these samples."""
     from driftline.engine.build import initial_model, new_pretrainer
     from driftline.spec.settings import Choice, with_defaults
@@ -107,7 +108,7 @@ def _train_network(parts: dict[str, JsonObject], dataset: Dataset, samples: Samp
     choice = with_defaults("model", Choice.model_validate(settings))
     network = initial_model(choice, dataset, seed)
     if not as_model(network).is_network:
-        raise UserError(f"episodes need the features of a network, and {choice.name} is none: try --model mlp")
+        raise UserError(f"episodes need the features of a network, and {choice.name} is not one: try --model mlp")
     pretrainer = new_pretrainer(Choice.model_validate(parts["pretraining"]), seed)
     pretrainer.prepare(network, dataset.task)
     pretrainer.train(samples.x, samples.y)

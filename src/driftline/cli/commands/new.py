@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -61,6 +62,8 @@ def new(
     path, title = Path(f"{'_'.join(words).lower()}.py"), "".join(word[0].upper() + word[1:] for word in words)
     if path.exists():
         raise UserError(f"{path} exists already: choose another name")
+    if path.stem in sys.stdlib_module_names:
+        raise UserError(f"{path} would hide Python's own module {path.stem}: choose another name")
     write_bytes(path, TEMPLATES[kind].format(title=title).encode())
     echo(f"{path} has the method {title}. Test it: python {path}. Run it, for example:")
     echo(f"driftline run timeline --data digits --model linear --methods ft,{path}:{title}")

@@ -29,6 +29,7 @@ def plan(
     model: options.Model = None,
     methods: options.Methods = None,
     seeds: options.Seeds = None,
+    budget_macs: options.BudgetMacs = None,
     set_: options.Set = None,
     device: options.Device = None,
     precision: options.PrecisionName = None,
@@ -55,7 +56,7 @@ def plan(
     keep_freed_memory()
     with ProfilingProgress(quiet) as progress:
         settings = options.assignments(set_, device, precision)
-        specs = [spec_content(name, flags, data, model, methods, seeds, settings) for name in names]
+        specs = [spec_content(name, flags, data, model, methods, seeds, settings, budget_macs) for name in names]
         seconds = profile_seconds or PROFILING_SECONDS
         cost = forecast(*specs, runs=runs, data_dir=data_dir, seconds=seconds, on_profile=progress.watch)
     echo(cost.to_json() if format == "json" else forecast_text(cost))

@@ -61,7 +61,8 @@ def _cost(recipe: Recipe) -> str:
     if cost is None:
         return f"cost: `driftline plan recipe:{recipe.name}`"
     hours = f"{format_duration(3600 * cost.core_hours)} on one core of {cost.machine}"
-    return f"cost: {cost.runs:,} runs, {format_amount(cost.macs)}MACs, {hours} (forecast of {cost.date})"
+    kind = "rough forecast" if cost.rough else "forecast"
+    return f"cost: {cost.runs:,} runs, {format_amount(cost.macs)}MACs, {hours} ({kind} of {cost.date})"
 
 
 def _as_json(recipe: Recipe) -> JsonObject:

@@ -25,7 +25,7 @@ from driftline.engine.run import compute_stages
 from driftline.errors import UserError, unknown_name
 from driftline.spec.settings import listed
 from driftline.store.store import Store
-from driftline.types import JsonObject
+from driftline.types import JsonObject, Settings
 
 NAME = "matrix"
 
@@ -35,13 +35,22 @@ def is_matrix(what: str) -> bool:
     return what == NAME or (recipes.is_recipe(what) and NAME in spec_.read_yaml(what))
 
 
-def content(what: str, flags: list[str], methods: str | None, seeds: int | None, assignments: list[str]) -> JsonObject:
+def content(
+    what: str,
+    flags: list[str],
+    methods: str | None,
+    seeds: int | None,
+    assignments: list[str],
+    budget_macs: int | None = None,
+) -> JsonObject:
     """Return the content of the matrix from the recipe, if there is one, and the flags; flags win."""
     recipe = {} if what == NAME else matrix.as_mapping(spec_.read_yaml(what)[NAME], NAME)
     if methods is not None:
         recipe["methods"] = methods
     if seeds is not None:
         recipe["seeds"] = seeds
+    if budget_macs is not None:
+        recipe["budget_macs"] = budget_macs
     if not recipe.get("methods"):
         raise UserError("driftline run matrix needs --methods, names separated by commas; see `driftline list methods`")
     columns = matrix.parse_columns(recipe.get("benchmarks"))
@@ -76,7 +85,7 @@ def _apply_overrides(methods: list[Any], columns: Mapping[str, JsonObject], assi
     return {**changed, "benchmarks": changed_columns}
 
 
-def run(recipe: Mapping[str, Any], store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
+def run(recipe: Settings, store: Store, data_dir: Path | None, config: ExecutorConfig, quiet: bool) -> int:
     """Run a matrix and print its table; return the exit code."""
     from driftline.report.tables.matrix import matrix_tables  # imports charts, which no other run needs
     from driftline.report.tables.render import render
@@ -118,9 +127,10 @@ def run_plans(
     return failed
 
 
-def to_yaml(recipe: Mapping[str, Any]) -> str:
+def to_yaml(recipe: Settings) -> str:
     """Return the matrix as a recipe with every column written out."""
     parsed = matrix.read(recipe)
     methods, seeds = [method.short() for method in parsed.methods], list(parsed.seeds)
-    content = {"methods": methods, "seeds": seeds, "benchmarks": parsed.benchmarks}
+    budget = {"budget_macs": parsed.budget_macs} if parsed.budget_macs else {}
+    content = {"methods": methods, "seeds": seeds, **budget, "benchmarks": parsed.benchmarks}
     return str(yaml.safe_dump({NAME: content}, sort_keys=False))

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from driftline import registry
 from driftline.auditing import audit
@@ -25,6 +24,7 @@ from driftline.report.analysis.summary import answer
 from driftline.report.page.page import write_report
 from driftline.spec import parse
 from driftline.store.store import Store
+from driftline.types import Settings
 
 SEEDS = 3  # with fewer the report marks nothing best
 AUDIT_TABLE = {"drift": "concept", "rows": 2000}
@@ -53,14 +53,14 @@ def run_quickstart(output: Path, runs: str | None, jobs: int) -> int:
     return 1 if failures else 0
 
 
-def examples(torch: bool) -> dict[str, Mapping[str, Any]]:
+def examples(torch: bool) -> dict[str, Settings]:
     """Return the example of each benchmark that has one for an installation with or without torch."""
     benchmarks = {name: registry.get("benchmark", name) for name in registry.names("benchmark")}
     specs = {name: one.example if torch else one.example_without_torch for name, one in benchmarks.items()}
     return {name: spec for name, spec in specs.items() if spec}
 
 
-def plan_all(specs: Mapping[str, Mapping[str, Any]], datasets: DatasetCache) -> tuple[dict[str, Plan], dict[str, str]]:
+def plan_all(specs: Mapping[str, Settings], datasets: DatasetCache) -> tuple[dict[str, Plan], dict[str, str]]:
     """Return a plan for each benchmark, and the reasons why some have none."""
     plans, failures = {}, {}
     for benchmark, content in specs.items():

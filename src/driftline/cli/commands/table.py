@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from driftline.cli.options import Runs, RunsFolder, split_names
+from driftline.cli.options import Runs, RunsFolder, parse_macs, split_names
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
 
@@ -26,6 +26,9 @@ def table(
     ranks: Annotated[
         bool, typer.Option("--ranks", help="Mean ranks of methods over data, models and sequences.")
     ] = False,
+    budget_macs: Annotated[
+        str | None, typer.Option(help="Only runs of `driftline run --budget-macs` with this budget, e.g. 1e9.")
+    ] = None,
     metrics: Annotated[
         str | None, typer.Option(help="METRIC or METRIC:STAT, separated by commas. [default: headline metrics]")
     ] = None,
@@ -55,6 +58,7 @@ def table(
         matrix=matrix,
         compare=compare,
         ranks=ranks,
+        budget_macs=parse_macs(budget_macs),
         metrics=split_names("--metrics", metrics),
         methods=split_names("--methods", methods),
         order=order,

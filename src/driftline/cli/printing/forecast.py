@@ -1,4 +1,4 @@
-"""What the command line prints about costs to come."""
+"""Printing of cost forecasts."""
 
 from __future__ import annotations
 

@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.markup import escape
 from rich.table import Table
 
 from driftline.cli.printing.console import SafeConsole
+from driftline.cli.printing.forecast import format_duration
 from driftline.cli.printing.terminal import echo
-from driftline.engine.costs.sharing import Sharing
-from driftline.engine.executors.base import RunSummary
-from driftline.engine.stages import Stage
+from driftline.errors import DamagedFile
+from driftline.io.checksums import read_checked
 from driftline.io.sanitize import escape_control
 from driftline.record.card import Card
-from driftline.record.run import Record, Run
+from driftline.record.run import RUNTIME, Record, Run
 from driftline.report.tables.cache import cached_results
 from driftline.store.run_names import format_time, matches, short_hash
 from driftline.store.store import Store
 from driftline.types import JsonObject
+
+if TYPE_CHECKING:
+    from driftline.engine.costs.sharing import Sharing
+    from driftline.engine.executors.base import RunSummary
+    from driftline.engine.stages import Stage
 
 MAX_NAMED = 5  # stages that a line names
 SKIPPED = "search run(s) skipped because the winner was certain without them"
@@ -50,9 +56,8 @@ def print_runs(runs: Iterable[Run]) -> None:
         names = (job.benchmark, job.data.display_name, job.model.display_name, str(job.seed), run.method)
         rows.append((run.key, format_time(run.finished_at), *names))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        console.print(line.rstrip(), markup=False, soft_wrap=True)
+    padded = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    echo("\n".join(line.rstrip() for line in padded))  # at once: a console takes a millisecond for each line
 
 
 def print_run(store: Store, name: str) -> None:
@@ -66,10 +71,23 @@ def print_run(store: Store, name: str) -> None:
     scores = run.table("scores")
     summary = scores[scores["stat"] != "each"].drop(columns=["time", "tau"])
     console.print(summary.to_string(index=False, float_format="%.4f"), markup=False, soft_wrap=True)
+    with suppress(DamagedFile):
+        console.print(_duration(read_checked(run.folder / RUNTIME)), markup=False, soft_wrap=True)
     console.print(json.dumps(run.card.to_dict(), indent=1), markup=False, soft_wrap=True)
 
 
-def _failure_matches(name: str, failure: Mapping[str, Any]) -> bool:
+def _duration(runtime: JsonObject) -> str:
+    """Return how long a run took, and for how much of it the method waited for its data.
+
+    >>> _duration({"seconds": 20.0, "waited_for_data": 5.0})
+    'took 20.0 s; the method waited for data 25 % of the time'
+    """
+    seconds, waited = runtime["seconds"], runtime["waited_for_data"]
+    took = f"took {format_duration(seconds)}"
+    return f"{took}; the method waited for data {100 * waited / seconds:.0f} % of the time" if waited else took
+
+
+def _failure_matches(name: str, failure: JsonObject) -> bool:
     run = failure["run"]
     return matches(name, failure["key"], run["label"], run["method"]["name"], run["seed"])
 

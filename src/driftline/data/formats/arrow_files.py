@@ -74,7 +74,7 @@ def _plain(name: str) -> str:
 
 
 def read_features(file: Path) -> dict[str, JsonObject]:
-    """Return what a file says about each of its columns, in their order; nothing for those it says nothing about."""
+    """Return the metadata of each column of a file, in their order; nothing for columns without any."""
     with file_errors(file, EXPECTED):
         bounded_files.max_unpacked_bytes(file)
         if file.suffix == PARQUET:

@@ -122,7 +122,7 @@ def to_floats(column: pd.Series) -> np.ndarray:
 
 
 def to_typed(column: pd.Series) -> pd.Series:
-    """Return values whose type says that they are numbers or dates as such, and all others as texts."""
+    """Return numbers and dates unchanged, and all other values as texts."""
     if isinstance(column.dtype, pd.PeriodDtype):
         column = column.dt.to_timestamp()
     if kinds.is_datetime64_any_dtype(column):
@@ -162,7 +162,7 @@ def _is_plain(value: object) -> bool:
 def _guess_kind(texts: pd.Series, early: np.ndarray | slice) -> pd.Series:
     """Return texts as numbers, dates, categories or texts, judged by the earliest of them."""
     known = pd.Series([text for text in texts.iloc[early].dropna() if text.strip() not in MISSING], dtype=object)
-    enough = int((1 - MIN_PARSED_FRACTION) * len(known)) + 1  # if none of so many can be parsed, too few of all can
+    enough = int((1 - MIN_PARSED_FRACTION) * len(known)) + 1  # if none of these can be parsed, too few of all can
     if any(map(NUMBER_START.match, known[:enough])):
         if not has_codes(known) and parse_numbers(known).notna().mean() >= MIN_PARSED_FRACTION:
             return parse_numbers(texts)

@@ -37,7 +37,7 @@ def check_resize(size: int, resize: int | None) -> None:
 
 
 def allocate(n: int, size: int, channels: int) -> np.ndarray:
-    """Return an empty array for pictures, or raise an error that says how much memory they would take."""
+    """Return an empty array for pictures, or raise an error with the memory that they would take."""
     check_size(size)
     needed, there = n * size * size * channels, _available_memory()
     if needed > there:

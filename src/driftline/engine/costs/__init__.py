@@ -1,1 +1,1 @@
-"""What a plan costs: profiles, forecasts, and what sharing saves."""
+"""Costs of a plan: profiles, forecasts, and savings by sharing."""

@@ -30,7 +30,7 @@ WORKERS = (1, 8, 64, 512)
 PROFILING_SECONDS = 20.0
 SpecLike = Spec | Settings | str | Path
 """A spec, a mapping, or the path of a recipe; a matrix too."""
-TITLES = ("pretraining", "historical", "final", "search", "probes and score")
+TITLES = ("pretraining", "calibration", "historical", "final", "search", "probes and score")
 """Rows of the cost table, in the order in which stages are computed."""
 
 
@@ -48,7 +48,7 @@ class StageTotals:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a plan costs, and how long it takes."""
+    """The forecast cost and duration of a plan."""
 
     kinds: dict[str, StageTotals]
     """By title, in the order in which they are computed."""
@@ -139,7 +139,7 @@ def build(
     fits = {stage.key: costs.of(stage) for stage in plan.stages if stage.shareable}
     return Forecast(
         kinds=_totals(plan.stages, {stage.key for stage in required}, done, costs, grouper),
-        sharing=compute_sharing(plan.stages, {key: (cost.macs, cost.seconds) for key, cost in fits.items()}),
+        sharing=compute_sharing(plan.stages, {key: cost.macs for key, cost in fits.items()}),
         seconds={n: planning + _duration(simulated, n, costs) for n in workers},
         planning=planning,
         start=costs.start,

@@ -38,7 +38,7 @@ COUNTS = ("forward", "backward", "probe_macs", "saved")
 
 @dataclass(frozen=True)
 class Cost:
-    """What a stage costs."""
+    """The cost of a stage."""
 
     seconds: float
     macs: int

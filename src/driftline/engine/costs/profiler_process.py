@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from driftline.engine.build import DatasetCache
 from driftline.engine.costs.profiler import Cost, profile_stage
@@ -89,7 +88,7 @@ class ProfilerProcess:
         except BrokenPipeError:
             line = ""
         if line:
-            answer: dict[str, Any] = json.loads(line)
+            answer: JsonObject = json.loads(line)
             self.spent = answer["spent"]
             return answer
         code = process.wait()
@@ -98,7 +97,7 @@ class ProfilerProcess:
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             command = [*self.command, self._folder.name, str(self._data_dir or "")]
-            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
+            pipes: JsonObject = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
             self._process = subprocess.Popen(command, env={**os.environ, **ONE_THREAD}, **pipes)
             assert self._process.stdin is not None
             self._process.stdin.write(base64.b64encode(user_objects.dumps()).decode() + "\n")

@@ -1,4 +1,4 @@
-"""What sharing saves: pretrained models and fits are computed once for all runs that need them."""
+"""Savings by sharing: pretrained models and fits are computed once for all runs that need them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from driftline.store.store import Store
 
 @dataclass(frozen=True)
 class Sharing:
-    """Costs of pretrained models and fits: shared, without sharing between runs, and without reuse between trials.
+    """Costs of pretrained models and fits: shared, without sharing between runs, and without reuse between fits.
 
-    Without sharing, every run that needs a fit computes it. Without reuse, every trial also trains what it starts from.
+    Without sharing, every run that needs a fit computes it. Without reuse, every fit also trains what it starts from.
     """
 
     fits: int
     fits_without_sharing: int
     macs: int
     macs_without_sharing: int
-    seconds: float
-    seconds_without_sharing: float
     fits_without_reuse: int
     macs_without_reuse: int
 
@@ -35,7 +33,7 @@ class Sharing:
 
     @property
     def saved_with_reuse(self) -> float:
-        """The same if trials of one run share with each other, too."""
+        """The same if the fits of one run share with each other, too."""
         return 1 - self.macs / self.macs_without_reuse if self.macs_without_reuse else 0.0
 
     def describe(self, saves: str = "saves") -> str:
@@ -47,23 +45,22 @@ class Sharing:
         if self.fits_without_reuse == self.fits_without_sharing:
             return by_run
         in_all = f"{100 * self.saved_with_reuse:.0f} %"
-        return f"{by_run}; {self.fits_without_reuse:,} if every trial trained anew what it starts from: {in_all}"
+        return f"{by_run}; {self.fits_without_reuse:,} if every fit also trained what it starts from: {in_all}"
 
 
 def sharing_savings(plan: Plan, store: Store) -> Sharing | None:
     """Return the cost of a plan's finished fits with and without sharing; None if it has none."""
-    costs: dict[str, tuple[int, float]] = {}
+    macs: dict[str, int] = {}
     for stage in plan.stages:
         if stage.shareable:
             with suppress(DamagedFile):  # or missing: then it costs nothing yet
-                seconds, macs = stage.recorded_cost(store) or (0.0, 0)
-                costs[stage.key] = (macs, seconds)
-    return compute_sharing(plan.stages, costs)
+                _, macs[stage.key] = stage.recorded_cost(store) or (0.0, 0)
+    return compute_sharing(plan.stages, macs)
 
 
-def compute_sharing(stages: Iterable[Stage], costs: Mapping[str, tuple[int, float]]) -> Sharing | None:
-    """Return what sharing saves, given the MACs and seconds of each stage; stages without a cost do not count."""
-    if not costs:
+def compute_sharing(stages: Iterable[Stage], macs: Mapping[str, int]) -> Sharing | None:
+    """Return what sharing saves, given the multiply-accumulates of each stage; stages without any do not count."""
+    if not macs:
         return None
     chains: dict[str, frozenset[str]] = {}  # a fit, and all fits that it starts from
     without_sharing: list[str] = []
@@ -73,16 +70,14 @@ def compute_sharing(stages: Iterable[Stage], costs: Mapping[str, tuple[int, floa
         if stage.shareable:
             chains[stage.key] = needed | {stage.key}
         elif isinstance(stage, StreamRun):
-            without_sharing += [key for key in needed if key in costs]
+            without_sharing += [key for key in needed if key in macs]
             last = needed - frozenset[str]().union(*(chains[key] - {key} for key in needed))
-            without_reuse += [key for end in last for key in chains[end] if key in costs]
+            without_reuse += [key for end in last for key in chains[end] if key in macs]
     return Sharing(
-        fits=len(costs),
+        fits=len(macs),
         fits_without_sharing=len(without_sharing),
-        macs=sum(macs for macs, _ in costs.values()),
-        macs_without_sharing=sum(costs[key][0] for key in without_sharing),
-        seconds=sum(seconds for _, seconds in costs.values()),
-        seconds_without_sharing=sum(costs[key][1] for key in without_sharing),
+        macs=sum(macs.values()),
+        macs_without_sharing=sum(macs[key] for key in without_sharing),
         fits_without_reuse=len(without_reuse),
-        macs_without_reuse=sum(costs[key][0] for key in without_reuse),
+        macs_without_reuse=sum(macs[key] for key in without_reuse),
     )

@@ -6,10 +6,9 @@ A free worker takes the first ready stage. It must start first, and read each da
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,16 +18,17 @@ class SimulatedStage:
     key: str
     seconds: float
     needs: tuple[str, ...] = ()
-    data: Hashable = None
+    data: tuple[str, str] = ("", "")
+    """The dataset that it reads."""
 
 
 @dataclass
 class _Worker:
     number: int
-    seen: set[Hashable] = field(default_factory=set)
+    seen: set[tuple[str, str]] = field(default_factory=set)
     started: bool = False
 
-    def duration(self, task: SimulatedStage, start: float, reading: Mapping[Any, float]) -> float:
+    def duration(self, task: SimulatedStage, start: float, reading: Mapping[tuple[str, str], float]) -> float:
         """Return the seconds until the worker has computed the stage."""
         first = 0.0 if self.started else start
         read = 0.0 if task.data in self.seen else reading.get(task.data, 0.0)
@@ -38,7 +38,10 @@ class _Worker:
 
 
 def makespan(
-    tasks: Sequence[SimulatedStage], workers: int, start: float = 0.0, reading: Mapping[Any, float] | None = None
+    tasks: Sequence[SimulatedStage],
+    workers: int,
+    start: float = 0.0,
+    reading: Mapping[tuple[str, str], float] | None = None,
 ) -> float:
     """Return the seconds from the first stage to the end of the last; other needs count as done.
 

@@ -1,4 +1,4 @@
-"""What the stages of a plan cost: from finished stages, and from profiles of the others.
+"""Costs of the stages of a plan: from finished stages, and from profiles of the others.
 
 One stage of each group of equal cost is profiled. Groups for which no time is left are estimated from similar stages,
 fits in proportion to the samples of an epoch.
@@ -33,7 +33,7 @@ TARGET_SHARE = 2 / 3
 
 @dataclass
 class StageCosts:
-    """What stages cost, and what a worker needs besides."""
+    """Costs of stages, and of starting a worker."""
 
     by_group: dict[str, Cost]
     groups: dict[str, str]

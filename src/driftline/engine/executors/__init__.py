@@ -1,1 +1,1 @@
-"""Where stages are computed, and in which order."""
+"""Executors compute stages; the scheduler decides in which order."""

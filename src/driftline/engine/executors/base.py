@@ -1,4 +1,4 @@
-"""What executors have in common: their interface, events, errors, and how an attempt at a stage ends."""
+"""The interface of executors, their events and errors, and how an attempt at a stage ends."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal, Protocol
 
 from driftline.engine.executors.process import out_of_memory
 from driftline.engine.stages import Stage, StageContext
-from driftline.engine.stages.base import OnProgress
 from driftline.engine.stages.search_round import NO_MEMORY
 from driftline.errors import DiskError, InputsChanged, UserError
 from driftline.store.store import Store
+from driftline.types import OnProgress
 
 MEMORY_HINT = (
     "Use --set device.checkpoint_activations=true, --set device.micro_batch=16, a smaller batch or network, or "
@@ -40,7 +40,7 @@ def ignore_event(event: Event) -> None:
 
 @dataclass
 class RunSummary:
-    """How the stages of a plan ended."""
+    """The stages of a plan by how they ended."""
 
     computed: list[Stage] = field(default_factory=list)
     reused: list[Stage] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Executor(Protocol):
 
     @property
     def broken(self) -> Exception | None:
-        """Why no stage can be computed here any more, if that is so."""
+        """The reason why no further stage can be computed here; None if there is no such reason."""
 
     def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
         """Compute a stage; return, once the result is in the store, whether it had to be computed.

@@ -18,11 +18,10 @@ from driftline.device import WORKER_VARIABLE
 from driftline.engine.executors import logs
 from driftline.engine.executors.base import Interrupted, StageFailed, WorkerLost, record_failure
 from driftline.engine.stages import Stage
-from driftline.engine.stages.base import OnProgress
 from driftline.errors import DiskError
 from driftline.io import user_objects
 from driftline.store.store import Store
-from driftline.types import JsonObject
+from driftline.types import JsonObject, OnProgress
 
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
 TRACEBACK_SECONDS = 0.3  # seconds that a worker has to say where it hangs

@@ -21,9 +21,10 @@ from driftline.engine.executors.base import (
 )
 from driftline.engine.executors.status import StatusFile
 from driftline.engine.stages import Stage
-from driftline.engine.stages.base import OnProgress
+from driftline.spec.keys import file_hashes
 from driftline.store import last_used
 from driftline.store.store import Store
+from driftline.types import OnProgress
 
 NEEDED = "a stage it needs failed: "
 POLL = 0.05  # seconds between two looks at the threads
@@ -35,7 +36,7 @@ def schedule(
     """Compute every stage whose result is missing, on one thread per executor."""
     store.clean_up()
     scheduler = Scheduler(list(stages), store, on_event)
-    last_used.mark_used(store, (stage.key for stage in scheduler.summary.reused if store.finished(stage.key)))
+    last_used.mark_used(store, _user_files(scheduler.summary.reused))
     with scheduler.status:
         if executors[0].in_process:
             scheduler.work(executors[0])
@@ -68,6 +69,7 @@ class Scheduler:
         self._on_event = on_event
         self._changed = threading.Condition()
         done = completed_keys(stages, store)
+        store.verified.save()
         for stage in stages:
             if stage.key in done:
                 self.summary.reused.append(stage)
@@ -183,6 +185,12 @@ def _joined(reasons: list[str]) -> str:
 def completed_keys(stages: Iterable[Stage], store: Store) -> set[str]:
     """Return the keys of the stages whose results are in the store."""
     return {stage.key for stage in stages if stage.is_done(store)}
+
+
+def _user_files(stages: Iterable[Stage]) -> set[tuple[str, str]]:
+    """Return name and hash of the users' files behind these runs."""
+    jobs = {stage.job.model_dump_json(exclude={"seed"}): stage.job for stage in stages if stage.is_result}
+    return {version for job in jobs.values() for version in file_hashes(job).items()}
 
 
 def required_stages(stages: list[Stage]) -> list[Stage]:

@@ -6,8 +6,8 @@ from driftline.engine.build import DatasetCache
 from driftline.engine.executors.base import attempt
 from driftline.engine.executors.process import one_thread
 from driftline.engine.stages import Stage, StageContext
-from driftline.engine.stages.base import OnProgress
 from driftline.store.store import Store
+from driftline.types import OnProgress
 
 
 class SerialExecutor:

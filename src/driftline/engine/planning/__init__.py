@@ -1,1 +1,1 @@
-"""From a spec to the stages it needs."""
+"""Planning: the stages that a spec needs."""

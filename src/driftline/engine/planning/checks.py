@@ -26,14 +26,14 @@ from driftline.training.model import as_model
 from driftline.types import Network, Reveal, Settings, Stream, take_rows
 
 
-def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, proven: set[str]) -> dict[str, list[FitSpec]]:
+def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, finished: set[str]) -> dict[str, list[FitSpec]]:
     """Build the first job of each method, and return the trials that each plans; they are the same for all seeds.
 
-    Methods that are `proven` have run before, and are built only if they plan trials.
+    Methods that are `finished` have run before, and are built only if they plan trials.
     """
     trials: dict[str, list[FitSpec]] = {}
     for job, method in zip(jobs, spec.methods, strict=True):
-        if job.label in proven and not learner_class(job.method.name).plans_fits:
+        if job.label in finished and not learner_class(job.method.name).plans_fits:
             trials[job.label] = []
         else:
             trials[job.label] = _check_method(job, method.settings, datasets)
@@ -45,6 +45,7 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
     model = build_model(job, dataset)
     _check_output(job, model, dataset)
     _check_network(job, model, dataset)
+    _check_budget(job, model)
     _check_delay(job.reveal.delay, stream_for(job, scenario))
     _check_unused(job, model, given)
     _check_trained(job, model, scenario)
@@ -85,6 +86,19 @@ def _check_network(job: Job, model: Network, dataset: Dataset) -> None:
         raise UserError(
             f"model '{job.model.display_name}' returns outputs of shape {outputs.shape} for {len(x)} samples, and this "
             f"task needs {(len(x), dataset.task.width)}: give it a parameter `outputs`, or use --set model.head=new"
+        )
+
+
+def _check_budget(job: Job, model: Network) -> None:
+    """Refuse a budget of compute for a method whose compute is not counted, or not its own."""
+    if job.budget_macs is None:
+        return
+    if not as_model(model).is_network:
+        raise UserError(f"budget_macs: the compute of {job.model.display_name} is not counted; use a network")
+    if learner_class(job.method.name).plans_fits:
+        raise UserError(
+            f"budget_macs: {job.method.display_name} trains in fits that methods share, which no budget can cut; set "
+            "epochs and the grid of the benchmark instead, or leave it out"
         )
 
 
@@ -133,6 +147,12 @@ def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
     untrained = job.options.get("upstream_updates") == 0 and adapter.is_network
     if pretrained or (scenario.upstream is not None and not untrained):
         return
+    loaded = adapter.loaded_weights
+    if loaded is not None and loaded.head == "new":
+        raise UserError(
+            f"{job.method.display_name} never sees labels, and the new head of {job.model.display_name} is untrained: "
+            f"{_how_to_train_head(job.benchmark, job.options)}, or give weights for this number of classes"
+        )
     why = "never sees labels" if unlabeled else "uses a network's features and never trains them"
     way = _how_to_pretrain(job.benchmark, job.options)
     raise UserError(f"{job.method.display_name} {why}, so it needs a pretrained model: {way}")
@@ -161,6 +181,15 @@ def _how_to_pretrain(benchmark: str, options: Settings) -> str:
             "weights, set `pretrained = True` on the network"
         )
     return f"{benchmark} has no pretraining, so {weights} to a model that takes them"
+
+
+def _how_to_train_head(benchmark: str, options: Settings) -> str:
+    """Return how a user gets a new head trained before the stream."""
+    if "upstream" in options:
+        return f"pretrain on the first period with --set {benchmark}.upstream=1"
+    if "upstream_updates" in options:
+        return "use upstream_updates above 0 and data with samples to train on"
+    return f"{benchmark} has no pretraining, so use a method that learns from labels"
 
 
 def _check_candidates(jobs: list[Job], model: Network, datasets: DatasetCache) -> None:

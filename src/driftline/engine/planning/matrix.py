@@ -31,6 +31,7 @@ from driftline.io.checksums import write_checked
 from driftline.io.user_code import CodeNotAllowed
 from driftline.seeds import first_seeds
 from driftline.spec import Spec, parse
+from driftline.spec.job import BudgetMacs
 from driftline.spec.keys import stable_hash
 from driftline.spec.settings import (
     Choice,
@@ -55,6 +56,8 @@ class Matrix(FrozenModel):
     methods: tuple[Choice, ...] = Field(min_length=1)
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
     device: DeviceSettings = DeviceSettings()
+    budget_macs: BudgetMacs | None = None
+    """The multiply-accumulates that each run may spend."""
     benchmarks: dict[str, JsonObject] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -74,7 +77,7 @@ class Matrix(FrozenModel):
         column = self.benchmarks[benchmark]
         suited = with_column_settings(method, column.get("settings", {}), column.get("quick", {}))
         content = {name: value for name, value in column.items() if name not in ("settings", "quick")}
-        shared = {"seeds": list(self.seeds), "device": self.device.model_dump()}
+        shared = {"seeds": list(self.seeds), "device": self.device.model_dump(), "budget_macs": self.budget_macs}
         return parse({**content, **shared, "benchmark": benchmark, "methods": [suited.short()]})
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""From a spec to the stages it needs, each once. Everything that can be refused is refused here, before any work."""
+"""Plan the stages that a spec needs, each once, and report every error that can be found before any work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from driftline.benchmarks.base import Scenario
-from driftline.engine.build import DatasetCache, build_scenario
+from driftline.engine.build import DatasetCache, build_calibration, build_scenario
+from driftline.engine.planning.calibration_stages import calibration_stages
 from driftline.engine.planning.checks import check_methods
 from driftline.engine.planning.search_stages import merge, search_stages
 from driftline.engine.stages import Fit, Pretrain, Stage, StreamRun
@@ -52,35 +53,42 @@ def plan(
 ) -> Plan:
     """Return the stages that a spec needs.
 
-    `datasets`: where data are read; what it holds is not read again. `is_finished`: whether the run of a key is in the
-    store. A method all of whose runs are finished is not checked again.
+    `datasets`: where data are read; what it holds is not read again. `is_finished`: whether the result of a key is in
+    the store. A method all of whose runs are finished is not checked again.
     """
     datasets = datasets or DatasetCache()
     dataset = datasets.load(with_defaults("dataset", spec.data))
     jobs = spec.jobs(default_model=dataset.model)
     files = {label: file_hashes(job) for label, job in {job.label: job for job in jobs}.items()}  # once for all seeds
     keys = [run_key(job, dataset.fingerprint, files[job.label]) for job in jobs]
-    proven = {job.label for job in jobs}
-    proven -= {job.label for job, key in zip(jobs, keys, strict=True) if not is_finished(key)}
-    trials = check_methods(jobs[:: len(spec.seeds)], spec, datasets, proven)
+    finished = {job.label for job in jobs}
+    finished -= {job.label for job, key in zip(jobs, keys, strict=True) if not is_finished(key)}
+    trials = check_methods(jobs[:: len(spec.seeds)], spec, datasets, finished)
     _, scenario = build_scenario(jobs[0], datasets)  # whether there is pretraining is the same for all of them
-    stages: list[Stage] = []
-    last_round: dict[str, str | None] = {}  # the search of a method is the same for all seeds
+    pretrains = scenario.upstream is not None
+    calibrated = list(calibration_stages(jobs[0], dataset, pretrained=pretrains))
+    calibration = calibrated[-1].key if calibrated else None
+    stages: list[Stage] = [*calibrated]
+    last_round: dict[tuple[str, tuple[int, ...]], str | None] = {}  # seeds share a search, unless it is repeated
     for job, key in zip(jobs, keys, strict=True):
-        if job.label not in last_round:
-            search = list(search_stages(job, dataset.fingerprint, pretrained=scenario.upstream is not None))
+        searched = (job.label, job.search.seeds if job.search else ())
+        if searched not in last_round:
+            search = list(search_stages(job, dataset.fingerprint, pretrained=pretrains, calibration=calibration))
             stages += search
-            last_round[job.label] = search[-1].key if search else None
+            last_round[searched] = search[-1].key if search else None
         planned = trials[job.label] if job.search is None else []  # without selected settings, fits are not known
         fits = list(_fits(job, planned, dataset.fingerprint, files[job.label]))
         pretrained = None
-        if scenario.upstream is not None:
+        if pretrains:
             pretrained = pretrain_key(job, dataset.fingerprint)
             stages.append(Pretrain(pretrained, job))
-        run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[job.label])
+        run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[searched], calibration)
         stages += [*fits, run]
     every = {trial.key: trial for method in trials.values() for trial in method}
-    return Plan(merge(stages), _notes(scenario), every, spec.objects)
+    notes = _notes(scenario)
+    if calibrated and not is_finished(calibrated[-1].key):
+        notes = (*notes, build_calibration(calibrated[-1].job, dataset).note)
+    return Plan(merge(stages), notes, every, spec.objects)
 
 
 def _fits(job: Job, trials: list[FitSpec], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:

@@ -11,8 +11,11 @@ from driftline.spec.job import Job
 from driftline.spec.keys import pretrain_key, run_key, search_round_key
 
 
-def search_stages(job: Job, fingerprint: str, *, pretrained: bool) -> Iterator[Stage]:
-    """Yield the stages of a job's search, the last round last; none if it has at most one candidate."""
+def search_stages(job: Job, fingerprint: str, *, pretrained: bool, calibration: str | None) -> Iterator[Stage]:
+    """Yield the stages of a job's search, the last round last; none if it has at most one candidate.
+
+    `calibration`: the key of the job's calibration, which its validation streams do not need.
+    """
     if job.search is None or len(job.search.candidates) < 2:
         return
     candidates, previous = job.search_jobs(), None
@@ -25,7 +28,9 @@ def search_stages(job: Job, fingerprint: str, *, pretrained: bool) -> Iterator[S
                 if model is not None:
                     yield Pretrain(model, run)
                 keys.append(run_key(run, fingerprint))
-                yield SearchRun(keys[-1], run, model, rounds=(previous,) if previous else ())
+                needed = calibration if run.calibration_job() is not None else None
+                rounds = (previous,) if previous else ()
+                yield SearchRun(keys[-1], run, model, calibration=needed, rounds=rounds)
             runs.append(tuple(keys))
         key = search_round_key(job, job.search, previous, [key for keys in runs for key in keys])
         yield SearchRound(key, job, number, previous, tuple(runs))

@@ -26,10 +26,10 @@ from driftline.engine.ray.scratch import remove_all
 from driftline.engine.ray.task import TaskResult, run_task
 from driftline.engine.ray.transfer import IncomingResult
 from driftline.engine.stages import Stage, StageContext
-from driftline.engine.stages.base import OnProgress
 from driftline.errors import ClusterLost, MissingExtra, UserError
 from driftline.io.atomic import write_bytes
 from driftline.store.store import Store
+from driftline.types import OnProgress
 
 if TYPE_CHECKING:
     from driftline.engine.executors.config import ExecutorConfig
@@ -146,7 +146,7 @@ class RayExecutor:
 
     @property
     def broken(self) -> Exception | None:
-        """Why the cluster can no longer be used, if that is so."""
+        """The reason why the cluster can no longer be used; None if it can."""
         return self.monitor.lost
 
     def submit(self, stage: Stage, on_progress: OnProgress) -> bool:

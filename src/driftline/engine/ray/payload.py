@@ -1,4 +1,4 @@
-"""What Ray tasks need, put into Ray's object store by the driver, each thing once."""
+"""Inputs of Ray tasks: the driver puts each into Ray's object store once."""
 
 from __future__ import annotations
 

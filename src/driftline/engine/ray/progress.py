@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driftline.engine.stages import Stage
-from driftline.engine.stages.base import OnProgress
 from driftline.errors import ClusterLost
+from driftline.types import OnProgress
 
 POLL_INTERVAL = 0.5  # seconds between two looks at the tasks' progress
 SHUTDOWN_SECONDS = 10.0  # seconds that tasks have to end

@@ -28,13 +28,12 @@ from driftline.engine.ray.payload import Payload
 from driftline.engine.ray.scratch import scratch_dir
 from driftline.engine.ray.transfer import Chunk, iter_chunks, write_tree
 from driftline.engine.stages import StageContext
-from driftline.engine.stages.base import OnProgress
 from driftline.errors import DiskError
 from driftline.io import user_objects
 from driftline.io.atomic import write_bytes
 from driftline.spec.keys import sources_hash
 from driftline.store.store import Store
-from driftline.types import JsonObject
+from driftline.types import JsonObject, OnProgress
 from driftline.version import __version__
 
 REPORT_INTERVAL = 0.5  # seconds between two reports of progress
@@ -46,7 +45,7 @@ _datasets = DatasetCache()
 
 @dataclass(frozen=True)
 class TaskResult:
-    """How a stage ended; the chunks of its result follow."""
+    """The outcome of a stage; the chunks of its result follow."""
 
     node: str
     log: str = ""

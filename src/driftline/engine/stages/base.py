@@ -1,10 +1,10 @@
-"""What all stages have in common: a key, dependencies, a result in the store, and how to compute it."""
+"""The base class of stages: a key, dependencies, a result in the store, and how to compute it."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -18,29 +18,23 @@ from driftline.io.user_files import use_copies
 from driftline.learners.fit_plan import FitSpec
 from driftline.spec.job import Job
 from driftline.store.store import Store
-from driftline.types import State
-
-OnProgress = Callable[[int, int], None]
-"""Called with the number of steps done and the number of all steps; 0, 0 when a stage begins."""
-
-
-def ignore_progress(done: int, total: int) -> None:
-    """Report nothing."""
+from driftline.types import OnProgress, State, ignore_progress
 
 
 @dataclass(frozen=True)
 class StageContext:
-    """What a stage needs to be computed in this process."""
+    """Everything that a stage needs to be computed in this process."""
 
     store: Store
     datasets: DatasetCache = field(default_factory=DatasetCache)
     files: Mapping[str, Path] = field(default_factory=dict)
     """Local copies of files that the user named, by that name."""
     on_progress: OnProgress = ignore_progress
+    """Called with 0, 0 when the stage begins."""
 
 
 class Workload(Protocol):
-    """What decides how much work a fit is."""
+    """Sizes that decide how much work a fit is."""
 
     def trial(self, key: str) -> FitSpec:
         """Return what the fit of this trial key does."""
@@ -185,7 +179,7 @@ def total_macs(saved: State) -> int:
     return sum(saved["macs"]) if saved["macs"] is not None else 0
 
 
-def cost_text(*parts: Any) -> str:
+def cost_text(*parts: object) -> str:
     """Return a cost key."""
     return json.dumps(parts, sort_keys=True)
 

@@ -49,7 +49,7 @@ def build(
     """
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
-    protocol = _protocol(job, benchmark, scenario, _selection(trials, selected))
+    protocol = _protocol(job, benchmark, scenario, _selection(trials, selected, options.describe_validation()))
     metrics = _metrics(benchmark, options, protocol)
     card = Card(
         key=key,
@@ -132,16 +132,17 @@ def compute(meter: Any, pretrain_macs: int | None, selected: SearchResult | None
     )
 
 
-def _selection(trials: list[JsonObject], selected: SearchResult | None) -> JsonObject:
+def _selection(trials: list[JsonObject], selected: SearchResult | None, validation: str) -> JsonObject:
     """Return the settings that were tried and selected: by the method while it trained, or in a search before."""
     if selected is None:
         return {"trials": len(trials), "chosen": [_chosen(trial) for trial in trials if trial["picked"]]}
     return {
-        "selection": selected.describe(),
+        "selection": selected.describe(validation),
         "rule": selected.space.rule,
         "trials": selected.state.runs,
         "skipped_runs": selected.skipped,
         "chosen": [selected.selected],
+        **selected.choice,
         "tried": selected.candidates,
     }
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from driftline import registry
 from driftline.engine.stages.base import Stage, StageContext, Workload
+from driftline.engine.stages.search_choice import describe_choice, select
 from driftline.errors import UserError
 from driftline.io import serialization
 from driftline.record.run import Run
@@ -24,12 +25,14 @@ from driftline.spec.settings import format_settings
 from driftline.store.store import Store
 from driftline.types import JsonObject
 
+T = TypeVar("T")
+
 SLACK = 1e-9  # sums of scores are rounded: a candidate this close to the bound stays
 DOMINATED = "could no longer win"
 NO_MEMORY = ("out of memory", "OutOfMemoryError")  # how the reason begins; the second is torch's on GPUs
 RAISED = "Traceback"  # how the report of a failure begins if the method itself raised it
 RULES = {
-    "validation-streams": "the best on validation streams",
+    "validation-streams": "the best on {validation}",
     "oracle": "ORACLE: the best on the test streams themselves, which no user could do",
 }
 
@@ -167,17 +170,23 @@ class SearchResult:
         """Number of runs that were not needed to find the winner."""
         return len(self.space.candidates) * len(self.space.seeds) - self.state.runs
 
-    def describe(self) -> str:
-        """Return one line about how the settings were selected."""
+    def describe(self, validation: str) -> str:
+        """Return one line about how the settings were selected; `validation`: the data to select on."""
         runs = f"{len(self.space.candidates)} settings, {self.state.runs} runs"
         skipped = f", {self.skipped} more skipped: the winner was certain without them" if self.skipped else ""
-        return f"{describe_rule(self.space.rule, self.space.metrics)}, {runs}{skipped}"
+        return f"{describe_rule(self.space.rule, self.space.metrics, validation)}, {runs}{skipped}"
+
+    @property
+    def choice(self) -> JsonObject:
+        """The runner-up, the margin and whether it is within noise; empty without another candidate."""
+        return describe_choice(self.state, self.space, self.winner)
 
 
-def describe_rule(rule: str, metrics: Iterable[tuple[str, str]]) -> str:
-    """Return a selection rule and its metrics as text."""
+def describe_rule(rule: str, metrics: Iterable[tuple[str, str]], validation: str) -> str:
+    """Return a selection rule and its metrics as text; `validation`: the data of a benchmark to select on."""
     by = " and ".join(f"{metric} ({stat})" for metric, stat in metrics)
-    return f"{rule}: {RULES[rule]} by {by if by.count('(') < 2 else f'the mean of {by}'}"
+    best = RULES[rule].format(validation=validation)
+    return f"{rule}: {best} by {by if by.count('(') < 2 else f'the mean of {by}'}"
 
 
 def resolve_settings(job: Job, last_round: str | None, store: Store) -> tuple[Job, SearchResult | None]:
@@ -185,7 +194,7 @@ def resolve_settings(job: Job, last_round: str | None, store: Store) -> tuple[Jo
     if job.search is None:
         return job, None
     search_state = SearchState.read(store.stage_path(last_round)) if last_round else SearchState.new(job.search)
-    winner = search_state.winner
+    winner = select(search_state, job.search)
     assert winner is not None  # a round without one fails
     return job.with_settings(job.search.candidates[winner]), SearchResult(job.search, search_state, winner)
 
@@ -263,7 +272,7 @@ def _sum_or_none(counts: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(counts) else None
 
 
-def _replaced(values: tuple[Any, ...], k: int, value: object) -> tuple[Any, ...]:
+def _replaced(values: tuple[T, ...], k: int, value: T) -> tuple[T, ...]:
     return (*values[:k], value, *values[k + 1 :])
 
 

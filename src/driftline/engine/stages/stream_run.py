@@ -17,7 +17,8 @@ from driftline.benchmarks.base import Scenario
 from driftline.data import Dataset
 from driftline.engine.build import build_learner, build_model, build_scenario, load_pretrained, stream_for
 from driftline.engine.stages import card
-from driftline.engine.stages.base import OnProgress, Stage, StageContext, Workload, cost_text
+from driftline.engine.stages.base import Stage, StageContext, Workload, cost_text
+from driftline.engine.stages.budget import set_allowance, with_allowance
 from driftline.engine.stages.checkpoint import Checkpoint
 from driftline.engine.stages.features import features
 from driftline.engine.stages.fit import recall
@@ -39,8 +40,9 @@ from driftline.spec.keys import run_key
 from driftline.spec.settings import learner_class
 from driftline.store.store import Store
 from driftline.streams.prefetch import Prefetched
+from driftline.training import profiling
 from driftline.training.model import as_model
-from driftline.types import Stream
+from driftline.types import OnProgress, Stream
 
 FINAL = "final"
 
@@ -59,6 +61,8 @@ class StreamRun(Stage):
     """Keys of the fits that the method plans."""
     search: str | None = None
     """The key of the last round of the hyper-parameter search, if there is one."""
+    calibration: str | None = None
+    """The key of the calibration that the stream is made from, if there is one."""
 
     kind: ClassVar[str] = "run"
     is_result: ClassVar[bool] = True
@@ -69,13 +73,14 @@ class StreamRun(Stage):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return tuple(key for key in (self.pretrained, *self.fits, self.search) if key is not None)
+        return tuple(key for key in (self.pretrained, *self.fits, self.search, self.calibration) if key is not None)
 
     def current_key(self, fingerprint: str) -> str:
         return run_key(self.job, fingerprint)
 
     def cost_key(self, workload: Workload) -> str:
-        parts = self.job.model_dump(mode="json", include={"benchmark", "data", "model", "reveal"})
+        named = {"benchmark", "data", "model", "reveal", *(["budget_macs"] if self.job.budget_macs else [])}
+        parts = self.job.model_dump(mode="json", include=named)
         free_options = registry.get("benchmark", self.job.benchmark).options.cost_free
         options = {name: value for name, value in self.job.options.items() if name not in free_options}
         candidate = self.job.search.candidates[0] if self.job.search else {}
@@ -89,8 +94,8 @@ class StreamRun(Stage):
         return "probes and score"
 
     def is_done(self, store: Store) -> bool:
-        run = Run(store.run_folder(self.key))
-        return run.is_intact() and not changed(run.card.code.score_revisions)
+        recorded = store.verified.score_revisions(self.key)
+        return recorded is not None and not changed(recorded)
 
     def is_local(self, store: Store) -> bool:
         return store.intact(self.key)  # only its scores are to be computed again
@@ -119,11 +124,14 @@ class StreamRun(Stage):
         return sum(forward for forward, _ in pairs), sum(backward for _, backward in pairs)
 
     def as_profiled(self, fingerprint: str) -> Stage:
-        """Return the run with the first candidate's settings, if they are not selected yet."""
+        """Return the run with the first candidate's settings, if they are not selected yet.
+
+        Its stream is the one of planning, which costs the same: a profiled calibration is none.
+        """
         if self.job.search is None:
-            return self
+            return replace(self, calibration=None)
         job = self.job.with_settings(self.job.search.candidates[0]).model_copy(update={"search": None})
-        return replace(self, key=run_key(job, fingerprint), job=job)
+        return replace(self, key=run_key(job, fingerprint), job=job, calibration=None)
 
     def compute(self, context: StageContext) -> None:
         if context.store.intact(self.key):
@@ -222,7 +230,10 @@ class _Run:
     @classmethod
     def build(cls, stage: StreamRun, context: StageContext) -> _Run:
         """Build everything that the run needs."""
-        store, (dataset, scenario) = context.store, build_scenario(stage.job, context.datasets)
+        store = context.store
+        assert stage.calibration or profiling.is_active() or stage.job.calibration_job() is None
+        calibration = store.stage_path(stage.calibration) if stage.calibration else None
+        dataset, scenario = build_scenario(stage.job, context.datasets, calibration)
         job, selected = resolve_settings(stage.job, stage.search, store)
         model, macs = build_model(job, dataset), None
         if stage.pretrained is not None:
@@ -258,11 +269,13 @@ class _Run:
         return self.folder / FINAL
 
     def follow_stream(self, start: int, on_progress: OnProgress) -> None:
-        """Take the learner through the stream from step `start` on."""
-        total, scenario = len(self.stream), self.scenario
+        """Run the learner on the stream from step `start` on."""
+        total, scenario, budget = len(self.stream), self.scenario, self.job.budget_macs
         on_progress(start, total)
+        set_allowance(self.meter, budget, start, total)
 
         def on_step(done: int) -> None:
+            set_allowance(self.meter, budget, done, total)
             on_progress(done, total)
             if done < total:
                 self.checkpoint.save_if_due(done)
@@ -272,7 +285,7 @@ class _Run:
         initial = scenario.initial_probes if start == 0 else ()
         loop.run(
             self.stream,
-            self.learner,
+            with_allowance(self.learner, self.meter, budget),
             self.reveal,
             probes,
             self.recorder,
@@ -283,7 +296,7 @@ class _Run:
         )
 
     def close_stream(self, seconds: float) -> float:
-        """Make no further steps; return how many of these seconds the learner waited for one."""
+        """Stop making steps ahead; return how many of these seconds the learner waited for one."""
         if not isinstance(self.stream, Prefetched):
             return 0.0
         self.stream.close()

@@ -32,6 +32,7 @@ class DomainGeneralizationLearner(CumulativeLearner):
 
     def train(self, x: Inputs, y: Targets) -> None:
         """Train on `x` and `y`, all labels so far in time order."""
+        updates, batch = self.round_size(len(y))
         fit_grouped(
             self.model,
             x,
@@ -39,8 +40,8 @@ class DomainGeneralizationLearner(CumulativeLearner):
             self.update_groups,
             windows=self.windows(),
             groups=self.groups,
-            updates=self.updates,
-            batch=self.batch,
+            updates=updates,
+            batch=batch,
             seed=self.seed.child("lesson", self.training_rounds),
             augment=self.augment,
         )

@@ -1,4 +1,4 @@
-"""Domains out of time: sliding windows of periods, and training on mini-batches grouped by window.
+"""Time domains: sliding windows of periods, and training on mini-batches grouped by window.
 
 The methods that Wild-Time marks "-T" need domains and take them from time: with T periods and windows of length L
 there are T - L + 1 domains, and window k covers the periods k .. k + L - 1. Fewer periods than L make one domain.
@@ -21,13 +21,14 @@ from driftline.models.preprocessing import to_float_batch
 from driftline.seeds import Seed
 from driftline.training.augmentations import augmented
 from driftline.training.fit import training_tensors
+from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
 from driftline.training.objectives import Group
 from driftline.types import Inputs
 
 
 def sliding_windows(lengths: Sequence[int], window: int) -> list[range]:
-    """The rows of each window, from the number of rows of each period; periods lie one after another.
+    """Return the rows of each window, given the number of rows of each of the consecutive periods.
 
     >>> sliding_windows([10, 5, 5, 20], window=3)
     [range(0, 20), range(10, 40)]
@@ -40,7 +41,7 @@ def sliding_windows(lengths: Sequence[int], window: int) -> list[range]:
 
 
 def even_split(batch: int, groups: int) -> list[int]:
-    """A batch shared out as evenly as can be.
+    """Return group sizes that divide a batch as evenly as possible.
 
     >>> even_split(32, 10)
     [4, 4, 3, 3, 3, 3, 3, 3, 3, 3]
@@ -55,12 +56,12 @@ class GroupedBatch:
     x: Tensor
     y: Tensor
     windows: Tensor
-    """Which windows were drawn, each at most once."""
+    """The windows drawn, each at most once."""
     sizes: list[int]
-    """How many rows come from each of them."""
+    """The number of rows of each window."""
 
     def split(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Something that has one entry per row of the batch, cut into groups."""
+        """Split a tensor with one entry per row of the batch into groups."""
         parts: tuple[Tensor, ...] = rows.split(self.sizes)
         return parts
 
@@ -72,10 +73,10 @@ class GroupedBatch:
 def draw_grouped(
     windows: Sequence[range], shares: Sequence[int], updates: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """For each update: as many different windows as there are shares, and from each its share of rows.
+    """Draw, for each update, `len(shares)` different windows, and from each its share of rows.
 
-    Windows are drawn uniformly without replacement, rows uniformly with replacement. Returns two tables with one line
-    per update: the windows' numbers, and the rows in the same order.
+    Windows are drawn uniformly without replacement, rows uniformly with replacement. Return two tensors with one row
+    per update: the windows, and the rows of samples in the same order.
     """
     chosen = torch.rand(updates, len(windows), generator=generator).argsort(1)[:, : len(shares)]
     first, length = (torch.tensor(numbers) for numbers in zip(*((w.start, len(w)) for w in windows), strict=True))
@@ -97,9 +98,9 @@ def fit_grouped(
     seed: Seed,
     augment: str = "none",
 ) -> None:
-    """Exactly `updates` updates on mini-batches of `batch` rows from `groups` windows, or from all if there are fewer.
+    """Make `updates` updates on mini-batches of `batch` rows from `groups` windows, or from all if there are fewer.
 
-    A window is never drawn twice in one update: two samples of one domain would say nothing about how domains differ.
+    An update never draws a window twice: two samples of one domain do not show how domains differ.
     """
     inputs, targets = training_tensors(model, x, y)
     inputs = augmented(inputs, augment, seed)
@@ -107,4 +108,6 @@ def fit_grouped(
     drawn = draw_grouped(windows, shares, updates, seed.child("batches").torch())
     with training(model, seed.child("noise")):
         for chosen, rows in zip(*drawn, strict=True):
+            if is_spent(model):
+                break
             update(GroupedBatch(to_float_batch(inputs[rows]), targets[rows], chosen, shares))

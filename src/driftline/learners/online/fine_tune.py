@@ -114,6 +114,8 @@ class FineTuneLastLayers(StandardTraining):
         """Train the last layer for one epoch."""
         head, meter = classifier_layer(self.model), mac_counter_of(self.model)
         for rows in profiling.sample(shuffled_batches(len(targets), self.batch, seed.child("order"))):
+            if meter.is_spent:
+                return
             optimizer_step(self.optim, self.loss(head(features[rows]), targets[rows]))
             cost = len(rows) * head.weight.numel()
             meter.add(forward=cost, backward=2 * cost, saved=len(rows) * (self._macs_per_sample - head.weight.numel()))

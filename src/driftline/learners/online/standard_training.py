@@ -27,6 +27,7 @@ from driftline.training.cached_features import classifier_layer
 from driftline.training.early_stopping import shuffled_batches
 from driftline.training.fit import descend_on, training_tensors
 from driftline.training.freezing import eval_frozen
+from driftline.training.mac_counter import is_spent
 from driftline.training.modes import training
 from driftline.types import Network, Samples
 
@@ -59,6 +60,8 @@ class StandardTraining(OnlineLearner):
         with training(self.model, seed.child("noise")):
             eval_frozen(self.model)
             for rows in profiling.sample(shuffled_batches(len(targets), self.batch, seed.child("order"))):
+                if is_spent(self.model):
+                    return
                 x, y = to_float_batch(inputs[rows]), targets[rows]
                 descend_on(self.optim, self.model, self.training_loss, x, y)
 

@@ -2,8 +2,8 @@
 
 Features are the input of the network's last linear layer, in evaluation mode and without augmentation, so that they may
 be cached: the buffer holds features, not inputs. The classes of the pretraining have no vector before their first label
-in the stream, and a class without one is never answered. While there is none at all the answer is class 0, with even
-scores, infinitely far from every class.
+in the stream, and a class without one is never answered. Before the first label the answer is class 0, with equal
+scores and infinite distance.
 
 Samples that come one by one pass the network in blocks and are compared with the classes one by one. Features do not
 depend on the other samples of a batch, because the batch size of the network is constant. That its place among them

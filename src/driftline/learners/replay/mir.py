@@ -9,23 +9,23 @@ buffer those are replayed that rank first by
     reverse, before-loss   the paper's ablations: the loss grows least; the loss is highest in the present model
 
 Departs from the reference code, where it contradicts the paper or itself: the virtual model is trained on the latest
-errors (there: on those of the step before), with the same learning rate and once for both buffers. The virtual model
-knows neither penalty nor replayed samples. `n_neighbors` stands for the reference's index of nearest samples, with
+errors (there: on those of the step before), with the same learning rate and once for both buffers. The virtual
+model is trained without penalty and replay. `n_neighbors` stands for the reference's index of nearest samples, with
 simpler vectors (`driftline.learners.replay.selection.NearestInputs`).
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
 
 import numpy as np
 from torch import nn
 
-from driftline.learners.replay.base import EpochLearner
-from driftline.learners.replay.er import ER, Draw
+from driftline.learners.buffers import Buffer
+from driftline.learners.replay.base import RefinementLearner
+from driftline.learners.replay.er import ER, Pair
 from driftline.learners.replay.selection import (
     NEEDS_CURRENT,
     NEEDS_VIRTUAL,
@@ -38,7 +38,7 @@ from driftline.learners.settings import Count, CountOrZero, NonNegative
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
-from driftline.types import Inputs, Network, Samples, Targets, take_rows
+from driftline.types import Inputs, JsonObject, Network, Samples, Targets, take_rows
 
 
 @register("method", "mir")
@@ -60,26 +60,26 @@ class MIR(ER):
         if self.n_neighbors:
             self._nearest_inputs = NearestInputs(None if upstream is None else upstream.x)
 
-    def sampler(self, x: Inputs, y: Targets, seed: Seed) -> Draw:
+    def select(self, buffers: dict[str, tuple[Buffer, int]], x: Inputs, y: Targets, seed: Seed) -> list[Pair]:
+        """Return the n samples of each buffer that rank first among its candidates."""
         virtual = self.virtual_update(x, y, seed.child("virtual")) if self.ranking in NEEDS_VIRTUAL else None
-
-        def draw(name: str, buffer: Any, n: int) -> tuple[Inputs, Targets]:
+        chosen = []
+        for name, (buffer, n) in buffers.items():
             near = self._nearest_inputs.nearest(x, name, buffer, self.n_neighbors) if self.n_neighbors else None
             rows = seed.child(name).numpy().permutation(np.arange(len(buffer)) if near is None else near)
             inputs, labels = take_rows(buffer.x, rows[: self.n_candidates]), buffer.y[rows[: self.n_candidates]]
             first = self.top_ranked(virtual, inputs, labels, n)
-            return take_rows(inputs, first), labels[first]
-
-        return draw
+            chosen.append((take_rows(inputs, first), labels[first]))
+        return chosen
 
     def virtual_update(self, x: Inputs, y: Targets, seed: Seed) -> nn.Module:
-        """Return what the model would become if it were fine-tuned on these errors alone."""
-        lr = self.lr if self.virtual_lr is None else self.virtual_lr
-        names = "batch weight_decay optimizer momentum lr_decay augment max_grad_norm label_smoothing"
-        same: dict[str, Any] = {name: getattr(self, name) for name in names.split()}
-        twin = EpochLearner(lr=lr, epochs=self.virtual_epochs, updates=self.updates, **same)
-        twin.model, twin._task, twin.training_rounds = copy.deepcopy(self.model), self._task, self.training_rounds
-        twin.new_optimizer()
+        """Return the model after fine-tuning on these errors alone, without penalty."""
+        settings: JsonObject = {field.name: getattr(self, field.name) for field in fields(RefinementLearner)}
+        settings |= {"lr": self.lr if self.virtual_lr is None else self.virtual_lr, "epochs": self.virtual_epochs}
+        settings |= {"penalty": "none", "lr_schedule": "constant", "warmup_updates": 0}
+        twin = RefinementLearner(**settings)
+        twin.prepare(copy.deepcopy(self.model), self._task)
+        twin.training_rounds = self.training_rounds
         twin.train_epochs(x, y, seed)
         model: nn.Module = twin.model
         return model

@@ -6,10 +6,12 @@ the best epoch on the very samples that measure generalization; this keeps the l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from driftline.learners.replay.base import EpochLearner
-from driftline.learners.replay.selection import UniqueBuffer
+from driftline.learners.buffers import UniqueBuffer
+from driftline.learners.replay.base import RefinementLearner
 from driftline.learners.settings import Count
 from driftline.registry import register
 from driftline.tasks import Task
@@ -18,14 +20,16 @@ from driftline.types import Inputs, Network, Samples, Targets, concat_rows, take
 
 @register("method", "offline")
 @dataclass
-class Offline(EpochLearner):
+class Offline(RefinementLearner):
     """One training at the end, on all errors and as many upstream samples.
 
-    An input that was wrong several times counts once.
+    An input with several errors counts once. A penalty acts as in the first step of a stream.
     """
 
     batch: Count = 64
     epochs: Count = 30
+
+    quick: ClassVar[Mapping[str, str]] = {}
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -41,4 +45,4 @@ class Offline(EpochLearner):
         if self._upstream is not None:
             rows = self.seed.child("upstream").numpy().permutation(len(self._upstream))[: len(y)]
             x, y = concat_rows([x, take_rows(self._upstream.x, rows)]), concat_rows([y, self._upstream.y[rows]])
-        self.train_epochs(x, y, self.seed.child("offline"))
+        self.refine(x, y, self.seed.child("offline"))

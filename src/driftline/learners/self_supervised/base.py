@@ -72,11 +72,12 @@ class ContrastiveLearner(CumulativeLearner):
 
     def train(self, x: Inputs, y: Targets) -> None:
         seed, targets = self.seed.child("lesson", self.training_rounds), self._task.targets(y)
-        first = round(self.unlabeled_fraction * self.updates)
+        updates, batch = self.round_size(len(targets))
+        first = round(self.unlabeled_fraction * updates)
         compare = partial(self.contrastive_update, seed.child("views").torch())
-        fit(self.model, x, targets, compare, updates=first, batch=self.batch, seed=seed.child("contrast"))
-        rest, augment = self.updates - first, self.augment
-        fit(self.model, x, targets, self.update, updates=rest, batch=self.batch, seed=seed, augment=augment)
+        fit(self.model, x, targets, compare, updates=first, batch=batch, seed=seed.child("contrast"))
+        rest, augment = updates - first, self.augment
+        fit(self.model, x, targets, self.update, updates=rest, batch=batch, seed=seed, augment=augment)
         self.end_round()
 
     def train_from_scratch(self, x: Inputs, y: Targets) -> None:

@@ -61,7 +61,7 @@ class MoCoStreaming(SupervisedLearner):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         if task.width < 2:
-            raise UserError("moco-sml answers with a class, and this task asks for a number")
+            raise UserError("moco-sml is a classifier, and this task is a regression")
         self.check_model(model)
         check_numeric_inputs(model)
         self.moco = MoCo(

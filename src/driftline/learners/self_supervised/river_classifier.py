@@ -48,7 +48,7 @@ class RiverClassifier:
         scores = np.zeros((len(rows), self._classes))
         for i, row in enumerate(
             to_dicts(rows) if self.history else ()
-        ):  # a forest that is asked first would plant trees
+        ):  # a forest that predicts before it learns would grow trees
             for label, probability in self._model.predict_proba_one(row).items():
                 scores[i, label] = probability
         scores[~(scores.sum(axis=1) > 0)] = 1.0

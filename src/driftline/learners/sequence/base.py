@@ -108,7 +108,7 @@ class PlannedLearner(Learner):
     def outcome(self, trial: FitSpec, whole: bool = True) -> Outcome:
         """Return the result of a trial, computed if it is unknown; without its arrays unless `whole`."""
         known = self.outcomes.get(trial.key)
-        if known is None or (whole and "weights" not in known):  # weights were let go, or never looked at
+        if known is None or (whole and "weights" not in known):  # weights were dropped, or never loaded
             self.outcomes[trial.key] = self._recall(trial.key, whole) or self.carry_out(trial)
         return self.outcomes[trial.key]
 

@@ -1,4 +1,4 @@
-"""The same number of trials for every method, however many phases it has."""
+"""Search budget: the same number of trials for every method, whatever its number of phases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 def limit_to_budget(last: SearchPhase, total: int, name: str) -> SearchPhase:
     """Return a plan with `total` trials that train, or fewer if it has no more, shared evenly between its phases.
 
-    A trial that is left over goes to a later phase. Of each phase evenly spaced trials are kept.
+    A trial left over goes to a later phase. Each phase keeps evenly spaced trials.
     """
     order = list(_phases(last))
     shares = _trials_per_phase({phase.key: len(phase.trials) for phase in order if phase.trials[0].trains}, total, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -65,11 +64,18 @@ class FitRun:
         self.batches = self._pooled_batches() if trial.objective.pools else self._batches_by_step()
 
     def run(self, report: Report = lambda done, of: None) -> JsonObject:
-        """Train; return the score, the weights kept, and the learning curve."""
+        """Train; return the score, the selected weights and the learning curve."""
         inputs = concat_rows([self.data[t].train_x for t in self.trial.train])
         fit_input_scaling(self.network, torch_model(self.network).encode(inputs))
-        limits: Any = {name: getattr(self.selection, name) for name in ("epochs", "patience", "stopping")}
-        best = fit_with_early_stopping(self.network, self.epoch, self.score, **limits, report=report)
+        best = fit_with_early_stopping(
+            self.network,
+            self.epoch,
+            self.score,
+            epochs=self.selection.epochs,
+            patience=self.selection.patience,
+            stopping=self.selection.stopping,
+            report=report,
+        )
         return {"score": best.score, "weights": best.weights, "epoch": best.epoch, "curve": best.curve}
 
     def epoch(self, number: int) -> None:
@@ -123,7 +129,7 @@ def optimizer(name: str, network: nn.Module, lr: float, weight_decay: float) -> 
     shrinks weights by itself.) Batch norm is not decayed.
     """
     shrinking = {id(weight) for weight in decayed_parameters(network)}
-    groups: list[dict[str, Any]] = [
+    groups: list[JsonObject] = [
         {"params": [w for w in trainable_parameters(network) if id(w) in shrinking], "weight_decay": 2 * weight_decay},
         {"params": [w for w in trainable_parameters(network) if id(w) not in shrinking]},
     ]

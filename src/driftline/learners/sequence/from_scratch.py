@@ -65,12 +65,12 @@ class AllSteps(PlannedLearner):
     """Training on all steps together, by ERM, IRM or DRO."""
 
     objective: Pooling = "erm"  # training objective
-    penalty: NonNegative = 1.0  # the weight of IRM's term
+    irm_weight: NonNegative = 1.0  # weight of IRM's penalty
 
-    cost_free = frozenset({"penalty"})
+    cost_free = frozenset({"irm_weight"})
 
     def plan(self, n_steps: int) -> SearchPhase:
-        return pooled_phase(n_steps, (n_steps - 1,), objective(self.objective, self.penalty), self.selection)
+        return pooled_phase(n_steps, (n_steps - 1,), objective(self.objective, self.irm_weight), self.selection)
 
 
 register("method", "seq-erm")(AllSteps)

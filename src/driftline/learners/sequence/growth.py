@@ -16,7 +16,7 @@ from driftline.training.torch_model import torch_model
 
 
 def expand(network: nn.Module, growth: Expansion, seed: Seed) -> JointNetwork:
-    """The network with layers for as many steps as the growth says; the one given is left as it is."""
+    """Return the network with layers for all steps of the expansion; the given network does not change."""
     network = copy.deepcopy(network)
     if isinstance(network, BlockNetwork):
         plain, network = (
@@ -33,7 +33,7 @@ def expand(network: nn.Module, growth: Expansion, seed: Seed) -> JointNetwork:
 
 
 def layer_kinds(network: BlockNetwork, growth: Expansion) -> dict[str, str]:
-    """The kind of each layer."""
+    """Return the kind of each layer."""
     first, *blocks, last = network.layers
     found = {first: growth.ends, **dict.fromkeys(blocks, growth.blocks), last: growth.ends}
     return {**found, **dict.fromkeys(growth.shared, "shared")}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from driftline import registry
 from driftline.errors import UserError
@@ -45,7 +45,7 @@ class LayerwiseTuning(PlannedLearner):
     ends: Literal["previous", "random", "additive"] = "previous"
     """Stem and head of side modules: copied and tuned, at random, or summed with the old ones."""
     rank: int = 4  # rank of low-rank changes
-    pull: Literal["none", "l2", "l1", "fisher", "fisher-all"] = "none"
+    penalty: Literal["none", "l2", "l1", "fisher", "fisher-all"] = "none"
     """Penalty on the distance from the earlier weights."""
     reference_fisher: bool = False  # use the Fisher information of the reference code
     low_rank_start: Literal["identity", "reference"] = "identity"
@@ -56,10 +56,10 @@ class LayerwiseTuning(PlannedLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.structure != "same" and (self.layers != "all" or self.pull != "none"):
-            raise UserError(f"structure={self.structure} sets its own layers and pull: leave both at their defaults")
-        if self.from_initial and (self.pull == "none" or self.layers != "all"):
-            raise UserError("from_initial needs layers=all and a pull: without a pull it equals the baseline")
+        if self.structure != "same" and (self.layers != "all" or self.penalty != "none"):
+            raise UserError(f"structure={self.structure} sets its own layers and penalty: leave both at their defaults")
+        if self.from_initial and (self.penalty == "none" or self.layers != "all"):
+            raise UserError("from_initial needs layers=all and a penalty: without a penalty it equals the baseline")
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -98,15 +98,15 @@ class LayerwiseTuning(PlannedLearner):
 
     @property
     def _penalty(self) -> type[Penalty] | None:
-        """The class of the penalty."""
+        """Return the class of the penalty."""
         if self.structure != "same":
             return AdjacentSteps
-        kind: type[Penalty] | None = None if self.pull == "none" else registry.get("penalty", self.pull)
+        kind: type[Penalty] | None = None if self.penalty == "none" else registry.get("penalty", self.penalty)
         return kind
 
     @property
     def _fisher(self) -> type[FisherToStart] | None:
-        """The class of the penalty, if it needs the Fisher information."""
+        """Return the class of the penalty, if it needs the Fisher information."""
         kind = self._penalty
         return kind if kind and issubclass(kind, FisherToStart) else None
 
@@ -116,7 +116,7 @@ class LayerwiseTuning(PlannedLearner):
         if self.structure not in ("same", "separate"):
             tied = self.tied and self.ends != "additive"  # what is summed has no weights to be tied to
             return self.selection.points(extra=self.selection.adjacent if tied else (), **rates)
-        if self.pull == "none" and not (self.structure == "separate" and self.tied):
+        if self.penalty == "none" and not (self.structure == "separate" and self.tied):
             return self.selection.points(**rates)
         strengths = self.selection.fisher if self._fisher else self.selection.weight_decay
         return self.selection.points(weight_decay=(0.0,), extra=strengths, **rates)
@@ -125,13 +125,13 @@ class LayerwiseTuning(PlannedLearner):
         self, starts: SearchPhase, step: int, points: list[JsonObject], growth: Expansion | None = None
     ) -> SearchPhase:
         """Return the phase that tunes the best of `starts` with each point of a grid."""
-        common: Any = {"from_initial": self.from_initial, "moving_statistics": self.moving_statistics, "growth": growth}
-        trials = []
+        moving, trials = self.moving_statistics, []
+        make = partial(FitSpec, from_initial=self.from_initial, moving_statistics=moving, growth=growth)
         for pick in _picks(starts):
             for point in points:
                 strength, rest = point.get("strength", 0.0), {k: v for k, v in point.items() if k != "strength"}
                 penalty = self._penalty(strength) if self._penalty else None
-                trials.append(FitSpec((step,), (step,), start=pick, penalty=penalty, **common, **rest))
+                trials.append(make((step,), (step,), start=pick, penalty=penalty, **rest))
         return SearchPhase(tuple(trials), starts.keep)
 
     def _measured(self, starts: SearchPhase, step: int, measurement: Measurement) -> SearchPhase:
@@ -151,9 +151,9 @@ class HistoryThenTune(LayerwiseTuning):
     """Training on all earlier steps together, then tuning on the final step."""
 
     history: Pooling = "erm"  # training objective on the earlier steps
-    penalty: NonNegative = 1.0  # the weight of IRM's term
+    irm_weight: NonNegative = 1.0  # weight of IRM's penalty
 
-    cost_free = frozenset({"penalty"})
+    cost_free = frozenset({"irm_weight"})
 
     def plan(self, n_steps: int) -> SearchPhase:
         if n_steps == 1:
@@ -161,7 +161,7 @@ class HistoryThenTune(LayerwiseTuning):
         if ":" in self.layers:
             raise UserError(f"layers={self.layers} has rules for several steps, and this method tunes one: use sft")
         before = tuple(range(n_steps - 1))
-        past = pooled_phase(n_steps - 1, before, objective(self.history, self.penalty), self.selection)
+        past = pooled_phase(n_steps - 1, before, objective(self.history, self.irm_weight), self.selection)
         return self.tuned(past, n_steps - 1, layers=self.layers)
 
 

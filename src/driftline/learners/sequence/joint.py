@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from driftline.learners.fit_plan import Expansion, FitSpec, SearchPhase
 from driftline.learners.sequence.base import PlannedLearner
@@ -52,10 +52,9 @@ class JointTraining(PlannedLearner):
         paper = {"lr": (1e-3,), "weight_decay": (1e-4,), "dropout": (0.5,)}
         points = self.selection.points(extra=tied, **(paper if self.selection.budget == "paper" else {}))
         ties = [AdjacentSteps(point.pop("strength", 0.0)) for point in points]
-        common: Any = {"objective": JointOverSteps(), "growth": self.growth(n_steps)}
         train, valid = tuple(range(n_steps)), (n_steps - 1,)
-        pairs = zip(ties, points, strict=True)
-        return SearchPhase(tuple(FitSpec(train, valid, penalty=tie, **common, **point) for tie, point in pairs))
+        make = partial(FitSpec, train, valid, objective=JointOverSteps(), growth=self.growth(n_steps))
+        return SearchPhase(tuple(make(penalty=tie, **point) for tie, point in zip(ties, points, strict=True)))
 
 
 register("method", "jm")(JointTraining)

@@ -23,7 +23,7 @@ Layers = tuple[str, ...] | None
 
 
 def rule_per_step(rule: str, steps: int) -> list[str]:
-    """The rule of each later step of a sequence.
+    """Return the rule of each later step of a sequence.
 
     >>> rule_per_step("fc", 2), rule_per_step("fc:all", 2)
     (['fc', 'fc'], ['fc', 'all'])
@@ -37,7 +37,7 @@ def rule_per_step(rule: str, steps: int) -> list[str]:
 
 
 def tuning_stages(rule: str, names: Sequence[str]) -> list[list[Layers]]:
-    """What is tuned one after another; at each stage the sets of layers that compete.
+    """Return the stages of tuning; each is a list of candidate sets of layers.
 
     >>> tuning_stages("fc>all", ["conv1", "layer1", "fc"])
     [[('fc',)], [None]]

@@ -65,6 +65,6 @@ class StepByStep(LayerwiseTuning):
 
 
 register("method", "sft")(StepByStep)
-register("method", "seq-ewc")(partial(StepByStep, pull="fisher-all"))
+register("method", "seq-ewc")(partial(StepByStep, penalty="fisher-all"))
 register("method", "sst-1")(partial(StepByStep, structure="side-1"))
 register("method", "sst-b")(partial(StepByStep, structure="side-block"))

@@ -30,6 +30,7 @@ class SupervisedLearner(Learner):
 
     lr: NonNegative = 1e-3  # learning rate
     updates: CountOrZero = 300  # updates per training round
+    epochs: Count | None = None  # epochs per training round, in place of `updates`; None: `updates` counts
     batch: Count = 32  # size of a mini-batch
     weight_decay: NonNegative = 0.0  # weight decay
     optimizer: OptimizerName = "adam"  # name of the optimizer
@@ -38,6 +39,7 @@ class SupervisedLearner(Learner):
     augment: Augmentation = "none"  # augmentation of training images
 
     quick: ClassVar[Mapping[str, str]] = {"updates": "updates"}
+    budget_settings: ClassVar[frozenset[str]] = frozenset({"updates", "epochs", "batch"})
 
     transient = frozenset({"_initial_weights"})
 
@@ -90,9 +92,25 @@ class SupervisedLearner(Learner):
         from driftline.training.fit import fit
 
         seed = self.seed.child("lesson", self.training_rounds)
-        n, augment = self.updates, self.augment
-        fit(self.model, x, targets, self.update, updates=n, batch=self.batch, seed=seed, augment=augment)
+        n, batch = self.round_size(len(targets))
+        fit(self.model, x, targets, self.update, updates=n, batch=batch, seed=seed, augment=self.augment)
         self.end_round()
+
+    def round_size(self, n: int) -> tuple[int, int]:
+        """Return the number of updates of a training round on n samples, and the size of their mini-batches.
+
+        `epochs` epochs of n samples are as many updates as they fill; a mini-batch is not larger than the samples, but
+        has two, which batch norm needs.
+
+        >>> SupervisedLearner().round_size(25), SupervisedLearner(epochs=10, batch=8).round_size(25)
+        ((300, 32), (31, 8))
+        >>> SupervisedLearner(epochs=10, batch=8).round_size(1)
+        (5, 2)
+        """
+        if self.epochs is None:
+            return self.updates, self.batch
+        batch = min(self.batch, max(n, 2))
+        return max(1, round(self.epochs * n / batch)), batch
 
     def end_round(self) -> None:
         """Count a training round, and decay the learning rate."""

@@ -39,7 +39,7 @@ class SWA(CumulativeLearner):
 
     requires = "network"
 
-    transient = frozenset({"_n_averaged", "_n_updates", "_weight_sums"})
+    transient = frozenset({"_n_averaged", "_n_updates", "_total_updates", "_weight_sums"})
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -49,6 +49,7 @@ class SWA(CumulativeLearner):
         if self.training_rounds:
             self.model.load_state_dict(self.last_weights)
         self._n_updates, self._n_averaged = 0, 0
+        self._total_updates, _ = self.round_size(len(y))
         self._weight_sums = [0 * p.detach().double() for p in self.model.parameters()]
         super().train(x, y)
         self.last_weights = copy.deepcopy(self.model.state_dict()) if self.start == "warm" else {}
@@ -61,8 +62,8 @@ class SWA(CumulativeLearner):
         super().update(x, y)
         self._n_updates += 1
         if (
-            self._n_updates > self.start_fraction * self.updates
-            and (self.updates - self._n_updates) % self.average_every == 0
+            self._n_updates > self.start_fraction * self._total_updates
+            and (self._total_updates - self._n_updates) % self.average_every == 0
         ):
             self._n_averaged += 1
             for p, total in zip(self.model.parameters(), self._weight_sums, strict=True):

@@ -1,6 +1,6 @@
 """Networks made of named layers: conv1, layer1 to layerN, fc. The twelve networks of Seq-to-Final share this base.
 
-A `BlockFamily` says what the layers are made of and makes fresh ones; `conv`, `dense` and `res` each hold one. All
+A `BlockFamily` defines the layers and builds them; `conv`, `dense` and `res` each hold one. All
 channel numbers grow with `width`; 64 gives the networks of the paper.
 
 Where paper, code and this differ: Table 7 of the paper counts neither batch norm nor the 1x1 shortcuts of residual
@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -51,13 +51,13 @@ class BlockFamily(ABC):
         return [STEM, *(f"layer{number}" for number in range(1, self.depth + 1)), HEAD]
 
     def layer(self, name: str) -> nn.Module:
-        """A fresh layer of this name."""
+        """Return a new layer of this name."""
         if name == STEM:
             return self.stem()
         return self.head() if name == HEAD else self.block(_number(name))
 
     def side(self, name: str, kind: str) -> nn.Module:
-        """A fresh module to stand beside this layer. Beside the stem and the head it is always a full one."""
+        """Return a new side module for this layer. For the stem and the head it is always a full layer."""
         one_layer = kind == "side-1" and name not in (STEM, HEAD)
         return self.one_layer_side(_number(name)) if one_layer else self.layer(name)
 
@@ -67,10 +67,10 @@ class BlockFamily(ABC):
 
     @abstractmethod
     def block(self, number: int) -> nn.Module:
-        """Block `number`, counted from 1."""
+        """Return block `number`, counted from 1."""
 
     def one_layer_side(self, number: int) -> nn.Module:
-        """One convolution with batch norm, from the block's inputs to its outputs."""
+        """Return one convolution with batch norm, from the block's inputs to its outputs."""
         return conv_and_norm(*self.sizes(number))
 
     def head(self) -> nn.Module:
@@ -78,7 +78,7 @@ class BlockFamily(ABC):
         return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(features, self.outputs))
 
     def sizes(self, number: int) -> tuple[int, int, int]:
-        """Channels into a block, channels out of it, and its stride."""
+        """Return the input channels, output channels and stride of a block."""
         channels = CHANNELS[self.depth]
         return channels[number - 1] * self.width, channels[number] * self.width, STRIDES[self.depth][number - 1]
 
@@ -88,7 +88,7 @@ def _number(name: str) -> int:
 
 
 def conv_and_norm(inputs: int, outputs: int, stride: int, size: int = 3) -> nn.Sequential:
-    """A convolution without bias, then batch norm; nothing bends after it."""
+    """Return a convolution without bias, then batch norm, without a nonlinearity."""
     convolution = nn.Conv2d(inputs, outputs, size, stride, padding=size // 2, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(outputs))
 
@@ -112,7 +112,7 @@ class LayeredNetwork(nn.Module):
         return self.family.layer_names
 
     def train(self, mode: bool = True) -> LayeredNetwork:
-        """Training mode for all but frozen batch norm, which goes on as in evaluation."""
+        """Set training mode for all but frozen batch norm, which stays in evaluation mode."""
         super().train(mode)
         if not self.moving_statistics:
             for module in self.modules():
@@ -120,7 +120,7 @@ class LayeredNetwork(nn.Module):
                     module.eval()
         return self
 
-    def forward_layers(self, x: Tensor, *extra: Any) -> Tensor:
+    def forward_layers(self, x: Tensor, *extra: object) -> Tensor:
         """Pass images through all layers; each layer also gets `extra`."""
         x = self.standardize(x).expand(-1, 3, -1, -1)  # grey is three equal channels
         *trunk, head = self.layers.values()
@@ -144,7 +144,7 @@ class BlockNetwork(LayeredNetwork):
 
 
 def network_factory(family: type[BlockFamily], depth: int) -> Callable[..., nn.Module]:
-    """The function `(shape, outputs, *, width)` that makes a network of this family."""
+    """Return the function `(shape, outputs, *, width)` that builds a network of this family."""
 
     def make(
         shape: tuple[int, ...],
@@ -171,7 +171,7 @@ def register_networks(name: str, family: type[BlockFamily]) -> None:
 
 
 def freeze(net: LayeredNetwork, parts: Iterable[nn.Module], *, moving_statistics: bool = False) -> None:
-    """Stop training these parts of a network; their batch norm stands still unless its statistics shall move."""
+    """Freeze these parts of a network; their batch norm is fixed too unless `moving_statistics`."""
     for part in parts:
         part.requires_grad_(False)
     net.moving_statistics = moving_statistics
@@ -189,7 +189,7 @@ def train_only_layers(net: LayeredNetwork, names: Iterable[str], *, moving_stati
 
 
 def weight_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
-    """Weights of convolutions and linear layers, and the head's bias, by name: all parameters but batch norm's."""
+    """Return the weights of convolutions and linear layers and the head's bias, by name: all but batch norm."""
     return {
         f"{path}.{name}" if path else name: parameter
         for path, part in module.named_modules()
@@ -199,15 +199,15 @@ def weight_parameters(module: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def decayed_parameters(net: nn.Module) -> list[nn.Parameter]:
-    """The parameters that weight decay covers: all weights in training, without batch norm."""
+    """Return the parameters under weight decay: all trained weights, without batch norm."""
     return [weight for weight in weight_parameters(net).values() if weight.requires_grad]
 
 
 def parameter_count(net: nn.Module) -> int:
-    """All parameters that can be trained, frozen now or not."""
+    """Return the number of parameters, frozen or not."""
     return sum(parameter.numel() for parameter in net.parameters())
 
 
 def paper_parameter_count(net: nn.Module) -> int:
-    """The number that Table 7 of the paper rounds: without batch norm and without residual shortcuts."""
+    """Return the number that Table 7 of the paper rounds: without batch norm and residual shortcuts."""
     return sum(weight.numel() for name, weight in weight_parameters(net).items() if "shortcut" not in name)

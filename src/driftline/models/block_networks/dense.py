@@ -17,7 +17,7 @@ LAYERS_PER_BLOCK = {1: (16,), 2: (6, 16), 3: (6, 12, 16), 4: (6, 12, 24, 16)}
 
 
 def norm_relu(channels: int) -> list[nn.Module]:
-    """Batch norm and a ReLU, which come before every convolution of a dense block."""
+    """Return batch norm and a ReLU, which precede every convolution of a dense block."""
     return [nn.BatchNorm2d(channels), nn.ReLU(True)]
 
 

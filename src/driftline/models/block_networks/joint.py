@@ -57,7 +57,7 @@ class TimeIndexedLayer(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Tensor, step: int, scale: float) -> Tensor:
-        """The layer's outputs at a step; `scale` multiplies the latest side module."""
+        """Return the layer's outputs at a step; `scale` multiplies the latest side module."""
         raise NotImplementedError
 
 
@@ -163,7 +163,7 @@ class JointNetwork(LayeredNetwork):
         return len(self._time_indexed[0].steps)
 
     def add_step(self, seed: Seed, copy_previous: bool = False) -> None:
-        """Add a step. Separate layers start as copies of the step before if asked; side modules are always new."""
+        """Add a step. Separate layers may start as copies of the step before; side modules are always new."""
         for layer in self._time_indexed:
             layer.add_step(seed.child(layer.name), copy_previous)
         self.train(self.training)
@@ -175,7 +175,7 @@ class JointNetwork(LayeredNetwork):
         return self.forward_layers(x, step, self.side_scale)
 
     def parameters_of(self, step: int) -> list[nn.Parameter]:
-        """The parameters that a step added."""
+        """Return the parameters that a step added."""
         return [parameter for layer in self._time_indexed for parameter in layer.steps[step].parameters()]
 
     def freeze(self, before: int, *, moving_statistics: bool = False) -> None:
@@ -184,7 +184,7 @@ class JointNetwork(LayeredNetwork):
         freeze(self, parts, moving_statistics=moving_statistics)
 
     def adjacent_pairs(self, step: int) -> list[tuple[nn.Parameter, nn.Parameter]]:
-        """Each weight of the separate layers at a step, with the same weight one step before; none at step 0."""
+        """Return each weight of the separate layers at a step with the same weight one step before; none at step 0."""
         if step == 0:
             return []
         pairs = []
@@ -200,7 +200,7 @@ class JointNetwork(LayeredNetwork):
 
 
 def _checked(kinds: Mapping[str, str], family: BlockFamily) -> dict[str, str]:
-    """A kind for each layer, in the order of the layers."""
+    """Return the kind of each layer, in the order of the layers."""
     for name, kind in kinds.items():
         if name not in family.layer_names:
             raise unknown_name("layer", name, family.layer_names)
@@ -214,7 +214,7 @@ def _checked(kinds: Mapping[str, str], family: BlockFamily) -> dict[str, str]:
 
 
 def _rank_of(name: str, base: nn.Module, rank: int) -> int:
-    """The rank of one layer, where that of blocks is given."""
+    """Return the rank of a layer, given that of blocks."""
     if name == STEM:
         return 1
     return max(1, min(rank, highest_rank(base))) if name == HEAD else rank

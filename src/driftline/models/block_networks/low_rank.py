@@ -40,13 +40,13 @@ class LowRankAdapter(nn.Module):
             module.register_parameter("weight", None)  # computed at every pass
 
     def products(self) -> list[Tensor]:
-        """A_o A_i for each weight, in the weight's shape."""
+        """Return A_o A_i for each weight, in the weight's shape."""
         pairs = zip(self.outer, self.inner, strict=True)
         return [(outer @ inner).movedim((-2, -1), (0, 1)) for outer, inner in pairs]
 
 
 def adapted_weights(base: nn.Module, adapters: Iterable[LowRankAdapter], multiply: bool) -> dict[str, Tensor]:
-    """The weights of a layer after these adapters, by name."""
+    """Return the weights of a layer after these adapters, by name."""
     names = list(adaptable_layers(base))
     current: list[Tensor] = [module.weight for module in adaptable_layers(base).values()]
     for adapter in adapters:
@@ -56,12 +56,12 @@ def adapted_weights(base: nn.Module, adapters: Iterable[LowRankAdapter], multipl
 
 
 def adaptable_layers(module: nn.Module) -> dict[str, nn.Conv2d | nn.Linear]:
-    """The convolutions and linear layers within a layer, by name."""
+    """Return the convolutions and linear layers within a layer, by name."""
     return {name: part for name, part in module.named_modules() if isinstance(part, nn.Conv2d | nn.Linear)}
 
 
 def highest_rank(module: nn.Module) -> int:
-    """The highest rank whose factors are smaller than each weight that they change; 0 if there is none."""
+    """Return the highest rank at which factors are smaller than each weight that they change; 0 if there is none."""
     shapes = [part.weight.shape[:2] for part in adaptable_layers(module).values()]
     return min((inputs * outputs - 1) // (inputs + outputs) for outputs, inputs in shapes)
 

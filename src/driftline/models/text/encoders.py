@@ -28,7 +28,7 @@ Pooling = Literal["mean", "first"]
 
 
 class FrozenEncoder:
-    """A frozen encoder with the features of the texts it has met; it never changes, so copies share it."""
+    """A frozen encoder with the features of all texts so far; it never changes, so copies share it."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class FrozenEncoder:
         return int(self.network.config.hidden_size)
 
     def features(self, texts: Sequence[str]) -> Tensor:
-        """One row per text."""
+        """Return one row of features per text."""
         if len(self.features_by_text) > MAX_CACHED_TEXTS:
             self.features_by_text.clear()
             if self.cache is not None:
@@ -67,7 +67,7 @@ class FrozenEncoder:
         return torch.stack(rows) if rows else torch.zeros(0, self.width)
 
     def _missing(self, texts: Sequence[str]) -> list[str]:
-        """The texts whose features are neither in memory nor on disk, each once."""
+        """Return the texts whose features are neither in memory nor on disk, each once."""
         new = list(dict.fromkeys(text for text in texts if text not in self.features_by_text))
         if self.cache is not None and new:
             self.features_by_text |= self.cache.load(new)
@@ -96,11 +96,11 @@ class HeadOnFeatures(nn.Module):
         self.head = _head(encoder.width, width, outputs)
 
     def encode(self, x: Inputs) -> Tensor:
-        """The features of texts; a tensor stays as it is."""
+        """Return the features of texts; a tensor does not change."""
         return x if isinstance(x, Tensor) else self._encoder.features([str(text) for text in x])
 
     def count_truncated(self, x: Sequence[str]) -> int:
-        """How many of these texts are longer than the encoder reads, so that their end is cut off."""
+        """Return how many of these texts are truncated."""
         return _count_truncated(self._encoder.tokenizer, x, self._encoder.max_tokens)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ class FineTunedEncoder(nn.Module):
         self.head = _head(config.hidden_size, width, outputs)
 
     def encode(self, x: Inputs) -> Tensor:
-        """Rows of tokens, filled up to the longest; a tensor stays as it is."""
+        """Return rows of tokens, padded to the longest; a tensor does not change."""
         if isinstance(x, Tensor):
             return x
         rows = tokenize_truncated(self.tokenizer, [str(text) for text in x], self.max_tokens) or [[]]
@@ -135,7 +135,7 @@ class FineTunedEncoder(nn.Module):
         return filled[: len(x)]
 
     def count_truncated(self, x: Sequence[str]) -> int:
-        """How many of these texts are longer than it reads, so that their end is cut off."""
+        """Return how many of these texts are truncated."""
         return _count_truncated(self.tokenizer, x, self.max_tokens)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ def pool(network: nn.Module, tokens: Tensor, pad: int, pooling: Pooling) -> Tens
 
 
 def tokenize_truncated(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
-    """Tokens of texts; of one that is too long the end is cut off, but for its end mark."""
+    """Return the tokens of texts; a text that is too long is truncated, except for its end mark."""
     rows = tokenizer.encode(texts)
     return [row if len(row) <= max_tokens else [*row[: max_tokens - 1], row[-1]] for row in rows]
 

@@ -43,7 +43,7 @@ class FeatureCache:
         self._pending: dict[bytes, Tensor] = {}
 
     def load(self, texts: Iterable[str]) -> dict[str, Tensor]:
-        """The features of those of these texts that are on disk."""
+        """Return the features of the texts that are on disk."""
         found = ((text, self._row(_digest(text))) for text in texts)
         return {text: row for text, row in found if row is not None}
 
@@ -56,7 +56,7 @@ class FeatureCache:
             self._pending = {}
 
     def clear_memory(self) -> None:
-        """Free the memory; what is on disk stays, and what was added is looked for there."""
+        """Free the memory; features on disk stay."""
         self._read, self._file_index = {}, None
 
     def _row(self, key: bytes) -> Tensor | None:
@@ -70,7 +70,7 @@ class FeatureCache:
 
 
 def feature_cache(encoder: Path, config: str) -> FeatureCache | None:
-    """What is kept of the encoder in this folder, if it reads texts in this way; None if nothing is to be kept."""
+    """Return the cache of the encoder in this folder with these settings; None if nothing is cached."""
     if os.environ.get(ENV_SWITCH, "").lower() == "off":
         return None
     from platformdirs import user_cache_path
@@ -95,7 +95,7 @@ def _write(folder: Path, features: Mapping[bytes, Tensor]) -> None:
 
 
 def _file_index(folder: Path) -> dict[bytes, Path]:
-    """The file of each text; one that cannot be opened is removed."""
+    """Return the file of each text; remove unreadable files."""
     homes: dict[bytes, Path] = {}
     for path in sorted(folder.glob("*.safetensors")):
         try:
@@ -109,7 +109,7 @@ def _file_index(folder: Path) -> dict[bytes, Path]:
 
 
 def _content(path: Path) -> dict[bytes, Tensor]:
-    """What a file holds, or nothing if it is not what its name says; such a file is removed."""
+    """Return the content of a file; remove it and return nothing if it does not match its name."""
     try:
         content = path.read_bytes()
     except OSError:  # another process has removed it

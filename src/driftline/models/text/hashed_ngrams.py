@@ -39,7 +39,7 @@ class HashedNgrams(nn.Module):
         self.head = nn.Linear(width, outputs)
 
     def encode(self, x: Inputs) -> Tensor:
-        """Per text the rows of its first `max_ngrams` n-grams, from 1, then zeros; a tensor stays as it is."""
+        """Return the rows of each text's first `max_ngrams` n-grams, from 1, then zeros; a tensor does not change."""
         if isinstance(x, Tensor):
             return x
         texts = [[self._row(gram) for gram in ngrams(text, self.ngram_max)[: self.max_ngrams]] for text in x]
@@ -49,7 +49,7 @@ class HashedNgrams(nn.Module):
         return torch.from_numpy(rows)
 
     def _features(self, x: Tensor) -> Tensor:
-        """What the head sees."""
+        """Return the inputs of the head."""
         rows = x.long()
         if (rows != x).any():
             raise UserError("hashed-ngrams cannot take inputs that were mixed: use a method that leaves inputs alone")

@@ -22,7 +22,7 @@ TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "spiece.model")
 
 
 def load_pretrained(weights: str) -> tuple[Any, Tokenizer]:
-    """The network and the vocabulary in a folder, or under a name on the hub; never from a pickle."""
+    """Return the network and the vocabulary in a folder, or under a name on the hub; never from a pickle."""
     transformers = optional_import("transformers", "model 'seq2seq'")
     with silenced(transformers.utils.logging):
         folder = _folder(weights)
@@ -40,7 +40,7 @@ def load_pretrained(weights: str) -> tuple[Any, Tokenizer]:
 
 
 def check_loaded(model: str, folder: Path, report: JsonObject, unused: str | None = None) -> None:
-    """Refuse weights of which some would be random; those with `unused` in their name are not used."""
+    """Refuse weights that are partly random; those with `unused` in their name are not used."""
     unlike = [key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]]
     lacking = sorted(key for key in (*report["missing_keys"], *unlike) if unused is None or unused not in key)
     if lacking:
@@ -57,7 +57,7 @@ def loaded_from(
 
 
 def _folder(weights: str) -> Path:
-    """The folder itself, or where the files under a name on the hub are kept; fetched if they are not there yet."""
+    """Return the folder, or the local folder of a name on the hub; download it if it is missing."""
     folder = resolve(weights)
     if folder.is_dir():
         return folder
@@ -79,7 +79,7 @@ def short_message(error: Exception) -> str:
 
 @contextmanager
 def silenced(logging: Any) -> Iterator[None]:
-    """Without progress bars, which would run through ours, and reports of what we refuse in a sentence."""
+    """Suppress the library's progress bars and warnings."""
     shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
@@ -102,10 +102,10 @@ def _check_complete(folder: Path, weights: str) -> None:
 
 
 def hub_name(weights: str) -> str:
-    """What the hub calls these weights, as far as that is known."""
+    """Return the name of these weights on the hub, if it is known."""
     return "NAME" if Path(weights).is_dir() else weights
 
 
 def download_hint(name: str, folder: str) -> str:
-    """The way out where files are missing or broken."""
+    """Return advice for missing or damaged files."""
     return f"Get it with `hf download {name} --local-dir {folder}` and give that folder as the option weights"

@@ -91,7 +91,7 @@ def minilm(
 
 @functools.lru_cache(maxsize=2)
 def _shared(folder: Path, changed: int, max_tokens: int, pooling: Pooling) -> FrozenEncoder:
-    """One encoder for all models of a process, so that each text is read once; a folder that changed is another."""
+    """Return the encoder that all models of a process share, so that each text is read once."""
     network, tokenizer, max_tokens = _load(folder, max_tokens)
     pooled = "" if pooling == "mean" else ", first token"
     cache = feature_cache(folder, f"{max_tokens} tokens, {BATCH} rows, steps of {LENGTH_STEP}{pooled}")
@@ -99,7 +99,7 @@ def _shared(folder: Path, changed: int, max_tokens: int, pooling: Pooling) -> Fr
 
 
 def _folder(weights: str) -> Path:
-    """Where the files are: in the package, in a folder, or where the hub keeps them, fetched if need be."""
+    """Return the folder of the files: in the package, as given, or a local copy of the hub's, downloaded if missing."""
     if weights == BUNDLED_WEIGHTS:
         found = importlib.util.find_spec(BUNDLED_PACKAGE)  # its files alone are of use; none of its code is run
         if found is None or found.origin is None:
@@ -123,7 +123,7 @@ def _folder(weights: str) -> Path:
 
 
 def _load(folder: Path, max_tokens: int) -> tuple[Network, Tokenizer, int]:
-    """The encoder in a folder, its vocabulary, and how many tokens it can read, `max_tokens` at most."""
+    """Return the encoder in a folder, its vocabulary, and the number of tokens that it reads, at most `max_tokens`."""
     for names in (("config.json",), WEIGHT_FILES, ("tokenizer.json", "vocab.txt", "vocab.json")):
         if not any((folder / name).exists() for name in names):
             way = download_hint("NAME", str(folder))

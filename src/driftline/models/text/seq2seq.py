@@ -39,9 +39,9 @@ INPUT_STEP, ANSWER_STEP = 16, 4  # inputs and targets are as long as a multiple 
 
 @dataclass(unsafe_hash=True)
 class AnswerLength:
-    """How many steps an answer takes: noted by the pass that writes to the end, kept to by one that repeats it.
+    """The number of steps of an answer: set by the first pass, and used by a pass that repeats it.
 
-    The meter looks work up by the arguments of a pass, and how long an answer will be these do not say otherwise.
+    The MAC counter looks up work by the arguments of a pass, which do not contain the length of an answer otherwise.
     """
 
     steps: int | None = None
@@ -82,7 +82,7 @@ class Seq2Seq(nn.Module):
             self.tokenizer = train_bpe([*map(str, x), *map(str, y)], self._vocab_size)
 
     def encode(self, x: Inputs) -> Tensor:
-        """Rows of tokens; of a text that is too long the end is cut off, but for its end mark."""
+        """Return rows of tokens; a text that is too long is truncated, except for its end mark."""
         if isinstance(x, Tensor):
             return x
         return _pad_rows(self._truncate(x, self.max_input_tokens), self._has_vocabulary.pad)
@@ -93,7 +93,7 @@ class Seq2Seq(nn.Module):
         return _pad_rows(self._truncate(y, self.max_answer_tokens), IGNORE_INDEX).long()
 
     def count_truncated(self, x: Sequence[str]) -> int:
-        """How many of these texts are longer than it can read, so that their end is cut off."""
+        """Return how many of these texts are truncated."""
         return sum(len(row) > self.max_input_tokens for row in self._has_vocabulary.encode(x)) if self.tokenizer else 0
 
     def teacher_forced(self, x: Tensor, y: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ class Seq2Seq(nn.Module):
         return outputs
 
     def generate(self, x: Inputs, batch: int = 64) -> np.ndarray:
-        """One text each, by greedy search or with `num_beams`; without any words yet, an empty one."""
+        """Return an answer for each text, by greedy or beam search; empty answers without a vocabulary."""
         answers = np.full(len(x), "", dtype=object)
         if self.tokenizer is None or not len(x):
             return answers
@@ -116,7 +116,7 @@ class Seq2Seq(nn.Module):
         return answers
 
     def forward(self, x: Tensor, y: Tensor | None = None, *, length: AnswerLength | None = None) -> Tensor:
-        """Logits of the tokens `y`, each given those before it; or, with a `length`, tokens of its own."""
+        """Return the logits of the tokens `y`, each given those before it; with a `length`, generate tokens."""
         tokens = x.long()
         if (tokens != x).any():
             raise UserError("a model that reads texts cannot take inputs that were mixed: use another method")
@@ -130,7 +130,7 @@ class Seq2Seq(nn.Module):
         return logits.float()
 
     def get_extra_state(self) -> str:
-        """A vocabulary that was learnt is part of what must survive."""
+        """Return the trained vocabulary, which is part of the state."""
         return self.tokenizer.content if self._learns_vocabulary and self.tokenizer else ""
 
     def set_extra_state(self, state: str) -> None:
@@ -149,7 +149,7 @@ class Seq2Seq(nn.Module):
         return [row if len(row) <= most else [*row[: most - 1], end] for row in rows]
 
     def _generate(self, given: dict[str, Tensor], length: AnswerLength) -> Tensor:
-        """Search for the likeliest answer; the number of steps is noted, or kept to if it is set."""
+        """Search for the most likely answer; record the number of steps, or use the recorded one."""
         fixed = {} if length.steps is None else {"min_new_tokens": length.steps}
         steps = 0
 
@@ -250,7 +250,7 @@ def _check_text_task(model: str, shape: tuple[int, ...], outputs: int) -> None:
 
 
 def _pad_rows(rows: list[list[int]], pad: int) -> Tensor:
-    """One row of tokens each, filled up to the longest."""
+    """Return one row of tokens per text, padded to the longest."""
     table = np.full((len(rows), max(map(len, rows), default=1)), pad, np.int32)
     for line, row in zip(table, rows, strict=True):
         line[: len(row)] = row

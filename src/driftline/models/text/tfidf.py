@@ -18,7 +18,7 @@ WORD = re.compile(r"[\w']+")
 
 
 def ngrams(text: str, max_n: int = 2) -> list[str]:
-    """The words of a text in lower case, and its runs of up to `max_n` words; without any, one empty word.
+    """Return the words of a text in lower case, and its n-grams of up to `max_n` words; without any, one empty word.
 
     >>> ngrams("The sun, the SEA")
     ['the', 'sun', 'the', 'sea', 'the sun', 'sun the', 'the sea']

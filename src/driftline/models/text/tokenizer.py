@@ -19,7 +19,7 @@ N_BYTES = 256
 
 
 def optional_import(name: str, feature: str) -> Any:
-    """A package of the extra `text`, imported when it is first needed: that takes seconds."""
+    """Import a package of the extra `text` when it is first needed; that takes seconds."""
     try:
         return import_package(name, feature)
     except ModuleNotFoundError as error:
@@ -49,13 +49,13 @@ class Tokenizer:
         return [list(row.ids) for row in self._tokenizer.encode_batch(list(texts))]
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        """Special tokens are left out, and so are numbers beyond the vocabulary."""
+        """Return the text of tokens, without special tokens and numbers beyond the vocabulary."""
         known = [[token for token in row if 0 <= token < len(self)] for row in rows]
         return list(self._tokenizer.decode_batch(known, skip_special_tokens=True))
 
 
 def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
-    """At most `size` pieces of words by byte-pair encoding, from these texts alone; any text can be written with them.
+    """Return a byte-pair encoding of at most `size` tokens, trained on these texts; it can encode any text.
 
     Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", ACL 2016, on bytes as in BART. Each
     text is read as if after a space, so that a word is the same token at the start of an answer and inside a text.
@@ -83,7 +83,7 @@ def train_bpe(texts: Iterable[str], size: int) -> Tokenizer:
 
 
 def from_huggingface(tokenizer: Any) -> Tokenizer:
-    """The vocabulary that came with a Hugging Face model."""
+    """Return the vocabulary of a Hugging Face model."""
     if getattr(tokenizer, "backend_tokenizer", None) is None or None in (
         tokenizer.pad_token_id,
         tokenizer.eos_token_id,

@@ -1,4 +1,4 @@
-"""How tables and figures show methods: by the label of a spec, and a method file by its class."""
+"""Names of methods in tables and figures: the label of a spec, and a method file by its class."""
 
 from __future__ import annotations
 

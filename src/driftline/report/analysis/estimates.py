@@ -16,7 +16,7 @@ from driftline.report.analysis.aggregate import SHARE, clip_interval, mean_over_
 from driftline.report.analysis.groups import Group
 
 FINAL = "final-accuracy"
-SEEDS, EXAMPLES = "seeds", "examples"
+SEEDS = "seeds"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Group:
     labels: Mapping[str, str]
     """Display name of the method, by run key."""
     older: Mapping[str, str] = field(default_factory=dict)
-    """User files of which other runs used a newer version: short hash and date of the version used here."""
+    """User files that other runs used in a newer version: short hash and date of the version used here."""
 
     @property
     def card(self) -> Card:
@@ -121,7 +121,7 @@ def newest(record: Record) -> list[Group]:
 
 
 def older_versions(runs: Iterable[Run]) -> dict[str, dict[str, str]]:
-    """Return by run key the user files of which a comparable run used a newer version, with the version used."""
+    """Return by run key the user files that a comparable run used in a newer version, with the version used."""
     return superseded(runs, lambda card: _hashable(_comparison_key(card)))
 
 
@@ -141,6 +141,7 @@ def _comparison_key(card: Card, older: Mapping[str, str] | None = None) -> JsonO
         "model": run.model.display_name,
         "model version": version(run.model.name),
         **{f"{part}.{key}": value for part, settings in parts.items() for key, value in settings.items()},
+        **({} if run.budget_macs is None else {"budget_macs": f"{run.budget_macs:.4g}"}),
         "fingerprint": card.data.fingerprint,
         **{f"revision of {part}": old for part, (old, _) in changed(card.code.revisions).items()},
         **{f"older {name}": version for name, version in (older or {}).items()},
@@ -205,7 +206,10 @@ def _selection(card: Card) -> str:
     search = card.run.search
     if search is None:
         return "none"
-    return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(search)[:4]})"
+    decisive = (
+        {**search, "seeds": None} if search.get("repeats", 1) > 1 else search
+    )  # a repeated search has others per seed
+    return f"best of {len(search['candidates'])} by {search['rule']} ({stable_hash(decisive)[:4]})"
 
 
 def _differing(mappings: Iterable[Settings]) -> list[str]:

@@ -196,6 +196,16 @@ def mean_gmac(group: Group, method: str, *, uncached: bool = False) -> float | N
     return total / len(runs) / 1e9
 
 
+def training_gmac(group: Group) -> dict[str, float]:
+    """Return the compute of the methods that train by gradients, except upper bounds; as in the column GMAC."""
+    found = {method: mean_gmac(group, method) for method in group.methods if group.roles[method] != "upper-bound"}
+    return {
+        method: gmac
+        for method, gmac in found.items()
+        if gmac is not None and any(run.card.compute.backward_macs for run in group.runs_of(method))
+    }
+
+
 def _published(group: Group, method: str, columns: tuple[Column, ...]) -> list[Row]:
     """Return the published values of a method, a row per source."""
     rows = []

@@ -1,10 +1,11 @@
-"""How the settings of methods were selected: the rule, the result, and its cost."""
+"""Selected settings of methods: the rule, the result, and its cost."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 
 from driftline.record.card import Card
 from driftline.report.analysis.groups import Group
@@ -12,7 +13,10 @@ from driftline.report.format import format_amount
 from driftline.spec.settings import format_settings
 from driftline.types import JsonObject
 
-HEADER = ("method", "rule", "selected", "candidates", "trials", "skipped", "GMAC to select")
+HEADER = (
+    *("method", "rule", "selected", "runner-up", "margin", "SE", "choice"),
+    *("candidates", "trials", "skipped", "GMAC to select"),
+)
 
 PHASES = "validation-split"
 SETTINGS = ("lr", "weight_decay", "dropout", "strength", "top")
@@ -21,7 +25,7 @@ SETTINGS = ("lr", "weight_decay", "dropout", "strength", "top")
 
 @dataclass(frozen=True)
 class SelectedSettings:
-    """The selection of one method; a search is the same for all seeds."""
+    """The selection of one method; a search is the same for all seeds, unless each seed repeats it."""
 
     method: str
     rule: str
@@ -35,6 +39,30 @@ class SelectedSettings:
     skipped: int
     """Runs that were not needed to decide."""
     gmac: float | None
+    runner_up: JsonObject = field(default_factory=dict)
+    """The values of the second best candidate."""
+    margin: float = math.nan
+    """Score of the selected candidate minus that of the runner-up; the mean over repeated selections."""
+    margin_se: float = math.nan
+    """The standard error of the margin over validation runs; the mean over repeated selections."""
+    noisy: tuple[bool, ...] = ()
+    """Whether the margin is within noise, for each selection."""
+    tie_break: str = ""
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether a selection was within noise."""
+        return any(self.noisy)
+
+    @property
+    def certainty(self) -> str:
+        """Whether the margin is within noise, which is one standard error."""
+        if not self.noisy:
+            return "–"
+        if math.isnan(self.margin_se) and not self.within_noise:
+            return "one run: noise unknown"
+        count = f" in {sum(self.noisy)} of {len(self.noisy)}" if len(self.noisy) > 1 and self.within_noise else ""
+        return f"within noise{count}" if self.within_noise else "beyond 1 SE"
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -42,14 +70,20 @@ class SelectedSettings:
         rule = f"{self.rule.upper()} (the test itself)" if self.rule == "oracle" else self.rule
         candidates = f"{self.candidates}{f' ({self.failed} failed)' if self.failed else ''}"
         counts = (candidates, str(self.runs), str(self.skipped), format_amount(self.gmac))
-        return (self.method, rule, format_settings(self.settings), *counts)
+        margin = (_signed(self.margin), _signed(self.margin_se).lstrip("+"), self.certainty)
+        settings = (format_settings(self.settings), format_settings(self.runner_up) or "–")
+        return (self.method, rule, *settings, *margin, *counts)
 
     @property
     def numbers(self) -> JsonObject:
         """The same as numbers."""
         selected = {f"selected {name}": value for name, value in self.settings.items()}
+        second = {f"runner-up {name}": value for name, value in self.runner_up.items()}
+        known = {"margin": self.margin, "margin SE": self.margin_se}
+        noise = {name: value for name, value in known.items() if not math.isnan(value)}
+        noise |= {"within noise": sum(self.noisy)} if self.noisy else {}
         counts = {"candidates": self.candidates, "trials": self.runs, "skipped": self.skipped, "gmac": self.gmac}
-        return {**selected, **counts}
+        return {**selected, **second, **noise, **counts}
 
 
 def selected_settings(group: Group) -> list[SelectedSettings]:
@@ -102,22 +136,54 @@ def from_search(group: Group) -> list[SelectedSettings]:
     """Return the selections made by a hyper-parameter search before the runs."""
     found = []
     for method in group.methods:
-        card = group.runs_of(method)[0].card
-        search, protocol = card.run.search, card.protocol
-        if search is None or not protocol.get("chosen"):
-            continue
-        names, selected = search["candidates"][0], protocol["chosen"][0]
-        macs = card.compute.search_macs
-        found.append(
-            SelectedSettings(
-                method=method,
-                rule=search["rule"],
-                settings={name: selected[name] for name in names},
-                candidates=len(search["candidates"]),
-                failed=sum(point.get("out", "").startswith(("failed", "a run has")) for point in protocol["tried"]),
-                runs=protocol["trials"],
-                skipped=protocol.get("skipped_runs", 0),
-                gmac=None if macs is None else macs / 1e9,
-            )
-        )
+        cards = [run.card for run in group.runs_of(method)]
+        selections = {tuple(card.run.search["seeds"]): card for card in cards if card.run.search is not None}
+        if selections and cards[0].protocol.get("chosen"):
+            found.append(_from_cards(method, list(selections.values()), cards))
     return found
+
+
+def _from_cards(method: str, selections: Sequence[Card], cards: Sequence[Card]) -> SelectedSettings:
+    """Return the selection of a method: `selections` has one card for each, `cards` one for each seed."""
+    search, protocols = selections[0].run.search, [card.protocol for card in selections]
+    assert search is not None
+    macs = [card.compute.search_macs for card in selections]
+    names, known = search["candidates"][0], [value for value in macs if value is not None]
+    failed = [point for point in protocols[0]["tried"] if point.get("out", "").startswith(("failed", "a run has"))]
+    second = [protocol for protocol in protocols if "runner_up" in protocol]
+    return SelectedSettings(
+        method=method,
+        rule=search["rule"],
+        settings={name: _by_seeds([card.protocol["chosen"][0][name] for card in cards]) for name in names},
+        candidates=len(search["candidates"]),
+        failed=len(failed),
+        runs=sum(protocol["trials"] for protocol in protocols),
+        skipped=sum(protocol.get("skipped_runs", 0) for protocol in protocols),
+        gmac=sum(known) / 1e9 if len(known) == len(macs) else None,
+        runner_up={name: _by_selections([one["runner_up"][name] for one in second]) for name in names if second},
+        margin=_mean([one["margin"] for one in second]),
+        margin_se=_mean([one["margin_se"] for one in second]),
+        noisy=tuple(one["within_noise"] for one in second),
+        tie_break=search.get("tie_break", "best"),
+    )
+
+
+def _by_selections(values: Sequence[Hashable]) -> object:
+    """Return the value of all selections, or the different ones."""
+    different = list(dict.fromkeys(values))
+    return different[0] if len(different) == 1 else " or ".join(map(str, different))
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    """Return the mean of the known numbers; NaN if there are none."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _signed(value: float) -> str:
+    """Return a difference of scores as text.
+
+    >>> _signed(-0.004), _signed(0.0163), _signed(math.nan)
+    ('-0.004', '+0.016', '–')
+    """
+    return "–" if math.isnan(value) else f"{value:+.3f}"

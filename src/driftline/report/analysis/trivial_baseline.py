@@ -8,6 +8,7 @@ scored with the metrics of the benchmark, so every benchmark has this baseline.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,7 +123,9 @@ def trivial_scores(group: Group) -> pd.DataFrame:
 
 def _constants(group: Group) -> Iterator[ConstantRun]:
     """Yield for each seed the runs of one method: labels are the same for all methods."""
-    for seed in dict.fromkeys(run.seed for run in group.runs):
-        runs = [run for run in group.runs if run.seed == seed]
+    by_seed: dict[int, list[Run]] = defaultdict(list)
+    for run in group.runs:
+        by_seed[run.seed].append(run)
+    for runs in by_seed.values():
         method = min((group.labels[run.key] for run in runs), key=lambda name: (name not in group.ranked, name))
         yield from (ConstantRun(run.folder) for run in runs if group.labels[run.key] == method)

@@ -13,7 +13,7 @@ from driftline.store.run_names import format_time, short_hash
 
 
 def superseded(runs: Iterable[Run], comparison_key: Callable[[Card], Hashable]) -> dict[str, dict[str, str]]:
-    """Return by run key the files of which a comparable run used a newer version: short hash and date of each.
+    """Return by run key the files that a comparable run used in a newer version: short hash and date of each.
 
     The age of a version is that of its last use, by a new or a reused run. `comparison_key`: what comparable cards
     share.

@@ -16,7 +16,7 @@ from driftline.report.tables.captions import caption, formulas, notes
 
 @dataclass(frozen=True)
 class Section:
-    """What the template shows of a group of runs."""
+    """The content of the template for a group of runs."""
 
     anchor: str
     title: str

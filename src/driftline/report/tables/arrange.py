@@ -18,7 +18,7 @@ LABEL = re.compile(r"[A-Za-z0-9:._/+-]+")
 
 @dataclass(frozen=True)
 class Layout:
-    """How tables are printed."""
+    """Layout of a printed table."""
 
     columns: Sequence[str] = ()
     """Columns to show, in this order; by default all."""

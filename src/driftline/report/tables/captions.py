@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Iterable
 
+from driftline import registry
 from driftline.engine.stages.search_round import describe_rule
 from driftline.record.run import Run
+from driftline.report.analysis.groups import Group
 from driftline.report.analysis.published import full_scale
-from driftline.report.analysis.result_table import Column, ResultTable
+from driftline.report.analysis.result_table import Column, ResultTable, training_gmac
+from driftline.report.analysis.selected_settings import from_search
 from driftline.report.analysis.trivial_baseline import trivial_notes
-from driftline.report.format import count_of, count_range, format_false_alarm
+from driftline.report.format import count_of, count_range, format_amount, format_false_alarm
 from driftline.report.tables.model import bold_note
 from driftline.revisions import changed, describe, revision
 
@@ -17,6 +22,17 @@ T_INTERVAL = "95% t-interval over seeds"
 FALSE_ALARMS = (
     "FA: false-alarm rate, the share of models whose horizon would end within the data if nothing changed, with these "
     "numbers of test examples."
+)
+MAX_COMPUTE = 2  # times the median
+CUT = "Equal compute: training was stopped where a run had spent its budget of {gmac} GMAC, evenly over the steps."
+UNEQUAL = (
+    "Caution, unequal compute: {named} the median of the methods that train ({median} GMAC). Use driftline run "
+    "--budget-macs to compare at equal compute."
+)
+TIE_BREAKS = {"smaller-lr": "the smaller learning rate", "best": "the best score"}
+NOISE = (
+    "Selected within noise, where the two best candidates differ by at most one standard error (SE) over validation "
+    "runs: {names}. There {rule} decides; other validation runs might select otherwise."
 )
 
 
@@ -33,7 +49,7 @@ def caption(table: ResultTable) -> str:
 def notes(table: ResultTable) -> list[str]:
     """Return notes on intervals, highlights, selection of settings, and caveats."""
     lines = [_intervals(table), _highlights(table), *trivial_notes(table)]
-    lines += [*table.group.notes, *_selection(table), *_fits(table)]
+    lines += [*table.group.notes, *_compute(table), *_selection(table), *_fits(table)]
     lines += [FALSE_ALARMS] if any(format_false_alarm(cell.false_alarm) for cell in table.cells()) else []
     if any(row.gmac is None for row in table.rows):
         lines.append("GMAC –: not counted.")
@@ -54,11 +70,40 @@ def _score_revisions(table: ResultTable) -> dict[str, int]:
 def _selection(table: ResultTable) -> list[str]:
     """Return the rules by which settings were selected."""
     searches = [search for run in table.group.runs if (search := run.card.run.search)]
-    rules = dict.fromkeys(describe_rule(search["rule"], search["metrics"]) for search in searches)
-    return [
+    options = registry.get("benchmark", table.group.benchmark).options
+    validation = options.model_construct(**table.group.options).describe_validation()
+    rules = dict.fromkeys(describe_rule(search["rule"], search["metrics"], validation) for search in searches)
+    lines = [
         f"Settings were selected before the runs ({rule}); the cards hold the scores of all candidates."
         for rule in rules
     ]
+    if any(search.get("repeats", 1) > 1 for search in searches):
+        lines.append("Each seed has its own selection, so the interval over seeds includes the noise of the selection.")
+    noisy = [one for one in from_search(table.group) if one.within_noise]
+    for rule in dict.fromkeys(one.tie_break for one in noisy):
+        names = ", ".join(one.method for one in noisy if one.tie_break == rule)
+        lines.append(NOISE.format(names=names, rule=TIE_BREAKS[rule]))
+    return lines
+
+
+def budget_notes(groups: Iterable[Group]) -> list[str]:
+    """Return the budgets of compute at which runs were stopped."""
+    budgets = dict.fromkeys(run.card.run.budget_macs for group in groups for run in group.runs)
+    return [CUT.format(gmac=format_amount(macs / 1e9)) for macs in budgets if macs is not None]
+
+
+def _compute(table: ResultTable) -> list[str]:
+    """Return the budget, and a caution if a method has more than twice the median compute of methods that train."""
+    lines = budget_notes([table.group])
+    trained = training_gmac(table.group)
+    if len(trained) < 2:
+        return lines
+    median = statistics.median(trained.values())
+    more = {method: gmac for method, gmac in trained.items() if gmac > MAX_COMPUTE * median}
+    if not more:
+        return lines
+    named = ", ".join(f"{method} has {gmac / median:.3g} times" for method, gmac in more.items())
+    return [*lines, UNEQUAL.format(named=named, median=format_amount(median))]
 
 
 def _fits(table: ResultTable) -> list[str]:

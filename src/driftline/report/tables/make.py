@@ -25,6 +25,7 @@ def table(
     matrix: bool = False,
     compare: bool = False,
     ranks: bool = False,
+    budget_macs: float | None = None,
     metrics: Sequence[str] = (),
     methods: Sequence[str] = (),
     order: str = "",
@@ -50,12 +51,27 @@ def table(
             "csv has one line for each number: --columns, --precision, --caption, --label, --transpose and "
             "--no-notes are for md and latex"
         )
+    record = record if budget_macs is None else _at_equal_compute(record, budget_macs)
     selected = select_methods(record, methods) if methods else record
     if paper or matrix or compare or ranks:
         tables = relabel(_special_tables(selected, paper, matrix, compare), displays(selected))
     else:
         tables = result_tables(selected, metrics, methods, order)
     return render(arrange(tables, layout), format)
+
+
+def _at_equal_compute(record: Record, budget: float) -> Record:
+    """Return the runs with this budget of multiply-accumulates."""
+    cut = [run for run in record.runs if run.card.run.budget_macs == budget]
+    if not cut:
+        known = {run.card.run.budget_macs for run in record.runs} - {None}
+        others = (
+            f"; there are runs with {', '.join(f'{macs:g}' for macs in sorted(filter(None, known)))}" if known else ""
+        )
+        raise UserError(
+            f"--budget-macs {budget:g}: no run has this budget{others}. Make some with `driftline run --budget-macs`"
+        )
+    return Record(cut)
 
 
 def _special_tables(record: Record, paper: str | None, matrix: bool, compare: bool) -> list[Table]:

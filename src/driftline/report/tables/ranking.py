@@ -11,6 +11,7 @@ from driftline.report.analysis.groups import Group, newest
 from driftline.report.analysis.ranking import Ranking, rank, ranked_scores
 from driftline.report.analysis.result_table import Column, headline_columns
 from driftline.report.format import count_range, format_p
+from driftline.report.tables.captions import budget_notes
 from driftline.report.tables.model import Table, text_columns, text_row
 
 NOTE = (
@@ -77,6 +78,7 @@ def _notes(ranking: Ranking, result: Ranks, members: Mapping[str, Group]) -> lis
         NOTE.format(seeds=seeds),
         TEST.format(statistic=result.statistic, freedom=freedom, p=p, datasets=len(datasets)),
         f"Settings: {'; '.join(ranking.seeds)}.",
+        *budget_notes(members[title] for title in ranking.seeds),
         *([f"Left out because not run in every setting: {', '.join(ranking.missing)}."] if ranking.missing else []),
         *(
             [f"Left out because without a common seed: {'; '.join(ranking.without_seed)}."]

@@ -126,7 +126,7 @@ def _selected_settings(results: ResultTable, shown: Displays) -> Table | None:
     if not found:
         return None
     rows = tuple(text_row(*one.cells) for one in found)
-    return relabel([Table("", HEADER[0], text_columns(*HEADER[1:], left=2), rows)], shown)[0]
+    return relabel([Table("", HEADER[0], text_columns(*HEADER[1:], left=3), rows)], shown)[0]
 
 
 def _records(results: ResultTable) -> Iterator[CsvRecord]:

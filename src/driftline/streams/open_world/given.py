@@ -20,6 +20,8 @@ from driftline.streams.order_file import read_order
 from driftline.tasks import Classification
 
 BY_IMAGE = "images as published"
+VALIDATION = (1, 2)
+"""Numbers of the sequences by which settings are chosen."""
 BY_LABEL = "classes as published, images of each class drawn"
 
 
@@ -53,14 +55,18 @@ def published_world(
     known = np.array(sorted(index[name] for name in upstream_names if name in index), np.int64)
     named = _named_rows(dataset, sequences)
     labels = {k: _find(index, one.classes) for k, one in sequences.items() if one.images is None}
-    pools = _pools(dataset, labels, split)
+    pools = {
+        chosen: _pools(dataset, [of for k, of in labels.items() if (k in VALIDATION) == chosen], split, last=chosen)
+        for chosen in (False, True)
+    }
     if number in named:
         rows, order = named[number], BY_IMAGE
         _check_found(dataset, number, rows, sequences[number].images, "image")
     else:
         _check_found(dataset, number, labels[number], sequences[number].classes, "class")
-        rows, order = _draw(dataset, labels[number], pools, number, seed.child("sequence", number)), BY_LABEL
-    taken = np.concatenate([*named.values(), *pools])
+        pool = pools[number in VALIDATION]
+        rows, order = _draw(dataset, labels[number], pool, number, seed.child("sequence", number)), BY_LABEL
+    taken = np.concatenate([*named.values(), *pools[False], *pools[True]])
     upstream = np.setdiff1d(np.flatnonzero(np.isin(dataset.samples.y, known)), taken)
     return _world(dataset, rows, upstream, known, block, order, number, role)
 
@@ -89,14 +95,16 @@ def _check_found(dataset: Dataset, number: int, found: np.ndarray, names: np.nda
         raise UserError(f"S{number} has the {what} {first}{more}, which dataset '{dataset.name}' lacks")
 
 
-def _pools(dataset: Dataset, labels: Mapping[int, np.ndarray], split: Seed) -> list[np.ndarray]:
-    """Return for each class the rows that sequences draw from, as many as the longest use of it needs."""
+def _pools(dataset: Dataset, labels: Sequence[np.ndarray], split: Seed, *, last: bool) -> list[np.ndarray]:
+    """Return for each class the rows that sequences draw from, as many as the longest use of it needs.
+
+    They are the first rows in a random order, or the `last`: sequences to choose settings by and those to test on
+    share images only of classes that have too few.
+    """
     width = dataset.task.width
-    most = np.max(
-        [np.zeros(width, int), *(np.bincount(of[of >= 0], minlength=width) for of in labels.values())], axis=0
-    )
+    most = np.max([np.zeros(width, int), *(np.bincount(of[of >= 0], minlength=width) for of in labels)], axis=0)
     return [
-        split.child("published", k).numpy().permutation(rows)[: most[k]]
+        split.child("published", k).numpy().permutation(rows)[:: -1 if last else 1][: most[k]]
         for k, rows in enumerate(rows_by_class(dataset))
     ]
 

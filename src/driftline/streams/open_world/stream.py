@@ -107,7 +107,7 @@ class UpstreamSize:
 
 @dataclass(frozen=True, eq=False)
 class _ClassDivision:
-    """Which classes and samples are for what, in all sequences alike."""
+    """The use of each class and sample, the same in all sequences."""
 
     upstream: np.ndarray
     validation: np.ndarray
@@ -171,7 +171,7 @@ def open_world(
 
 
 def _rows(division: _ClassDivision, classes: np.ndarray, law: ClassSizeLaw, order: str, seed: Seed) -> np.ndarray:
-    """Return rows of these classes, as many as the law asks for and are available, in order of arrival."""
+    """Return rows of these classes, by the class-size law if available, in order of arrival."""
     ranked = seed.child("ranks").numpy().permutation(classes)
     drawn: list[np.ndarray] = []
     for k, wanted in zip(ranked.tolist(), law.counts(len(ranked)).tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Real time as a sequence of steps, of which only the last counts, such as portraits by decade."""
+"""Sequences of real periods, such as portraits by decade, evaluated at the last one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _split_test(
     for name, rows in zip(names, parts, strict=True):
         _check_enough(rows, name)
     if not len(test_rows):
-        raise UserError(f"test={test} of the {len(steps[-1])} sample(s) of {names[-1]} is none: give a larger share")
+        raise UserError(f"test={test} of the {len(steps[-1])} sample(s) of {names[-1]} is 0: give a larger share")
     return ShiftSequence(dataset, names, ((),) * len(steps), parts, test_rows, None, seed, original_time=True)
 
 

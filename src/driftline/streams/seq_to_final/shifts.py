@@ -1,4 +1,4 @@
-"""A world that changes step by step: a dataset under a sequence of shifts, of which only the final step counts.
+"""Shift sequences: a dataset under a sequence of shifts, evaluated at the final step.
 
 Ji, Alaa and Sontag, "Seq-to-Final". Shifts accumulate: a step carries all shifts up to it. Each step has training rows,
 then validation rows; of each class, the first four fifths (rounded down) are the training rows. Only the final step has
@@ -53,7 +53,7 @@ MIN_CLASS_SAMPLES = 2  # samples of a class in a step: one to train on, one to c
 
 @dataclass(frozen=True, eq=False)
 class ShiftSequence:
-    """Steps in time, the last of which is what counts, with a test set of that last step."""
+    """Time steps, with a test set of the last one."""
 
     dataset: Dataset
     names: tuple[str, ...]
@@ -98,6 +98,12 @@ class ShiftSequence:
     def with_oracle(self) -> OracleSequence:
         """Return the same steps, but with the oracle's samples in the final one."""
         return OracleSequence(self)
+
+    def for_validation(self) -> ShiftSequence:
+        """Return the training parts of the steps, with the validation part of the last one as test set."""
+        none = np.empty(0, int)
+        train = tuple(SplitRows(rows.train, none) for rows in self.rows)
+        return replace(self, rows=train, test_rows=self.rows[-1].valid, oracle_rows=None, _cached_step={})
 
     def _shifted(self, rows: np.ndarray, index: int, noise: Seed) -> Samples:
         drawn, shifts = self.dataset.samples[rows], self.shifts[index]

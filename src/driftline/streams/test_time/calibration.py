@@ -19,7 +19,7 @@ from driftline.data import file_errors
 from driftline.data.formats import safe_pickle
 from driftline.errors import UserError
 from driftline.io import serialization
-from driftline.types import Settings
+from driftline.types import Settings, State
 
 MAX_SEVERITY = 5.0
 """The highest severity."""
@@ -86,12 +86,15 @@ def severity_of_level(level: int, levels: int = N_LEVELS) -> float:
     return MAX_SEVERITY * level / (levels - 1)
 
 
+def matrices_state(matrices: AccuracyMatrices) -> State:
+    """Return the content of a calibration file."""
+    pairs = [[first, second] for first, second in matrices.by_pair]
+    return {"pairs": pairs, "matrices": np.stack(list(matrices.by_pair.values())), "about": dict(matrices.metadata)}
+
+
 def write_matrices(matrices: AccuracyMatrices, path: Path) -> None:
     """Write all matrices and their metadata to one file, atomically."""
-    pairs = [[first, second] for first, second in matrices.by_pair]
-    serialization.save(
-        {"pairs": pairs, "matrices": np.stack(list(matrices.by_pair.values())), "about": dict(matrices.metadata)}, path
-    )
+    serialization.save(matrices_state(matrices), path)
 
 
 def read_matrices(path: Path | str) -> AccuracyMatrices:

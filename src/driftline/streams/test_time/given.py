@@ -37,7 +37,7 @@ class OrderedImages(CorruptionStream):
 
     @cached_property
     def protocol(self) -> JsonObject:
-        """What a card says about the stream."""
+        """The description of the stream on the card."""
         drawn = {name: value for name, value in super().protocol.items() if name not in ("speed", "schedule")}
         found, counts = np.unique(self.numbers, return_counts=True)
         points = [str(self.schedule.point(number)) for number in found.tolist()]
@@ -89,7 +89,7 @@ def _points(order: Order, severity: float) -> tuple[tuple[CorruptionPair, ...], 
     columns = order.columns
     names = columns["corruption"].str.strip().replace("clean", "") if "corruption" in columns else ""
     if "severity" in columns and "corruption" not in columns:
-        raise UserError(f"{order.name} has a column 'severity' and none that says of which 'corruption'")
+        raise UserError(f"{order.name} has a column 'severity' but no column 'corruption'")
     severities = order.numbers("severity", severity) if "severity" in columns else severity
     points = pd.DataFrame({"name": names, "severity": severities}, index=range(len(order.rows)))
     corruption_names([name for name in points["name"].unique() if name] or "uniform")

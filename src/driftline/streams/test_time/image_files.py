@@ -80,7 +80,7 @@ class ImageFiles:
 
     @cached_property
     def protocol(self) -> JsonObject:
-        """What a card says about the stream."""
+        """The description of the stream on the card."""
         return {
             "images": self.n_images,
             "batch": self.batch,

@@ -1,4 +1,4 @@
-"""Images under corruptions that change with time: made when they are asked for, the same whenever that is.
+"""Images under corruptions that change with time, computed on demand and always the same.
 
 Each image of the stream has a position. The position and the stream's seed decide which source image it is, how it is
 cropped and what its noise looks like, so that a step can be made anywhere, at any time and by any number of workers.
@@ -107,7 +107,7 @@ class CorruptionStream:
 
     @cached_property
     def protocol(self) -> JsonObject:
-        """What a card says about the stream."""
+        """The description of the stream on the card."""
         return {
             "images": self.n_images,
             "batch": self.batch,

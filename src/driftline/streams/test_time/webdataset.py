@@ -1,4 +1,4 @@
-"""A stream kept in shards, and a stream read from them: for those who have or want the original files of CCC."""
+"""Write a corruption stream to shards, and read a stream from shards, such as the original files of CCC."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def parse_info(text: str) -> CorruptionPair:
     try:
         return CorruptionPair(found["n1"], float(found["s1"]), found["n2"], float(found["s2"]))
     except (KeyError, ValueError):
-        raise UserError(f"the info of an image says nothing about its corruptions: {text!r}") from None
+        raise UserError(f"the info of an image does not name its corruptions: {text!r}") from None
 
 
 class Shards:
@@ -151,7 +151,7 @@ class Shards:
 
     @property
     def protocol(self) -> JsonObject:
-        """What a card says about the stream."""
+        """The description of the stream on the card."""
         return {"images": self.n_images, "batch": self.batch, "shards": len(self._names), "folder": self.folder.name}
 
 

@@ -134,7 +134,7 @@ def test_networks_by_methods_with_means_over_the_cells_that_are_there(make: Make
 
 
 def test_columns_are_those_of_the_paper_and_settings_find_theirs(make: Make) -> None:
-    runs = make({"sft(decay=chosen)": [0.6], "seq-ft(pull=l2)": [0.6], "baseline": [0.5]})
+    runs = make({"sft(decay=chosen)": [0.6], "seq-ft(penalty=l2)": [0.6], "baseline": [0.5]})
     first, second = paper_tables(Record(runs), "seq-to-final/table-9")
     assert len(heads(first)) == 10
     assert heads(second)[0] == "sft(decay=chosen)"
@@ -163,12 +163,12 @@ def test_small_runs_are_told_from_the_paper(make: Make) -> None:
 
 
 def test_the_usual_table_has_the_printed_cell_of_its_network_only(make: Make) -> None:
-    (table,) = results(Record(make({"lp-ft": [0.6], "seq-ft(pull=l2)": [0.6]}, model="res-4", **SMALL)))
+    (table,) = results(Record(make({"lp-ft": [0.6], "seq-ft(penalty=l2)": [0.6]}, model="res-4", **SMALL)))
     assert table.group.title == "seq-to-final · cifar10 · res-4 · RCL"
     printed = {row.method: row.cells[0].value for rows in table.published.values() for row in rows if row.cells[0]}
     assert printed == {
         "lp-ft in Seq-to-Final Table 9 (full scale)": 0.67,
-        "seq-ft(pull=l2) in Seq-to-Final Table 15 (full scale)": 0.6726,
+        "seq-ft(penalty=l2) in Seq-to-Final Table 15 (full scale)": 0.6726,
     }
 
 

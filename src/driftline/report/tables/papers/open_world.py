@@ -65,7 +65,7 @@ CLOCK = (
 
 @dataclass(frozen=True)
 class Source:
-    """Where numbers are published: the table, the sequence and the network."""
+    """The source of published numbers: the table, the sequence and the network."""
 
     table: str
     protocol: str

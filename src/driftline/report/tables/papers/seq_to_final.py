@@ -30,8 +30,8 @@ LENGTHS = tuple(f"rot{n}" for n in range(2, 9))
 VARIANTS = {
     "baseline": "Final step alone",
     "seq-ft": "Fine-tuning",
-    "seq-ft(pull=l2)": "Fine-tuning, pulled to previous",
-    "seq-ft(pull=l2, from_initial=True)": "Initial weights, pulled to previous",
+    "seq-ft(penalty=l2)": "Fine-tuning, pulled to previous",
+    "seq-ft(penalty=l2, from_initial=True)": "Initial weights, pulled to previous",
     "seq-ft(structure=separate, ends=random, tied=False)": "Frozen joint, initial weights",
     "seq-ft(structure=separate, tied=False)": "Frozen joint, previous weights",
     "seq-ft(structure=separate)": "Frozen joint, previous weights, pulled to previous",

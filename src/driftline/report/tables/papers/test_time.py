@@ -1,6 +1,6 @@
 """The tables of RDumb (Press, Schneider, Kuemmerer, Bethge).
 
-A number is a mean over seeds, each of which is a mean over the speeds that were run.
+A number is a mean over seeds; the number of a seed is a mean over the speeds that were run.
 """
 
 from __future__ import annotations

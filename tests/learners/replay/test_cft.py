@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from driftline import registry
 from driftline.errors import UserError
-from driftline.learners.replay import refinement
+from driftline.learners.replay import base
+from driftline.learners.replay.cft import CFT
 from driftline.learners.replay.mir import MIR
 from driftline.learners.replay.offline import Offline
-from driftline.learners.replay.refinement import Refinement
 from driftline.seeds import Seed
 from driftline.tasks import Regression
 from driftline.testing import check_learner
@@ -53,23 +53,23 @@ def check_three_lessons(kind: Any, penalty: Any) -> None:
     assert learner.model.w.item() == pytest.approx(expected(penalty), rel=1e-5)
 
 
-class Halved(Refinement):
+class Halved(CFT):
     def penalty_term(self, anchor: Tensor) -> Tensor:
         return super().penalty_term(anchor) / 2
 
 
-class AnchoredAtTheStart(Refinement):
+class AnchoredAtTheStart(CFT):
     def flat_weights(self) -> Tensor:
         self._first = getattr(self, "_first", super().flat_weights())
         return self._first
 
 
-class DecayTwice(Refinement):
+class DecayTwice(CFT):
     def penalty_term(self, anchor: Tensor) -> Tensor:
         return self.fisher_decay * super().penalty_term(anchor)
 
 
-class PenaltyFromTheStart(Refinement):
+class PenaltyFromTheStart(CFT):
     """The upstream weights count as if every one were important."""
 
     def prepare(self, *args: Any) -> None:
@@ -78,8 +78,8 @@ class PenaltyFromTheStart(Refinement):
 
 
 @pytest.mark.parametrize("penalty", ["none", "l2", "ewc"])
-def test_three_lessons_by_hand(penalty: str) -> None:
-    check_three_lessons(Refinement, penalty)
+def test_three_training_rounds_by_hand(penalty: str) -> None:
+    check_three_lessons(CFT, penalty)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_wrong_penalty_would_be_noticed(wrong: Any, penalty: str) -> None:
 
 
 def test_the_worked_l2_penalty() -> None:
-    learner = prepared(Refinement(penalty="l2", penalty_weight=10.0), Unit(0.1, -0.2))
+    learner = prepared(CFT(penalty="l2", penalty_weight=10.0), Unit(0.1, -0.2))
     assert learner.penalty_term(torch.zeros(2)).item() == pytest.approx(0.5)
 
 
@@ -108,8 +108,8 @@ def test_the_worked_fisher(
     fisher_decay: float, running: list[float], half: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = iter([torch.tensor([1.0, 2.0]), torch.tensor([0.5, 0.0])])
-    monkeypatch.setattr(refinement, "fisher", lambda *args, **how: next(found))
-    learner = prepared(Refinement(penalty="ewc", penalty_weight=5.0, fisher_decay=fisher_decay), Unit(0.0, 0.0))
+    monkeypatch.setattr(base, "fisher", lambda *args, **how: next(found))
+    learner = prepared(CFT(penalty="ewc", penalty_weight=5.0, fisher_decay=fisher_decay), Unit(0.0, 0.0))
     for _ in range(2):
         learner.learn(np.ones((2, 2), np.float32), np.array([0, 1]))
     assert learner.importance.tolist() == pytest.approx(running)
@@ -126,9 +126,9 @@ def taught(learner: Any, lessons: int, upstream: Samples | None = None) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in PRESETS if name not in ("cft", "offline", "online-l2")])
-def test_the_first_lesson_is_fine_tuning_and_the_second_is_not(name: str) -> None:
+def test_the_first_training_round_is_fine_tuning_and_the_second_is_not(name: str) -> None:
     make = partial(registry.get("method", name), epochs=1, **({"penalty_weight": 0.0} if "l2" in name else {}))
-    one, two = (taught(Refinement(epochs=1), n, samples(9)) for n in (1, 2))
+    one, two = (taught(CFT(epochs=1), n, samples(9)) for n in (1, 2))
     assert weights(taught(make(), 1, samples(9))) == weights(one)
     assert weights(taught(make(), 2, samples(9))) != weights(two)
     if name == "online-ewc":
@@ -136,18 +136,18 @@ def test_the_first_lesson_is_fine_tuning_and_the_second_is_not(name: str) -> Non
 
 
 def test_one_optimiser_serves_the_stream() -> None:
-    learner = taught(Refinement(epochs=2), 3)
+    learner = taught(CFT(epochs=2), 3)
     steps = {entry["step"].item() for entry in learner.optim.state.values()}
     assert steps == {3 * 2 * 3.0}  # 18 samples are three batches: 8, 8 and 2
 
 
 def test_gradients_are_cut_to_length() -> None:
     for clip, most in ((0.01, 0.01), (None, math.inf)):
-        learner = prepared(Refinement(max_grad_norm=clip, epochs=1, lr=1.0, optimizer="sgd"), Unit(0.0, 0.0))
+        learner = prepared(CFT(max_grad_norm=clip, epochs=1, lr=1.0, optimizer="sgd"), Unit(0.0, 0.0))
         learner.learn(np.full((2, 2), 5, np.float32), np.ones(2, int))
         moved = flatten(trainable_parameters(learner.model)).norm().item()
         assert moved == pytest.approx(min(most, 2.5 * math.sqrt(2)), rel=1e-3)
-    learner = prepared(Refinement(max_grad_norm=0.01, epochs=1), Unit(0.0))
+    learner = prepared(CFT(max_grad_norm=0.01, epochs=1), Unit(0.0))
     learner.learn(np.zeros((2, 1), np.float32), np.ones(2, int))  # no gradient at all
     assert learner.model.w.item() == 0
 
@@ -183,7 +183,7 @@ def test_offline_waits_for_the_end() -> None:
 def test_every_preset_is_registered_and_refuses_estimators(name: str) -> None:
     from driftline.models.sklearn_models import naive_bayes
 
-    with pytest.raises(UserError, match="works on a network's weights"):
+    with pytest.raises(UserError, match="needs a network"):
         registry.get("method", name)().prepare(naive_bayes((2,), 2, Seed(0)), TWO)
 
 

@@ -1,0 +1,60 @@
+"""The training budget that a benchmark hands to methods without one of their own.
+
+A base class such as `SupervisedLearner` names the settings of its training rounds in `budget_settings`: the number of
+updates or epochs, and the size of a mini-batch. A method that leaves their defaults to the base class has no budget of
+its own, and gets the benchmark's, so that methods are compared at similar compute. A method that declares such a
+setting keeps it; so does one for which a user gives or searches a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from driftline import registry
+from driftline.spec.settings import Choice, learner_class
+from driftline.types import JsonObject, Settings
+
+LENGTH = {"updates", "epochs"}
+"""Two ways to state the length of a training round; whoever gives one does not get the other."""
+
+
+def with_budget(method: Choice, budget: Settings, searched: Collection[str] = ()) -> Choice:
+    """Return a method with the settings of a budget that it leaves open; a wrapped method gets them too.
+
+    `searched`: settings that a hyper-parameter search gives.
+
+    >>> refinement = {"epochs": 10, "batch": 8}
+    >>> with_budget(Choice(name="ft"), refinement).settings, with_budget(Choice(name="er"), refinement).settings
+    ({'epochs': 10, 'batch': 8}, {})
+    >>> with_budget(Choice(name="ft", settings={"updates": 50}), refinement).settings
+    {'updates': 50, 'batch': 8}
+    """
+    learner = learner_class(method.name)
+    if (name := learner.wraps(method.settings)) is not None:
+        inner = with_budget(Choice(name=name, settings=method.settings.get("options") or {}), budget)
+        return _with_settings(method, {"options": inner.settings} if inner.settings else {})
+    left_open = open_settings(method.name) - {*method.settings, *searched}
+    if not left_open >= LENGTH:
+        left_open -= LENGTH
+    handed = {name: value for name, value in budget.items() if name in left_open}
+    return _with_settings(method, {**handed, **method.settings})
+
+
+def open_settings(name: str) -> set[str]:
+    """Return the settings of a training round whose defaults a method leaves to its base class."""
+    made, learner = registry.get("method", name), learner_class(name)
+    preset = getattr(made, "keywords", {})
+    owner = next((base for base in learner.__mro__ if "budget_settings" in vars(base)), None)
+    return {
+        setting
+        for setting in learner.budget_settings
+        if setting not in preset and _declared_by(learner, setting) is owner
+    }
+
+
+def _declared_by(learner: type, setting: str) -> type | None:
+    return next((base for base in learner.__mro__ if setting in vars(base)), None)
+
+
+def _with_settings(method: Choice, settings: JsonObject) -> Choice:
+    return Choice(name=method.name, settings={**method.settings, **settings})
