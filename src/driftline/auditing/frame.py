@@ -29,7 +29,6 @@ from driftline.data.formats.column_kinds import (
     to_floats,
     to_typed,
 )
-from driftline.data.formats.label_time import delayed, parse_label_times
 from driftline.data.formats.time_column import parse_times
 from driftline.errors import UserError, unknown_name
 from driftline.tasks import Classification, Task
@@ -81,8 +80,7 @@ class Frame:
         digest = hashlib.sha256(repr((self.features, self.task)).encode())
         for name in self.features:
             digest.update(pd.util.hash_pandas_object(self.inputs[name], index=False).to_numpy().tobytes())
-        known = [] if self.samples.known is None else [self.samples.known]
-        for column in (self.samples.x, self.samples.y, self.samples.time, *known):
+        for column in (self.samples.x, self.samples.y, self.samples.time):
             digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()[:16]
 
@@ -96,18 +94,16 @@ def read_frame(
     prediction: str | None = None,
     task: str = "auto",
     columns: Mapping[str, str] | None = None,
-    label_time: str | None = None,
-    delay: str | None = None,
 ) -> Frame:
     """Read a pandas frame, anything with `to_pandas` (polars, Arrow), or the path of a CSV or Parquet file.
 
     Rows without a target are left out and counted: their label is not known yet. `columns`: kinds by name; the other
-    kinds are guessed. `label_time`: column of the times at which labels became known, or `delay`: 60d after the row.
+    kinds are guessed.
     """
     name, table = _as_pandas(source)
     if task not in ("auto", "classes", "number"):
         raise unknown_name("task", task, ["auto", "classes", "number"])
-    named = [time, target, *(column for column in (prediction, label_time) if column is not None)]
+    named = [time, target, *([] if prediction is None else [prediction])]
     table = tables.with_index(table, [*named, *(features or [])])
     used = [c for c in table.columns if c not in named] if features is None else list(features)
     _check_columns(table, name, named, used, needed=prediction is None)
@@ -124,13 +120,10 @@ def read_frame(
     labels = _labels(truth, y, kind)
     inputs, described = prepare(table[used], kinds, rows[: n_earliest(len(rows), MIN_JUDGED_ROWS)])
     logged = None if prediction is None else _class_indices(table[prediction].iloc[rows], labels)
-    known, label_notes = None if delay is None else delayed(when[order], delay), list[str]()
-    if label_time is not None:
-        known, label_notes = parse_label_times(table[label_time].iloc[rows], when[order])
-    notes = [*time_notes, *label_notes, *column_notes(described)]
+    notes = [*time_notes, *column_notes(described)]
     if missing := len(table) - len(labeled):
         notes.insert(0, f"{missing:,} rows have no '{target}' yet and are left out")
-    samples = Samples(x=rows, y=y, id=rows, time=when[order], known=known)
+    samples = Samples(x=rows, y=y, id=rows, time=when[order])
     return Frame(name, time, target, prediction, table, inputs, described, samples, kind, labels, logged, tuple(notes))
 
 
@@ -163,7 +156,7 @@ def _check_columns(table: pd.DataFrame, name: str, named: list[str], used: list[
         if column not in table.columns:
             raise unknown_name(f"column of {name}", column, [*table.columns, *tables.index_names(table)])
     if len(set(named)) < len(named):
-        raise UserError(f"time, target, prediction and label time must be different columns: {', '.join(named)}")
+        raise UserError(f"time, target and prediction must be different columns, but they are {', '.join(named)}")
     if named[1] in used or len(set(used)) < len(used) or (needed and not used):
         raise UserError(f"features must be one or more different columns without the target '{named[1]}'")
 

@@ -32,8 +32,22 @@ Columns = Annotated[
     typer.Option(help="Kind of a column: NAME=number, category, text, date or ignore. [default: guessed]"),
 ]
 TaskName = Annotated[str, typer.Option(help="classes, number or auto.")]
-Delay = Annotated[str, typer.Option(help="How late labels are: a number of periods, or a time such as 60d.")]
-LabelTime = Annotated[str | None, typer.Option(help="Column of the times at which labels became known.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="accuracy, balanced, f1, auc, average-precision, log-loss, brier, rmse, mae, r2 or module:function; the "
+        "first one decides. [default: by task and balance]"
+    ),
+]
+TrainUntil = Annotated[str | None, typer.Option(help="Last time of the rows that train the deployed model.")]
+Deployed = Annotated[
+    int | None, typer.Option(help="Number of periods that train the deployed model. [default: 3]", min=1)
+]
+CostError = Annotated[
+    float | None, typer.Option(help="Cost of a wrong answer, or of one unit of absolute error.", min=0)
+]
+CostRetrain = Annotated[float | None, typer.Option(help="Cost of a retraining.", min=0)]
+Delay = Annotated[int, typer.Option(help="Number of periods by which labels are late.", min=0)]
 Rows = Annotated[int, typer.Option(help="Maximum number of rows per period.", min=50)]
 Conditions = Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')]
 JsonFile = Annotated[
@@ -54,8 +68,12 @@ def audit(
     features: Features = None,
     column: Columns = None,
     task: TaskName = "auto",
-    delay: Delay = "0",
-    label_time: LabelTime = None,
+    metric: Metrics = None,
+    train_until: TrainUntil = None,
+    deployed: Deployed = None,
+    cost_error: CostError = None,
+    cost_retrain: CostRetrain = None,
+    delay: Delay = 0,
     rows: Rows = 10_000,
     fail_if: Conditions = None,
     output: HtmlFile = Path("audit.html"),
@@ -63,7 +81,7 @@ def audit(
     jobs: Processes = 2,
     quiet: Quiet = False,
 ) -> None:
-    """Measure how long a model of your table stays good, and when to retrain it."""
+    """Measure whether a model of your table ages, since when, and when to retrain it."""
     from driftline import auditing
     from driftline.cli.progress import TaskProgress
 
@@ -79,8 +97,12 @@ def audit(
             features=[name.strip() for name in features.split(",")] if features else None,
             columns=_kinds(column or []),
             task=task,
+            metric=metric or (),
+            train_until=train_until,
+            deployed=deployed,
+            cost_error=cost_error,
+            cost_retrain=cost_retrain,
             delay=delay,
-            label_time=label_time,
             limits=auditing.Limits(rows=rows),
             jobs=jobs,
             on_progress=progress.show,
@@ -109,8 +131,8 @@ def _kinds(columns: list[str]) -> dict[str, str]:
 def _report(result: AuditResult, output: Path, json: Path, conditions: list[str], quiet: bool) -> None:
     """Write the page and the numbers, print the answers, and exit with 1 if a condition holds."""
     command = shlex.join(["driftline", *sys.argv[1:]])
+    echo(f"{result.headline}\n\n{result}")  # first, so that it is shown even if the page cannot be written
     replace(result, provenance=replace(result.provenance, command=command)).write(output, json)
-    echo(str(result))
     if not quiet:
         echo(f"\npage with charts: {output}\nall numbers: {json}")
     failed = [condition for condition in conditions if result.fails(condition)]
