@@ -199,7 +199,7 @@ def _profile_writer(choice: Choice) -> NetworkCost:
     sizes: dict[str, Any] = {"vocab_size": said["vocab_size"], "d_model": said["width"], "attn_implementation": "eager"}
     sizes |= {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in half.items()}
     if "t5" in str(choice.settings.get("weights")):
-        base = transformers.T5Config(d_model=768, d_ff=3072, num_layers=12, num_heads=12)
+        base = transformers.T5Config(d_model=768, d_ff=3072, num_layers=12, num_heads=12, decoder_start_token_id=0)
         given = {"input_ids": torch.ones(TEXTS, TOKENS).long(), "labels": torch.ones(TEXTS, ANSWER).long()}
         return _profiled(transformers.T5ForConditionalGeneration(base), TEXTS, (), given, lambda out: out.loss)
     config = transformers.BartConfig(**sizes)

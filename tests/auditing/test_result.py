@@ -32,16 +32,19 @@ def test_every_key_is_documented(result: AuditResult) -> None:
     document = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
     rows = document.split("## audit.json")[1].split("## A worked example")[0]
     layout = result.to_dict()
-    parts = [layout, *(layout[key] or {} for key in ("decay", "baseline", "policies", "shift"))]
-    assert [key for part in parts for key in part if f"`{key.removesuffix('_minimum')}`" not in rows] == []
+    parts = [layout, *(layout[key] or {} for key in ("matrix", "horizons", "log", "policies", "shift", "label_shift"))]
+    assert [key for part in parts for key in part if f"`{key}`" not in rows] == []
 
 
 def test_the_layout_is_that_of_the_result(result: AuditResult, tmp_path: Path) -> None:
     result.write(json=tmp_path / "audit.json")
     layout = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
-    assert layout["format"] == 1
+    assert layout["format"] == 2
     assert layout["gate_values"] == result.gate_values
-    assert layout["decay"]["first_own"]["value"] == result.decay.first_own.value == result.gate_values["first_own"]
+    source = layout["log"] or layout["sizes"][0]
+    assert source["first_own"]["value"] == result.gate_values["first_own"]
+    assert source["metric"]["name"] == result.metric.name == layout["data"]["metrics"][0]
+    assert layout["answers"] == {answer.question: answer.text for answer in result.answers}
     assert (layout["policies"] is None) == (result.policies is None) == (layout["data"]["prediction"] == "logged")
 
 
@@ -51,10 +54,7 @@ def test_unknown_numbers_are_null() -> None:
     assert _plain({"a": (np.array([[1.0, np.nan]]), True)}) == {"a": [[[1.0, None]], True]}
 
 
-@pytest.mark.parametrize(
-    ("value", "low", "positive", "substantial"),
-    [(0.03, 0.01, True, True), (0.01, 0.005, True, False), (0.03, -0.01, False, False), (0.03, math.nan, False, False)],
-)
-def test_an_effect_counts_from_two_points_on(value: float, low: float, positive: bool, substantial: bool) -> None:
-    estimate = Estimate(value, low, 0.1)
-    assert (estimate.is_positive, estimate.is_substantial) == (positive, substantial)
+def test_a_notebook_shows_the_answers(result: AuditResult) -> None:
+    shown = result._repr_html_()
+    assert result.headline in shown
+    assert all(answer.question in shown for answer in result.answers)

@@ -177,7 +177,7 @@ def test_a_run_says_what_it_loaded(tmp_path: Path, capsys: pytest.CaptureFixture
     assert ["weights.loaded", "120", "absent"] in shown
     assert ["weights.left_out.fc.bias", "1", "absent"] in shown
     frozen = {**spec, "methods": ["frozen"], "model": {**spec["model"], "weights": file, "head": "new"}}
-    with pytest.raises(UserError, match="frozen never sees labels, so it needs a pretrained model"):
+    with pytest.raises(UserError, match="frozen never sees labels, and the new head of resnet18 is untrained"):
         driftline.run(frozen, runs=tmp_path / "runs")
 
 
@@ -212,7 +212,7 @@ def test_eata_adapts_a_new_head_that_was_trained_upstream(tmp_path: Path) -> Non
     (run,) = driftline.run(spec, runs=tmp_path / "runs").runs
     assert run.card.weights.initialized == ["linear.bias", "linear.weight"]
     spec["test-time"]["upstream_updates"] = 0
-    with pytest.raises(UserError, match="eata never sees labels, so it needs a pretrained model"):
+    with pytest.raises(UserError, match="eata never sees labels, and the new head of resnet20 is untrained"):
         driftline.run(spec, runs=tmp_path / "runs")
 
 

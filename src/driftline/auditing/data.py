@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from driftline.auditing.checks import check_table
+from driftline.auditing.matrix import Halves
+from driftline.auditing.metric import Metric
 from driftline.auditing.table import AuditTable
 from driftline.data.formats.column_kinds import Column
 
@@ -35,17 +39,21 @@ class DataSummary:
     model: str
     label_delay: int
     seed: int
+    deployed: int
+    """Number of periods whose rows train the first model of a replay."""
+    metrics: tuple[str, ...]
+    """The first one decides."""
+    metric_reason: str
+    """Why it decides."""
+    warnings: tuple[str, ...]
+    """What is unusual about the table."""
     notes: tuple[str, ...]
 
-    @property
-    def metric(self) -> str:
-        return "accuracy" if self.task == "classes" else "R²"
 
-
-def summarize(table: AuditTable) -> DataSummary:
-    """Return the summary of a table."""
+def summarize(table: AuditTable, metrics: Sequence[Metric], chosen: bool, halves: Halves | None) -> DataSummary:
+    """Return the summary of a table; `chosen`: whether the user chose the metric."""
     frame = table.frame
-    used = tuple(len(table.rows(k)) for k in range(len(table.periods)))
+    used = tuple(map(len, table.periods))
     return DataSummary(
         name=frame.name,
         time=frame.time,
@@ -66,25 +74,45 @@ def summarize(table: AuditTable) -> DataSummary:
         model=table.model_name,
         label_delay=table.delay,
         seed=table.seed.value,
-        notes=(*frame.notes, *_notes(table, sum(used))),
+        deployed=table.deployed,
+        metrics=tuple(metric.name for metric in metrics),
+        metric_reason="chosen" if chosen else _reason(metrics[0]),
+        warnings=check_table(frame),
+        notes=(*frame.notes, *_notes(table, sum(used), halves)),
     )
 
 
-def _notes(table: AuditTable, used: int) -> list[str]:
+def _reason(metric: Metric) -> str:
+    """Return why a metric is the default."""
+    reasons = {
+        "accuracy": "the default for balanced classes",
+        "auc": "the default for two unbalanced classes, where accuracy hides the rare one",
+        "balanced": "the default for unbalanced classes, where accuracy hides the rare ones",
+        "rmse": "the default for numbers, in the units of the target",
+    }
+    return reasons[metric.name]
+
+
+def _notes(table: AuditTable, used: int, halves: Halves | None) -> list[str]:
     limits, total, notes = table.limits, sum(table.rows_before_limits), []
     if used < total:
         notes.append(f"{used:,} of {total:,} rows are used: at most {limits.rows:,} per period, drawn at random")
-    if table.periods.skipped:
-        notes.append(f"periods left out because they have too few rows: {', '.join(table.periods.skipped)}")
+    if table.skipped:
+        notes.append(f"periods left out because they have too few rows: {', '.join(table.skipped)}")
     if table.tied_boundaries:
         notes.append(
             f"{table.tied_boundaries} of {len(table.periods) - 1} boundaries between periods fall among rows of the "
             "same time, which are ordered as in the table"
         )
-    held_out = "the last rows" if table.ordered_holdout else "randomly drawn rows (it has few distinct times)"
-    notes.append(f"{held_out} of each period are held out to measure the quality of a new model")
-    notes.append(
-        f"each training uses at most {limits.training_rows:,} rows, and each model is evaluated on at most "
-        f"{limits.probe_rows:,} rows per period"
-    )
+    if halves is not None:
+        how = "at random (it has few distinct times)" if halves.random else "in ten blocks of consecutive rows, in turn"
+        notes.append(f"the rows of each period are split into halves {how}")
+        notes.append(
+            f"for tests and sizes one model per half and period is trained on {halves.training_rows:,} rows, and "
+            f"examined on the other half of each of {len(halves.names)} periods"
+        )
+        notes.append(
+            f"policies start from a model of {table.deployed} periods; each training uses at most "
+            f"{limits.training_rows:,} rows"
+        )
     return notes

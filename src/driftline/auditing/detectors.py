@@ -1,23 +1,26 @@
-"""Drift detectors: when they fire on this table, and what their alarms are worth."""
+"""Drift detectors, judged against significant changes only."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
-import pandas as pd
 
+from driftline.auditing.alarms import DETECTORS, RiverDetector
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.policies import DETECTORS, NEVER, Policies, Replay
+from driftline.auditing.recommendation import Policies
+from driftline.auditing.replay import Replay
+from driftline.auditing.shape import Shape
 from driftline.auditing.table import AuditTable
-from driftline.metrics.drift_detection import estimate_changes, match_alarms, quality_gained
+
+PATIENCE = 2  # periods after a change within which an alarm is a hit
 
 
 @dataclass(frozen=True)
 class DetectorResult:
-    """Alarms of a drift detector against the periods in which the previous period's model failed."""
+    """Alarms of a detector, and which significant changes they found; without a change nothing is missed."""
 
     detector: str
     alarms: int
@@ -27,50 +30,75 @@ class DetectorResult:
     delay: float
     """Mean periods from a change to its alarm."""
     harm_prevented: Estimate
-    """Quality gained over never retraining."""
+    """What it gained over never retraining."""
     changes: int
 
 
+def changes(shape: Shape | None, pieces: int) -> list[tuple[int, int]]:
+    """Return first and last period (of the page) of each significant change: of a gradual one, its whole length."""
+    if shape is None:
+        return []
+    if shape.kind == "gradual" and shape.start is not None and shape.end is not None:
+        return [(shape.start // pieces, shape.end // pieces)]
+    return [(period // pieces, period // pieces) for period in shape.boundaries]
+
+
+def match_alarms(alarms: Sequence[int], changed: Sequence[tuple[int, int]]) -> tuple[list[int], int]:
+    """Return the delays of found changes, and the number of false alarms.
+
+    An alarm from the begin of a change to two periods after its end is a hit; the first one counts, later ones for the
+    same change are neither hits nor false.
+
+    >>> match_alarms([3, 6, 12], [(5, 5)])
+    ([1], 2)
+    """
+    delays, explained = [], set()
+    for start, end in changed:
+        hits = [alarm for alarm in alarms if start <= alarm <= end + PATIENCE]
+        explained.update(hits)
+        if hits:
+            delays.append(hits[0] - start)
+    return delays, len([alarm for alarm in alarms if alarm not in explained])
+
+
 def score_detectors(
-    table: AuditTable, replays: Mapping[str, Replay], policies: Policies, ttr: np.ndarray
+    replays: Mapping[str, Replay], policies: Policies, changed: Sequence[tuple[int, int]], first: int
 ) -> tuple[DetectorResult, ...]:
-    """Return how each detector's alarms match the changes in the transfer ratios `ttr`, and the harm it prevented."""
-    changes = estimate_changes(ttr)
-    counts = [len(table.rows(k)) for k in range(table.first_deployed, len(table.periods))]
-    never = [estimate.value for estimate in policies[NEVER].by_period]
-    detectors = []
-    for detector in DETECTORS:
-        if (name := f"on-{detector}") not in replays:
+    """Return how each detector's alarms match the changes from the first replayed period on."""
+    known = [(start, end) for start, end in changed if end >= first]
+    results = []
+    for name, replay in replays.items():
+        if not name.startswith("on-"):
             continue
-        alarms, result = replays[name].log.alarms, policies[name]
-        judged = match_alarms([k + table.delay for k in alarms], changes)
-        harm = float(quality_gained(never, [estimate.value for estimate in result.by_period], counts))
-        detectors.append(
+        delays, false = match_alarms(replay.alarms, known)
+        mean = float(np.mean(delays)) if delays else np.nan
+        results.append(
             DetectorResult(
-                detector=detector,
-                alarms=len(alarms),
-                found=judged.found,
-                missed=judged.missed,
-                false_alarms=judged.false_alarms,
-                delay=judged.delay,
-                harm_prevented=replace(result.gained, value=harm),
-                changes=len(changes),
+                detector=name.removeprefix("on-"),
+                alarms=len(replay.alarms),
+                found=len(delays),
+                missed=len(known) - len(delays),
+                false_alarms=false,
+                delay=mean,
+                harm_prevented=policies[name].gained,
+                changes=len(known),
             )
         )
-    return tuple(detectors)
+    return tuple(results)
 
 
-def log_alarms(table: AuditTable, probes: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+def log_alarms(table: AuditTable, errors: Sequence[np.ndarray]) -> dict[str, tuple[str, ...]]:
     """Return the periods in which each detector would have fired on logged predictions; empty without river.
 
-    A detector receives an error when its label is revealed, so with late labels it fires later.
+    The first period is the baseline. A detector receives an error when its label is revealed, so with late labels it
+    fires later.
     """
     if find_spec("river") is None:
         return {}
-    from driftline.learners.retraining.drift_detector import detector_alarms
-
-    every = -(-len(probes) // 10_000)
-    errors = 1 - probes["correct"].to_numpy()[::every]
-    revealed = probes["probe"].map({name: k + table.delay for k, name in enumerate(table.names)}).to_numpy()[::every]
-    fired = {name: dict.fromkeys(revealed[detector_alarms(name, errors)].tolist()) for name in DETECTORS}
-    return {name: tuple(table.names[k] for k in at if k < len(table.names)) for name, at in fired.items()}
+    fired = {}
+    for name in DETECTORS:
+        detector = RiverDetector(name, table.seed.child("detector").value % 2**32)
+        detector.start(errors[0])
+        at = [k for k in range(1, len(errors)) if detector.fires(k, errors[k])]
+        fired[name] = tuple(table.names[k + table.delay] for k in at if k + table.delay < len(table.names))
+    return fired

@@ -10,7 +10,6 @@ import numpy as np
 from driftline.metrics.confidence import Interval, percentile_interval
 
 DRAWS = 500  # bootstrap resamples behind each interval
-MARGIN = 0.02  # an effect below two points is reported as none, even if its interval excludes zero
 
 
 @dataclass(frozen=True)
@@ -46,20 +45,3 @@ class Estimate:
     def is_positive(self) -> bool:
         """Whether the interval lies above zero."""
         return self.low > 0
-
-    @property
-    def is_substantial(self) -> bool:
-        """Whether the value is at least two points and the interval lies above zero."""
-        return self.value >= MARGIN and self.is_positive
-
-
-@dataclass(frozen=True)
-class HorizonEstimate(Estimate):
-    """A mean number of periods until something happens to a model."""
-
-    censored: int = 0
-    """Models to which it does not happen before the data end."""
-    false_alarm: float = math.nan
-    """Share of models to which it would happen without any drift."""
-    limit: int | None = None
-    """Number of later periods that are considered; None: all."""

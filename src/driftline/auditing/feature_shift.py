@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from driftline.auditing.decay import probe_rows
 from driftline.auditing.table import AuditTable, draw
 from driftline.data.formats.column_kinds import column_kind, to_floats
 from driftline.metrics.shift import Distance, benjamini_hochberg, ks_distance, total_variation
@@ -35,27 +34,15 @@ class FeatureShift:
     changed: bool
 
 
-def first_rows(table: AuditTable) -> Samples:
-    """Return rows of the first period: held-out ones, then others up to the limit."""
-    limit, seed = table.limits.probe_rows, table.seed
-    held_out = draw(table.periods.held_out[0], limit, seed.child("examined", "held-out"))
-    more = limit - len(held_out)
-    if more <= 0:
-        return held_out
-    if table.is_log:
-        return draw(table.rows(0), limit, seed.child("examined", "first"))
-    return Samples.concat([held_out, draw(table.periods.revealed[0], more, seed.child("examined", "shown"))])
-
-
-def later_rows(table: AuditTable, tau: int) -> Samples:
-    """Return the rows of a later period that are compared with the first."""
-    return probe_rows(table, table.names[tau], table.periods.all_samples(tau))
+def compared_rows(table: AuditTable, period: int) -> Samples:
+    """Return the rows of a period that are compared with those of another."""
+    return draw(table.periods[period], table.limits.probe_rows, table.seed.child("examined", table.names[period]))
 
 
 def feature_shifts(table: AuditTable) -> tuple[FeatureShift, ...]:
     """Return the distance of each feature from the first period, the largest first."""
-    first = first_rows(table).id
-    others = [later_rows(table, tau).id for tau in range(1, len(table.periods))]
+    first = compared_rows(table, 0).id
+    others = [compared_rows(table, tau).id for tau in range(1, len(table.periods))]
     columns = [table.frame.inputs[name] for name in table.frame.features]
     distances = [[_distance(column.iloc[first], column.iloc[ids]) for ids in others] for column in columns]
     adjusted = benjamini_hochberg([[distance.p for distance in row] for row in distances])

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from driftline.errors import UserError, unknown_name
 
 ESTIMATES = (
-    *("tas", "tas_minimum", "sh", "sh_minimum", "dh", "dh_minimum", "staleness", "harder", "fresh", "first_own"),
-    *("first_later", "covariate_gap", "conditional_gap"),
+    *("tas", "tas_minimum", "sh", "dh", "staleness", "fresh", "old", "first_own", "first_later", "baseline", "above"),
+    *("covariate_gap", "conditional_gap", "gain", "newer_rows", "more_rows"),
 )
 NAMES = {
-    *("rows", "periods", "domain_auc", "changed_features", "never", "best", "recommended", "retrainings", "gain"),
+    *("rows", "periods", "domain_auc", "changed_features", "never", "best", "recommended", "retrainings", "behind"),
+    *("aged", "miscalibrated", "unordered", "harder", "harder_p", "order_p", "difference_p", "label_shift"),
+    *("prediction_shift", "cost"),
     *(f"{name}{end}" for name in ESTIMATES for end in ("", "_low", "_high")),
 }
 """All names that a condition can use; an audit has some of them, depending on its inputs."""

@@ -1,19 +1,17 @@
-"""The audit as one self-contained page: answers, charts, tables, protocol."""
+"""The audit as one self-contained page: answers, charts, tables, protocol. It is made from the result only."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driftline.auditing.answers import Answer, describe_policy, interval, points
-from driftline.auditing.data import DataSummary
-from driftline.auditing.decay import AccuracyMatrix, Decay, LogDecay
-from driftline.auditing.detectors import DetectorResult
+from driftline.auditing.answers import describe_policy
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.policies import Policies, PolicyResult
-from driftline.auditing.shift import Shift
+from driftline.auditing.findings import interval
 from driftline.report.analysis.curves import Series
 from driftline.report.figures.axes import share_range
 from driftline.report.page import charts
@@ -21,39 +19,38 @@ from driftline.report.page.embed import PageCharts, PlacedChart, bundle, templat
 from driftline.types import JsonObject, Settings
 from driftline.version import __version__
 
+if TYPE_CHECKING:
+    from driftline.auditing.policies import PolicyResult
+    from driftline.auditing.result import AuditResult, Matrix
+
 COLUMNS = ["method", "time", "value", "low", "high", "n", "seeds", "interval"]
 MAX_FEATURES = 30  # in the table
 
 
-def render(
-    answers: Sequence[Answer],
-    data: DataSummary,
-    decay: Decay | LogDecay,
-    shift: Shift | None,
-    policies: Policies | None,
-    detectors: Sequence[DetectorResult],
-    card: Settings,
-) -> str:
+def render(result: AuditResult, card: Settings) -> str:
     """Return the page as HTML."""
-    figures, results = PageCharts(), policies.results if policies else ()
-    curves = [_quality(decay, data.periods, figures)]
-    if results:
-        curves += [_replay(results, data.periods, figures), *_online(results, data.periods, figures)]
-    maps = _maps(decay.matrix, list(data.periods), figures) if isinstance(decay, Decay) else []
+    figures, metric, shift = PageCharts(), result.metric, result.shift
+    curves = [_quality(result, figures)]
+    if result.policies:
+        curves += [_replay(result, figures), *_online(result, figures)]
+    maps = [] if result.matrix is None else [_map(result.matrix, metric.title, figures)]
     text: str = template("audit.html.j2", "driftline.auditing").render(
-        answers=answers,
-        data=data,
+        result=result,
+        answers=result.answers,
+        data=result.data,
+        metric=metric,
         curves=curves,
         maps=maps,
-        policies=policies,
-        detectors=detectors,
+        policies=result.policies,
+        detectors=result.detectors,
         shift=shift,
         features=shift.features[:MAX_FEATURES] if shift else (),
         uneven={row.feature: row for row in shift.uneven_features} if shift else {},
         card=_yaml(card),
-        points=points,
+        points=_points,
         number=_number,
-        interval=interval,
+        interval=partial(interval, metric),
+        points_interval=_points_interval,
         describe_policy=describe_policy,
         version=__version__,
         figures=figures.content(),
@@ -62,42 +59,47 @@ def render(
     return text
 
 
-def _quality(decay: Decay | LogDecay, periods: Sequence[str], figures: PageCharts) -> PlacedChart:
+def _quality(result: AuditResult, figures: PageCharts) -> PlacedChart:
     """Draw the first model and the new ones over time, or the logged predictions."""
-    if isinstance(decay, Decay):
-        cells = range(len(periods))
-        curves = {
-            "first model": [_entry(decay.matrix, 0, k) for k in cells],
-            "new model (oracle)": [_entry(decay.matrix, k, k) for k in cells],
-        }
+    title = result.metric.title
+    if result.matrix is None:
+        assert result.log is not None
+        curves: dict[str, Sequence[Estimate]] = {"logged": result.log.by_period}
+        periods: Sequence[str] = result.data.periods
     else:
-        curves = {"logged": list(decay.by_period)}
-    return figures.add_chart("quality over time", _chart(curves, periods, "quality", figures))
+        matrix, periods = result.matrix, result.matrix.periods
+        curves = {
+            "first model": [_entry(matrix, 0, k) for k in range(len(periods))],
+            "new model of the same rows": [_entry(matrix, k, k) for k in range(len(periods))],
+        }
+    return figures.add_chart(f"{title} over time", _chart(curves, periods, title, figures))
 
 
-def _entry(matrix: AccuracyMatrix, t: int, tau: int) -> Estimate:
-    value, low, high = (float(part[t, tau]) for part in (matrix.accuracy, matrix.low, matrix.high))
-    return Estimate(value, low, high, int(matrix.n[t, tau]))
+def _entry(matrix: Matrix, t: int, tau: int) -> Estimate:
+    value, error = float(matrix.score[t, tau]), 1.96 * float(matrix.error[t, tau])
+    return Estimate(value, value - error, value + error, int(matrix.n[tau]))
 
 
-def _replay(results: Sequence[PolicyResult], periods: Sequence[str], figures: PageCharts) -> PlacedChart:
-    """Draw the quality of each policy."""
-    deployed = periods[-len(results[0].by_period) :]
-    spec = _chart({result.policy: list(result.by_period) for result in results}, deployed, "quality", figures)
-    del spec["layer"][0]  # the bands of many policies would hide the lines; points show their intervals
-    return figures.add_chart("replay: quality of each policy, period by period", spec)
+def _replay(result: AuditResult, figures: PageCharts) -> PlacedChart:
+    """Draw the score of each policy on the frontier, and of never retraining."""
+    assert result.policies is not None
+    shown = [r for r in result.policies.results if r.on_frontier or r.policy in ("never", "trivial")]
+    deployed = result.data.periods[-len(shown[0].by_period) :]
+    spec = _chart({r.policy: r.by_period for r in shown}, deployed, result.metric.title, figures)
+    if len(spec.get("layer", [])) > 1:
+        del spec["layer"][0]  # the bands of many policies would hide the lines; points show their intervals
+    return figures.add_chart("replay: policies that no other one dominates", spec)
 
 
-def _online(results: Sequence[PolicyResult], periods: Sequence[str], figures: PageCharts) -> list[PlacedChart]:
-    """Draw the online TAS and TTR of the policy that decides by them, if they are known."""
-    result = next(result for result in results if result.online_tas)
-    curves = {
-        name: [Estimate(value, math.nan, math.nan) for value in values]
-        for name, values in (("online TAS", result.online_tas), ("online TTR", result.online_ttr))
-    }
-    if not any(estimate.is_known for curve in curves.values() for estimate in curve):
+def _online(result: AuditResult, figures: PageCharts) -> list[PlacedChart]:
+    """Draw the online TAS of the policy that decides by it, if it is known."""
+    assert result.policies is not None
+    policy: PolicyResult = result.policies["on-online-tas"]
+    curve = [Estimate(value, math.nan, math.nan) for value in policy.online_tas]
+    if not any(estimate.is_known for estimate in curve):
         return []
-    spec = _chart(curves, periods[-len(result.online_tas) :], "share of a new model", figures)
+    times = [str(k + 1) for k in range(len(curve))]
+    spec = _chart({"online TAS": curve}, times, "share of a new model", figures)
     return [figures.add_chart("what was known at the time about the deployed model (on-online-tas)", spec)]
 
 
@@ -119,41 +121,18 @@ def _chart(
     return spec
 
 
-def _maps(matrix: AccuracyMatrix, times: list[str], figures: PageCharts) -> list[PlacedChart]:
-    """Draw A(t, tau) and g(t, tau) as heat maps."""
-    maps = []
-    for title, values, low, high in (
-        ("A(t, τ)", matrix.accuracy, matrix.low, matrix.high),
-        (f"g(t, τ), white at δ = {matrix.delta}", matrix.ttr, matrix.ttr_low, matrix.ttr_high),
-    ):
-        if not np.isfinite(values).any():  # no new model has any skill, so there is no ratio
-            continue
-        series = _cells(matrix, times, values, low, high)
-        least, most = (f(series.values("value")) for f in (min, max))
-        spec = (
-            charts.accuracy_map(figures.add_data(series), times, (least, max(most, least + 0.01)))
-            if values is matrix.accuracy
-            else charts.transfer_map(figures.add_data(series), times, least, matrix.delta)
-        )
-        maps.append(figures.add_chart(title, spec))
-    return maps
+def _map(matrix: Matrix, title: str, figures: PageCharts) -> PlacedChart:
+    """Draw A(t, tau) as a heat map."""
+    times = list(matrix.periods)
+    rows = [[times[t], times[tau], *_cell(_entry(matrix, t, tau))] for t, tau in np.ndindex(len(times), len(times))]
+    series = Series(["time", "tau", *COLUMNS[2:]], _rounded(rows))
+    least, most = min(series.values("value")), max(series.values("value"))
+    spec = charts.accuracy_map(figures.add_data(series), times, (least, max(most, least + 0.01)))
+    return figures.add_chart(f"A(t, τ): {title}", spec)
 
 
-def _cells(matrix: AccuracyMatrix, times: list[str], values: np.ndarray, low: np.ndarray, high: np.ndarray) -> Series:
-    rows = [
-        [
-            times[i],
-            times[j],
-            float(values[i, j]),
-            float(low[i, j]),
-            float(high[i, j]),
-            int(matrix.n[i, j]),
-            1,
-            "examples",
-        ]
-        for i, j in np.argwhere(np.isfinite(values))
-    ]
-    return Series(["time", "tau", *COLUMNS[2:]], _rounded(rows))
+def _cell(entry: Estimate) -> list[object]:
+    return [entry.value, entry.low, entry.high, entry.n, 1, "examples"]
 
 
 def _rounded(rows: Sequence[Sequence[object]]) -> list[list[object]]:
@@ -163,6 +142,18 @@ def _rounded(rows: Sequence[Sequence[object]]) -> list[list[object]]:
 
 def _round(value: float) -> float | None:
     return round(value, 4) if math.isfinite(value) else None
+
+
+def _points(value: float, sign: bool = False) -> str:
+    """Return a share as percentage points, or a dash if it is not known."""
+    return f"{100 * value:{'+' if sign else ''}.1f}" if math.isfinite(value) else "–"
+
+
+def _points_interval(estimate: Estimate) -> str:
+    """Return the 95 % interval of a share in points."""
+    if not math.isfinite(estimate.low):
+        return "[–]"
+    return f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -11,18 +11,31 @@ from typing import Any
 import numpy as np
 
 from driftline.auditing import gate
-from driftline.auditing.answers import Answer, decay_answer, horizon_answer, policy_answer, shift_answer
-from driftline.auditing.baseline import Baseline
+from driftline.auditing.answers import (
+    Answer,
+    Horizons,
+    ageing_answer,
+    headline,
+    horizon_answer,
+    policy_answer,
+    shift_answer,
+)
 from driftline.auditing.data import DataSummary
-from driftline.auditing.decay import Decay, LogDecay
 from driftline.auditing.detectors import DetectorResult
 from driftline.auditing.estimate import Estimate
-from driftline.auditing.policies import NEVER, Policies
+from driftline.auditing.findings import Ageing
+from driftline.auditing.label_shift import LabelShift
+from driftline.auditing.log_quality import LogQuality
+from driftline.auditing.metric import Metric
+from driftline.auditing.recommendation import Policies
+from driftline.auditing.replay import NEVER
 from driftline.auditing.shift import Shift
+from driftline.auditing.sizes import Sizes
+from driftline.auditing.verdict import Verdict
 from driftline.io.atomic import write_bytes, write_json
 from driftline.types import JsonObject
 
-FORMAT = 1  # of audit.json; raised when its layout changes
+FORMAT = 2  # of audit.json; raised when its layout changes
 
 
 @dataclass(frozen=True)
@@ -37,17 +50,35 @@ class Provenance:
 
 
 @dataclass(frozen=True, eq=False)
+class Matrix:
+    """A(t, tau): the deciding metric of the model of each period in every period."""
+
+    periods: tuple[str, ...]
+    score: np.ndarray
+    error: np.ndarray
+    """Standard error over examined rows."""
+    n: np.ndarray
+    """Examined rows of each period."""
+    training_rows: int
+
+
+@dataclass(frozen=True, eq=False)
 class AuditResult:
     """Everything an audit found. `print` shows the answers; docs/audit.md describes `to_dict`."""
 
     provenance: Provenance
     data: DataSummary = field(repr=False)
-    decay: Decay | LogDecay = field(repr=False)
-    baseline: Baseline = field(repr=False)
+    label_shift: LabelShift = field(repr=False)
+    ageing: Ageing | None = field(repr=False, default=None)
+    """None if predictions are logged."""
+    sizes: tuple[Sizes, ...] = field(repr=False, default=())
+    """By metric; the first one decides."""
+    matrix: Matrix | None = field(repr=False, default=None)
+    horizons: Horizons | None = field(repr=False, default=None)
+    log: LogQuality | None = field(repr=False, default=None)
     shift: Shift | None = field(repr=False, default=None)
     """None if there are no feature columns."""
     policies: Policies | None = field(repr=False, default=None)
-    """None if predictions are logged."""
     detectors: tuple[DetectorResult, ...] = field(repr=False, default=())
     log_alarms: dict[str, tuple[str, ...]] = field(repr=False, default_factory=dict)
     """Periods in which detectors would have fired on logged predictions, by detector."""
@@ -57,34 +88,92 @@ class AuditResult:
     def __str__(self) -> str:
         return "\n\n".join(f"{answer.question}\n{answer.text}" for answer in self.answers)
 
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        parts = [f"<p><b>{escape(a.question)}</b><br>{escape(a.text)}</p>" for a in self.answers]
+        return f"<h3>{escape(self.headline)}</h3>{''.join(parts)}"
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the tests say; None if predictions are logged."""
+        return None if self.ageing is None else self.ageing.verdict
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that decides."""
+        source = self.log or self.sizes[0]
+        return source.metric
+
+    @property
+    def headline(self) -> str:
+        """The recommendation in a few words."""
+        if self.policies is not None:
+            return headline(self.policies)
+        assert self.log is not None
+        return "The logged predictions got worse" if self.log.worse else "The logged predictions did not get worse"
+
     @property
     def answers(self) -> tuple[Answer, ...]:
         """The answers in words."""
+        verdict = self.verdict
+        harmless = verdict is not None and verdict.has_skill and not (verdict.aged or verdict.miscalibrated)
         return (
-            decay_answer(self.decay, self.baseline, self.data.metric),
-            horizon_answer(self.decay, self.data, self.data.metric),
-            shift_answer(self.shift, self.decay, self.data),
-            policy_answer(self.policies, self.log_alarms, self.skipped, self.data.metric),
+            ageing_answer(self.ageing, self.log),
+            horizon_answer(self.horizons, self.ageing, self.data.length),
+            shift_answer(self.shift, self.label_shift, self.data, harmless),
+            policy_answer(self.policies, self.ageing, self.log_alarms, self.skipped),
         )
 
     @property
     def gate_values(self) -> dict[str, float | None]:
         """The numbers that a gate can name; `_low` and `_high` are the ends of a 95 % interval. None: not known."""
         values: dict[str, float] = {"rows": self.data.rows, "periods": len(self.data.periods)}
-        estimates = {f.name: getattr(self.decay, f.name) for f in fields(self.decay)}
+        values["label_shift"] = float(self.label_shift.labels.significant)
+        if self.label_shift.predictions is not None:
+            values["prediction_shift"] = float(self.label_shift.predictions.significant)
+        values |= self._verdict_values()
+        for name, estimate in self._estimates().items():
+            values |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         if self.shift is not None:
-            estimates["covariate_gap"] = self.shift.overall.covariate
-            estimates["conditional_gap"] = self.shift.overall.conditional
             values["domain_auc"] = max(loss.auc.value for loss in self.shift.periods.values())
             values["changed_features"] = len(self.shift.changed_features)
-        for name, estimate in estimates.items():
-            if isinstance(estimate, Estimate):
-                values |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         if self.policies is not None:
             chosen, best, never = self.policies.recommended, self.policies.best, self.policies[NEVER]
             values |= {"never": never.quality.value, "best": best.quality.value, "recommended": chosen.quality.value}
-            values |= {"retrainings": chosen.retrainings, "gain": chosen.gained.value}
+            values |= {"retrainings": chosen.retrainings, "behind": chosen.behind.value}
+            values |= {} if chosen.cost is None else {"cost": chosen.cost}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+    def _verdict_values(self) -> dict[str, float]:
+        verdict = self.verdict
+        if verdict is None:
+            return {}
+        order = verdict.recalibrated.order
+        return {
+            "aged": float(verdict.aged),
+            "miscalibrated": float(verdict.miscalibrated),
+            "unordered": float(verdict.unordered),
+            "harder": (-1 if verdict.higher_is_better else 1) * verdict.course.change,
+            "harder_p": verdict.course.p,
+            "order_p": math.nan if order is None else order.p,
+            "difference_p": verdict.recalibrated.difference,
+        }
+
+    def _estimates(self) -> dict[str, Estimate]:
+        found: dict[str, Estimate] = {}
+        source = self.log or self.sizes[0]
+        found |= {f.name: getattr(source, f.name) for f in fields(source) if f.name in gate.ESTIMATES}
+        if self.horizons is not None:
+            found |= {"sh": self.horizons.sh, "dh": self.horizons.dh}
+        if self.shift is not None:
+            found["covariate_gap"] = self.shift.overall.covariate
+            found["conditional_gap"] = self.shift.overall.conditional
+        if self.policies is not None:
+            made = self.policies.recommendation
+            found |= {"gain": self.policies.recommended.gained, "newer_rows": made.newer_rows}
+            found["more_rows"] = made.more_rows
+        return found
 
     def fails(self, condition: str) -> bool:
         """Return whether a condition such as "tas<0.9" holds."""
@@ -97,13 +186,15 @@ class AuditResult:
     def to_dict(self) -> JsonObject:
         """Return all numbers as audit.json has them."""
         parts = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-        return {"format": FORMAT, "gate_values": self.gate_values, **parts}
+        answers = {answer.question: answer.text for answer in self.answers}
+        first = {"format": FORMAT, "headline": self.headline, "answers": answers, "gate_values": self.gate_values}
+        return {**first, **parts}
 
     def html(self) -> str:
         """Return the report as one self-contained page."""
         from driftline.auditing.page import render
 
-        return render(self.answers, self.data, self.decay, self.shift, self.policies, self.detectors, self._card())
+        return render(self, self._card())
 
     def write(self, html: str | Path | None = None, json: str | Path | None = None) -> None:
         """Write the page, the numbers, or both; existing files are replaced atomically."""
@@ -119,10 +210,12 @@ class AuditResult:
 def _plain(value: object) -> Any:
     """Return dataclasses as dicts, sequences and arrays as lists, and numbers that are not finite as None."""
     if is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if not callable(getattr(value, f.name))}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]

@@ -1,4 +1,4 @@
-"""`driftline.audit`: how long a model of a table stays good, what changed, and when to retrain it."""
+"""`driftline.audit`: does a model of a table age, since when, how much does it cost, and when to retrain it?"""
 
 from __future__ import annotations
 
@@ -6,48 +6,62 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import Enum, auto
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
 
 from driftline import parallel
-from driftline.auditing.baseline import measure_baseline
+from driftline.auditing.alarms import replay_alarms, row_errors, start_of_replay, watches
+from driftline.auditing.answers import Horizons
+from driftline.auditing.cause import period_help
 from driftline.auditing.data import summarize
-from driftline.auditing.decay import Decay, evaluate_models, logged_answers, measure_decay, measure_log_decay
-from driftline.auditing.detectors import DetectorResult, log_alarms, score_detectors
+from driftline.auditing.detectors import changes, log_alarms, score_detectors
 from driftline.auditing.feature_shift import feature_shifts
+from driftline.auditing.findings import Ageing
 from driftline.auditing.frame import read_frame
-from driftline.auditing.policies import Policies, compare_policies, policies, recommend_policy, replay
-from driftline.auditing.result import AuditResult, Provenance
-from driftline.auditing.shift import domain_classifier, measure_shift
-from driftline.auditing.table import HOLDOUT, AuditTable, Limits, prepare
+from driftline.auditing.horizons import age_curve, drift_horizon, stability_horizon
+from driftline.auditing.label_shift import LabelShift, measure_label_shift
+from driftline.auditing.log_quality import logged_answers, measure_log
+from driftline.auditing.matrix import LossMatrix, assemble, examine, split_halves
+from driftline.auditing.metric import Metric, UserMetric, choose_metrics
+from driftline.auditing.policies import TrainingNoise, compare_policies, gain_parts
+from driftline.auditing.recommendation import Costs, Policies, recommend
+from driftline.auditing.replay import (
+    NEVER,
+    RECALIBRATE,
+    Replay,
+    Training,
+    recalibrated_replay,
+    same_phase,
+    schedule_replay,
+    schedules,
+    train_and_answer,
+)
+from driftline.auditing.result import AuditResult, Matrix, Provenance
+from driftline.auditing.shift import DomainClassifier, Shift, domain_classifier, first_model_scores, measure_shift
+from driftline.auditing.sizes import MIN_SKILL, loss_across, loss_per_period, measure_sizes, skill_matrix
+from driftline.auditing.table import AuditTable, Limits, periods_until, prepare
+from driftline.auditing.verdict import Verdict, judge
 from driftline.errors import UserError
-from driftline.types import JsonObject, Network
+from driftline.types import Answers, JsonObject, Network
 from driftline.version import __version__
 
 OnProgress = Callable[[str, int, int], None]
 """Called with a description of what is done, the number of finished tasks, and the number of all tasks."""
-Computed = dict["Part", JsonObject]
-
-
-class Part(Enum):
-    """The parts of an audit that take time."""
-
-    MODELS = auto()
-    POLICY = auto()
-    PERIOD = auto()
-    FEATURES = auto()
+Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A unit of parallel work; `name` is that of the policy or the period."""
+    """An independent unit of work."""
 
-    part: Part
-    name: str
+    key: Key
     description: str
-    compute: Callable[[], object]
+    compute: Callable[[], Any]
 
 
 def audit(
@@ -61,22 +75,28 @@ def audit(
     features: Sequence[str] | None = None,
     columns: Mapping[str, str] | None = None,
     task: str = "auto",
+    metric: str | UserMetric | Sequence[str | UserMetric] = (),
     delay: int = 0,
+    deployed: int | None = None,
+    train_until: str | None = None,
+    cost_error: float | None = None,
+    cost_retrain: float | None = None,
     delta: float = 0.9,
-    holdout: float = HOLDOUT,
     limits: Limits | None = None,
     seed: int = 0,
     jobs: int = 1,
     on_progress: OnProgress = lambda description, done, total: None,
 ) -> AuditResult:
-    """Audit a model on a table: how long it stays good, what changed, and which retraining policy is best.
+    """Audit a model on a table: does it age, since when, what does it cost, and which retraining policy is best?
 
     `frame`: a frame of pandas or polars, or the path of a CSV or Parquet file. `model`: the name of a registered
     model, "module:factory", any object with `fit` and `predict`, or a class or function that makes one; with
     `prediction`, a column of logged predictions is audited instead and nothing is trained. `period`: day, week, month,
     quarter, year, decade, each, "500 rows" or auto. `columns`: kinds of columns that are not guessed: number, category,
-    text, date or ignore; of the time column, date or number. `delay`: number of periods by which labels are late.
-    `task`: classes, number or auto. Results are identical for any number of `jobs`.
+    text, date or ignore; of the time column, date or number. `task`: classes, number or auto. `metric`: one or several;
+    the first one decides. `delay`: number of periods by which labels are late. `deployed`: number of periods that train
+    the first model, or `train_until`: the last time of them. `cost_error`, `cost_retrain`: cost of a wrong answer and
+    of a retraining. Results are identical for any number of `jobs`.
 
     >>> from driftline.auditing.examples import table
     >>> result = audit(table(rows=400), time="when", target="y", model="logistic-regression", period="100 rows")
@@ -85,15 +105,24 @@ def audit(
     """
     features = None if features is None else list(map(str, features))
     command = _command(dict(locals()))
-    if delay < 0 or not 0 < delta <= 1 or jobs < 1 or not 0 < holdout < 1:
-        raise UserError("delay must be 0 or greater, jobs 1 or greater, delta and holdout between 0 and 1")
+    if delay < 0 or not 0 < delta <= 1 or jobs < 1:
+        raise UserError("delay must be 0 or greater, jobs 1 or greater, delta between 0 and 1")
+    if any(cost is not None and cost < 0 for cost in (cost_error, cost_retrain)):
+        raise UserError("costs must be 0 or greater")
     read = read_frame(
         frame, time=time, target=target, prediction=prediction, features=features, task=task, columns=columns
     )
-    table = prepare(read, model, period, delay, seed, limits or Limits(), holdout)
-    computed = _compute(table, jobs, on_progress)
+    table = prepare(read, model, period, delay, seed, limits or Limits(), deployed)
+    if train_until is not None:
+        table = prepare(read, model, table.period, delay, seed, table.limits, periods_until(table.starts, train_until))
+    names = [metric] if isinstance(metric, str) or callable(metric) else list(metric)
+    metrics = choose_metrics(names, read.task, read.samples.y, table.has_probabilities, read.labels)
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return _result(table, computed, delta, Provenance(__version__, date, command, read.fingerprint))
+    provenance = Provenance(__version__, date, command, read.fingerprint)
+    work = Work(table, metrics, bool(names), jobs, on_progress)
+    if table.is_log:
+        return work.audit_log(provenance)
+    return work.audit_model(provenance, delta, Costs(cost_error, cost_retrain))
 
 
 def _command(arguments: JsonObject) -> str:
@@ -105,67 +134,212 @@ def _command(arguments: JsonObject) -> str:
     return " ".join(f"driftline.audit({', '.join([frame, *named])})".split())
 
 
-def _tasks(table: AuditTable) -> list[Task]:
-    """Return all work that takes time, the longest first."""
-    tasks = []
-    if not table.is_log:
+class Work:
+    """The work of one audit: first all that is independent, then what depends on the verdict."""
+
+    def __init__(
+        self, table: AuditTable, metrics: tuple[Metric, ...], chosen: bool, jobs: int, on_progress: OnProgress
+    ) -> None:
+        self.table, self.metrics, self.chosen = table, metrics, chosen
+        self.jobs, self.on_progress = jobs, on_progress
+        self.done: dict[Key, Any] = {}
+        self.finished = 0
+
+    def audit_model(self, provenance: Provenance, delta: float, costs: Costs) -> AuditResult:
+        """Audit a model that can be trained."""
+        table, metric = self.table, self.metrics[0]
         table.new_model()  # raise an error about the model before any work is done
-        description = "one model per period, evaluated in all later periods"
-        tasks.append(Task(Part.MODELS, "", description, partial(evaluate_models, table)))
-        for name, policy in policies(len(table.periods)).items():
-            tasks.append(Task(Part.POLICY, name, f"retraining policy replayed: {name}", partial(replay, table, policy)))
-    if table.frame.features:
-        for tau, name in enumerate(table.names[1:], 1):
-            description = f"inputs compared with the first period: {name}"
-            tasks.append(Task(Part.PERIOD, name, description, partial(domain_classifier, table, tau)))
-        tasks.append(Task(Part.FEATURES, "", "distances of each feature", partial(feature_shifts, table)))
-    return tasks
+        halves, plans = split_halves(table), schedules(table)
+        matrix_tasks = [
+            Task(
+                ("examine", half, t),
+                f"model of {name}, evaluated in all periods",
+                partial(examine, table, halves, self.metrics, half, t),
+            )
+            for half in (0, 1)
+            for t, name in enumerate(halves.names)
+        ]
+        self.compute([*self._alarm_tasks(), *matrix_tasks, *self._training_tasks(plans), *self._shift_tasks()])
+        matrix = assemble(table, halves, self.metrics, [self.done[task.key] for task in matrix_tasks])
+        sizes = tuple(measure_sizes(m, matrix.scores[m.name], matrix.baselines[m.name]) for m in self.metrics)
+        verdict = judge(matrix, metric, sizes[0].above.low > 0, table.seed.child("tests"))
+        cycle = verdict.shape.cycle if verdict.shape is not None and verdict.shape.kind == "recurring" else None
+        if cycle is not None and halves.pieces == 1:
+            plans["same-season"] = same_phase(table, cycle)
+        cause = [Task(("cause",), "relation or inputs", partial(period_help, table, halves))] if verdict.aged else []
+        self.compute([*cause, *self._training_tasks(plans)])
+        replays = self._replays(plans)
+        labels = measure_label_shift(table, replays[NEVER].answers)
+        ageing = self._ageing(matrix, verdict, labels)
+        policies = self._policies(matrix, replays, verdict, costs)
+        changed = changes(verdict.shape if verdict.aged else None, halves.pieces)
+        return AuditResult(
+            provenance=provenance,
+            data=summarize(table, self.metrics, self.chosen, halves),
+            label_shift=labels,
+            ageing=ageing,
+            sizes=sizes,
+            matrix=_matrix(matrix, metric),
+            horizons=self._horizons(matrix, delta),
+            shift=self._shift(matrix.ids, matrix.first_errors),
+            policies=policies,
+            detectors=score_detectors(replays, policies, changed, table.first_replayed),
+            skipped=_skipped(table),
+        )
+
+    def audit_log(self, provenance: Provenance) -> AuditResult:
+        """Audit logged predictions."""
+        table = self.table
+        answers = logged_answers(table)
+        self.compute(self._shift_tasks())
+        errors = [row_errors(table, answers[k], rows) for k, rows in enumerate(table.periods)]
+        squares = np.concatenate(
+            [
+                answers[k].prediction != rows.y if table.is_classification else (answers[k].prediction - rows.y) ** 2
+                for k, rows in enumerate(table.periods)
+            ]
+        ).astype(float)
+        return AuditResult(
+            provenance=provenance,
+            data=summarize(table, self.metrics, self.chosen, None),
+            label_shift=measure_label_shift(table, answers),
+            log=measure_log(table, self.metrics[0], answers),
+            shift=self._shift(np.concatenate([rows.id for rows in table.periods]), squares),
+            log_alarms=log_alarms(table, errors),
+            skipped=_skipped(table),
+        )
+
+    def compute(self, tasks: Sequence[Task]) -> None:
+        """Run tasks in parallel, and keep their results by key; those that are done already are left out."""
+        tasks = [task for task in tasks if task.key not in self.done]
+        total = self.finished + len(tasks)
+        if not self.finished:
+            self.on_progress(_opening(self.table), 0, total)
+
+        def on_done(task: Task, done: int) -> None:
+            self.on_progress(task.description, self.finished + done, total)
+
+        results = parallel.map(lambda task: task.compute(), tasks, self.jobs, on_done=on_done)
+        self.done |= {task.key: result for task, result in zip(tasks, results, strict=True)}
+        self.finished = total
+
+    def _alarm_tasks(self) -> list[Task]:
+        makers = watches(self.table, find_spec("river") is not None)
+        with threadpool_limits(1):
+            start = start_of_replay(self.table)
+        return [
+            Task(
+                ("alarm", name), f"retraining policy replayed: {name}", partial(replay_alarms, self.table, make, start)
+            )
+            for name, make in makers.items()
+        ]
+
+    def _training_tasks(self, plans: Mapping[str, Mapping[int, Training]]) -> list[Task]:
+        needed: dict[Training, set[int]] = {}
+        for plan in plans.values():
+            for k, training in plan.items():
+                needed.setdefault(training, set()).add(k)
+        return [
+            Task(
+                ("train", training, tuple(sorted(predicted))),
+                f"retraining policy replayed: model of {len(training)} periods",
+                partial(train_and_answer, self.table, training, sorted(predicted)),
+            )
+            for training, predicted in sorted(needed.items(), key=lambda item: -len(item[0]))
+        ]
+
+    def _shift_tasks(self) -> list[Task]:
+        table = self.table
+        if not table.frame.features:
+            return []
+        tasks = [
+            Task(
+                ("inputs", name), f"inputs compared with the first period: {name}", partial(domain_classifier, table, k)
+            )
+            for k, name in enumerate(table.names)
+            if k
+        ]
+        return [*tasks, Task(("features",), "distances of each feature", partial(feature_shifts, table))]
+
+    def _replays(self, plans: Mapping[str, dict[int, Training]]) -> dict[str, Replay]:
+        fitted: dict[Training, dict[int, Answers]] = {}
+        for key, answers in self.done.items():
+            if key[0] == "train":
+                fitted.setdefault(key[1], {}).update(answers)
+        replays = {name: schedule_replay(self.table, plan, fitted) for name, plan in plans.items()}
+        if self.table.has_probabilities and self.table.frame.task.width == 2:
+            replays[RECALIBRATE] = recalibrated_replay(self.table, replays[NEVER])
+        return replays | {key[1]: replay for key, replay in self.done.items() if key[0] == "alarm"}
+
+    def _ageing(self, matrix: LossMatrix, verdict: Verdict, labels: LabelShift) -> Ageing:
+        table, metric = self.table, self.metrics[0]
+        scores, halves = matrix.scores[metric.name], matrix.halves
+        shape, better = verdict.shape, metric.higher_is_better
+        ends = [0, *(shape.boundaries if shape else ()), matrix.size]
+        moved = labels.labels
+        return Ageing(
+            verdict=verdict,
+            sizes=measure_sizes(metric, scores, matrix.baselines[metric.name]),
+            periods=halves.names,
+            pieces=halves.pieces,
+            unit=table.unit,
+            training_rows=halves.training_rows,
+            cause_z=self.done.get(("cause",)),
+            loss_since=tuple(
+                loss_across(scores, ends[k], better, ends[k - 1], ends[k + 1]) for k in range(1, len(ends) - 1)
+            ),
+            loss_per_period=loss_per_period(scores, better),
+            base_rates=(moved.first, moved.last) if moved.significant else None,
+            base_rate_class=moved.moved,
+            has_probabilities=table.has_probabilities or not table.is_classification,
+            is_number=not table.is_classification,
+        )
+
+    def _policies(self, matrix: LossMatrix, replays: Mapping[str, Replay], verdict: Verdict, costs: Costs) -> Policies:
+        metric, halves = self.metrics[0], matrix.halves
+        noise = TrainingNoise(2 * matrix.scores[metric.name].training_variance, halves.training_rows)
+        results = compare_policies(self.table, self.metrics, replays, noise)
+        parts = gain_parts(self.table, metric, replays, noise)
+        last_is_odd = verdict.is_odd and verdict.odd.index == matrix.size - 1
+        return recommend(results, verdict, metric, costs, parts, last_is_odd)
+
+    def _horizons(self, matrix: LossMatrix, delta: float) -> Horizons | None:
+        metric = self.metrics[0]
+        scores, seed = matrix.scores[metric.name], self.table.seed.child("horizons")
+        skill = scores if metric.higher_is_better else skill_matrix(scores, matrix.baselines[metric.name])
+        if skill.estimate(np.eye(skill.size) / skill.size).low <= MIN_SKILL:
+            return None
+        return Horizons(
+            sh=stability_horizon(skill, delta, seed.child("sh").numpy()),
+            dh=drift_horizon(skill, seed.child("dh").numpy()),
+            curve=age_curve(skill, delta),
+            delta=delta,
+        )
+
+    def _shift(self, ids: np.ndarray, errors: np.ndarray) -> Shift | None:
+        if ("features",) not in self.done:
+            return None
+        classifiers: dict[str, DomainClassifier] = {
+            key[1]: found for key, found in self.done.items() if key[0] == "inputs"
+        }
+        correct = first_model_scores(self.table, ids, errors)
+        return measure_shift(self.table, correct, self.done["features",], classifiers)
 
 
-def _compute(table: AuditTable, jobs: int, on_progress: OnProgress) -> Computed:
-    """Run all tasks in parallel and return their results by part and name."""
-    tasks = _tasks(table)
+def _opening(table: AuditTable) -> str:
     audited = "the logged predictions" if table.is_log else f"model {table.model_name}"
     rows, names = len(table.frame.samples), table.names
-    on_progress(
-        f"{table.frame.name}: {rows:,} rows in {len(names)} periods, {names[0]} to {names[-1]}; {audited}",
-        0,
-        len(tasks),
-    )
-
-    def on_done(task: Task, done: int) -> None:
-        on_progress(task.description, done, len(tasks))
-
-    computed: Computed = {part: {} for part in Part}
-    results = parallel.map(lambda task: task.compute(), tasks, jobs, on_done=on_done)
-    for task, result in zip(tasks, results, strict=True):
-        computed[task.part][task.name] = result
-    return computed
+    return f"{table.frame.name}: {rows:,} rows in {len(names)} periods, {names[0]} to {names[-1]}; {audited}"
 
 
-def _result(table: AuditTable, computed: Computed, delta: float, provenance: Provenance) -> AuditResult:
-    probes = logged_answers(table) if table.is_log else computed[Part.MODELS][""]
-    decay = measure_log_decay(table, probes) if table.is_log else measure_decay(table, probes, delta)
-    replayed: Policies | None = None
-    detectors: tuple[DetectorResult, ...] = ()
-    if isinstance(decay, Decay):
-        results = compare_policies(table, computed[Part.POLICY])
-        replayed = Policies(results, recommend_policy(results))
-        detectors = score_detectors(table, computed[Part.POLICY], replayed, decay.matrix.ttr)
-    shift = None
-    if table.frame.features:
-        shift = measure_shift(table, probes, computed[Part.FEATURES][""], computed[Part.PERIOD])
-    return AuditResult(
-        provenance=provenance,
-        data=summarize(table),
-        decay=decay,
-        baseline=measure_baseline(table, probes, delta),
-        shift=shift,
-        policies=replayed,
-        detectors=detectors,
-        log_alarms=log_alarms(table, probes) if table.is_log else {},
-        skipped=_skipped(table),
-    )
+def _matrix(matrix: LossMatrix, metric: Metric) -> Matrix:
+    scores = matrix.scores[metric.name]
+    variances = [
+        [[float(x[t, period == tau].var()) for tau in range(matrix.size)] for t in range(matrix.size)]
+        for x, period in zip(scores.rows, scores.periods, strict=True)
+    ]
+    error = np.sqrt(np.mean(variances, axis=0) / scores.counts)
+    return Matrix(matrix.halves.names, scores.mean, error, scores.counts, matrix.halves.training_rows)
 
 
 def _skipped(table: AuditTable) -> tuple[str, ...]:
@@ -173,8 +347,8 @@ def _skipped(table: AuditTable) -> tuple[str, ...]:
     notes = []
     if table.is_log:
         notes.append(
-            "A log of predictions has no model to retrain, so there is no A(t, τ), no TAS and no policy replay"
+            "A log of predictions has no model to retrain, so nothing is said about ageing and no policy is replayed"
         )
     if find_spec("river") is None:
-        notes.append('Drift detectors were not run: pip install "driftline[river]"')
+        notes.append('Drift detectors of river were not run: pip install "driftline[river]"')
     return tuple(notes)

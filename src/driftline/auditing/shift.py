@@ -10,14 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from driftline.auditing.decay import Decay, LogDecay
 from driftline.auditing.estimate import DRAWS, Estimate
-from driftline.auditing.feature_shift import FeatureShift, first_rows, later_rows
+from driftline.auditing.feature_shift import FeatureShift, compared_rows
 from driftline.auditing.table import AuditTable
 from driftline.data.formats.column_kinds import column_kind, to_floats
 from driftline.metrics.shift import auc, benjamini_hochberg, error_change_by_feature, performance_gap
@@ -90,37 +88,31 @@ class Shift:
     def changed_features(self) -> list[FeatureShift]:
         return [feature for feature in self.features if feature.changed]
 
-    def kind(self, decay: Decay | LogDecay) -> Literal["concept", "noise", "covariate", "none", "unknown"]:
-        """Return the kind of shift that the numbers indicate."""
-        if not self.overall.periods:
-            return "unknown"
-        if self.overall.conditional.is_substantial:
-            noise = isinstance(decay, Decay) and not decay.staleness.is_substantial
-            return "noise" if noise else "concept"
-        return "covariate" if self.changed_features else "none"
-
 
 def measure_shift(
     table: AuditTable,
-    probes: pd.DataFrame,
+    correct: Mapping[str, pd.Series],
     features: tuple[FeatureShift, ...],
     classifiers: Mapping[str, DomainClassifier],
 ) -> Shift:
-    """Combine the shift of features and the classifiers by period with the losses of the first model."""
-    periods = decompose_loss(table, probes, classifiers)
-    return Shift(features, periods, mean_decomposition(list(periods.values())), uneven_features(table, probes))
+    """Combine the shift of features and the classifiers by period with the losses of the first model.
+
+    `correct`: by period, how right the first model is on each row, by row number.
+    """
+    periods = decompose_loss(table, correct, classifiers)
+    return Shift(features, periods, mean_decomposition(list(periods.values())), uneven_features(table, correct))
 
 
 def domain_classifier(table: AuditTable, tau: int) -> DomainClassifier:
     """Fit a classifier of the first period against period `tau` on each half of the rows, and apply it to the other."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    first, later = first_rows(table).id, later_rows(table, tau).id
+    first, later = compared_rows(table, 0).id, compared_rows(table, tau).id
     rows = np.concatenate([first, later])
     is_later = np.repeat([0, 1], [len(first), len(later)])
     inputs, chance = table.frame.inputs, np.empty(len(rows))
     fold = table.seed.child("folds", tau).numpy().permutation(len(rows)) % 2
-    settings = {"max_iter": 40, "max_leaf_nodes": 15, "l2_regularization": 1.0, "early_stopping": False}
+    settings = {"max_iter": 25, "max_leaf_nodes": 15, "l2_regularization": 1.0, "early_stopping": False}
     for k in (0, 1):
         model = EncodedEstimator(HistGradientBoostingClassifier(**settings, random_state=0))
         model.fit(inputs.iloc[rows[fold != k]], is_later[fold != k])
@@ -134,10 +126,9 @@ def domain_classifier(table: AuditTable, tau: int) -> DomainClassifier:
 
 
 def decompose_loss(
-    table: AuditTable, probes: pd.DataFrame, classifiers: Mapping[str, DomainClassifier]
+    table: AuditTable, correct: Mapping[str, pd.Series], classifiers: Mapping[str, DomainClassifier]
 ) -> dict[str, PeriodLoss]:
     """Split the loss of the first model in each later period into a covariate and a conditional part."""
-    correct = _first_model(table, probes)
     own = correct[table.names[0]]
     random = table.seed.child("gap").numpy()
     losses = {}
@@ -171,9 +162,8 @@ def mean_decomposition(losses: Sequence[PeriodLoss]) -> MeanLoss:
     )
 
 
-def uneven_features(table: AuditTable, probes: pd.DataFrame) -> tuple[UnevenFeature, ...]:
+def uneven_features(table: AuditTable, correct: Mapping[str, pd.Series]) -> tuple[UnevenFeature, ...]:
     """Return how unevenly the first model's error changed over each feature: first period against the last third."""
-    correct = _first_model(table, probes)
     names = table.names[-max(1, len(table.names) // 3) :]
     before, after = correct[table.names[0]], pd.concat([correct[name] for name in names])
     changes = []
@@ -191,14 +181,17 @@ def uneven_features(table: AuditTable, probes: pd.DataFrame) -> tuple[UnevenFeat
     return tuple(sorted(rows, key=lambda row: -row.spread))
 
 
-def _first_model(table: AuditTable, probes: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return by period how right the first model was on each row; for numbers, on the scale of the first period."""
-    rows = probes[probes["step"] == 0]
-    if not table.is_classification:
-        own = rows.loc[rows["probe"] == table.names[0], "truth"]
-        error = (rows["prediction"] - rows["truth"]) ** 2 / (float(np.var(own)) or 1.0)
-        rows = rows.assign(correct=1 - error)
-    return {str(name): part.set_index("id")["correct"] for name, part in rows.groupby("probe", observed=True)}
+def first_model_scores(table: AuditTable, ids: np.ndarray, errors: np.ndarray) -> dict[str, pd.Series]:
+    """Return by period how right the first model was on each row; for numbers, on the scale of the first period.
+
+    `errors`: 0 or 1 for classes, squared errors for numbers, of the rows with these numbers.
+    """
+    scale = 1.0 if table.is_classification else float(np.var(table.periods[0].y)) or 1.0
+    scores = pd.Series(1 - errors / scale, index=ids)
+    return {
+        name: scores[scores.index.intersection(pd.Index(rows.id))]
+        for name, rows in zip(table.names, table.periods, strict=True)
+    }
 
 
 def _bins(before: pd.Series, after: pd.Series) -> tuple[np.ndarray, np.ndarray, Callable[[int], str]]:

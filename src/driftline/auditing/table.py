@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -13,15 +13,15 @@ from driftline.errors import UserError
 from driftline.models.sklearn_models import SklearnModel
 from driftline.models.tabular import row_index_model
 from driftline.seeds import Seed
-from driftline.streams.timeline import Periods, period_labels, periods
+from driftline.streams.timeline import period_labels, periods
 from driftline.tasks import Classification
-from driftline.types import Network, Samples, Step
+from driftline.types import Answers, Network, Samples
 
-MIN_PERIODS, MAX_PERIODS = 4, 36  # "auto" takes the finest calendar cut with this many periods
+MIN_PERIODS, MAX_PERIODS = 4, 40  # "auto" takes a calendar cut with this many periods
+WANTED_PERIODS = 12  # fewer periods allow too few permutations to tell order from chance
 MIN_ROWS = 10  # of a period, on average
+MIN_RARE = 20  # rows of the rarer of two classes in a period, on average
 ROW_PERIODS = 20  # periods with equal numbers of rows, where no calendar cut is suitable
-HOLDOUT = 0.2
-MIN_TIMES = 10  # with this many distinct times per period on average, the last rows are held out
 UNITS = {"day": "days", "week": "weeks", "month": "months", "quarter": "quarters", "year": "years", "decade": "decades"}
 
 
@@ -34,7 +34,7 @@ class Limits:
     training_rows: int = 50_000
     """Rows of one training."""
     probe_rows: int = 2_000
-    """Rows of a period that each earlier model is evaluated on, and that distances are computed from."""
+    """Rows of a period on which models of other periods are evaluated; and training rows of each of these models."""
 
     def __post_init__(self) -> None:
         if self.rows < 2 or self.training_rows < 1 or self.probe_rows < 1:
@@ -47,7 +47,9 @@ class AuditTable:
 
     frame: Frame
     period: str
-    periods: Periods
+    names: tuple[str, ...]
+    periods: tuple[Samples, ...]
+    """The rows of each period in order of time."""
     model: Network
     delay: int
     seed: Seed
@@ -55,10 +57,12 @@ class AuditTable:
     limits: Limits
     rows_before_limits: tuple[int, ...]
     """Rows of each period in the table."""
-    ordered_holdout: bool
-    """Whether the held-out rows are the last ones of each period, and not a random draw."""
+    skipped: tuple[str, ...]
+    """Periods that are left out because they have too few rows."""
     tied_boundaries: int
     """Boundaries between periods that fall among rows of the same time."""
+    deployed: int
+    """The number of periods whose rows train the first model."""
 
     def new_model(self) -> SklearnModel:
         """Return an untrained model."""
@@ -66,6 +70,21 @@ class AuditTable:
         return row_index_model(
             frame.inputs, self.model, frame.task, frame.labels, seed, raw_features=frame.raw_features
         )
+
+    def fit(self, rows: Samples) -> SklearnModel:
+        """Return a model trained on these rows."""
+        model = self.new_model()
+        model.fit(rows.x, self.frame.task.targets(rows.y))
+        return model
+
+    def answer(self, model: SklearnModel, rows: Samples) -> Answers:
+        """Return the answers of a model, with probabilities for classes."""
+        return self.frame.task.decode(model.predict(rows.x))
+
+    @cached_property
+    def has_probabilities(self) -> bool:
+        """Whether the model gives class probabilities."""
+        return self.is_classification and not self.is_log and hasattr(self.new_model().template.model, "predict_proba")
 
     @property
     def model_name(self) -> str:
@@ -77,25 +96,13 @@ class AuditTable:
         return self.frame.logged_predictions is not None
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return self.periods.names
-
-    @property
-    def first_deployed(self) -> int:
-        """The first period with a deployed model: the one after the first labels are revealed."""
-        return 1 + self.delay
-
-    @property
     def is_classification(self) -> bool:
         return isinstance(self.frame.task, Classification)
 
-    @cached_property
-    def stream(self) -> PeriodStream:
-        return PeriodStream(self.periods)
-
-    def rows(self, index: int) -> Samples:
-        """Return all rows of a period in order of time."""
-        return self.stream[index].samples
+    @property
+    def first_replayed(self) -> int:
+        """The first period that the first model predicts: the one after its labels are known."""
+        return self.deployed + self.delay
 
     @cached_property
     def unit(self) -> str:
@@ -103,14 +110,14 @@ class AuditTable:
         return "periods" if self._has_gaps else UNITS.get(self.period, "periods")
 
     @cached_property
-    def _starts(self) -> np.ndarray:
-        times = [self.rows(k).time for k in range(len(self.periods))]
-        return np.array([time.min() for time in times if time is not None])
+    def starts(self) -> np.ndarray:
+        """The first time of each period."""
+        return np.array([np.asarray(rows.time)[0] for rows in self.periods])
 
     @cached_property
     def _has_gaps(self) -> bool:
         """Whether periods of the calendar are missing in between."""
-        steps = np.diff(self._starts)
+        steps = np.diff(self.starts)
         return self.period in UNITS and bool((steps > 1.7 * np.median(steps)).any())
 
     @cached_property
@@ -120,104 +127,88 @@ class AuditTable:
             return f"a period is a {self.period}; some are missing"
         if self.period in UNITS:
             return ""
-        median = np.median(np.diff(self._starts))
-        if self._starts.dtype.kind == "M":
+        median = np.median(np.diff(self.starts))
+        if self.starts.dtype.kind == "M":
             return f"a period is about {float(median / np.timedelta64(1, 'D')):.3g} days"
         return f"a period is about {float(median):.3g} of the time column's units"
 
 
-@dataclass(frozen=True)
-class PeriodStream:
-    """Every period with all of its rows in order of time."""
-
-    periods: Periods
-
-    def __len__(self) -> int:
-        return len(self.periods)
-
-    def __getitem__(self, index: int) -> Step:
-        index = range(len(self))[index]
-        samples = self.periods.all_samples(index)
-        assert samples.time is not None
-        return Step(index, self.periods.names[index], samples[np.lexsort((samples.id, samples.time))])
-
-
 def prepare(
-    frame: Frame, model: Network, period: str, delay: int, seed: int, limits: Limits, holdout: float
+    frame: Frame, model: Network, period: str, delay: int, seed: int, limits: Limits, deployed: int | None = None
 ) -> AuditTable:
     """Cut a table into periods and apply the limits; raise UserError if it cannot be audited."""
     samples, root = frame.samples, Seed(seed)
     assert samples.time is not None
     if samples.time[0] == samples.time[-1]:
         raise UserError(f"every row has the same time, {samples.time[0]}: an audit compares rows of different times")
-    period = choose_period(samples.time) if period == "auto" else period
-    cut = periods(samples, period, holdout=holdout, seed=root.child("split"))
-    if len(cut) < 3 + delay:
+    period = choose_period(samples.time, _rare_share(frame)) if period == "auto" else period
+    cut = periods(samples, period, holdout=0.5, seed=root.child("split"))
+    rows = [_in_order(cut.all_samples(k)) for k in range(len(cut))]
+    deployed = default_deployed(len(rows)) if deployed is None else deployed
+    if deployed < 1:
+        raise UserError(
+            f"the deployed model needs at least one training period; the first one begins at {samples.time[0]}"
+        )
+    if len(rows) < max(3, deployed + 1) + delay:
         late = f" with labels {delay} periods late" if delay else ""
         raise UserError(
-            f"period '{period}' cuts the table into {len(cut)} periods, and an audit{late} needs at least {3 + delay}: "
-            "choose a finer period"
+            f"period '{period}' cuts the table into {len(rows)} periods, and an audit{late} needs at least "
+            f"{max(3, deployed + 1) + delay}: choose a finer period"
         )
-    times = [np.unique(part.time) for part in cut.revealed if part.time is not None]
-    ordered = bool(np.mean([len(distinct) for distinct in times]) >= MIN_TIMES)
-    cut = hold_out_last_rows(cut) if ordered else cut
-    sizes = tuple(len(a) + len(b) for a, b in zip(cut.revealed, cut.held_out, strict=True))
-    tied = count_tied_boundaries(cut)
-    cut = subsample(cut, limits.rows, holdout, root)
-    return AuditTable(frame, period, cut, model, delay, root, limits, sizes, ordered, tied)
+    used = tuple(draw(part, limits.rows, root.child("rows", n)) for n, part in zip(cut.names, rows, strict=True))
+    sizes = tuple(map(len, rows))
+    skipped = tuple(cut.skipped)
+    tied = sum(bool(np.asarray(a.time).max() == np.asarray(b.time).min()) for a, b in pairwise(rows))
+    return AuditTable(frame, period, cut.names, used, model, delay, root, limits, sizes, skipped, tied, deployed)
 
 
-def count_tied_boundaries(cut: Periods) -> int:
-    """Return the number of periods whose first time is the last time of the period before."""
-    times = [np.asarray(cut.all_samples(k).time) for k in range(len(cut))]
-    return sum(bool(before.max() == after.min()) for before, after in pairwise(times))
+def default_deployed(count: int) -> int:
+    """Return the number of periods whose rows train the first model: 3 of 9 or more, 2 of 5 or more, else 1."""
+    return 3 if count >= 9 else 2 if count >= 5 else 1
 
 
-def hold_out_last_rows(cut: Periods) -> Periods:
-    """Return the same periods with as many rows held out, but the last ones of each.
-
-    Rows close in time are often alike, so a model trained on the neighbors of its test rows would look too good.
-    """
-    stream = PeriodStream(cut)
-    rows = [stream[k].samples for k in range(len(cut))]
-    return replace(
-        cut,
-        revealed=tuple(part[slice(len(revealed))] for part, revealed in zip(rows, cut.revealed, strict=True)),
-        held_out=tuple(part[slice(len(revealed), None)] for part, revealed in zip(rows, cut.revealed, strict=True)),
-    )
+def periods_until(starts: np.ndarray, until: str) -> int:
+    """Return the number of periods that begin up to a date."""
+    try:
+        end = np.datetime64(until) if starts.dtype.kind == "M" else float(until)
+    except ValueError:
+        raise UserError(f"--train-until '{until}' is not a value of the time column, such as {starts[0]}") from None
+    return int((starts <= end).sum())
 
 
-def choose_period(time: np.ndarray) -> str:
-    """Return the finest cut by time value or calendar into 4 to 36 periods, else a cut into up to 20 equal ones.
+def _in_order(samples: Samples) -> Samples:
+    return samples[np.lexsort((samples.id, np.asarray(samples.time)))]
 
-    Periods have 10 rows or more on average.
+
+def _rare_share(frame: Frame) -> float:
+    """Return the share of the rarer of two classes; 1 for any other target."""
+    if not isinstance(frame.task, Classification) or len(frame.task.classes) != 2:
+        return 1.0
+    return float(np.bincount(frame.samples.y, minlength=2).min() / len(frame.samples))
+
+
+def choose_period(time: np.ndarray, rare_share: float = 1.0) -> str:
+    """Return the finest cut by time value or calendar into 12 to 40 periods, else into 4 or more, else equal ones.
+
+    Periods have 10 rows or more on average, and 20 of the rarer of two classes.
 
     >>> choose_period(np.repeat([2015, 2016, 2017, 2018], 10)), choose_period(np.arange(1000))
     ('each', '50 rows')
     """
     cuts = ["each", *(["day", "week", "month", "quarter", "year", "decade"] if time.dtype.kind == "M" else [])]
     distinct = np.unique(time)
+    for_rare = round(MIN_RARE / max(rare_share, 1e-9)) if rare_share < 1 else 0
+    least = max(MIN_ROWS, min(len(time) // MIN_PERIODS, for_rare))
+    possible = []
     for cut in cuts:
         if cut == "each" and len(distinct) > MAX_PERIODS:
             continue
         count = len(np.unique(period_labels(distinct, cut)))
-        if MIN_PERIODS <= count <= MAX_PERIODS and len(time) >= MIN_ROWS * count:
-            return cut
-    return f"{max(MIN_ROWS, -(-len(time) // ROW_PERIODS))} rows"
-
-
-def subsample(cut: Periods, limit: int, holdout: float, seed: Seed) -> Periods:
-    """Return periods with at most `limit` rows each, drawn at random from the shown and from the held-out rows."""
-    held = max(1, int(limit * holdout))
-    return replace(
-        cut,
-        revealed=tuple(
-            draw(s, limit - held, seed.child("rows", n)) for n, s in zip(cut.names, cut.revealed, strict=True)
-        ),
-        held_out=tuple(
-            draw(s, held, seed.child("rows", "held-out", n)) for n, s in zip(cut.names, cut.held_out, strict=True)
-        ),
-    )
+        if MIN_PERIODS <= count <= MAX_PERIODS and len(time) >= least * count:
+            possible.append((count < WANTED_PERIODS, cut))
+    if possible:
+        return min(possible, key=lambda option: option[0])[1]
+    return f"{max(least, -(-len(time) // ROW_PERIODS))} rows"
 
 
 def draw(samples: Samples, limit: int, seed: Seed) -> Samples:

@@ -31,19 +31,29 @@ def online_ttr(deployed: ArrayLike, fresh: ArrayLike) -> np.ndarray:
     return np.asarray(np.minimum(ratio, 1))
 
 
-def online_tas(deployed: ArrayLike, fresh: ArrayLike) -> np.ndarray:
+def online_tas(deployed: ArrayLike, fresh: ArrayLike, window: int | None = None) -> np.ndarray:
     """Return the estimate after each period since deployment: ratio of running means, cut at 1. Higher is better.
 
     `deployed` and `fresh`: accuracies of the deployed model and of each period's challenger, in time order. The k-th
-    number depends on the first k of each and on nothing later.
+    number depends on the first k of each and on nothing later. `window`: number of latest periods that count, so that
+    an old model is noticed as fast as a young one; None: all.
 
     >>> online_tas([0.72, 0.45, 0.60], [0.75, 0.60, 0.70]).round(6).tolist()
     [0.96, 0.866667, 0.863415]
+    >>> online_tas([0.72, 0.45, 0.60], [0.75, 0.60, 0.70], window=1).round(6).tolist()
+    [0.96, 0.75, 0.857143]
     """
     deployed, fresh = _pair(deployed, fresh)
-    reached, reachable = np.cumsum(deployed), np.cumsum(fresh)
+    reached, reachable = _running_sum(deployed, window), _running_sum(fresh, window)
     ratio = np.divide(reached, reachable, out=np.full(deployed.shape, np.nan), where=reachable > TOLERANCE)
     return np.asarray(np.minimum(ratio, 1))
+
+
+def _running_sum(values: np.ndarray, window: int | None) -> np.ndarray:
+    total = np.cumsum(values)
+    if window is not None:
+        total[window:] -= total[:-window].copy()
+    return total
 
 
 def _pair(deployed: ArrayLike, fresh: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -32,6 +32,21 @@ Columns = Annotated[
     typer.Option(help="Kind of a column: NAME=number, category, text, date or ignore. [default: guessed]"),
 ]
 TaskName = Annotated[str, typer.Option(help="classes, number or auto.")]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="accuracy, balanced, f1, auc, average-precision, log-loss, brier, rmse, mae, r2 or module:function; the "
+        "first one decides. [default: by task and balance]"
+    ),
+]
+TrainUntil = Annotated[str | None, typer.Option(help="Last time of the rows that train the deployed model.")]
+Deployed = Annotated[
+    int | None, typer.Option(help="Number of periods that train the deployed model. [default: 3]", min=1)
+]
+CostError = Annotated[
+    float | None, typer.Option(help="Cost of a wrong answer, or of one unit of absolute error.", min=0)
+]
+CostRetrain = Annotated[float | None, typer.Option(help="Cost of a retraining.", min=0)]
 Delay = Annotated[int, typer.Option(help="Number of periods by which labels are late.", min=0)]
 Rows = Annotated[int, typer.Option(help="Maximum number of rows per period.", min=50)]
 Conditions = Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')]
@@ -53,6 +68,11 @@ def audit(
     features: Features = None,
     column: Columns = None,
     task: TaskName = "auto",
+    metric: Metrics = None,
+    train_until: TrainUntil = None,
+    deployed: Deployed = None,
+    cost_error: CostError = None,
+    cost_retrain: CostRetrain = None,
     delay: Delay = 0,
     rows: Rows = 10_000,
     fail_if: Conditions = None,
@@ -61,7 +81,7 @@ def audit(
     jobs: Processes = 2,
     quiet: Quiet = False,
 ) -> None:
-    """Measure how long a model of your table stays good, and when to retrain it."""
+    """Measure whether a model of your table ages, since when, and when to retrain it."""
     from driftline import auditing
     from driftline.cli.progress import TaskProgress
 
@@ -77,6 +97,11 @@ def audit(
             features=[name.strip() for name in features.split(",")] if features else None,
             columns=_kinds(column or []),
             task=task,
+            metric=metric or (),
+            train_until=train_until,
+            deployed=deployed,
+            cost_error=cost_error,
+            cost_retrain=cost_retrain,
             delay=delay,
             limits=auditing.Limits(rows=rows),
             jobs=jobs,
@@ -106,8 +131,8 @@ def _kinds(columns: list[str]) -> dict[str, str]:
 def _report(result: AuditResult, output: Path, json: Path, conditions: list[str], quiet: bool) -> None:
     """Write the page and the numbers, print the answers, and exit with 1 if a condition holds."""
     command = shlex.join(["driftline", *sys.argv[1:]])
+    echo(f"{result.headline}\n\n{result}")  # first, so that it is shown even if the page cannot be written
     replace(result, provenance=replace(result.provenance, command=command)).write(output, json)
-    echo(str(result))
     if not quiet:
         echo(f"\npage with charts: {output}\nall numbers: {json}")
     failed = [condition for condition in conditions if result.fails(condition)]

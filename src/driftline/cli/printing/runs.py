@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -12,10 +13,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from driftline.cli.printing.console import SafeConsole
+from driftline.cli.printing.forecast import format_duration
 from driftline.cli.printing.terminal import echo
+from driftline.errors import DamagedFile
+from driftline.io.checksums import read_checked
 from driftline.io.sanitize import escape_control
 from driftline.record.card import Card
-from driftline.record.run import Record, Run
+from driftline.record.run import RUNTIME, Record, Run
 from driftline.report.tables.cache import cached_results
 from driftline.store.run_names import format_time, matches, short_hash
 from driftline.store.store import Store
@@ -67,7 +71,20 @@ def print_run(store: Store, name: str) -> None:
     scores = run.table("scores")
     summary = scores[scores["stat"] != "each"].drop(columns=["time", "tau"])
     console.print(summary.to_string(index=False, float_format="%.4f"), markup=False, soft_wrap=True)
+    with suppress(DamagedFile):
+        console.print(_duration(read_checked(run.folder / RUNTIME)), markup=False, soft_wrap=True)
     console.print(json.dumps(run.card.to_dict(), indent=1), markup=False, soft_wrap=True)
+
+
+def _duration(runtime: JsonObject) -> str:
+    """Return how long a run took, and for how much of it the method waited for its data.
+
+    >>> _duration({"seconds": 20.0, "waited_for_data": 5.0})
+    'took 20.0 s; the method waited for data 25 % of the time'
+    """
+    seconds, waited = runtime["seconds"], runtime["waited_for_data"]
+    took = f"took {format_duration(seconds)}"
+    return f"{took}; the method waited for data {100 * waited / seconds:.0f} % of the time" if waited else took
 
 
 def _failure_matches(name: str, failure: JsonObject) -> bool:

@@ -147,6 +147,12 @@ def _check_trained(job: Job, model: Network, scenario: Scenario) -> None:
     untrained = job.options.get("upstream_updates") == 0 and adapter.is_network
     if pretrained or (scenario.upstream is not None and not untrained):
         return
+    loaded = adapter.loaded_weights
+    if loaded is not None and loaded.head == "new":
+        raise UserError(
+            f"{job.method.display_name} never sees labels, and the new head of {job.model.display_name} is untrained: "
+            f"{_how_to_train_head(job.benchmark, job.options)}, or give weights for this number of classes"
+        )
     why = "never sees labels" if unlabeled else "uses a network's features and never trains them"
     way = _how_to_pretrain(job.benchmark, job.options)
     raise UserError(f"{job.method.display_name} {why}, so it needs a pretrained model: {way}")
@@ -175,6 +181,15 @@ def _how_to_pretrain(benchmark: str, options: Settings) -> str:
             "weights, set `pretrained = True` on the network"
         )
     return f"{benchmark} has no pretraining, so {weights} to a model that takes them"
+
+
+def _how_to_train_head(benchmark: str, options: Settings) -> str:
+    """Return how a user gets a new head trained before the stream."""
+    if "upstream" in options:
+        return f"pretrain on the first period with --set {benchmark}.upstream=1"
+    if "upstream_updates" in options:
+        return "use upstream_updates above 0 and data with samples to train on"
+    return f"{benchmark} has no pretraining, so use a method that learns from labels"
 
 
 def _check_candidates(jobs: list[Job], model: Network, datasets: DatasetCache) -> None:

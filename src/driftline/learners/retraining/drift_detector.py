@@ -37,7 +37,7 @@ def detector_alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
     True
     """
     detector = new_detector(name, seed)
-    return [at for at, error in enumerate(errors) if _update(detector, float(error))]
+    return [at for at, error in enumerate(errors) if update(detector, float(error))]
 
 
 @register("method", "retrain-on-drift")
@@ -69,7 +69,7 @@ class RetrainOnDrift(RetrainingPolicy):
         fired = False
         for error in 1.0 - right:
             self.errors_fed.append(float(error))
-            fired |= _update(self._detector, float(error))
+            fired |= update(self._detector, float(error))
         if fired:
             self.alarms.append(self.n_batches)
         return fired
@@ -84,7 +84,7 @@ class RetrainOnDrift(RetrainingPolicy):
         super().restore(saved)
         self._detector = self._new_detector()
         for error in self.errors_fed:
-            _update(self._detector, error)
+            update(self._detector, error)
 
     def _new_detector(self) -> Any:
         return new_detector(self.detector, self.seed.child("detector", len(self.retrained_at)).value % 2**32)
@@ -94,7 +94,8 @@ def _page_hinkley() -> Any:
     return drift.PageHinkley(mode="up")
 
 
-def _update(detector: Any, error: float) -> bool:
+def update(detector: Any, error: float) -> bool:
+    """Feed an error (0 to 1) to a detector and return whether it fires."""
     binary = isinstance(detector, drift.binary.DDM)  # it counts errors; half a scale away is one
     detector.update(error > 0.5 if binary else error)
     return bool(detector.drift_detected)

@@ -1,0 +1,186 @@
+"""Replay of policies that retrain on an alarm: detectors watch the errors of the deployed model.
+
+A detector first sees errors on held-out rows of the training periods. After an alarm in period s the policy trains on
+the rows since s, again each period until it has as many periods as the first model, and watches on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from driftline.auditing.replay import Replay, training_rows
+from driftline.auditing.table import AuditTable
+from driftline.metrics.online_tas import online_tas
+from driftline.models.sklearn_models import SklearnModel
+from driftline.types import Answers, Samples
+
+DETECTORS = ("adwin", "page-hinkley", "kswin", "ddm")  # of river
+ERROR_RATE, ONLINE_TAS = "error-rate", "online-tas"
+ALARM_Z = 3.0  # standard errors by which the error of a period exceeds that of the training periods
+MIN_ROWS, MIN_RARE = 50, 20  # labels after an alarm from which a new model is trained
+FED = {"kswin": 100}  # errors per period that a detector gets, evenly spread; KSWIN takes a millisecond for each
+DEFAULT_FED = 500
+TAS_WINDOW, TAS_THRESHOLD = 3, 0.95
+
+
+class Watch(Protocol):
+    """Watches the deployed model."""
+
+    def start(self, errors: np.ndarray) -> None:
+        """Begin anew for a new model, with errors on held-out rows of its training periods."""
+
+    def fires(self, period: int, errors: np.ndarray) -> bool:
+        """Take the errors of a period and return whether to raise an alarm."""
+        ...
+
+
+class ErrorRate:
+    """Alarm if the mean error of a period is more than three standard errors above that of the training periods."""
+
+    def start(self, errors: np.ndarray) -> None:
+        self.mean, self.variance, self.n = float(errors.mean()), float(errors.var()), len(errors)
+
+    def fires(self, period: int, errors: np.ndarray) -> bool:
+        spread = np.sqrt(self.variance / self.n + max(self.variance, float(errors.var())) / len(errors))
+        return bool(errors.mean() - self.mean > ALARM_Z * max(float(spread), 1e-12))
+
+
+class RiverDetector:
+    """A detector of river on the errors in order of time."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.name, self.seed = name, seed
+
+    def start(self, errors: np.ndarray) -> None:
+        from driftline.learners.retraining.drift_detector import new_detector
+
+        self.detector: Any = new_detector(self.name, self.seed)
+        self._feed(errors)
+
+    def fires(self, period: int, errors: np.ndarray) -> bool:
+        return self._feed(errors)
+
+    def _feed(self, errors: np.ndarray) -> bool:
+        from driftline.learners.retraining.drift_detector import update
+
+        limit = FED.get(self.name, DEFAULT_FED)
+        chosen = np.unique(np.linspace(0, len(errors) - 1, min(len(errors), limit)).round().astype(int))
+        fired = [update(self.detector, float(error)) for error in errors[chosen]]
+        return any(fired)
+
+
+class OnlineTAS:
+    """Alarm if the deployed model has fallen behind challengers over the last three periods.
+
+    A challenger is trained on one half of a period and the two periods before, and examined on the other half.
+    """
+
+    def __init__(self, table: AuditTable) -> None:
+        self.table = table
+        self.history: list[float] = []
+        self.rows = 0
+
+    def start(self, errors: np.ndarray) -> None:
+        self.deployed: list[float] = []
+        self.challenger: list[float] = []
+
+    def fires(self, period: int, errors: np.ndarray) -> bool:
+        before = [k for k in (period - 2, period - 1) if k >= 0]
+        rows = self.table.periods[period]
+        challenger, self.rows = _held_out_errors(self.table, rows, before, self.rows)
+        self.deployed.append(1 - float(errors.mean()))
+        self.challenger.append(1 - float(challenger.mean()))
+        value = float(online_tas(self.deployed, self.challenger, window=TAS_WINDOW)[-1])
+        self.history.append(value)
+        return value < TAS_THRESHOLD
+
+
+def watches(table: AuditTable, river: bool) -> dict[str, Callable[[], Watch]]:
+    """Return the makers of all watches, by the name of their policy."""
+    makers: dict[str, Callable[[], Watch]] = {
+        f"on-{ERROR_RATE}": ErrorRate,
+        f"on-{ONLINE_TAS}": lambda: OnlineTAS(table),
+    }
+    for name in DETECTORS if river else ():
+        makers[f"on-{name}"] = lambda name=name: RiverDetector(name, table.seed.child("detector").value % 2**32)  # type: ignore[misc]
+    return makers
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The first model of all policies, and its errors on held-out rows of its training periods."""
+
+    model: SklearnModel
+    errors: np.ndarray
+    rows: int
+    trained: int
+    """Rows of all fits, those for the held-out errors included."""
+
+
+def start_of_replay(table: AuditTable) -> Start:
+    """Train the first model."""
+    rows = training_rows(table, range(table.deployed))
+    errors, trained = _held_out_errors(table, rows, [], len(rows))
+    return Start(table.fit(rows), errors, len(rows), trained)
+
+
+def replay_alarms(table: AuditTable, make: Callable[[], Watch], start: Start) -> Replay:
+    """Run a policy that retrains on alarms through all periods."""
+    watch, width = make(), table.deployed
+    model, trained, sizes = start.model, start.trained, [start.rows]
+    watch.start(start.errors)
+    answers: dict[int, Answers] = {}
+    deployed, alarms, since = [table.first_replayed], [], None
+    for k in range(table.first_replayed, len(table.periods)):
+        answers[k] = table.answer(model, table.periods[k])
+        known = k - table.delay
+        if known not in answers or k + 1 == len(table.periods):
+            continue
+        if since is None and watch.fires(known, row_errors(table, answers[known], table.periods[known])):
+            since = known
+            alarms.append(known)
+        if since is None or not _enough(table, span := range(since, known + 1)):
+            continue
+        rows = training_rows(table, span)
+        model, trained = table.fit(rows), trained + len(rows)
+        sizes.append(len(rows))
+        deployed.append(k + 1)
+        if len(span) >= width:
+            errors, trained = _held_out_errors(table, rows, [], trained)
+            watch.start(errors)
+            since = None
+    history = tuple(watch.history) if isinstance(watch, OnlineTAS) else ()
+    trained += watch.rows if isinstance(watch, OnlineTAS) else 0
+    return Replay(answers, tuple(deployed), trained, tuple(alarms), history, float(np.mean(sizes)))
+
+
+def row_errors(table: AuditTable, answers: Answers, rows: Samples) -> np.ndarray:
+    """Return the error of each row: 0 or 1 for classes, between 0 and 1 for numbers."""
+    return np.asarray(1 - table.frame.task.correct(answers.prediction, rows.y))
+
+
+def _enough(table: AuditTable, periods: range) -> bool:
+    y = np.concatenate([table.periods[k].y for k in periods])
+    if len(y) < MIN_ROWS:
+        return False
+    rare = np.bincount(y, minlength=2).min() if table.is_classification and table.frame.task.width == 2 else MIN_RARE
+    return bool(rare >= MIN_RARE)
+
+
+def _held_out_errors(table: AuditTable, rows: Samples, more: list[int], trained: int) -> tuple[np.ndarray, int]:
+    """Return errors on each half of rows, of models of the other half and of more periods; and the rows trained on."""
+    errors = np.empty(len(rows))
+    half = np.arange(len(rows)) * 10 // max(len(rows), 1) % 2
+    for k in (0, 1):
+        inside, outside = np.flatnonzero(half == k), np.flatnonzero(half != k)
+        if not len(inside) or not len(outside):
+            return np.zeros(len(rows)), trained
+        training = Samples.concat([*(table.periods[j] for j in more), rows[outside]])
+        model = table.fit(training)
+        errors[inside] = row_errors(table, table.answer(model, rows[inside]), rows[inside])
+        trained += len(training)
+    return errors, trained

@@ -1,0 +1,78 @@
+"""What is unusual about a table, in words: imbalance, identifiers, copies, constant columns, dates as features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from driftline.auditing.frame import Frame
+from driftline.auditing.metric import DOMINANT, RARE
+from driftline.tasks import Classification
+
+MAX_COPIES = 0.01  # share of rows that are copies of earlier ones
+MANY_CLASSES = 0.5  # classes as a share of rows, from which the target looks like an identifier
+
+
+def check_table(frame: Frame) -> tuple[str, ...]:
+    """Return warnings about a table, one sentence each."""
+    return tuple([*_target(frame), *_identifiers(frame), *_columns(frame), *_copies(frame)])
+
+
+def _target(frame: Frame) -> list[str]:
+    if not isinstance(frame.task, Classification):
+        return []
+    counts = np.bincount(frame.samples.y, minlength=len(frame.task.classes))
+    if len(counts) > MANY_CLASSES * len(frame.samples):
+        rows = len(frame.samples)
+        return [f"the target '{frame.target}' has {len(counts):,} values in {rows:,} rows: is it an identifier?"]
+    shares = counts / counts.sum()
+    if shares.max() > (1 - RARE if len(counts) == 2 else DOMINANT):
+        name = frame.task.classes[int(shares.argmax())]
+        return [f"the classes are unbalanced: {100 * shares.max():.1f}% of the rows are '{name}'"]
+    return []
+
+
+def _identifiers(frame: Frame) -> list[str]:
+    """Warn about features that identify the time or the row, with the option that excludes them."""
+    if not frame.time_proxies:
+        return []
+    named = ", ".join(f"'{name}'" for name in frame.time_proxies)
+    others = ",".join(name for name in frame.features if name not in frame.time_proxies)
+    verb, them = ("identifies", "it") if len(frame.time_proxies) == 1 else ("identify", "them")
+    advice = f'; exclude {them} with --features "{others}"' if others else ""
+    return [f"{named} {verb} the time or the row, so every later row looks new{advice}"]
+
+
+def _columns(frame: Frame) -> list[str]:
+    notes = []
+    rows = len(frame.table)
+    used = [column for column in frame.columns if column.name in frame.features]
+    empty = [column.name for column in used if column.missing == rows]
+    constant = [column.name for column in used if column.missing < rows and column.levels <= 1]
+    dates = [column.name for column in used if column.kind == "date" and column.name not in frame.time_proxies]
+    for names, what in ((empty, "empty"), (constant, "constant")):
+        if names:
+            notes.append(f"{_list(names)} {'is' if len(names) == 1 else 'are'} {what} and cannot help a model")
+    if dates:
+        notes.append(
+            f"{_list(dates)} {'is a date' if len(dates) == 1 else 'are dates'}: where dates move on with time, every "
+            "later row lies outside of what a model was trained on; use a difference of dates instead"
+        )
+    return notes
+
+
+def _copies(frame: Frame) -> list[str]:
+    if not frame.features:
+        return []
+    rows = frame.samples.x
+    inputs = frame.inputs.iloc[rows]
+    key = pd.util.hash_pandas_object(inputs, index=False).to_numpy()
+    whole = pd.DataFrame({"key": key, "y": frame.samples.y, "time": np.asarray(frame.samples.time)})
+    copies = int(whole.duplicated().sum())
+    if copies <= MAX_COPIES * len(rows):
+        return []
+    return [f"{copies:,} of {len(rows):,} rows are copies of another row, time and target included"]
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

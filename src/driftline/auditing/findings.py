@@ -1,0 +1,252 @@
+"""What an audit says about ageing and change. A sentence is written only if its test has passed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftline.auditing.change_date import ChangeDate
+from driftline.auditing.estimate import Estimate
+from driftline.auditing.metric import Metric
+from driftline.auditing.sizes import Sizes
+from driftline.auditing.verdict import MIN_PERIODS, Verdict
+
+FEW_PERIODS = 12
+
+
+@dataclass(frozen=True)
+class Ageing:
+    """Verdict and sizes of the deciding metric, with what the sentences need to name them."""
+
+    verdict: Verdict
+    sizes: Sizes
+    periods: tuple[str, ...]
+    """Periods of the matrix."""
+    pieces: int
+    """Number of them in a period of the page."""
+    unit: str
+    """Unit of a period of the page."""
+    training_rows: int
+    cause_z: float | None
+    """How much the period helps to predict at equal inputs; None if models did not age."""
+    loss_since: tuple[Estimate, ...]
+    """By cut, what models of before lose after it."""
+    loss_per_period: Estimate
+    base_rates: tuple[float, float] | None = None
+    """Fitted share of the class that moved most, at the begin and the end."""
+    base_rate_class: str | None = None
+    has_probabilities: bool = True
+
+    is_number: bool = False
+
+    @property
+    def metric(self) -> Metric:
+        return self.sizes.metric
+
+    def age(self, periods: float) -> str:
+        """Return a number of matrix periods in the page's unit."""
+        value = periods / self.pieces
+        return f"{value:.3g} {self.unit.removesuffix('s') if value == 1 else self.unit}"
+
+
+def interval(metric: Metric, estimate: Estimate) -> str:
+    """Return the 95 % interval in brackets."""
+    if not math.isfinite(estimate.low):
+        return "[–]"
+    scale, form = (100, ".1f") if metric.unit == "share" else (1, ".3g")
+    return f"[{scale * estimate.low:{form}}, {scale * estimate.high:{form}}]"
+
+
+def amount(metric: Metric, estimate: Estimate, sign: bool = False) -> str:
+    """Return a difference with its interval."""
+    return f"{metric.difference(estimate.value, sign)} {interval(metric, estimate)}"
+
+
+def p_value(p: float) -> str:
+    """Return a p-value in words.
+
+    >>> p_value(0.0005), p_value(0.412)
+    ('p < 0.001', 'p = 0.41')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.01 else f"p = {p:.2f}"
+
+
+def date_text(date: ChangeDate) -> str:
+    """Return a date with its interval.
+
+    >>> day = np.datetime64
+    >>> date_text(ChangeDate(day("2024-05-14"), day("2024-05-12"), day("2024-05-16")))
+    '2024-05-14 (between 2024-05-12 and 2024-05-16)'
+    """
+    values = (date.at, date.low, date.high)
+    if isinstance(date.at, np.datetime64):
+        minutes = [str(value.astype("datetime64[m]")).replace("T", " ") for value in values]
+        days = [text[:10] for text in minutes]
+        texts = days if days[1] != days[2] else minutes
+    else:
+        texts = [f"{value:.10g}" for value in values]
+    return texts[0] if texts[1] == texts[2] else f"{texts[0]} (between {texts[1]} and {texts[2]})"
+
+
+def findings(ageing: Ageing) -> list[str]:
+    """Return all sentences about ageing, change and difficulty."""
+    verdict = ageing.verdict
+    if not verdict.has_skill:
+        return [
+            "The model is no better than a constant answer (the trivial baseline), so its ageing cannot be measured."
+        ]
+    if verdict.aged:
+        sentences = _aged(ageing)
+    elif verdict.miscalibrated:
+        sentences = _miscalibrated(ageing)
+    elif verdict.unordered:
+        sentences = _unordered(ageing)
+    else:
+        sentences = _nothing(ageing)
+    if not ageing.has_probabilities and (verdict.aged or verdict.unordered):
+        sentences.append(
+            "The model gives no probabilities, so a moved base rate or more noise cannot be told from a changed "
+            "relation."
+        )
+    return [*sentences, *_difficulty(ageing)]
+
+
+def _aged(ageing: Ageing) -> list[str]:
+    verdict, sizes, metric = ageing.verdict, ageing.sizes, ageing.metric
+    shape, p = verdict.shape, p_value(max(_order_p(verdict), verdict.recalibrated.difference))
+    assert shape is not None
+    if ageing.cause_z is not None and ageing.cause_z <= 3:
+        return [
+            f"The model ages ({p}): older models lose {amount(metric, sizes.staleness)} because later inputs are new "
+            "to them; at equal inputs no change was found. Rows that cover these inputs help, whenever they were "
+            "collected."
+        ]
+    if shape.kind == "abrupt":
+        sentences = [
+            f"The model ages: {'on' if isinstance(date.at, np.datetime64) else 'at'} {date_text(date)} the relation "
+            f"between inputs and target changed ({p}). Since then an older model loses {amount(metric, loss)}."
+            for date, loss in zip(verdict.dates, ageing.loss_since, strict=True)
+        ]
+    elif shape.kind == "temporary":
+        begin, end = (date_text(date) for date in verdict.dates)
+        sentences = [
+            f"The relation between inputs and target changed for a time, from {begin} until {end}, and then returned "
+            f"({p}). Meanwhile an older model lost {amount(metric, ageing.loss_since[0])}."
+        ]
+    elif shape.kind == "gradual":
+        assert shape.start is not None
+        assert shape.end is not None
+        sentences = [
+            f"The model ages: the relation between inputs and target changes gradually, from "
+            f"{ageing.periods[shape.start]} to {ageing.periods[shape.end]} ({p}). A model loses "
+            f"{amount(metric, _per_unit(ageing))} per {ageing.unit.removesuffix('s')} of age."
+        ]
+    elif shape.kind == "recurring":
+        assert shape.cycle is not None
+        sentences = [
+            f"The relation between inputs and target changes in a cycle of {ageing.age(shape.cycle)} ({p}). Old models "
+            "are not outdated, they are out of season: train on the same season, or give the model the season as an "
+            "input."
+        ]
+    else:
+        sentences = [
+            f"The model ages: the relation between inputs and target changes over time ({p}), but the shape cannot be "
+            f"told from {len(ageing.periods)} periods."
+        ]
+    if shape.further is not None:
+        sentences.append(_further(ageing))
+    if sizes.staleness.low <= 0:
+        most = metric.difference(max(sizes.staleness.high, 0))
+        sentences.append(f"It changes measurably, but costs less than {most}.")
+    return sentences
+
+
+def _per_unit(ageing: Ageing) -> Estimate:
+    slope, k = ageing.loss_per_period, ageing.pieces
+    return Estimate(k * slope.value, k * slope.low, k * slope.high)
+
+
+def _further(ageing: Ageing) -> str:
+    shape = ageing.verdict.shape
+    assert shape is not None
+    assert shape.further is not None
+    what = "a further change"
+    if shape.further.family == "recurring":
+        what = f"a cycle of {ageing.age(shape.further.kernel.cycle)}"
+    return f"Besides, there is {what} ({p_value(shape.further.p)})."
+
+
+def _order_p(verdict: Verdict) -> float:
+    return verdict.recalibrated.order.p if verdict.recalibrated.order is not None else 1.0
+
+
+def _miscalibrated(ageing: Ageing) -> list[str]:
+    verdict = ageing.verdict
+    assert verdict.raw.order is not None
+    p = p_value(max(verdict.raw.order.p, verdict.raw.difference))
+    rates = ageing.base_rates
+    if ageing.is_number:
+        return [
+            f"Level or scale of the target moved ({p}): predictions are off; no other change was found. Recalibrate."
+        ]
+    if verdict.base_rate_moved and rates is not None:
+        return [
+            f"The share of '{ageing.base_rate_class}' moved from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}% ({p}); "
+            "scores are off; no change of the ranking was found. Recalibrate."
+        ]
+    return [
+        f"The probabilities of old models are off in later periods ({p}); no change of the ranking was found. "
+        "Recalibrate."
+    ]
+
+
+def _unordered(ageing: Ageing) -> list[str]:
+    verdict = ageing.verdict
+    if verdict.is_odd:
+        name = ageing.periods[verdict.odd.index]
+        sentences = [
+            f"Period {name} is unlike all others ({p_value(verdict.odd.p)}). Look at the data of {name} before you "
+            "look at the model."
+        ]
+        if verdict.odd.index == len(ageing.periods) - 1:
+            sentences.append("If this is a change, it is too recent to be told from a single odd period.")
+        return sentences
+    return [
+        f"Periods differ, but not in the order of time ({p_value(verdict.recalibrated.difference)}): a model of the "
+        "last period is as strange to the next one as a model of long ago. Train on more periods."
+    ]
+
+
+def _nothing(ageing: Ageing) -> list[str]:
+    verdict, metric = ageing.verdict, ageing.metric
+    order = verdict.recalibrated.order
+    if order is None:
+        return [f"{len(ageing.periods)} periods are too few to tell order from chance (an audit needs {MIN_PERIODS})."]
+    if verdict.only_ordered:
+        return [f"Periods close in time are more alike ({p_value(order.p)}), at a cost too small to show."]
+    sentences = [
+        f"Nothing in this table shows that models age: a model of one period does as well in the others "
+        f"({p_value(order.p)}). The audit would have noticed a loss of {metric.difference(ageing.sizes.noticeable())}."
+    ]
+    if len(ageing.periods) < FEW_PERIODS:
+        sentences.append(
+            f"With only {len(ageing.periods)} periods an abrupt change may stay unnoticed; 12 or more are better."
+        )
+    return sentences
+
+
+def _difficulty(ageing: Ageing) -> list[str]:
+    verdict, metric = ageing.verdict, ageing.metric
+    if not verdict.changed_difficulty:
+        return []
+    course = verdict.course
+    word = "harder" if verdict.harder else "easier"
+    text = (
+        f"The data got {word} ({p_value(course.p)}): a new model reaches {metric.title} {metric.text(course.first)} in "
+        f"the first and {metric.text(course.last)} in the last periods."
+    )
+    if verdict.harder and not (verdict.aged or verdict.miscalibrated or verdict.unordered):
+        text += " Older models suffer no more than new ones; retraining does not help."
+    return [text]

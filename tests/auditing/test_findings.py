@@ -1,0 +1,204 @@
+"""Every sentence about ageing is said if its test has passed, and not otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from driftline.auditing.change_date import ChangeDate
+from driftline.auditing.checks import check_table
+from driftline.auditing.difference_tests import Course, OddPeriod
+from driftline.auditing.estimate import Estimate
+from driftline.auditing.findings import Ageing, findings
+from driftline.auditing.frame import read_frame
+from driftline.auditing.label_shift import shift_between
+from driftline.auditing.metric import CLASS_METRICS
+from driftline.auditing.order_test import Kernel, OrderTest
+from driftline.auditing.shape import Cut, Shape
+from driftline.auditing.sizes import Sizes
+from driftline.auditing.verdict import PairTests, Verdict
+
+FLAT = Estimate(0.8, 0.79, 0.81, 100, "answers")
+LOSS = Estimate(0.091, 0.082, 0.1)
+SIZES = Sizes(CLASS_METRICS["accuracy"], FLAT, FLAT, FLAT, FLAT, LOSS, (LOSS,), FLAT, FLAT, FLAT, FLAT)
+DATE = ChangeDate(*(np.datetime64(day) for day in ("2024-05-14", "2024-05-12", "2024-05-16")))
+
+
+def order(p: float, family: Any = "abrupt", cycle: int = 0) -> OrderTest:
+    return OrderTest(p, family, Kernel(family, 2, cycle=cycle), 0.0005)
+
+
+def verdict(**more: Any) -> Verdict:
+    calm = PairTests(order(0.41), 0.5)
+    given: dict[str, Any] = {
+        "recalibrated": calm,
+        "raw": calm,
+        "shifted": calm,
+        "older_behind": 0.1,
+        "newer_behind": 0.09,
+        "odd": OddPeriod(3, 0.7),
+        "course": Course(0.5, -0.1, None, 0.78, 0.66),
+        "least_course": 0.01,
+        "has_skill": True,
+        "higher_is_better": True,
+    }
+    return Verdict(**{**given, **more})
+
+
+def ageing(verdict: Verdict, **more: Any) -> Ageing:
+    names = tuple(f"2024-{month:02d}" for month in range(1, 13))
+    given: dict[str, Any] = {"cause_z": 9.0, "loss_since": (LOSS,) * 2, "loss_per_period": Estimate(0.012, 0.01, 0.014)}
+    return Ageing(verdict, SIZES, names, 1, "months", 95, **{**given, **more})
+
+
+STRONG = PairTests(order(0.002), 0.0005)
+
+
+def text(verdict: Verdict, **more: Any) -> str:
+    return " ".join(findings(ageing(verdict, **more)))
+
+
+def aged(shape: Shape, dates: tuple[ChangeDate, ...] = ()) -> Verdict:
+    return verdict(recalibrated=STRONG, shape=shape, dates=dates)
+
+
+def test_nothing() -> None:
+    said = text(verdict())
+    assert "Nothing in this table shows that models age" in said
+    assert "(p = 0.41)" in said
+    assert "would have noticed a loss of" in said
+    assert "harder" not in said
+
+
+def test_no_skill_no_other_verdict() -> None:
+    said = text(replace(aged(Shape("uncertain")), has_skill=False))
+    assert said.startswith("The model is no better than a constant answer")
+    assert "changes" not in said
+
+
+def test_an_abrupt_change_has_its_date_and_loss() -> None:
+    said = text(aged(Shape("abrupt", cuts=(Cut(5),)), (DATE,)), loss_since=(LOSS,))
+    assert "on 2024-05-14 (between 2024-05-12 and 2024-05-16) the relation between inputs and target changed" in said
+    assert "an older model loses 9.1 points [8.2, 10.0]" in said
+
+
+def test_other_shapes() -> None:
+    temporary = text(aged(Shape("temporary", cuts=(Cut(5), Cut(8))), (DATE, DATE)))
+    assert "changed for a time, from 2024-05-14" in temporary
+    gradual = text(aged(Shape("gradual", start=0, end=11)))
+    assert "changes gradually, from 2024-01 to 2024-12" in gradual
+    assert "loses 1.2 points [1.0, 1.4] per month of age" in gradual
+    recurring = text(aged(Shape("recurring", cycle=4, further=order(0.001))))
+    assert "in a cycle of 4 months" in recurring
+    assert "out of season" in recurring
+    assert "Besides, there is a further change (p = 0.001)" in recurring
+    uncertain = text(aged(Shape("uncertain")))
+    assert "the shape cannot be told from 12 periods" in uncertain
+    cycle = text(
+        aged(Shape("abrupt", cuts=(Cut(5),), further=order(0.004, "recurring", 3)), (DATE,)), loss_since=(LOSS,)
+    )
+    assert "Besides, there is a cycle of 3 months (p = 0.004)" in cycle
+
+
+def test_new_inputs_are_not_a_changed_relation() -> None:
+    said = text(aged(Shape("gradual", start=0, end=11)), cause_z=0.8)
+    assert "because later inputs are new" in said
+    assert "relation" not in said
+
+
+def test_each_part_of_ageing_is_needed() -> None:
+    shape = Shape("gradual", start=0, end=11)
+    for part in (
+        {"recalibrated": PairTests(order(0.06), 0.0005)},
+        {"recalibrated": PairTests(order(0.002), 0.06)},
+        {"recalibrated": STRONG, "older_behind": 0.04},
+        {"recalibrated": STRONG, "newer_behind": -0.1},
+        {"recalibrated": PairTests(None, 0.0005)},
+    ):
+        assert not verdict(**{"shape": shape, **part}).aged
+    assert verdict(recalibrated=STRONG, shape=shape).aged
+
+
+def test_miscalibration() -> None:
+    moved = verdict(raw=STRONG, shape=Shape("gradual", start=0, end=11))
+    said = text(moved, base_rates=(0.3, 0.7), base_rate_class="yes")
+    assert "The share of 'yes' moved from 30% to 70%" in said
+    assert "no change of the ranking was found. Recalibrate" in said
+    sure = text(replace(moved, shifted=STRONG))
+    assert "The probabilities of old models are off in later periods" in sure
+    assert "Level or scale of the target moved" in text(moved, is_number=True)
+
+
+def test_unordered_and_odd_periods() -> None:
+    assert "differ, but not in the order of time" in text(verdict(recalibrated=PairTests(order(0.4), 0.001)))
+    assert "unlike" not in text(verdict(odd=OddPeriod(3, 0.005)))
+    odd = text(verdict(odd=OddPeriod(3, 0.001)))
+    assert "Period 2024-04 is unlike all others (p = 0.001)" in odd
+    assert "too recent" not in odd
+    assert "too recent to be told from a single odd period" in text(verdict(odd=OddPeriod(11, 0.001)))
+
+
+def test_order_alone_and_too_few_periods() -> None:
+    assert "more alike (p = 0.002), at a cost too small to show" in text(
+        verdict(recalibrated=PairTests(order(0.002), 0.5))
+    )
+    few = verdict(recalibrated=PairTests(None, 0.5))
+    assert "too few to tell order from chance" in text(few)
+
+
+@pytest.mark.parametrize(("change", "word"), [(-0.12, "harder"), (0.12, "easier")])
+def test_difficulty_is_a_finding_of_its_own(change: float, word: str) -> None:
+    course = Course(0.001, change, None, 0.78, 0.78 + change)
+    said = text(verdict(course=course))
+    assert f"The data got {word} (p = 0.001): a new model reaches accuracy 78.0% in the first" in said
+    assert ("retraining does not help" in said) == (word == "harder")
+    both = text(replace(aged(Shape("uncertain")), course=course))
+    assert f"The data got {word}" in both
+    assert "retraining does not help" not in both
+    assert "got" not in text(verdict(course=Course(0.03, change, None, 0.78, 0.66)))
+    assert "got" not in text(verdict(course=Course(0.001, change / 100, None, 0.78, 0.78)))
+
+
+def test_without_probabilities_the_answer_says_what_is_open() -> None:
+    assert "gives no probabilities" in text(aged(Shape("uncertain")), has_probabilities=False)
+
+
+def test_warnings_about_a_table() -> None:
+    n = 200
+    frame = pd.DataFrame(
+        {
+            "when": np.arange(n) // 2,
+            "x": np.repeat(np.random.default_rng(0).normal(size=n // 2), 2),
+            "same": 1.0,
+            "nothing": np.full(n, np.nan),
+            "number": np.arange(n),
+            "born": pd.Timestamp("1990-01-01") + pd.to_timedelta(np.arange(n) * 37 % 101, unit="D"),
+            "y": ["yes"] * 10 + ["no"] * 190,
+        }
+    )
+    said = " | ".join(check_table(read_frame(frame, time="when", target="y")))
+    assert "95.0% of the rows are 'no'" in said
+    assert "'number' identifies the time or the row" in said
+    assert "'same' is constant" in said
+    assert "'nothing' is empty" in said
+    assert "'born' is a date" in said
+    copies = read_frame(frame[["when", "x", "y"]], time="when", target="y")
+    assert "100 of 200 rows are copies" in " | ".join(check_table(copies))
+
+
+def test_label_shift_by_blocks() -> None:
+    random = np.random.default_rng(0)
+    rates = np.linspace(0.3, 0.7, 10)
+    moving = [np.eye(2)[(random.random(200) < rate).astype(int)] for rate in rates]
+    found = shift_between(moving, ["no", "yes"], random)
+    assert found.significant
+    assert found.moved == "yes"
+    assert (found.first, found.last) == pytest.approx((0.3, 0.7), abs=0.08)
+    still = [np.eye(2)[(random.random(200) < 0.3).astype(int)] for _ in rates]
+    assert not shift_between(still, ["no", "yes"], random).significant
+    tiny = [np.eye(2)[(np.arange(4000) % 1000 < 300 + k).astype(int)] for k in range(10)]
+    assert not shift_between(tiny, ["no", "yes"], random).significant, "less than two points"
