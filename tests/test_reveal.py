@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from driftline.errors import UserError
 from driftline.io import serialization
-from driftline.reveal import RevealPolicy
+from driftline.reveal import RevealPolicy, known_by
 from driftline.seeds import Seed
-from driftline.tasks import Classification
+from driftline.tasks import Classification, Regression
 from driftline.testing.inspect import can_reach
 from driftline.types import Answers, Reveal, Samples, Step
 
@@ -246,3 +248,46 @@ def test_a_learner_cannot_read_the_labels_of_samples_to_come() -> None:
     feed = rule().feed(Step(0, "0", samples))
     shown = feed.reveal_next(0)
     assert not can_reach([shown.x, shown.y], samples.y)
+
+
+@given(st.data())
+def test_no_label_is_revealed_before_its_time_and_none_later_than_it_must(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
+    n = sum(sizes)
+    time = np.sort(data.draw(st.lists(st.integers(0, 20), min_size=n, max_size=n)))
+    lateness = data.draw(st.lists(st.one_of(st.integers(0, 12), st.just(float("nan"))), min_size=n, max_size=n))
+    known = time + np.array(lateness)
+    samples = Samples(x=np.arange(n)[:, None], y=np.arange(n), time=time, known=known)
+    policy = RevealPolicy(Regression(), Reveal.LABELS, Seed(0))
+    received: dict[int, int] = {}
+    for k, end in enumerate(np.cumsum(sizes)):
+        step = Step(k, str(k), samples[slice(end - sizes[k], end)])
+        copy = RevealPolicy(Regression(), Reveal.LABELS, Seed(0))
+        copy.restore(policy.state())
+        revealed = policy(step, Answers(step.samples.y))
+        again = copy(step, Answers(step.samples.y))
+        assert (revealed is None) == (again is None)
+        received |= {} if revealed is None else dict.fromkeys(revealed.y.tolist(), k)
+    ends = time[np.cumsum(sizes) - 1]
+    of_step = np.repeat(np.arange(len(sizes)), sizes)
+    expected = {}
+    for row in range(n):
+        steps = [k for k in range(of_step[row], len(sizes)) if known[row] <= ends[k]]
+        expected |= {row: steps[0]} if steps else {}
+    assert received == expected
+
+
+def test_labels_with_times_come_one_by_one_when_they_are_known() -> None:
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-09"], "datetime64[us]")
+    known = np.array(["2024-01-03", "2024-01-02", "NaT", "2024-01-10"], "datetime64[us]")
+    samples = Samples(x=np.arange(4.0)[:, None], y=np.arange(4), time=days, known=known)
+    policy = RevealPolicy(Classification(tuple("abcd")), Reveal.LABELS, Seed(0))
+    feed = policy.feed(Step(0, "0", samples, one_by_one=True))
+    revealed = [feed.reveal_next(0) for _ in range(4)]
+    assert [None if one is None else (one.y.tolist(), one.positions) for one in revealed] == [
+        None,
+        ([1], [1]),
+        ([0], [0]),
+        None,
+    ]
+    assert known_by(samples, np.datetime64("2024-01-09")).tolist() == [True, True, False, False]

@@ -1,5 +1,8 @@
 """Which labels are revealed to a learner after it has answered: none, its errors or all; how late, and how many.
 
+If samples say when their labels became known (`Samples.known`), no label is revealed before: a step ends at the latest
+time seen so far, and reveals the labels that are known by then.
+
 Revealed labels are copies, so no array that a learner holds gives access to an unrevealed label.
 """
 
@@ -13,11 +16,11 @@ import numpy as np
 
 from driftline.errors import UserError
 from driftline.seeds import Seed
-from driftline.tasks import Task
-from driftline.types import Answers, Inputs, Reveal, State, Step, concat_rows, take_rows
+from driftline.tasks import Regression, Task
+from driftline.types import Answers, Inputs, Reveal, Samples, State, Step, Stream, concat_rows, take_rows
 
-Waiting = tuple[int, Inputs, np.ndarray, np.ndarray | None]
-"""Delayed labels: their step, inputs, labels, and the split if there is one."""
+Waiting = tuple[int, Inputs, np.ndarray, np.ndarray | None, np.ndarray | None]
+"""Delayed labels: their step, inputs, labels, and if there are any, the split and when they are known (`_clock`)."""
 
 
 @dataclass
@@ -70,6 +73,8 @@ class RevealPolicy:
     waiting: list[Waiting] = field(default_factory=list)
     n_seen: int = 0
     """Number of samples so far."""
+    now: float = -np.inf
+    """The latest time of a sample so far, if labels have times."""
     _predictions: list[int | float | str] = field(default_factory=list, init=False, repr=False)
     """Predictions of the current one-by-one step, each made before its label was revealed."""
     _answer_rows: list[Answers] = field(default_factory=list, init=False, repr=False)
@@ -81,14 +86,17 @@ class RevealPolicy:
         self.n_seen += len(step.samples)
         if len(rows):
             split = None if step.samples.split is None else step.samples.split[rows]
-            self.waiting.append((step.index, take_rows(step.samples.x, rows), np.array(step.samples.y[rows]), split))
+            known = None if step.samples.known is None else _clock(step.samples.known[rows])
+            x, y = take_rows(step.samples.x, rows), np.array(step.samples.y[rows])
+            self.waiting.append((step.index, x, y, split, known))
+        self._advance(step.samples)
         due = self._due(step.index)
         if not due:
             return None
-        splits = [split for *_, split in due if split is not None]
-        known = np.concatenate(splits) if len(splits) == len(due) else None
+        splits = [entry[3] for entry in due if entry[3] is not None]
+        divided = np.concatenate(splits) if len(splits) == len(due) else None
         return RevealedLabels(
-            concat_rows([x for _, x, _, _ in due]), np.concatenate([y for _, _, y, _ in due]), split=known
+            concat_rows([entry[1] for entry in due]), np.concatenate([entry[2] for entry in due]), split=divided
         )
 
     def feed(self, step: Step) -> LabelFeed:
@@ -96,7 +104,8 @@ class RevealPolicy:
         x, y, first = step.samples.x, step.samples.y, self.n_seen
         predictions, answer_rows = self._predictions, self._answer_rows = [], []
         arrives, always = self._arrival_mask(step).tolist(), self.level is Reveal.LABELS
-        immediate = always and self.delay == 0 and not self.waiting
+        known = step.samples.known
+        immediate = always and self.delay == 0 and not self.waiting and known is None
 
         def reveal_next(answer: object) -> RevealedLabels | None:
             row = answer.copy() if isinstance(answer, Answers) else None
@@ -113,10 +122,12 @@ class RevealPolicy:
                 )
             truth = y[k : k + 1].copy()
             if arrives[k] and (always or self._is_revealed(prediction, truth)):
-                self.waiting.append((turn, take_rows(x, np.array([k])), truth, None))
+                at = None if known is None else _clock(known[k : k + 1])
+                self.waiting.append((turn, take_rows(x, np.array([k])), truth, None, at))
+            self._advance(step.samples, slice(k, k + 1))
             if not self.waiting or not (due := self._due(turn)):
                 return None
-            turns, inputs, labels, _ = zip(*due, strict=True)
+            turns, inputs, labels, *_ = zip(*due, strict=True)
             return RevealedLabels(concat_rows(inputs), concat_rows(labels), list(turns))
 
         return LabelFeed(x, first, reveal_next)
@@ -154,11 +165,32 @@ class RevealPolicy:
             return bool(self.task.correct(np.array([prediction]), y)[0] < 1)
         return self.level is Reveal.LABELS
 
-    def _due(self, now: int) -> list[Waiting]:
-        """Remove and return the labels whose delay is over."""
-        due = [entry for entry in self.waiting if entry[0] <= now - self.delay]
-        self.waiting = self.waiting[len(due) :]
+    def _advance(self, samples: Samples, rows: slice = slice(None)) -> None:
+        """Set the clock to the latest time so far, if labels have times."""
+        if samples.known is not None and samples.time is not None:
+            self.now = max(self.now, float(_clock(samples.time[rows]).max()))
+
+    def _due(self, index: int) -> list[Waiting]:
+        """Remove and return the labels whose delay is over at this step and which are known by now."""
+        due, waiting = [], []
+        for entry in self.waiting:
+            arrived, others = self._split(entry) if entry[0] <= index - self.delay else (None, entry)
+            due += [arrived] if arrived else []
+            waiting += [others] if others else []
+        self.waiting = waiting
         return due
+
+    def _split(self, entry: Waiting) -> tuple[Waiting | None, Waiting | None]:
+        """Return the labels that are known by now, and the others."""
+        step, x, y, split, known = entry
+        if known is None or (known <= self.now).all():
+            return entry, None
+        by_now = known <= self.now
+        parts = [
+            (step, take_rows(x, rows), y[rows], None if split is None else split[rows], known[rows])
+            for rows in (np.flatnonzero(by_now), np.flatnonzero(~by_now))
+        ]
+        return (parts[0] if by_now.any() else None), parts[1]
 
     def _arrival_mask(self, step: Step) -> np.ndarray:
         """Return for each sample whether its label is ever revealed; it depends only on the position in the stream."""
@@ -183,10 +215,38 @@ class RevealPolicy:
 
     def state(self) -> State:
         """Return the delayed labels and the position in the stream."""
-        return {"waiting": self.waiting, "taken": self.n_seen}
+        clock = {} if self.now == -np.inf else {"now": self.now}
+        return {"waiting": self.waiting, "taken": self.n_seen, **clock}
 
     def restore(self, state: State) -> None:
-        self.waiting, self.n_seen = list(state["waiting"]), int(state["taken"])
+        self.waiting, self.n_seen, self.now = list(state["waiting"]), int(state["taken"]), state.get("now", -np.inf)
+
+
+def known_by(samples: Samples, time: object) -> np.ndarray:
+    """Return which labels are known at a time; all of them if the samples do not say when."""
+    if samples.known is None:
+        return np.ones(len(samples), bool)
+    by_then: np.ndarray = _clock(samples.known) <= _clock(np.array([time]))
+    return by_then
+
+
+def delivery_steps(stream: Stream, delay: int = 0) -> list[int]:
+    """Return the steps of a stream at whose end labels are revealed, if all labels are."""
+    policy = RevealPolicy(Regression(), Reveal.LABELS, Seed(0), delay)
+    revealed = []
+    for step in (stream[k] for k in range(len(stream))):
+        light = replace(step.samples, x=step.samples.id)
+        if policy(replace(step, samples=light), Answers(light.y)) is not None:
+            revealed.append(step.index)
+    return revealed
+
+
+def _clock(times: np.ndarray) -> np.ndarray:
+    """Return moments or numbers as comparable numbers; a missing one is later than all others."""
+    times = np.asarray(times)
+    missing = np.isnat(times) if times.dtype.kind == "M" else np.isnan(times.astype(float))
+    numbers = times.astype("datetime64[us]") if times.dtype.kind == "M" else times
+    return np.where(missing, np.inf, numbers.astype(float))
 
 
 def _to_scalar(prediction: Any) -> int | float | str:

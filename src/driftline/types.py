@@ -80,10 +80,11 @@ def concat_rows(parts: Sequence[Inputs]) -> Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs with labels and, per sample, an id and optionally a time, a group and a split.
+    """Inputs with labels and, per sample, an id and optionally a time, a group, a split and when its label is known.
 
     `x` is an array, a tensor, lazy rows, a list of strings or a table; `y` holds class indices, numbers or texts.
-    `split` is TRAIN or VALIDATION for samples that a benchmark divides itself; it is revealed with the labels.
+    `split` is TRAIN or VALIDATION for samples that a benchmark divides itself; it is revealed with the labels. `known`
+    is the time at which each label became known, on the clock of `time`; NaT or NaN: never.
 
     >>> few = Samples(x=np.array([[1.0], [2.0], [3.0]]), y=np.array([0, 1, 0]))[[0, 2]]
     >>> len(few), few.y.tolist(), few.id.tolist()
@@ -96,6 +97,7 @@ class Samples:
     time: np.ndarray | None = None
     group: np.ndarray | None = None
     split: np.ndarray | None = None
+    known: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if self.id is None:
@@ -105,6 +107,8 @@ class Samples:
             column = getattr(self, field.name)
             if column is not None and len(column) != n:
                 raise ValueError(f"{n} samples but {len(column)} values of '{field.name}'")
+        if self.known is not None and self.time is None:
+            raise ValueError("samples whose labels have times need times themselves")
 
     def __len__(self) -> int:
         return len(self.y)

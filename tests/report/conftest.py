@@ -110,6 +110,10 @@ def make_record(tmp_path: Path) -> Callable[..., Record]:
 
 @pytest.fixture
 def full_record(tmp_path: Path) -> Record:
+    return write_full_record(tmp_path)
+
+
+def write_full_record(folder: Path) -> Record:
     """Two methods, two seeds, with cells and values per time; one label is hostile."""
     runs = []
     for label, bonus in (("erm", 0.0), ("<script>alert(1)</script>", 0.1)):
@@ -132,7 +136,7 @@ def full_record(tmp_path: Path) -> Record:
             ]
             alarm = ("dh", "false-alarm", None, None, 0.03, float("nan"), float("nan"), 2, "times")
             rows = [*cell_rows("accuracy", accuracy), *cell_rows("ttr", transfer), *each, *summary_rows(means), alarm]
-            runs.append(write_run(tmp_path, label, seed, rows))
+            runs.append(write_run(folder, label, seed, rows))
     return Record(runs)
 
 

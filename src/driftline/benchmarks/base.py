@@ -190,6 +190,8 @@ class Benchmark(ABC):
     """What the interval of a single run is over, for captions."""
     time_unit: ClassVar[str] = "t"
     """The label of a time axis."""
+    follows_label_times: ClassVar[bool] = False
+    """Whether its stream runs on the clock of the samples, so that labels can be revealed when they become known."""
     averaged_over: ClassVar[str | None] = None
     """An option. Runs that differ in it alone are averaged for each seed."""
 

@@ -65,6 +65,8 @@ class Dataset:
             digest.update(block)
         for column in (self.samples.y, self.samples.time, self.samples.id, self.samples.group):
             digest.update(_bytes_of(column))
+        if self.samples.known is not None:
+            digest.update(b"known" + _bytes_of(self.samples.known))
         if self.test is not None:
             digest.update(b"test" + _bytes_of(self.test))
         if self.subclasses is not None:

@@ -34,6 +34,7 @@ from driftline.data.formats.column_kinds import (
     to_floats,
     to_typed,
 )
+from driftline.data.formats.label_time import parse_label_times
 from driftline.data.formats.time_column import check_plain, parse_times
 from driftline.errors import UserError, unknown_name
 from driftline.io import bounded_files
@@ -55,6 +56,7 @@ def table(
     target: str,  # column to predict
     features: list[str] | None = None,  # columns to predict from; None: all others
     id: str | None = None,  # column of unique ids; None: rows are numbered from 0
+    known: str | None = None,  # column of the times at which labels became known; None: at the end of their period
     task: Literal["auto", "classes", "number"] = "auto",  # kind of target; auto: a number if it has more than 50
     columns: dict[str, str] | None = None,  # kinds of columns: number, category, text, date or ignore; None: guessed
 ) -> Dataset:
@@ -64,7 +66,8 @@ def table(
     """
     file = locate_user_path(folders, path, "table")
     read = from_frame(file.name, read_file(file))
-    return read(folders, time=time, target=target, features=features, id=id, task=task, columns=columns)
+    options = {"features": features, "id": id, "known": known, "task": task, "columns": columns}
+    return read(folders, time=time, target=target, **options)
 
 
 def from_frame(name: str, frame: pd.DataFrame) -> Callable[..., Dataset]:
@@ -77,10 +80,11 @@ def from_frame(name: str, frame: pd.DataFrame) -> Callable[..., Dataset]:
         target: str,
         features: list[str] | None = None,
         id: str | None = None,
+        known: str | None = None,
         task: Literal["auto", "classes", "number"] = "auto",
         columns: dict[str, str] | None = None,
     ) -> Dataset:
-        named = [time, target, *([] if id is None else [id])]
+        named = [time, target, *(column for column in (id, known) if column is not None)]
         table = with_index(frame.rename(columns=str), [*named, *(features or [])])
         used = [c for c in table.columns if c not in named] if features is None else list(features)
         _check_columns(table, name, target, named, used)
@@ -91,9 +95,11 @@ def from_frame(name: str, frame: pd.DataFrame) -> Callable[..., Dataset]:
         y, asked = parse_target(table[target], task)
         inputs, described = prepare(table[used], chosen, slice(n_earliest(len(table), MIN_JUDGED_ROWS)))
         x, notes = _encode(inputs)
-        samples = Samples(x=x, y=y, id=order if id is None else _ids(table[id]), time=when)
+        ids = order if id is None else _ids(table[id])
+        labeled, label_notes = (None, []) if known is None else parse_label_times(table[known], when)
+        samples = Samples(x=x, y=y, id=ids, time=when, known=labeled)
         note = f"{len(table):,} rows of {name}; {x.shape[1]} inputs from {inputs.shape[1]} columns"
-        return Dataset("table", samples, asked, (note, *read_as, *column_notes(described), *notes))
+        return Dataset("table", samples, asked, (note, *read_as, *label_notes, *column_notes(described), *notes))
 
     return rows
 
@@ -165,7 +171,9 @@ def _check_columns(frame: pd.DataFrame, source: str, target: str, named: list[st
         if name not in frame.columns:
             raise unknown_name(f"column of {source}", str(name), [*map(str, frame.columns), *index_names(frame)])
     if len(set(named)) < len(named):
-        raise UserError(f"{source}: time, target and id must be different columns, but they are {', '.join(named)}")
+        raise UserError(
+            f"{source}: time, target, id and known must be different columns, but they are {', '.join(named)}"
+        )
     if target in used or len(set(used)) < len(used) or not used:
         raise UserError(f"{source}: features must be one or more different columns without the target '{target}'")
     if len(frame) < 2:

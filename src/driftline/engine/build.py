@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driftline import data, models, registry
-from driftline.benchmarks.base import Calibration, Scenario
+from driftline.benchmarks.base import Benchmark, Calibration, Scenario
 from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.io import serialization
@@ -77,6 +77,8 @@ def build_scenario(job: Job, datasets: DatasetCache, calibration: Path | None = 
     """
     dataset = datasets.load(job.data)
     benchmark = registry.get("benchmark", job.benchmark)()
+    if dataset.samples.known is not None:
+        _check_label_times(job, benchmark)
     options = benchmark.options(**job.options)
     if calibration is not None:
         options = options.model_copy(update={"calibration": str(calibration)})
@@ -88,6 +90,14 @@ def build_calibration(job: Job, dataset: Dataset) -> Calibration:
     benchmark = registry.get("benchmark", job.benchmark)()
     calibration: Calibration = benchmark.calibration(dataset, benchmark.options(**job.options), Seed(job.seed))
     return calibration
+
+
+def _check_label_times(job: Job, benchmark: Benchmark) -> None:
+    """Refuse label times where they would have no meaning."""
+    if not benchmark.follows_label_times:
+        raise UserError(f"{job.benchmark} does not run on the clock of the data: leave out data.known")
+    if job.reveal.delay:
+        raise UserError("data.known says when labels arrive: leave out reveal.delay")
 
 
 def build_model(job: Job, dataset: Dataset) -> Network:

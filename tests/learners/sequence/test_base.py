@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,7 +32,7 @@ from driftline.training.step_data import StepData
 
 TASK = Classification(("a", "b", "c"))
 STEPS = 4
-FEW = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(0.1,), epochs=4, batch=20)
+FEW = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(0.1,), epochs=2, batch=20)
 
 
 def lessons(n: int = 60) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -215,7 +216,7 @@ def test_a_frozen_joint_model_that_starts_from_history_is_fine_tuning() -> None:
 
 
 def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() -> None:
-    selection = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-3, 0.1), dropout=(0.0,), epochs=4, batch=20)
+    selection = SearchSpace(lr=(3e-3, 1e-3), weight_decay=(1e-3, 0.1), dropout=(0.0,), epochs=2, batch=20)
     fine, joint = (
         taught(HistoryThenTune(**said), selection=selection) for said in ({"penalty": "l2"}, {"structure": "separate"})
     )
@@ -295,7 +296,7 @@ def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
     ],
 )
 def test_other_combinations_train_and_answer(make: Any) -> None:
-    learner = taught(make(), width=8)
+    learner = taught(make(), selection=replace(FEW, lr=(1e-2,), epochs=3), width=8)
     x, _ = lessons(90)[-1]
     assert np.isfinite(np.asarray(learner.predict(x).scores)).all()
     best = max(row["score"] for row in learner.fit_table() if row["valid"] == str(STEPS - 1))
@@ -369,7 +370,7 @@ def _walk(learner: PlannedLearner) -> list[Any]:
 @pytest.mark.parametrize(("tie", "closest", "farthest"), [(0.0, 0.5, np.inf), (100.0, 0.0, 0.02)])
 def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: float, farthest: float) -> None:
     selection = SearchSpace(
-        lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(tie,), epochs=60, patience=60, batch=20
+        lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(tie,), epochs=30, patience=30, batch=20
     )
     learner = prepared(JointTraining(), selection=selection, width=2)
     (trial,) = learner.plan(STEPS).trials

@@ -22,7 +22,7 @@ from driftline.report.page import charts
 from driftline.report.page.embed import PageCharts, compress_columns, safe_json
 from driftline.report.page.page import page, write_report
 
-from ..conftest import add_table, results
+from ..conftest import add_table, results, write_full_record
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -36,12 +36,17 @@ class Elements(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def full_record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    return write_full_record(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
 def text(full_record: Record) -> str:
     return page(full_record)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def figures(text: str) -> dict[str, Any]:
     content = re.search(r'<script type="application/json" id="figures">(.*?)</script>', text, re.DOTALL)
     assert content
@@ -326,8 +331,8 @@ def test_charts_say_their_numbers_in_words() -> None:
     assert figures.specs["chart0"]["description"] == "ID over time, by method. erm 0.5 to 0.25."
 
 
-def test_n_stands_in_the_header_or_with_each_number(full_record: Record, make_record: Any) -> None:
-    assert "<small>mean, %, n = 2</small>" in page(full_record)
+def test_n_stands_in_the_header_or_with_each_number(text: str, make_record: Any) -> None:
+    assert "<small>mean, %, n = 2</small>" in text
     record = make_record({"erm": [0.5], "ft": [0.6]})
     scores = record.runs[0].table("scores").assign(n=7)
     add_table(record.runs[0], "scores", pa.Table.from_pandas(scores, preserve_index=False))

@@ -23,9 +23,10 @@ from driftline.errors import UserError
 from driftline.metrics.temporal import period_answers, with_r2
 from driftline.record.run import Run
 from driftline.registry import register
+from driftline.reveal import delivery_steps, known_by
 from driftline.seeds import Seed
 from driftline.streams import LaterPeriodProbes, PeriodRange, Periods, periods
-from driftline.types import JsonObject, Reveal, Samples, Settings
+from driftline.types import JsonObject, Reveal, Samples, Settings, Stream
 
 MAX_EMBEDDED = 500  # samples whose features are recorded for the figure of how classes move
 
@@ -113,6 +114,7 @@ class Options(base.Options):
 class Timeline(base.Benchmark):
     """Train at t, test at every tau."""
 
+    follows_label_times: ClassVar[bool] = True
     question: ClassVar[str] = "How long does a model stay good, and is it the model or the data that changes?"
     reveals: ClassVar[Reveal] = Reveal.LABELS
     paper: ClassVar[str] = "temporal-metrics (Iovine et al. 2026) on the Wild-Time protocol (Yao et al. 2022)"
@@ -177,8 +179,8 @@ class Timeline(base.Benchmark):
                 f"{len(timeline)} periods with the first {options.upstream} as upstream{early} "
                 "leave fewer than two to deploy in"
             )
-        upstream = Samples.concat(timeline.revealed[: options.upstream]) if options.upstream else None
-        protocol = {
+        upstream = _known_upstream(timeline, options.upstream) if options.upstream else None
+        protocol: JsonObject = {
             "protocol": {"stream": "Eval-Stream", "fix": "Eval-Fix"}[options.protocol],
             "periods": list(timeline.names[options.upstream :]),
             "upstream_periods": list(timeline.names[: options.upstream]),
@@ -194,8 +196,12 @@ class Timeline(base.Benchmark):
         pretrain_settings = {"updates": options.upstream_updates}
         if options.protocol == "fix":
             fixed = eval_fix.lay_out(timeline, split, upstream, options.upstream, protocol, embedded)
+            if dataset.samples.known is not None:
+                _first_labels(fixed.stream)
             return replace(fixed, pretrain_settings=pretrain_settings)
         stream = PeriodRange(timeline, options.upstream, len(timeline))
+        if dataset.samples.known is not None:
+            protocol["first_labels"] = _first_labels(stream)
         probes = LaterPeriodProbes(timeline, options.upstream, options.horizon, options.untested)
         return base.Scenario(stream, probes, upstream, pretrain_settings, protocol=protocol, embedding_samples=embedded)
 
@@ -232,12 +238,30 @@ class Timeline(base.Benchmark):
             return base.scores_frame(
                 eval_fix.score(probes, names, run.card.protocol["split"], options.resamples, random)
             )
-        late = 0 if run.card.protocol["upstream_periods"] else run.card.run.reveal["delay"]
+        late = run.card.protocol.get("first_labels", run.card.run.reveal["delay"])
+        late = 0 if run.card.protocol["upstream_periods"] else late
         probes = probes[probes["step"] >= late]  # before its first labels there is no model
         names = names[options.untested :]
         columns = period_answers(probes.assign(step=probes["step"] - options.untested), names)
         metrics = self.metrics(options, run.card.protocol)
         return base.scores_frame(timeline_scores.rows(columns, names, metrics, options.resamples, random))
+
+
+def _known_upstream(timeline: Periods, n: int) -> Samples:
+    """Return the samples of the first periods whose labels are known when they end."""
+    upstream = Samples.concat(timeline.revealed[:n])
+    known = known_by(upstream, np.max(np.asarray(timeline.revealed[n - 1].time)))
+    if not known.any():
+        raise UserError(f"no label of the first {n} period(s) is known when they end: choose a larger upstream")
+    return upstream if known.all() else upstream[np.flatnonzero(known)]
+
+
+def _first_labels(stream: Stream) -> int:
+    """Return the first step at whose end labels are known."""
+    steps = delivery_steps(stream)
+    if not steps:
+        raise UserError("no label is known before the data end: check the column data.known")
+    return steps[0]
 
 
 def _for_role(timeline: Periods, options: Options, seed: Seed) -> tuple[Periods, str]:
