@@ -1,8 +1,8 @@
 """When labels arrive in a replay: which rows of earlier periods can train the model that predicts a period.
 
-A label can be used for a period if it became known before the period's first row. With a delay in periods, all labels of
-a period arrive together; with times of their own, a period counts as known once half of its labels are, those that never
-arrive left aside.
+A label can be used for a period if it became known before the period's first row. With a delay in periods, all labels
+of a period arrive together; with times of their own, a period counts as known once half of its labels are, without
+those that never arrive.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Arrivals:
 
     periods: tuple[Samples, ...]
     due: tuple[np.ndarray, ...]
-    """By period and row: the first period that can be predicted with the label; beyond the number of periods if none."""
+    """By period and row: the first period that can be predicted with the label; above the number of periods: none."""
 
     @cached_property
     def known_from(self) -> tuple[int, ...]:
@@ -64,6 +64,10 @@ class Arrivals:
         used = tuple(j for j in periods if self.is_known(j, before).any())
         latest = max((int(self.due[j][self.is_known(j, before)].max()) for j in used), default=before)
         return Training(used, latest)
+
+    def count(self, training: Training) -> int:
+        """Return the number of rows of a training."""
+        return sum(int(self.is_known(j, training.before).sum()) for j in training.periods)
 
     def window(self, width: int, before: int) -> Training:
         """Return the training on the latest known periods, and on what is known of newer ones."""

@@ -127,8 +127,8 @@ def _notes(table: AuditTable, used: int, halves: Halves | None) -> list[str]:
 def _late(table: AuditTable) -> str:
     """Return by how many periods labels with times of their own are late."""
     late = sorted(known - 1 - k for k, known in enumerate(table.arrivals.known_from) if known <= len(table.periods))
-    usual = f"of the median period {late[(len(late) - 1) // 2]} periods after it" if late else "of no period in time"
+    usual = f"{late[(len(late) - 1) // 2]} period(s) late (median)" if late else "after the end of the table"
     return (
-        f"a label is used once it is known, before the first row of a period; half of the labels {usual}, and a period "
-        "counts as known from then on"
+        "a label is used for a period if it became known before the period's first row; half of the labels of a "
+        f"period are known {usual}, and it counts as known from then on"
     )

@@ -117,7 +117,9 @@ def read_frame(
     used = [c for c in table.columns if c not in named] if features is None else list(features)
     _check_columns(table, name, named, used, needed=prediction is None)
     if label_time in used:
-        raise UserError(f"label time column '{label_time}' cannot be a feature: it is not known when a row is predicted")
+        raise UserError(
+            f"label time column '{label_time}' cannot be a feature: it is not known when a row is predicted"
+        )
     labeled = np.flatnonzero(table[target].notna().to_numpy())
     if len(labeled) < MIN_ROWS:
         raise UserError(f"{name} has {len(labeled)} rows with a '{target}', and an audit needs at least {MIN_ROWS}")

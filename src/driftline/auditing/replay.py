@@ -88,7 +88,7 @@ def schedule_replay(table: AuditTable, plan: dict[int, Training], fitted: dict[T
     for k, training in plan.items():
         if not deployed or training != plan[k - 1]:
             deployed.append(k)
-    sizes = [len(training_rows(table, plan[k])) for k in deployed]
+    sizes = [min(table.limits.training_rows, table.arrivals.count(plan[k])) for k in deployed]
     return Replay(answers, tuple(deployed), sum(sizes), rows_per_training=float(np.mean(sizes)))
 
 
