@@ -166,7 +166,8 @@ def row_errors(table: AuditTable, answers: Answers, rows: Samples) -> np.ndarray
 
 def known_errors(table: AuditTable, answers: Answers, period: int, before: int) -> np.ndarray:
     """Return the errors in a period whose labels are known before another one."""
-    return row_errors(table, answers, table.periods[period])[table.arrivals.is_known(period, before)]
+    errors = row_errors(table, answers, table.periods[period])
+    return np.asarray(errors[table.arrivals.is_known(period, before)])
 
 
 def _enough(table: AuditTable, since: int, before: int) -> bool:
