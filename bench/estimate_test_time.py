@@ -2,8 +2,8 @@
 
 python bench/estimate_test_time.py [--write]
 
-`full_scale.py` profiles the loop on blank images, of which ETA, EATA and RDumb select none, so that it misses their
-backward passes. Here every image counts as selected: an upper bound for these three. `--write` stores the estimates
+`full_scale.py` profiles the loop on blank images, where ETA, EATA and RDumb came out at one pass per image: without
+their backward passes. Here every image counts as selected: an upper bound for these three. `--write` stores the estimates
 with the recipes as rough forecasts.
 """
 
@@ -25,11 +25,12 @@ SIDE, CLASSES = 224, 1000
 PASSES = {"frozen": 1, "bn": 1, "cotta": 26}
 """Passes per image; all other methods make a forward pass and a backward pass, which counts as two.
 
-CoTTA's number is from a profile; it depends on how often the teacher is unsure and averages over augmentations.
+CoTTA's number was not measured: it is what an earlier forecast of all ten methods leaves after the other nine. It
+depends on how often the teacher is unsure and averages over augmentations.
 """
 ADAPTING = 3
 RATE = 19e9
-"""Multiply-accumulates per second of one core, in the profile of ResNet-50."""
+"""Multiply-accumulates per second of one core, derived from an earlier forecast with ResNet-50; assumed for all."""
 
 
 def forward_macs(model: str) -> int:
