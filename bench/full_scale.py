@@ -81,14 +81,30 @@ def _paper(benchmark: str, paths: Sequence[Path], seconds: float, workers: Seque
     whole = merged(plans.values())
     with tempfile.TemporaryDirectory(prefix="driftline-plan-") as nowhere:
         store, grouper = Store(Path(nowhere)), StageGrouper(whole.trials, data)
-        profiler = partial(SyntheticProfiler, None)
-        costs = stage_costs(whole.stages, grouper, store, profiler, seconds, bounded=False)
-        costs = _with_real_networks(costs, whole, contents, data)
+        costs = _with_real_networks(_costs(whole, grouper, store, seconds), whole, contents, data)
         share = planning / len(plans)
         each = {name: build(one, costs, grouper, store, workers, share) for name, one in plans.items()}
         together = build(whole, costs, grouper, store, workers, planning)
     together = replace(together, profiling=time.perf_counter() - began)
     return Paper(benchmark, registry.get("benchmark", benchmark).paper, together, each)
+
+
+def _costs(whole: Plan, grouper: StageGrouper, store: Store, seconds: float) -> StageCosts:
+    """Profile the stages of each dataset and network by themselves: those of another are no guide to them."""
+    by_network: dict[str, list[Stage]] = {}
+    for stage in whole.stages:
+        by_network.setdefault(_name(stage.job), []).append(stage)
+    profiler, costs = partial(SyntheticProfiler, None), StageCosts({}, {})
+    for stages in by_network.values():
+        one = stage_costs(stages, grouper, store, profiler, seconds / len(by_network), bounded=False)
+        costs = StageCosts(
+            costs.by_group | one.by_group,
+            costs.groups | one.groups,
+            max(costs.start, one.start),
+            costs.reading | one.reading,
+            extrapolated=costs.extrapolated + one.extrapolated,
+        )
+    return costs
 
 
 def _with_real_networks(
@@ -164,14 +180,13 @@ def small_recipes(benchmarks: Sequence[str], seconds: float) -> Iterator[tuple[s
                 yield name, forecast(f"{recipes.PREFIX}{name}", runs=nowhere, seconds=seconds)
 
 
-def write(found: Iterable[tuple[str, Forecast, bool]]) -> None:
-    """Store runs, multiply-accumulates and core hours of each recipe, and whether some of them are guessed."""
+def write(name: str, found: Forecast, rough: bool) -> None:
+    """Store runs, multiply-accumulates and core hours of a recipe, and whether some of them are guessed."""
     path = recipes.FOLDER / recipes.COSTS
     costs = json.loads(path.read_text(encoding="utf-8"))["recipes"] if path.exists() else {}
-    for name, one, rough in found:
-        runs = sum(one.kinds[title].stages for title in RUNS if title in one.kinds)
-        hours = float(f"{one.seconds[1] / 3600:.2g}")
-        costs[name] = {"runs": runs, "macs": int(one.macs), "core_hours": hours, "rough": rough}
+    runs = sum(found.kinds[title].stages for title in RUNS if title in found.kinds)
+    hours = float(f"{found.seconds[1] / 3600:.2g}")
+    costs[name] = {"runs": runs, "macs": int(found.macs), "core_hours": hours, "rough": rough}
     content = {"machine": _processor(), "date": time.strftime("%Y-%m-%d"), "recipes": dict(sorted(costs.items()))}
     atomic.write_json(path, content)
 
@@ -193,13 +208,11 @@ def main() -> None:
     given = parser.parse_args()
     found = list(papers(given.recipes, given.seconds, benchmarks=given.benchmarks))
     if given.write:
-        each = [
-            (f"{paper.benchmark}/{name}.full", one, paper.together.extrapolated > 0)
-            for paper in found
-            for name, one in paper.recipes.items()
-        ]
-        small = small_recipes(given.benchmarks, given.seconds)
-        write([*each, *((name, one, one.extrapolated > 0) for name, one in small)])
+        for paper in found:
+            for name, one in paper.recipes.items():
+                write(f"{paper.benchmark}/{name}.full", one, paper.together.extrapolated > 0)
+        for name, one in small_recipes(given.benchmarks, given.seconds):
+            write(name, one, one.extrapolated > 0)
     print(json.dumps({paper.benchmark: as_json(paper) for paper in found}, indent=1) if given.json else text(found))
 
 

@@ -126,7 +126,7 @@ def shrink_recipe(content: Mapping[str, Any]) -> dict[str, Any]:
         narrow = {"name": "hashed-ngrams", "width": NARROW}
     elif model.name.startswith("timm:"):
         narrow = {"name": PRETRAINED, "width": NARROW // 2}
-    elif "weights" in model.settings:
+    elif content["benchmark"] == "test-time":  # which refuses networks without weights
         narrow = {"name": PRETRAINED, "width": NARROW}
     made = {**content, "model": narrow}
     if content["benchmark"] == "test-time":
@@ -135,7 +135,8 @@ def shrink_recipe(content: Mapping[str, Any]) -> dict[str, Any]:
         order = options.get("order", "ccc")
         made["test-time"] = {**options, "order": {"ccc": "gradual", "cin-3dcc": "cin-c"}.get(order, order)}
     if content["benchmark"] == "open-world":  # how many samples there are to train on changes no number of updates
-        made["open-world"] = {**content["open-world"], "upstream_each": UPSTREAM}
+        drawn = {k: v for k, v in content["open-world"].items() if k != "stream"}
+        made["open-world"] = {**drawn, "upstream_each": UPSTREAM}
     return made
 
 

@@ -19,6 +19,7 @@ from driftline.published import numbers as published
 from driftline.report.tables.papers.seq_to_final import BOTTOM, TOP, VARIANTS
 from driftline.spec import Spec, read, read_yaml
 from driftline.spec.keys import run_key
+from driftline.tasks import Classification
 
 from . import stand_ins
 
@@ -97,6 +98,24 @@ def test_every_method_of_a_paper_recipe_has_a_printed_number(path: Path) -> None
         found = published.lookup(job.benchmark, job.data.name, job.options["shifts"], job.model.name)
         name = published.published_name(job.benchmark, job.label)
         assert name in {number.method for number in found}
+
+
+def test_costs_of_test_time_by_hand() -> None:
+    names = [name for name in recipes.names() if name.startswith("test-time/") and name.endswith(".full")]
+    assert all(recipes.describe(name).cost for name in names)
+    cost = recipes.describe("test-time/table-5.full").cost
+    assert cost is not None
+    # 14 methods, 3 seeds, 7.5 million images, a forward and a backward pass of ResNet-50: 4.09 G and twice that
+    assert cost.runs == 14 * 3
+    assert cost.macs == pytest.approx(14 * 3 * 7.5e6 * 3 * 4.09e9, rel=0.01)
+
+
+def test_no_method_of_the_imagenet_start_needs_named_blocks() -> None:
+    spec = recipe("imagenet-start.full.yaml")
+    network = models.build(spec.model.name, (32, 32, 3), 2, width=4)
+    for method in spec.methods:
+        learner = driftline.registry.get("method", method.name)(**method.settings)
+        learner.prepare(network, Classification(("cat", "dog")))
 
 
 def test_the_paper_recipes_cover_its_columns() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from driftline.errors import UserError
+from driftline.errors import MissingExtra, UserError
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,7 +28,10 @@ SANDBOX = """
 
 def select(sql: str, frames: Mapping[str, pd.DataFrame], files: Mapping[str, Sequence[Path]]) -> pd.DataFrame:
     """Return the rows of one SELECT; tables of `files` also have a column `run`, the name of the file's folder."""
-    import duckdb
+    try:
+        import duckdb
+    except ModuleNotFoundError:
+        raise MissingExtra("a query", "query") from None
 
     database = duckdb.connect()
     for name, frame in frames.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 
 from driftline import registry
 from driftline.cli.commands import run_quickstart as module
+from driftline.cli.commands.audit import audit
 from driftline.cli.commands.run_quickstart import SEEDS, examples, plan_all, run_quickstart
 from driftline.engine.build import DatasetCache
+from driftline.errors import MissingExtra
 from driftline.record.run import load
 
 TIMELINE = {
@@ -106,3 +109,43 @@ def test_a_run_that_fails_is_told_and_nothing_is_reported_without_runs(
     assert "refinement failed: " in err
     assert not (tmp_path / "out.html").exists()
     assert "report: " not in out
+
+
+NO_FIGURES = 'drawing figures needs an optional package: pip install "driftline[figures]"'
+
+
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An install without the extra `figures`, in which nothing has tried to draw."""
+    for name in list(sys.modules):
+        if name.startswith(("driftline.report.figures", "driftline.report.page", "driftline.auditing.page")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "altair", None)
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_without_figures_it_answers_and_names_the_extra(
+    small: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del small["refinement"]
+    assert run_quickstart(Path("out.html"), None, 1) == 0
+    out = capsys.readouterr().out
+    assert "timeline: erm" in out
+    assert "\naudit: " in out
+    assert f"no report: {NO_FIGURES}" in out
+    assert not list(tmp_path.glob("*.html"))
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_without_figures_an_audit_prints_and_keeps_its_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    module.table(drift="concept", rows=400).to_csv("mine.csv", index=False)
+    with pytest.raises(MissingExtra, match="drawing figures"):
+        audit("mine.csv", "when", "y", output=Path("page.html"))
+    assert capsys.readouterr().out == "", "it says so before it computes"
+    audit("mine.csv", "when", "y", model="logistic-regression", jobs=1)
+    out = capsys.readouterr().out
+    assert f"no page with charts: {NO_FIGURES}\nall numbers: audit.json" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.json", "mine.csv"]

@@ -413,6 +413,9 @@ def test_settings_that_mean_nothing_together_are_refused() -> None:
 def test_layers_need_names() -> None:
     from torch import nn
 
-    learner = registry.get("method", "lp-ft")()
-    with pytest.raises(UserError, match="named blocks"):
-        learner.prepare(nn.Sequential(nn.Flatten(), nn.Linear(256, 3)), TASK)
+    plain = nn.Sequential(nn.Flatten(), nn.Linear(256, 3))
+    numbered = nn.Module()
+    numbered.layers = nn.Sequential(nn.Flatten(), nn.Linear(256, 3))
+    for network in (plain, numbered):
+        with pytest.raises(UserError, match="named blocks"):
+            registry.get("method", "lp-ft")().prepare(network, TASK)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftline.cli.options import HtmlFile, check_output
+from driftline.cli.options import check_output
 from driftline.cli.printing.terminal import echo
-from driftline.errors import UserError
+from driftline.errors import MissingExtra, UserError
 
 if TYPE_CHECKING:
     from driftline.auditing import AuditResult
@@ -47,9 +48,16 @@ CostError = Annotated[
     float | None, typer.Option(help="Cost of a wrong answer, or of one unit of absolute error.", min=0)
 ]
 CostRetrain = Annotated[float | None, typer.Option(help="Cost of a retraining.", min=0)]
-Delay = Annotated[int, typer.Option(help="Number of periods by which labels are late.", min=0)]
+Delay = Annotated[str, typer.Option(help="Number of periods by which labels are late, or a time such as 60d.")]
+LabelTime = Annotated[
+    str | None, typer.Option(help="The column of the times at which labels became known.", metavar="COLUMN")
+]
 Rows = Annotated[int, typer.Option(help="Maximum number of rows per period.", min=50)]
 Conditions = Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", callback=check_output, help="The HTML file to write. [default: audit.html]"),
+]
 JsonFile = Annotated[
     Path | None,
     typer.Option(callback=check_output, help="The JSON file for all numbers. [default: beside the HTML file]"),
@@ -73,10 +81,11 @@ def audit(
     deployed: Deployed = None,
     cost_error: CostError = None,
     cost_retrain: CostRetrain = None,
-    delay: Delay = 0,
+    delay: Delay = "0",
+    label_time: LabelTime = None,
     rows: Rows = 10_000,
     fail_if: Conditions = None,
-    output: HtmlFile = Path("audit.html"),
+    output: Output = None,
     json: JsonFile = None,
     jobs: Processes = 2,
     quiet: Quiet = False,
@@ -86,6 +95,8 @@ def audit(
     from driftline.cli.progress import TaskProgress
 
     _check_arguments(model, predictions, fail_if or [])
+    if output:
+        import_module("driftline.report.figures")  # fails now, not after the audit, if figures cannot be drawn
     with TaskProgress(quiet) as progress:
         result = auditing.audit(
             file,
@@ -103,11 +114,13 @@ def audit(
             cost_error=cost_error,
             cost_retrain=cost_retrain,
             delay=delay,
+            label_time=label_time,
             limits=auditing.Limits(rows=rows),
             jobs=jobs,
             on_progress=progress.show,
         )
-    _report(result, output, json or output.with_suffix(".json"), fail_if or [], quiet)
+    page = output or Path("audit.html")
+    _report(result, page, json or page.with_suffix(".json"), fail_if or [], quiet)
 
 
 def _check_arguments(model: str | None, predictions: str | None, conditions: list[str]) -> None:
@@ -132,9 +145,15 @@ def _report(result: AuditResult, output: Path, json: Path, conditions: list[str]
     """Write the page and the numbers, print the answers, and exit with 1 if a condition holds."""
     command = shlex.join(["driftline", *sys.argv[1:]])
     echo(f"{result.headline}\n\n{result}")  # first, so that it is shown even if the page cannot be written
-    replace(result, provenance=replace(result.provenance, command=command)).write(output, json)
+    result = replace(result, provenance=replace(result.provenance, command=command))
+    result.write(json=json)
+    try:
+        result.write(output)
+        page = f"page with charts: {output}"
+    except MissingExtra as error:
+        page = f"no page with charts: {error}"
     if not quiet:
-        echo(f"\npage with charts: {output}\nall numbers: {json}")
+        echo(f"\n{page}\nall numbers: {json}")
     failed = [condition for condition in conditions if result.fails(condition)]
     for condition in conditions:
         if condition in failed:

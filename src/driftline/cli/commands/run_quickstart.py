@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from driftline import registry
-from driftline.auditing import audit
+from driftline.auditing import AuditResult, audit
 from driftline.auditing.examples import table
 from driftline.cli.commands.run_matrix import run_plans
 from driftline.cli.printing.terminal import echo
@@ -17,11 +17,11 @@ from driftline.engine.build import DatasetCache
 from driftline.engine.executors.config import ExecutorConfig
 from driftline.engine.executors.process import keep_freed_memory
 from driftline.engine.planning.plan import Plan, plan
-from driftline.errors import UserError
+from driftline.errors import MissingExtra, UserError
+from driftline.record.run import Record
 from driftline.report.analysis.groups import groups
 from driftline.report.analysis.result_table import tabulate
 from driftline.report.analysis.summary import answer
-from driftline.report.page.page import write_report
 from driftline.spec import parse
 from driftline.store.store import Store
 from driftline.types import Settings
@@ -31,7 +31,7 @@ AUDIT_TABLE = {"drift": "concept", "rows": 2000}
 
 
 def run_quickstart(output: Path, runs: str | None, jobs: int) -> int:
-    """Run all benchmarks that this installation can run and an audit, and write both pages; return the exit code."""
+    """Run all benchmarks that this installation can run and an audit, and write their pages; return the exit code."""
     store = Store.create(runs or os.environ.get("DRIFTLINE_RUNS") or "quickstart-runs")
     keep_freed_memory()
     datasets = DatasetCache()
@@ -41,15 +41,16 @@ def run_quickstart(output: Path, runs: str | None, jobs: int) -> int:
         reasons = [failed[key] for key in one.run_keys if key in failed]
         failures |= {benchmark: reasons[0]} if reasons else {}
     keys = [key for one in plans.values() for key in one.run_keys if key not in failed]
-    page = run_audit(output, jobs, failures)
-    if keys:
-        record = store.record(keys)
-        write_report(record, output)
-        for group in groups(record):
-            echo(f"{group.card.run.benchmark}: {answer(tabulate(group))}")
+    result = run_audit(jobs, failures)
+    record = store.record(keys) if keys else None
+    pages = write_pages(record, result, output)
+    for group in groups(record) if record else ():
+        echo(f"{group.card.run.benchmark}: {answer(tabulate(group))}")
+    if result:
+        echo(f"audit: {result.headline}")
     for benchmark, reason in failures.items():
         echo(f"{benchmark} failed: {reason}", err=True)
-    print_next_steps(output if keys else None, page, store)
+    print_next_steps(pages, store)
     return 1 if failures else 0
 
 
@@ -71,30 +72,43 @@ def plan_all(specs: Mapping[str, Settings], datasets: DatasetCache) -> tuple[dic
     return plans, failures
 
 
-def run_audit(output: Path, jobs: int, failures: dict[str, str]) -> Path | None:
-    """Audit a table with concept drift half-way; return the path of the page."""
+def run_audit(jobs: int, failures: dict[str, str]) -> AuditResult | None:
+    """Audit a table with concept drift half-way."""
     echo("\naudit: When did a model of this table stop being good, and when should it be retrained?", err=True)
-    page = output.with_name(f"{output.stem}-audit.html")
     frame = table(**AUDIT_TABLE)  # type: ignore[arg-type]
     try:
         with TaskProgress() as progress:
-            result = audit(
+            return audit(
                 frame, time="when", target="y", model="logistic-regression", jobs=jobs, on_progress=progress.show
             )
-        result.write(page)
     except UserError as error:
         failures["audit"] = str(error)
         return None
-    return page
 
 
-def print_next_steps(report: Path | None, page: Path | None, store: Store) -> None:
+def write_pages(record: Record | None, result: AuditResult | None, output: Path) -> list[str]:
+    """Write the report of the runs and the page of the audit; return a line about each."""
+    audit_page = output.with_name(f"{output.stem}-audit.html")
+    lines = []
+    try:
+        if record:
+            from driftline.report.page.page import write_report
+
+            write_report(record, output)
+            lines.append(f"report: {output.resolve()}")
+        if result:
+            result.write(audit_page)
+            lines.append(f"audit:  {audit_page.resolve()}")
+    except MissingExtra as error:
+        lines.append(f"no report: {error}")
+    return lines
+
+
+def print_next_steps(pages: list[str], store: Store) -> None:
     """Print where the results are, and what to try next."""
     echo("")
-    if report:
-        echo(f"report: {report.resolve()}")
-    if page:
-        echo(f"audit:  {page.resolve()}")
+    for line in pages:
+        echo(line)
     echo(f"runs:   {store.folder.resolve()}")
     echo("next:   driftline audit YOURS.csv --time DATE --target LABEL    # your own table and model")
     echo("        driftline run matrix --methods frozen,tent,er,ncm       # methods by benchmarks")

@@ -80,8 +80,10 @@ class PlannedLearner(Learner):
     @property
     def layer_names(self) -> list[str]:
         """The named layers of the network, from stem to head."""
+        from torch import nn
+
         layers = getattr(self._initial, "layers", None)
-        if layers is None:
+        if not isinstance(layers, nn.ModuleDict):
             raise UserError(f"{type(self).__name__} needs a network of named blocks: {BLOCK_NETWORKS}")
         return list(layers)
 
