@@ -302,7 +302,7 @@ class AnswersAfterAdapting(FineTune):
         (MutatesLabels, "modifies the inputs or labels"),
         (MutatesInputsLater, "modifies the inputs or labels"),
         (NeedsTwo, r"cannot answer 1 input\(s\) at once, and min_batch = 1"),
-        (NeedsManyLabels, "learn fails"),
+        (NeedsManyLabels, "shown one label per step: learn fails"),
         (SavesTheUnsavable, "cannot save a object"),
         (PredictsNames, "not class indices"),
         (GivesLogits, "not probabilities"),

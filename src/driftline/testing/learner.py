@@ -117,7 +117,7 @@ class ContractCheck:
         self._draws_from_its_seed()  # before the other runs: it watches the run that they are compared with
         check_one_by_one(self.learner, self.steps[0].samples, self.name)
         for schedule in LABEL_SCHEDULES:
-            self.expected(schedule)
+            replace(self, name=f"{self.name}, shown {schedule}").expected(schedule)
         for schedule in REPEATED:
             self._same_each_time(schedule)
         for schedule in INTERRUPTED:

@@ -251,7 +251,8 @@ def test_two_contests_share_their_trials_and_a_trial_is_run_if_either_calls_for_
 
 
 def test_a_trial_that_waits_for_no_round_in_one_contest_waits_for_none(tmp_path):
-    three, five = (list(search_stages(job(space(candidates=2, seeds=n)), "data", pretrained=False, calibration=None)) for n in (3, 5))
+    jobs = [job(space(candidates=2, seeds=n)) for n in (3, 5)]
+    three, five = (list(search_stages(one, "data", pretrained=False, calibration=None)) for one in jobs)
     trials = [stage for stage in merge([*three, *five]) if isinstance(stage, SearchRun)]
     assert sorted((stage.job.seed, len(stage.rounds)) for stage in trials) == [
         *((seed, 0) for seed in (0, 0, 1, 1, 2, 2)),
