@@ -30,7 +30,7 @@ depends on how often the teacher is unsure and averages over augmentations.
 """
 ADAPTING = 3
 RATE = 19e9
-"""Multiply-accumulates per second of one core, derived from an earlier forecast with ResNet-50; assumed for all."""
+"""Multiply-accumulates per second of one core, from an earlier forecast of ResNet-50, assumed for all."""
 
 
 def forward_macs(model: str) -> int:
