@@ -48,20 +48,20 @@ def map(
     """
 
     def call(index: int) -> R:
-        with threadpool_limits(1):
-            return function(items[index])
+        return function(items[index])
 
     results: dict[int, R] = {}
-    if jobs == 1 or len(items) <= 1 or (stop is None and sys.platform != "linux"):
-        for index, item in enumerate(items):
-            results[index] = call(index)
-            on_done(item, len(results))
-    else:
-        with _workers(call, jobs, stop) as submit:
-            futures = {submit(index): index for index in range(len(items))}
-            for future in as_completed(futures):
-                results[futures[future]] = future.result()
-                on_done(items[futures[future]], len(results))
+    with threadpool_limits(1):  # forked processes inherit it
+        if jobs == 1 or len(items) <= 1 or (stop is None and sys.platform != "linux"):
+            for index, item in enumerate(items):
+                results[index] = call(index)
+                on_done(item, len(results))
+        else:
+            with _workers(call, jobs, stop) as submit:
+                futures = {submit(index): index for index in range(len(items))}
+                for future in as_completed(futures):
+                    results[futures[future]] = future.result()
+                    on_done(items[futures[future]], len(results))
     return [results[index] for index in range(len(items))]
 
 
@@ -101,7 +101,7 @@ def run_in_worker(index: int) -> Any:
 
 @contextmanager
 def _threads(call: Call, jobs: int, stop: threading.Event) -> Iterator[Submit]:
-    with threadpool_limits(1), ThreadPoolExecutor(jobs, initializer=_one_torch_thread) as pool:
+    with ThreadPoolExecutor(jobs, initializer=_one_torch_thread) as pool:
         try:
             yield lambda index: pool.submit(call, index)
         except BaseException:

@@ -112,8 +112,8 @@ def test_which_model_is_in_production() -> None:
 
 def test_the_same_season_of_earlier_cycles(frame: pd.DataFrame) -> None:
     plan = same_phase(audited(frame), cycle=4)
-    assert plan[3] == (0, 1, 2), "before there is one, the start"
-    assert plan[9] == (1, 5)
+    assert plan[3].periods == (0, 1, 2), "before there is one, the start"
+    assert plan[9].periods == (1, 5)
 
 
 def policy(

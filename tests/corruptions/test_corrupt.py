@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numba
 import numpy as np
@@ -144,10 +145,10 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
 def test_without_a_folder_to_keep_compiled_loops_in_they_still_run(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = numba.njit
 
-    def refuses(**options: bool):  # type: ignore[no-untyped-def]
+    def refuses(function: Any, **options: bool):  # type: ignore[no-untyped-def]
         if options.pop("cache", False):
             raise RuntimeError("cannot cache function: no locator available")
-        return usual(**options)
+        return usual(function, **options)
 
     monkeypatch.setattr(numba, "njit", refuses)
 

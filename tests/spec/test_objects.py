@@ -66,7 +66,8 @@ def test_an_instance_has_the_key_of_its_class_with_settings_and_another_class_an
     assert run_key(one, "f") == run_key(same, "f") != run_key(two, "f")
 
     other = type("Keep", (Keep,), {})
-    (changed,) = spec.parse({**GIVEN, "methods": [other(share=0.3)]}).jobs("mlp")
+    subclassed = spec.parse({**GIVEN, "methods": [other(share=0.3)]})  # objects live as long as their spec
+    (changed,) = subclassed.jobs("mlp")
     assert changed.label == one.label
     assert run_key(changed, "f") != run_key(one, "f")
 

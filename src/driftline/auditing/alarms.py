@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from driftline.auditing.replay import Replay, training_rows
+from driftline.auditing.replay import Replay, start_training, training_rows
 from driftline.auditing.table import AuditTable
 from driftline.metrics.online_tas import online_tas
 from driftline.models.sklearn_models import SklearnModel
@@ -33,8 +33,8 @@ class Watch(Protocol):
     def start(self, errors: np.ndarray) -> None:
         """Begin anew for a new model, with errors on held-out rows of its training periods."""
 
-    def fires(self, period: int, errors: np.ndarray) -> bool:
-        """Take the errors of a period and return whether to raise an alarm."""
+    def fires(self, period: int, before: int, errors: np.ndarray) -> bool:
+        """Take the errors of a period that are known before another one; return whether to raise an alarm."""
         ...
 
 
@@ -44,7 +44,7 @@ class ErrorRate:
     def start(self, errors: np.ndarray) -> None:
         self.mean, self.variance, self.n = float(errors.mean()), float(errors.var()), len(errors)
 
-    def fires(self, period: int, errors: np.ndarray) -> bool:
+    def fires(self, period: int, before: int, errors: np.ndarray) -> bool:
         spread = np.sqrt(self.variance / self.n + max(self.variance, float(errors.var())) / len(errors))
         return bool(errors.mean() - self.mean > ALARM_Z * max(float(spread), 1e-12))
 
@@ -61,7 +61,7 @@ class RiverDetector:
         self.detector: Any = new_detector(self.name, self.seed)
         self._feed(errors)
 
-    def fires(self, period: int, errors: np.ndarray) -> bool:
+    def fires(self, period: int, before: int, errors: np.ndarray) -> bool:
         return self._feed(errors)
 
     def _feed(self, errors: np.ndarray) -> bool:
@@ -88,10 +88,10 @@ class OnlineTAS:
         self.deployed: list[float] = []
         self.challenger: list[float] = []
 
-    def fires(self, period: int, errors: np.ndarray) -> bool:
-        before = [k for k in (period - 2, period - 1) if k >= 0]
-        rows = self.table.periods[period]
-        challenger, self.rows = _held_out_errors(self.table, rows, before, self.rows)
+    def fires(self, period: int, before: int, errors: np.ndarray) -> bool:
+        arrivals = self.table.arrivals
+        more = [arrivals.rows(k, before) for k in (period - 2, period - 1) if k >= 0]
+        challenger, self.rows = _held_out_errors(self.table, arrivals.rows(period, before), more, self.rows)
         self.deployed.append(1 - float(errors.mean()))
         self.challenger.append(1 - float(challenger.mean()))
         value = float(online_tas(self.deployed, self.challenger, window=TAS_WINDOW)[-1])
@@ -123,7 +123,7 @@ class Start:
 
 def start_of_replay(table: AuditTable) -> Start:
     """Train the first model."""
-    rows = training_rows(table, range(table.deployed))
+    rows = training_rows(table, start_training(table))
     errors, trained = _held_out_errors(table, rows, [], len(rows))
     return Start(table.fit(rows), errors, len(rows), trained)
 
@@ -137,19 +137,20 @@ def replay_alarms(table: AuditTable, make: Callable[[], Watch], start: Start) ->
     deployed, alarms, since = [table.first_replayed], [], None
     for k in range(table.first_replayed, len(table.periods)):
         answers[k] = table.answer(model, table.periods[k])
-        known = k - table.delay
-        if known not in answers or k + 1 == len(table.periods):
+        arrived = [j for j in table.arrivals.arriving(k + 1) if j in answers]
+        if not arrived or k + 1 == len(table.periods):
             continue
-        if since is None and watch.fires(known, row_errors(table, answers[known], table.periods[known])):
-            since = known
-            alarms.append(known)
-        if since is None or not _enough(table, span := range(since, known + 1)):
+        for j in arrived:
+            if since is None and watch.fires(j, k + 1, known_errors(table, answers[j], j, k + 1)):
+                since = j
+                alarms.append(j)
+        if since is None or not _enough(table, since, k + 1):
             continue
-        rows = training_rows(table, span)
+        rows = training_rows(table, table.arrivals.training(range(since, k + 1), k + 1))
         model, trained = table.fit(rows), trained + len(rows)
         sizes.append(len(rows))
         deployed.append(k + 1)
-        if len(span) >= width:
+        if table.arrivals.newest(k + 1) + 1 - since >= width:
             errors, trained = _held_out_errors(table, rows, [], trained)
             watch.start(errors)
             since = None
@@ -163,23 +164,29 @@ def row_errors(table: AuditTable, answers: Answers, rows: Samples) -> np.ndarray
     return np.asarray(1 - table.frame.task.correct(answers.prediction, rows.y))
 
 
-def _enough(table: AuditTable, periods: range) -> bool:
-    y = np.concatenate([table.periods[k].y for k in periods])
+def known_errors(table: AuditTable, answers: Answers, period: int, before: int) -> np.ndarray:
+    """Return the errors in a period whose labels are known before another one."""
+    errors = row_errors(table, answers, table.periods[period])
+    return np.asarray(errors[table.arrivals.is_known(period, before)])
+
+
+def _enough(table: AuditTable, since: int, before: int) -> bool:
+    y = np.concatenate([table.arrivals.rows(k, before).y for k in range(since, before)])
     if len(y) < MIN_ROWS:
         return False
     rare = np.bincount(y, minlength=2).min() if table.is_classification and table.frame.task.width == 2 else MIN_RARE
     return bool(rare >= MIN_RARE)
 
 
-def _held_out_errors(table: AuditTable, rows: Samples, more: list[int], trained: int) -> tuple[np.ndarray, int]:
-    """Return errors on each half of rows, of models of the other half and of more periods; and the rows trained on."""
+def _held_out_errors(table: AuditTable, rows: Samples, more: list[Samples], trained: int) -> tuple[np.ndarray, int]:
+    """Return errors on each half of rows, of models of the other half and of more rows; and the rows trained on."""
     errors = np.empty(len(rows))
     half = np.arange(len(rows)) * 10 // max(len(rows), 1) % 2
     for k in (0, 1):
         inside, outside = np.flatnonzero(half == k), np.flatnonzero(half != k)
         if not len(inside) or not len(outside):
             return np.zeros(len(rows)), trained
-        training = Samples.concat([*(table.periods[j] for j in more), rows[outside]])
+        training = Samples.concat([*more, rows[outside]])
         model = table.fit(training)
         errors[inside] = row_errors(table, table.answer(model, rows[inside]), rows[inside])
         trained += len(training)

@@ -37,7 +37,10 @@ class DataSummary:
     time_proxies: tuple[str, ...]
     """Features that identify the time or the row."""
     model: str
-    label_delay: int
+    label_delay: int | str
+    """In periods, or in time such as 60d."""
+    label_time: str | None
+    """The column of the times at which labels became known."""
     seed: int
     deployed: int
     """Number of periods whose rows train the first model of a replay."""
@@ -72,7 +75,8 @@ def summarize(table: AuditTable, metrics: Sequence[Metric], chosen: bool, halves
         columns=frame.columns,
         time_proxies=frame.time_proxies,
         model=table.model_name,
-        label_delay=table.delay,
+        label_delay=frame.label_delay or table.delay,
+        label_time=frame.label_time,
         seed=table.seed.value,
         deployed=table.deployed,
         metrics=tuple(metric.name for metric in metrics),
@@ -104,6 +108,8 @@ def _notes(table: AuditTable, used: int, halves: Halves | None) -> list[str]:
             f"{table.tied_boundaries} of {len(table.periods) - 1} boundaries between periods fall among rows of the "
             "same time, which are ordered as in the table"
         )
+    if table.frame.samples.known is not None:
+        notes.append(_late(table))
     if halves is not None:
         how = "at random (it has few distinct times)" if halves.random else "in ten blocks of consecutive rows, in turn"
         notes.append(f"the rows of each period are split into halves {how}")
@@ -116,3 +122,13 @@ def _notes(table: AuditTable, used: int, halves: Halves | None) -> list[str]:
             f"{limits.training_rows:,} rows"
         )
     return notes
+
+
+def _late(table: AuditTable) -> str:
+    """Return by how many periods labels with times of their own are late."""
+    late = sorted(known - 1 - k for k, known in enumerate(table.arrivals.known_from) if known <= len(table.periods))
+    usual = f"{late[(len(late) - 1) // 2]} period(s) late (median)" if late else "after the end of the table"
+    return (
+        "a label is used for a period if it became known before the period's first row; half of the labels of a "
+        f"period are known {usual}, and it counts as known from then on"
+    )

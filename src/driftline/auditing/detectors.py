@@ -90,15 +90,16 @@ def score_detectors(
 def log_alarms(table: AuditTable, errors: Sequence[np.ndarray]) -> dict[str, tuple[str, ...]]:
     """Return the periods in which each detector would have fired on logged predictions; empty without river.
 
-    The first period is the baseline. A detector receives an error when its label is revealed, so with late labels it
-    fires later.
+    The first known period is the baseline. A detector receives the errors of a period when it is known, so with late
+    labels it fires later.
     """
     if find_spec("river") is None:
         return {}
-    fired = {}
-    for name in DETECTORS:
+    fired, arrivals = {}, table.arrivals
+    arrived = sorted((known, k) for k, known in enumerate(arrivals.known_from) if known <= len(errors))
+    parts = [(k, known, errors[k][arrivals.is_known(k, known)]) for known, k in arrived]
+    for name in DETECTORS if parts else ():
         detector = RiverDetector(name, table.seed.child("detector").value % 2**32)
-        detector.start(errors[0])
-        at = [k for k in range(1, len(errors)) if detector.fires(k, errors[k])]
-        fired[name] = tuple(table.names[k + table.delay] for k in at if k + table.delay < len(table.names))
+        detector.start(parts[0][2])
+        fired[name] = tuple(table.names[part[1] - 1] for part in parts[1:] if detector.fires(*part))
     return fired

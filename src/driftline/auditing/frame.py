@@ -29,6 +29,7 @@ from driftline.data.formats.column_kinds import (
     to_floats,
     to_typed,
 )
+from driftline.data.formats.label_time import delayed, parse_label_times
 from driftline.data.formats.time_column import parse_times
 from driftline.errors import UserError, unknown_name
 from driftline.tasks import Classification, Task
@@ -59,6 +60,10 @@ class Frame:
     logged_predictions: np.ndarray | None
     """In the order of the samples."""
     notes: tuple[str, ...]
+    label_time: str | None = None
+    """The column of the times at which labels became known."""
+    label_delay: str | None = None
+    """How long after its row a label is known, such as 60d."""
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -80,7 +85,8 @@ class Frame:
         digest = hashlib.sha256(repr((self.features, self.task)).encode())
         for name in self.features:
             digest.update(pd.util.hash_pandas_object(self.inputs[name], index=False).to_numpy().tobytes())
-        for column in (self.samples.x, self.samples.y, self.samples.time):
+        known = [] if self.samples.known is None else [self.samples.known]
+        for column in (self.samples.x, self.samples.y, self.samples.time, *known):
             digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()[:16]
 
@@ -94,19 +100,26 @@ def read_frame(
     prediction: str | None = None,
     task: str = "auto",
     columns: Mapping[str, str] | None = None,
+    label_time: str | None = None,
+    label_delay: str | None = None,
 ) -> Frame:
     """Read a pandas frame, anything with `to_pandas` (polars, Arrow), or the path of a CSV or Parquet file.
 
     Rows without a target are left out and counted: their label is not known yet. `columns`: kinds by name; the other
-    kinds are guessed.
+    kinds are guessed. `label_time`: the column of the times at which labels became known; or `label_delay`: how long
+    after their rows.
     """
     name, table = _as_pandas(source)
     if task not in ("auto", "classes", "number"):
         raise unknown_name("task", task, ["auto", "classes", "number"])
-    named = [time, target, *([] if prediction is None else [prediction])]
+    named = [time, target, *(column for column in (prediction, label_time) if column is not None)]
     table = tables.with_index(table, [*named, *(features or [])])
     used = [c for c in table.columns if c not in named] if features is None else list(features)
     _check_columns(table, name, named, used, needed=prediction is None)
+    if label_time in used:
+        raise UserError(
+            f"label time column '{label_time}' cannot be a feature: it is not known when a row is predicted"
+        )
     labeled = np.flatnonzero(table[target].notna().to_numpy())
     if len(labeled) < MIN_ROWS:
         raise UserError(f"{name} has {len(labeled)} rows with a '{target}', and an audit needs at least {MIN_ROWS}")
@@ -120,11 +133,27 @@ def read_frame(
     labels = _labels(truth, y, kind)
     inputs, described = prepare(table[used], kinds, rows[: n_earliest(len(rows), MIN_JUDGED_ROWS)])
     logged = None if prediction is None else _class_indices(table[prediction].iloc[rows], labels)
-    notes = [*time_notes, *column_notes(described)]
+    known, label_notes = None if label_delay is None else delayed(when[order], label_delay), list[str]()
+    if label_time is not None:
+        known, label_notes = _label_times(table[label_time].iloc[rows], when[order], time)
+    notes = [*time_notes, *label_notes, *column_notes(described)]
     if missing := len(table) - len(labeled):
         notes.insert(0, f"{missing:,} rows have no '{target}' yet and are left out")
-    samples = Samples(x=rows, y=y, id=rows, time=when[order])
-    return Frame(name, time, target, prediction, table, inputs, described, samples, kind, labels, logged, tuple(notes))
+    samples = Samples(x=rows, y=y, id=rows, time=when[order], known=known)
+    roles, late = (name, time, target, prediction), (label_time, label_delay)
+    return Frame(*roles, table, inputs, described, samples, kind, labels, logged, tuple(notes), *late)
+
+
+def _label_times(column: pd.Series, when: np.ndarray, time: str) -> tuple[np.ndarray, list[str]]:
+    """Return when labels became known, and notes; refuse labels that were known on a day before their rows."""
+    known, notes = parse_label_times(column, when)
+    early = np.flatnonzero(known < (when.astype("datetime64[D]") if when.dtype.kind == "M" else when))
+    if len(early):
+        raise UserError(
+            f"{len(early):,} labels have a '{column.name}' before the '{time}' of their rows, such as "
+            f"{known[early[0]]} before {when[early[0]]}: a label cannot be known before its row"
+        )
+    return known, notes
 
 
 def _as_pandas(source: Any) -> tuple[str, pd.DataFrame]:
@@ -156,7 +185,9 @@ def _check_columns(table: pd.DataFrame, name: str, named: list[str], used: list[
         if column not in table.columns:
             raise unknown_name(f"column of {name}", column, [*table.columns, *tables.index_names(table)])
     if len(set(named)) < len(named):
-        raise UserError(f"time, target and prediction must be different columns, but they are {', '.join(named)}")
+        raise UserError(
+            f"time, target, prediction and label time must be different columns, but they are {', '.join(named)}"
+        )
     if named[1] in used or len(set(used)) < len(used) or (needed and not used):
         raise UserError(f"features must be one or more different columns without the target '{named[1]}'")
 

@@ -155,7 +155,7 @@ def _trivial(table: AuditTable, metric: Metric) -> Replay:
     """Return the constant answers of all labels known so far."""
     answers = {}
     for k in range(table.first_replayed, len(table.periods)):
-        labels = np.concatenate([rows.y for rows in table.periods[: k - table.delay]])
+        labels = np.concatenate([table.arrivals.rows(j, k).y for j in range(k)])
         prediction, probability = constant_answers(table, labels, len(table.periods[k]), metric)
         answers[k] = Answers(prediction, probability)
     return Replay(answers, (table.first_replayed,), 0)

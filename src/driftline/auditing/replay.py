@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from driftline.auditing.arrivals import Training
 from driftline.auditing.recalibration import LIMITS, fit_binary, recalibrate_binary
 from driftline.auditing.table import AuditTable, draw
 from driftline.types import Answers, Samples
 
-Training = tuple[int, ...]
-"""The periods whose rows train a model."""
 NEVER, RECALIBRATE = "never", "recalibrate"
 INTERVALS = (2, 4, 8)  # of retraining, in periods
 
@@ -37,47 +36,47 @@ class Replay:
 
 
 def schedules(table: AuditTable) -> dict[str, dict[int, Training]]:
-    """Return by policy and predicted period the periods that the model is trained on.
+    """Return by policy and predicted period what the model is trained on: never a label before it is known."""
+    first, last, width, arrivals = table.first_replayed, len(table.periods), table.deployed, table.arrivals
 
-    Labels of a period are known `delay` periods late; a policy trains on known labels only.
-    """
-    first, last, width = table.first_replayed, len(table.periods), table.deployed
-    start = tuple(range(width))
-
-    def window(known: int) -> Training:
-        return tuple(range(max(0, known - width + 1), known + 1))
+    def history(k: int) -> Training:
+        return arrivals.training(range(k), k)
 
     plans: dict[str, dict[int, Training]] = {
-        NEVER: dict.fromkeys(range(first, last), start),
-        f"window-{width}": {k: window(k - 1 - table.delay) for k in range(first, last)},
-        "all-history": {k: tuple(range(k - table.delay)) for k in range(first, last)},
+        NEVER: dict.fromkeys(range(first, last), start_training(table)),
+        f"window-{width}": {k: arrivals.window(width, k) for k in range(first, last)},
+        "all-history": {k: history(k) for k in range(first, last)},
     }
     for every in INTERVALS:
         if every < last - first:
             due = {k: first + (k - first) // every * every for k in range(first, last)}
-            plans[f"every-{every}"] = {k: window(due[k] - 1 - table.delay) for k in due}
-            plans[f"every-{every}-all"] = {k: tuple(range(due[k] - table.delay)) for k in due}
+            plans[f"every-{every}"] = {k: arrivals.window(width, due[k]) for k in due}
+            plans[f"every-{every}-all"] = {k: history(due[k]) for k in due}
     return plans
+
+
+def start_training(table: AuditTable) -> Training:
+    """Return what the first model of all policies is trained on."""
+    return table.arrivals.training(range(table.deployed), table.first_replayed)
 
 
 def same_phase(table: AuditTable, cycle: int) -> dict[int, Training]:
     """Return the schedule that trains on the same phase of earlier cycles; before there is one, on the start."""
-    start = tuple(range(table.deployed))
     plan = {}
     for k in range(table.first_replayed, len(table.periods)):
-        alike = tuple(j for j in range(k - table.delay) if (k - j) % cycle == 0)
-        plan[k] = alike or start
+        alike = table.arrivals.training([j for j in range(k) if (k - j) % cycle == 0], k)
+        plan[k] = alike if alike.periods else start_training(table)
     return plan
 
 
-def training_rows(table: AuditTable, periods: Sequence[int]) -> Samples:
-    """Return the rows of these periods, at most as many as the limit."""
-    rows = Samples.concat([table.periods[k] for k in periods])
-    return draw(rows, table.limits.training_rows, table.seed.child("training", *periods))
+def training_rows(table: AuditTable, training: Training) -> Samples:
+    """Return the rows of a training, at most as many as the limit."""
+    rows = Samples.concat([table.arrivals.rows(k, training.before) for k in training.periods])
+    return draw(rows, table.limits.training_rows, table.seed.child("training", *training.periods))
 
 
 def train_and_answer(table: AuditTable, training: Training, predicted: Sequence[int]) -> dict[int, Answers]:
-    """Train a model on the rows of some periods and return its answers in others."""
+    """Train a model and return its answers in some periods."""
     model = table.fit(training_rows(table, training))
     return {k: table.answer(model, table.periods[k]) for k in predicted}
 
@@ -89,21 +88,21 @@ def schedule_replay(table: AuditTable, plan: dict[int, Training], fitted: dict[T
     for k, training in plan.items():
         if not deployed or training != plan[k - 1]:
             deployed.append(k)
-    sizes = [min(table.limits.training_rows, sum(len(table.periods[j]) for j in plan[k])) for k in deployed]
+    sizes = [min(table.limits.training_rows, table.arrivals.count(plan[k])) for k in deployed]
     return Replay(answers, tuple(deployed), sum(sizes), rows_per_training=float(np.mean(sizes)))
 
 
 def recalibrated_replay(table: AuditTable, never: Replay) -> Replay:
     """Return the replay of the first model whose two-class probabilities are recalibrated on the latest periods."""
-    answers = {}
+    answers, arrivals = {}, table.arrivals
     for k, given in never.answers.items():
-        known = [j for j in never.answers if j <= k - 1 - table.delay][-table.deployed :]
         assert given.scores is not None
-        if not known:
+        if arrivals.newest(k) not in never.answers:
             answers[k] = given
             continue
-        logits = np.concatenate([_logit(never.answers[j]) for j in known])
-        y = np.concatenate([table.periods[j].y for j in known]).astype(float)
+        known = [j for j in arrivals.window(table.deployed, k).periods if j in never.answers]
+        logits = np.concatenate([_logit(never.answers[j])[arrivals.is_known(j, k)] for j in known])
+        y = np.concatenate([arrivals.rows(j, k).y for j in known]).astype(float)
         a, b = fit_binary(logits, y, np.zeros(len(y), int))
         positive = recalibrate_binary(_logit(given), a[0], b[0])
         answers[k] = Answers((positive > 0.5).astype(int), np.stack([1 - positive, positive], axis=1))

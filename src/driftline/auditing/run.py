@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from driftline.auditing.frame import read_frame
@@ -30,7 +31,8 @@ def audit(
     columns: Mapping[str, str] | None = None,
     task: str = "auto",
     metric: str | UserMetric | Sequence[str | UserMetric] = (),
-    delay: int = 0,
+    delay: int | str = 0,
+    label_time: str | None = None,
     deployed: int | None = None,
     train_until: str | None = None,
     cost_error: float | None = None,
@@ -48,8 +50,9 @@ def audit(
     `prediction`, a column of logged predictions is audited instead and nothing is trained. `period`: day, week, month,
     quarter, year, decade, each, "500 rows" or auto. `columns`: kinds of columns that are not guessed: number, category,
     text, date or ignore; of the time column, date or number. `task`: classes, number or auto. `metric`: one or several;
-    the first one decides. `delay`: number of periods by which labels are late. `deployed`: number of periods that train
-    the first model, or `train_until`: the last time of them. `cost_error`, `cost_retrain`: cost of a wrong answer and
+    the first one decides. `delay`: number of periods by which labels are late, or a time such as 60d; or
+    `label_time`: the column of the times at which labels became known. `deployed`: number of periods that train the
+    first model, or `train_until`: the last time of them. `cost_error`, `cost_retrain`: cost of a wrong answer and
     of a retraining. Results are identical for any number of `jobs`.
 
     >>> from driftline.auditing.examples import table
@@ -59,16 +62,26 @@ def audit(
     """
     features = None if features is None else list(map(str, features))
     command = _command(dict(locals()))
-    if delay < 0 or not 0 < delta <= 1 or jobs < 1:
+    periods_late, time_late = _parse_delay(delay, label_time)
+    if periods_late < 0 or not 0 < delta <= 1 or jobs < 1:
         raise UserError("delay must be 0 or greater, jobs 1 or greater, delta between 0 and 1")
     if any(cost is not None and cost < 0 for cost in (cost_error, cost_retrain)):
         raise UserError("costs must be 0 or greater")
     read = read_frame(
-        frame, time=time, target=target, prediction=prediction, features=features, task=task, columns=columns
+        frame,
+        time=time,
+        target=target,
+        prediction=prediction,
+        features=features,
+        task=task,
+        columns=columns,
+        label_time=label_time,
+        label_delay=time_late,
     )
-    table = prepare(read, model, period, delay, seed, limits or Limits(), deployed)
+    cut = partial(prepare, read, model, delay=periods_late, seed=seed, limits=limits or Limits())
+    table = cut(period, deployed=deployed)
     if train_until is not None:
-        table = prepare(read, model, table.period, delay, seed, table.limits, periods_until(table.starts, train_until))
+        table = cut(table.period, deployed=periods_until(table.starts, train_until))
     names = [metric] if isinstance(metric, str) or callable(metric) else list(metric)
     metrics = choose_metrics(names, read.task, read.samples.y, table.has_probabilities, read.labels)
     date = datetime.now(UTC).isoformat(timespec="seconds")
@@ -77,6 +90,14 @@ def audit(
     if table.is_log:
         return work.audit_log(provenance)
     return work.audit_model(provenance, delta, Costs(cost_error, cost_retrain))
+
+
+def _parse_delay(delay: int | str, label_time: str | None) -> tuple[int, str | None]:
+    """Return a delay in periods, and one in time."""
+    late = str(delay).strip()
+    if label_time is not None and late != "0":
+        raise UserError("the label times say how late labels are: leave out the delay")
+    return (int(late), None) if late.removeprefix("-").isdecimal() else (0, late)
 
 
 def _command(arguments: JsonObject) -> str:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from driftline.auditing.arrivals import Arrivals, arrive_late, arrive_when_known
 from driftline.auditing.frame import Frame
 from driftline.errors import UserError
 from driftline.models.sklearn_models import SklearnModel
@@ -52,6 +53,7 @@ class AuditTable:
     """The rows of each period in order of time."""
     model: Network
     delay: int
+    """Number of periods by which labels are late, unless the frame says when each became known."""
     seed: Seed
     """The names of its children are part of the random stream; never rename them."""
     limits: Limits
@@ -99,10 +101,17 @@ class AuditTable:
     def is_classification(self) -> bool:
         return isinstance(self.frame.task, Classification)
 
-    @property
+    @cached_property
+    def arrivals(self) -> Arrivals:
+        """When labels arrive."""
+        if self.frame.samples.known is None:
+            return arrive_late(self.periods, self.delay)
+        return arrive_when_known(self.periods, self.starts)
+
+    @cached_property
     def first_replayed(self) -> int:
         """The first period that the first model predicts: the one after its labels are known."""
-        return self.deployed + self.delay
+        return max(self.arrivals.known_from[: self.deployed])
 
     @cached_property
     def unit(self) -> str:
@@ -149,17 +158,28 @@ def prepare(
         raise UserError(
             f"the deployed model needs at least one training period; the first one begins at {samples.time[0]}"
         )
-    if len(rows) < max(3, deployed + 1) + delay:
-        late = f" with labels {delay} periods late" if delay else ""
-        raise UserError(
-            f"period '{period}' cuts the table into {len(rows)} periods, and an audit{late} needs at least "
-            f"{max(3, deployed + 1) + delay}: choose a finer period"
-        )
+    _check_number(period, len(rows), deployed, delay)
     used = tuple(draw(part, limits.rows, root.child("rows", n)) for n, part in zip(cut.names, rows, strict=True))
     sizes = tuple(map(len, rows))
     skipped = tuple(cut.skipped)
     tied = sum(bool(np.asarray(a.time).max() == np.asarray(b.time).min()) for a, b in pairwise(rows))
-    return AuditTable(frame, period, cut.names, used, model, delay, root, limits, sizes, skipped, tied, deployed)
+    table = AuditTable(frame, period, cut.names, used, model, delay, root, limits, sizes, skipped, tied, deployed)
+    if table.first_replayed > len(rows) - 1 and not table.is_log:
+        raise UserError(
+            f"half of the labels of the first {deployed} periods become known only in or after the last period, so "
+            "no policy can be replayed: choose a finer period or fewer periods for the deployed model"
+        )
+    return table
+
+
+def _check_number(period: str, count: int, deployed: int, delay: int) -> None:
+    needed = max(3, deployed + 1) + delay
+    if count < needed:
+        late = f" with labels {delay} periods late" if delay else ""
+        raise UserError(
+            f"period '{period}' cuts the table into {count} periods, and an audit{late} needs at least {needed}: "
+            "choose a finer period"
+        )
 
 
 def default_deployed(count: int) -> int:

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from driftline import parallel
 from driftline.auditing.alarms import replay_alarms, row_errors, start_of_replay, watches
 from driftline.auditing.answers import Horizons
+from driftline.auditing.arrivals import Training
 from driftline.auditing.cause import period_help
 from driftline.auditing.data import summarize
 from driftline.auditing.detectors import changes, log_alarms, score_detectors
@@ -30,7 +31,6 @@ from driftline.auditing.replay import (
     NEVER,
     RECALIBRATE,
     Replay,
-    Training,
     recalibrated_replay,
     same_phase,
     schedule_replay,
@@ -166,10 +166,10 @@ class Work:
         return [
             Task(
                 ("train", training, tuple(sorted(predicted))),
-                f"retraining policy replayed: model of {len(training)} periods",
+                f"retraining policy replayed: model of {len(training.periods)} periods",
                 partial(train_and_answer, self.table, training, sorted(predicted)),
             )
-            for training, predicted in sorted(needed.items(), key=lambda item: -len(item[0]))
+            for training, predicted in sorted(needed.items(), key=lambda item: -len(item[0].periods))
         ]
 
     def _shift_tasks(self) -> list[Task]:

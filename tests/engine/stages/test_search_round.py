@@ -129,7 +129,7 @@ def judged(tmp_path, monkeypatch):
 
     def judge(table, lost=()):
         seeds = len(table[0])
-        stages = list(search_stages(job(space(len(table), seeds)), "data", pretrained=False))
+        stages = list(search_stages(job(space(len(table), seeds)), "data", pretrained=False, calibration=None))
         store = Store.create(tmp_path)
         trials = [stage for stage in stages if isinstance(stage, SearchRun)]
         place = {stage.key: (int(stage.job.method.settings["lr"]), stage.job.seed) for stage in trials}
@@ -218,7 +218,7 @@ def test_neither_does_a_machine_without_memory_nor_a_file_that_changed(monkeypat
         raise error
 
     store, one = Store.create(tmp_path), space(candidates=2, seeds=1)
-    first = next(search_stages(job(one), "data", pretrained=False))
+    first = next(search_stages(job(one), "data", pretrained=False, calibration=None))
     with monkeypatch.context() as patched:
         patched.setattr(Stage, "run", run)
         with pytest.raises(StageFailed):
@@ -229,7 +229,7 @@ def test_neither_does_a_machine_without_memory_nor_a_file_that_changed(monkeypat
 
 def test_two_contests_share_their_trials_and_a_trial_is_run_if_either_calls_for_it(tmp_path):
     points = [space(candidates=2), space(candidates=3)]
-    both = [list(search_stages(job(of), "data", pretrained=False)) for of in points]
+    both = [list(search_stages(job(of), "data", pretrained=False, calibration=None)) for of in points]
     stages = merge(itertools.chain(*both))
     assert len([stage for stage in stages if isinstance(stage, SearchRun)]) == 9, (
         "six of one are among the nine of the other"
@@ -251,7 +251,8 @@ def test_two_contests_share_their_trials_and_a_trial_is_run_if_either_calls_for_
 
 
 def test_a_trial_that_waits_for_no_round_in_one_contest_waits_for_none(tmp_path):
-    three, five = (list(search_stages(job(space(candidates=2, seeds=n)), "data", pretrained=False)) for n in (3, 5))
+    jobs = [job(space(candidates=2, seeds=n)) for n in (3, 5)]
+    three, five = (list(search_stages(one, "data", pretrained=False, calibration=None)) for one in jobs)
     trials = [stage for stage in merge([*three, *five]) if isinstance(stage, SearchRun)]
     assert sorted((stage.job.seed, len(stage.rounds)) for stage in trials) == [
         *((seed, 0) for seed in (0, 0, 1, 1, 2, 2)),

@@ -144,5 +144,5 @@ def test_it_learns_a_table() -> None:
 
 
 def test_numbers_are_refused() -> None:
-    with pytest.raises(UserError, match="asks for a number"):
+    with pytest.raises(UserError, match="this task is a regression"):
         MoCoStreaming().prepare(network(), Regression())

@@ -48,7 +48,10 @@ CostError = Annotated[
     float | None, typer.Option(help="Cost of a wrong answer, or of one unit of absolute error.", min=0)
 ]
 CostRetrain = Annotated[float | None, typer.Option(help="Cost of a retraining.", min=0)]
-Delay = Annotated[int, typer.Option(help="Number of periods by which labels are late.", min=0)]
+Delay = Annotated[str, typer.Option(help="Number of periods by which labels are late, or a time such as 60d.")]
+LabelTime = Annotated[
+    str | None, typer.Option(help="The column of the times at which labels became known.", metavar="COLUMN")
+]
 Rows = Annotated[int, typer.Option(help="Maximum number of rows per period.", min=50)]
 Conditions = Annotated[list[str] | None, typer.Option(help='Exit with 1 if this holds, e.g. "tas<0.9".')]
 Output = Annotated[
@@ -78,7 +81,8 @@ def audit(
     deployed: Deployed = None,
     cost_error: CostError = None,
     cost_retrain: CostRetrain = None,
-    delay: Delay = 0,
+    delay: Delay = "0",
+    label_time: LabelTime = None,
     rows: Rows = 10_000,
     fail_if: Conditions = None,
     output: Output = None,
@@ -110,6 +114,7 @@ def audit(
             cost_error=cost_error,
             cost_retrain=cost_retrain,
             delay=delay,
+            label_time=label_time,
             limits=auditing.Limits(rows=rows),
             jobs=jobs,
             on_progress=progress.show,
