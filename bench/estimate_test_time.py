@@ -3,8 +3,8 @@
 python bench/estimate_test_time.py [--write]
 
 `full_scale.py` profiles the loop on blank images, where ETA, EATA and RDumb came out at one pass per image: without
-their backward passes. Here every image counts as selected: an upper bound for these three. `--write` stores the estimates
-with the recipes as rough forecasts.
+their backward passes. Here every image counts as selected: an upper bound for these three.
+`--write` stores the estimates with the recipes as rough forecasts.
 """
 
 from __future__ import annotations
