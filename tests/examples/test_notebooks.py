@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import linecache
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -19,23 +22,58 @@ def run_notebook(path: Path) -> dict[str, Any]:
     module = sys.modules[path.stem] = ModuleType(path.stem)
     cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
     for number, cell in enumerate(cells, 1):
+        assert not cell["outputs"], "notebooks are kept without outputs"
         text, name = "".join(cell["source"]), f"<{path.name} cell {number}>"
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
         exec(compile(text, name, "exec"), vars(module))
     return vars(module)
 
 
-def test_an_author_compares_a_method_from_a_cell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = run_notebook(EXAMPLES / "author.ipynb")
-    table = capsys.readouterr().out
+def check_author(names: dict[str, Any], printed: str) -> None:
     methods = {run.method.partition("(")[0] for run in names["record"].runs}
     assert methods == {"frozen", "cft", "er", "DerPP"}
-    assert all(f"| {name}" in table for name in methods)
+    assert all(f"| {name}" in printed for name in methods)
     macs = {run.method.partition("(")[0]: run.card.compute.macs for run in names["record"].runs}
     assert macs["frozen"] < macs["cft"] < 4 * macs["er"]
     assert macs["DerPP"] < 4 * macs["er"]  # the same updates of the same size
     assert set(names["curves"]["method"]) == {run.method for run in names["record"].runs}
-    assert (tmp_path / "author-curves.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert Path("author-curves.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def check_owner(names: dict[str, Any], printed: str) -> None:
+    assert "Does the model age? True" in printed
+    change = names["change"]
+    assert (
+        np.datetime64("2024-06-24")
+        < change.low
+        <= np.datetime64("2024-07-01")
+        <= change.high
+        < np.datetime64("2024-07-08")
+    )
+    assert "the relation between inputs and target changed" in str(names["result"])
+    assert names["tas"].high < 0.9
+    assert "gate failed: tas<0.9 (tas = 0." in printed
+    assert names["policy"].retrained_before[1] == "2024-10"  # half of July's labels are known in mid-September
+    assert names["policy"].gained.low > 0
+    saved = json.loads((names["folder"] / "audit.json").read_text(encoding="utf-8"))
+    assert saved["data"]["label_time"] == "known"
+    assert saved["gate_values"]["tas"] == names["tas"].value
+    assert (names["folder"] / "audit.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    months = names["months"]
+    assert months["60 days late"].first_valid_index() == "2024-03"  # 1 January and 60 days is 1 March
+    changed = months.loc["2024-07":"2024-08"]
+    assert changed["at once"].min() > 0.8 > 0.65 > changed["60 days late"].max()
+    assert months.loc["2024-10":].min(axis=None) > 0.8
+
+
+@pytest.mark.parametrize(("notebook", "check"), [("author", check_author), ("owner", check_owner)])
+def test_a_notebook_runs_from_top_to_bottom(
+    notebook: str,
+    check: Callable[[dict[str, Any], str], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    check(run_notebook(EXAMPLES / f"{notebook}.ipynb"), capsys.readouterr().out)
