@@ -64,14 +64,13 @@ def test_a_recipe_with_a_base_is_printed_in_full(driftline: Command, tmp_path: P
     assert read(tmp_path / "mine.yaml") == read("recipe:test-time/ccc-hard.full")
 
 
-def test_stored_forecasts_are_of_full_recipes_and_count_their_runs() -> None:
+def test_stored_forecasts_count_the_runs_of_their_recipes() -> None:
     found = {one.name: one for one in map(recipes.describe, recipes.names()) if one.cost}
     assert set(found) == set(recipes._costs())
     for name, one in found.items():
-        assert name.endswith(".full")
         assert one.cost is not None
         assert one.cost.runs >= len(one.methods) * one.seeds  # and those of a search
-        assert one.cost.macs > 1e12
+        assert one.cost.macs > (1e12 if name.endswith(".full") else 1e9)
         assert one.cost.machine
     costs = [found[f"test-time/ccc-{difficulty}.full"].cost for difficulty in ("easy", "medium", "hard")]
     assert costs[0] == costs[1] == costs[2]

@@ -325,7 +325,7 @@ def test_decades_as_steps():
         ({"first": "1880"}, "no period '1880'"),
         ({"first": "1990", "final": "1930"}, "must come after"),
         ({"test": 1.0}, "between 0 and 1"),
-        ({"test": 0.01}, "test=0.01 of the 20 sample.* is none"),
+        ({"test": 0.01}, "test=0.01 of the 20 sample.* is 0"),
         ({"test": 0.99, "final": "2000"}, "2000s on has 1 sample.* too few"),
     ],
 )
