@@ -260,7 +260,7 @@ def run(name: str, repeat: int) -> dict[str, Any]:
 def run_tests(name: str, repeat: int) -> dict[str, Any]:
     """Return what the tests and sizes of an audit say, without replays and without comparing inputs."""
     from driftline.auditing.frame import read_frame
-    from driftline.auditing.matrix import assemble, examine, split_halves
+    from driftline.auditing.matrix import assemble, evaluate, split_halves
     from driftline.auditing.metric import choose_metrics
     from driftline.auditing.sizes import measure_sizes
     from driftline.auditing.table import Limits, prepare
@@ -272,7 +272,7 @@ def run_tests(name: str, repeat: int) -> dict[str, Any]:
     table = prepare(read, model, period, 0, 0, Limits())
     metrics = choose_metrics([], read.task, read.samples.y, table.has_probabilities, read.labels)
     halves = split_halves(table)
-    losses = [examine(table, halves, metrics, half, t) for half in (0, 1) for t in range(len(halves.names))]
+    losses = [evaluate(table, halves, metrics, half, t) for half in (0, 1) for t in range(len(halves.names))]
     matrix = assemble(table, halves, metrics, losses)
     metric = metrics[0]
     sizes = measure_sizes(metric, matrix.scores[metric.name], matrix.baselines[metric.name])

@@ -11,7 +11,7 @@ import pytest
 from driftline.auditing.alarms import replay_alarms, start_of_replay, watches
 from driftline.auditing.examples import table
 from driftline.auditing.frame import read_frame
-from driftline.auditing.matrix import examine, split_halves
+from driftline.auditing.matrix import evaluate, split_halves
 from driftline.auditing.metric import CLASS_METRICS
 from driftline.auditing.replay import Replay, schedule_replay, schedules, train_and_answer
 from driftline.auditing.table import AuditTable, Limits, prepare
@@ -87,7 +87,7 @@ def test_no_model_of_the_matrix_knows_other_periods() -> None:
         audited = set_up(frame)
         halves = split_halves(audited)
         before = halves.periods[0] < POISONED * halves.pieces
-        raw.append(examine(audited, halves, [CLASS_METRICS["accuracy"]], 0, 1).raw[before])
+        raw.append(evaluate(audited, halves, [CLASS_METRICS["accuracy"]], 0, 1).raw[before])
     np.testing.assert_array_equal(raw[0], raw[1])
 
 

@@ -76,7 +76,7 @@ class RiverDetector:
 class OnlineTAS:
     """Alarm if the deployed model has fallen behind challengers over the last three periods.
 
-    A challenger is trained on one half of a period and the two periods before, and examined on the other half.
+    A challenger is trained on one half of a period and the two periods before, and tested on the other half.
     """
 
     def __init__(self, table: AuditTable) -> None:

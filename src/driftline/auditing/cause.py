@@ -32,8 +32,8 @@ def _gain(table: AuditTable, halves: Halves, half: int) -> np.ndarray:
     seed = table.seed.child("cause", half)
     parts = [draw(rows, limit, seed.child(k)) for k, rows in enumerate(halves.training[half])]
     training, period = Samples.concat(parts), np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    rows, examined = halves.examined[half], halves.periods[half]
-    without, with_period = (_losses(table, training, rows, times) for times in ((None, None), (period, examined)))
+    rows, tested = halves.tested[half], halves.periods[half]
+    without, with_period = (_losses(table, training, rows, times) for times in ((None, None), (period, tested)))
     return np.asarray(without - with_period)
 
 

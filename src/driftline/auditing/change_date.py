@@ -51,7 +51,7 @@ def date_of_change(
     """Return the date of a cut.
 
     `segment`: begin of the segment before and end of the segment after. `losses`, `periods`, `times`: of each half, the
-    loss of each model (rows) on each examined row, and the period and time of these rows. Models of the searched
+    loss of each model (rows) on each test row, and the period and time of these rows. Models of the searched
     periods are left out, so that every row is new to every model.
     """
     searched = searched_periods(cut)

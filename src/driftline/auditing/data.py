@@ -115,7 +115,7 @@ def _notes(table: AuditTable, used: int, halves: Halves | None) -> list[str]:
         notes.append(f"the rows of each period are split into halves {how}")
         notes.append(
             f"for tests and sizes one model per half and period is trained on {halves.training_rows:,} rows, and "
-            f"examined on the other half of each of {len(halves.names)} periods"
+            f"tested on the other half of each of {len(halves.names)} periods"
         )
         notes.append(
             f"policies start from a model of {table.deployed} periods; each training uses at most "

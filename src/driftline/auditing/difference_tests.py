@@ -39,7 +39,7 @@ class OddPeriod:
 def odd_period(losses: tuple[np.ndarray, np.ndarray], periods: tuple[np.ndarray, np.ndarray]) -> OddPeriod:
     """Return the period that is most unlike all others.
 
-    `losses`: of each half, the loss of each model (rows) on each examined row; `periods`: the period of each row. The
+    `losses`: of each half, the loss of each model (rows) on each test row; `periods`: the period of each row. The
     two halves repeat each other in a model's own period, so the variance of their mean is not halved.
     """
     size = len(losses[0])

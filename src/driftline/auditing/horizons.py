@@ -94,7 +94,7 @@ def survival(events: np.ndarray, limit: int) -> np.ndarray:
 
 
 def measure_horizon(events: Events, scores: ScoreMatrix, random: np.random.Generator) -> Horizon:
-    """Return the horizon of these events, with both null distributions and an interval over examined rows."""
+    """Return the horizon of these events, with both null distributions and an interval over test rows."""
     A, limit = scores.mean, max(1, scores.size // 2)
 
     def means(matrices: np.ndarray) -> np.ndarray:
@@ -146,7 +146,7 @@ def age_curve(skill: ScoreMatrix, delta: float) -> AgeCurve:
 
 
 def _resampled(scores: ScoreMatrix, random: np.random.Generator) -> np.ndarray:
-    """Return matrices from bootstrap draws of the examined rows of each period."""
+    """Return matrices from bootstrap draws of the test rows of each period."""
     draws = np.zeros((DRAWS, scores.size, scores.size))
     for x, period in zip(scores.rows, scores.periods, strict=True):
         for tau in range(scores.size):

@@ -1,4 +1,4 @@
-"""Row effects, column effects and interaction of a square loss matrix L[t, tau]: model t examined in period tau.
+"""Row effects, column effects and interaction of a square loss matrix L[t, tau]: model t tested in period tau.
 
 Row effects say how bad a model is everywhere, column effects how hard a period is for every model. What is left, the
 interaction, says which periods are alike. The diagonal is left out, because its noise differs from that of other cells.

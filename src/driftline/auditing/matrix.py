@@ -1,7 +1,7 @@
-"""The matrix: models of half of each period, examined on the other half of every period, earlier and later.
+"""The matrix: models of half of each period, tested on the other half of every period, earlier and later.
 
 The rows of a period are split into two halves. All models are trained on the same number of rows, one per half and
-period, and examined on the other half of every period. So a model's own period is held out with as many rows as any
+period, and tested on the other half of every period. So a model's own period is held out with as many rows as any
 other, and old and new models differ in age only.
 """
 
@@ -28,17 +28,17 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Periods for the matrix, each split into two halves of training rows and two of examined rows."""
+    """Periods for the matrix, each split into two halves of training rows and two of test rows."""
 
     names: tuple[str, ...]
     pieces: int
     """Number of these periods in each period of the page."""
     training: tuple[tuple[Samples, ...], tuple[Samples, ...]]
     """By half and period; all have the same number of rows."""
-    examined: tuple[Samples, Samples]
-    """What the models of each half are examined on: rows of the other half."""
+    tested: tuple[Samples, Samples]
+    """What the models of each half are tested on: rows of the other half."""
     periods: Pair
-    """The period of each examined row."""
+    """The period of each test row."""
     random: bool
     """Whether rows are split at random, because too few times are distinct for blocks of consecutive rows."""
 
@@ -48,12 +48,12 @@ class Halves:
 
     @property
     def times(self) -> Pair:
-        return tuple(np.asarray(rows.time) for rows in self.examined)  # type: ignore[return-value]
+        return tuple(np.asarray(rows.time) for rows in self.tested)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
 class ModelLosses:
-    """Answers of one model on all examined rows, and their losses."""
+    """Answers of one model on all test rows, and their losses."""
 
     raw: np.ndarray
     """Log loss, squared error, or for models without probabilities 0 or 1."""
@@ -69,7 +69,7 @@ class ModelLosses:
 
 @dataclass(frozen=True, eq=False)
 class LossMatrix:
-    """Losses and scores of all half-models on all examined rows."""
+    """Losses and scores of all half-models on all test rows."""
 
     halves: Halves
     raw: ScoreMatrix
@@ -81,7 +81,7 @@ class LossMatrix:
     squared_errors: bool
     """Whether losses are squared errors, and not negative log-likelihoods."""
     first_errors: np.ndarray
-    """Errors of the first period's models on the examined rows of both halves."""
+    """Errors of the first period's models on the test rows of both halves."""
 
     @cached_property
     def size(self) -> int:
@@ -89,8 +89,8 @@ class LossMatrix:
 
     @property
     def ids(self) -> np.ndarray:
-        """Row numbers of the examined rows of both halves."""
-        return np.concatenate([rows.id for rows in self.halves.examined])
+        """Row numbers of the test rows of both halves."""
+        return np.concatenate([rows.id for rows in self.halves.tested])
 
 
 def split_halves(table: AuditTable) -> Halves:
@@ -102,13 +102,13 @@ def split_halves(table: AuditTable) -> Halves:
     least = min(min(len(a), len(b)) for a, b in split)
     rows, limit = min(least, table.limits.probe_rows), max(1, table.limits.probe_rows // 2)
     seed = table.seed.child("halves")
-    training, examined, periods = [], [], []
+    training, tested, periods = [], [], []
     for half in (0, 1):
         training.append(tuple(draw(pair[half], rows, seed.child("train", half, k)) for k, pair in enumerate(split)))
         chosen = [draw(pair[1 - half], limit, seed.child("examine", half, k)) for k, pair in enumerate(split)]
-        examined.append(Samples.concat(chosen))
+        tested.append(Samples.concat(chosen))
         periods.append(np.repeat(np.arange(len(chosen)), [len(part) for part in chosen]))
-    return Halves(names, pieces, tuple(training), tuple(examined), tuple(periods), random)  # type: ignore[arg-type]
+    return Halves(names, pieces, tuple(training), tuple(tested), tuple(periods), random)  # type: ignore[arg-type]
 
 
 def _fine_periods(table: AuditTable) -> tuple[tuple[str, ...], list[Samples], int]:
@@ -159,9 +159,9 @@ def _split(rows: Samples, index: int, table: AuditTable, random: bool) -> tuple[
     return rows[np.flatnonzero(first)], rows[np.flatnonzero(~first)]
 
 
-def examine(table: AuditTable, halves: Halves, metrics: Sequence[Metric], half: int, t: int) -> ModelLosses:
-    """Train the model of a half of a period, and return its losses and scores on all examined rows."""
-    rows, cell = halves.examined[half], halves.periods[half]
+def evaluate(table: AuditTable, halves: Halves, metrics: Sequence[Metric], half: int, t: int) -> ModelLosses:
+    """Train the model of a half of a period, and return its losses and scores on all test rows."""
+    rows, cell = halves.tested[half], halves.periods[half]
     model = table.fit(halves.training[half][t])
     answers = table.answer(model, rows)
     y, predicted = rows.y, answers.prediction
@@ -212,7 +212,7 @@ def assemble(table: AuditTable, halves: Halves, metrics: Sequence[Metric], losse
 
 def _baseline(table: AuditTable, halves: Halves, metric: Metric) -> ScoreMatrix:
     lines = []
-    for training, rows, period in zip(halves.training, halves.examined, halves.periods, strict=True):
+    for training, rows, period in zip(halves.training, halves.tested, halves.periods, strict=True):
         values = np.empty(len(rows))
         for k, own in enumerate(training):
             inside = period == k

@@ -48,7 +48,7 @@ class OrderTest:
     kernel: Kernel
     """The best kernel of that family."""
     smallest_p: float
-    """The smallest p that so many periods allow."""
+    """The smallest p-value that this number of periods allows."""
 
 
 def least_segment(periods: int) -> int:

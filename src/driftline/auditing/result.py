@@ -56,9 +56,9 @@ class Matrix:
     periods: tuple[str, ...]
     score: np.ndarray
     error: np.ndarray
-    """Standard error over examined rows."""
+    """Standard error over test rows."""
     n: np.ndarray
-    """Examined rows of each period."""
+    """Test rows of each period."""
     training_rows: int
 
 

@@ -15,14 +15,14 @@ Z95 = 1.959964
 
 @dataclass(frozen=True, eq=False)
 class ScoreMatrix:
-    """Scores of half-models: `rows[h][t, i]` of the model of half h and period t on examined row i of the other half.
+    """Scores of half-models: `rows[h][t, i]` of the model of half h and period t on test row i of the other half.
 
     The mean over the rows of a period is the score of the model there.
     """
 
     rows: tuple[np.ndarray, np.ndarray]
     periods: tuple[np.ndarray, np.ndarray]
-    """The period of each examined row."""
+    """The period of each test row."""
 
     @property
     def size(self) -> int:
@@ -40,7 +40,7 @@ class ScoreMatrix:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """Examined rows by period, of both halves."""
+        """Test rows by period, of both halves."""
         return np.asarray(sum(np.bincount(period, minlength=self.size) for period in self.periods))
 
     @cached_property
@@ -54,7 +54,7 @@ class ScoreMatrix:
     def contrast(self, weights: np.ndarray) -> tuple[float, float]:
         """Return a weighted sum of the cells of A[t, tau] and its standard error, given the course of the world.
 
-        The error has two parts: the examined rows, and the training rows of each model. The variance over rows is not
+        The error has two parts: the test rows, and the training rows of each model. The variance over rows is not
         halved for the two halves, because they repeat each other on the diagonal.
         """
         variance = 0.0
@@ -82,7 +82,7 @@ class ScoreMatrix:
         return Estimate(value, value - Z95 * error, value + Z95 * error, n, unit)
 
     def scaled(self, scales: tuple[np.ndarray, np.ndarray]) -> ScoreMatrix:
-        """Return the skill 1 - loss / scale, with a scale for each examined row."""
+        """Return the skill 1 - loss / scale, with a scale for each test row."""
         return ScoreMatrix(tuple(1 - x / scale for x, scale in zip(self.rows, scales, strict=True)), self.periods)
 
 

@@ -23,7 +23,7 @@ from driftline.auditing.findings import Ageing
 from driftline.auditing.horizons import age_curve, drift_horizon, stability_horizon
 from driftline.auditing.label_shift import LabelShift, measure_label_shift
 from driftline.auditing.log_quality import logged_answers, measure_log
-from driftline.auditing.matrix import LossMatrix, assemble, examine, split_halves
+from driftline.auditing.matrix import LossMatrix, assemble, evaluate, split_halves
 from driftline.auditing.metric import Metric
 from driftline.auditing.policies import TrainingNoise, compare_policies, gain_parts
 from driftline.auditing.recommendation import Costs, Policies, recommend
@@ -76,9 +76,9 @@ class Work:
         halves, plans = split_halves(table), schedules(table)
         matrix_tasks = [
             Task(
-                ("examine", half, t),
+                ("evaluate", half, t),
                 f"model of {name}, evaluated in all periods",
-                partial(examine, table, halves, self.metrics, half, t),
+                partial(evaluate, table, halves, self.metrics, half, t),
             )
             for half in (0, 1)
             for t, name in enumerate(halves.names)

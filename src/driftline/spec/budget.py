@@ -15,7 +15,7 @@ from driftline.spec.settings import Choice, learner_class
 from driftline.types import JsonObject, Settings
 
 LENGTH = {"updates", "epochs"}
-"""Two ways to state the length of a training round; whoever gives one does not get the other."""
+"""Two ways to set the length of a training round. A method that sets one does not get the other's default."""
 
 
 def with_budget(method: Choice, budget: Settings, searched: Collection[str] = ()) -> Choice:
