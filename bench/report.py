@@ -20,8 +20,9 @@ import pandas as pd
 
 from driftline import registry
 from driftline.benchmarks.test_time.benchmark import Options as StreamOptions
+from driftline.io.checksums import write_checked
 from driftline.record.card import Card, write_card
-from driftline.record.run import Record
+from driftline.record.run import RUNTIME, Record
 from driftline.store.store import Store
 
 METHODS = ("frozen", "erm", "erm-all", "ft", "er", "ewc", "l2-reg", "mir", "swa", "oracle")
@@ -95,6 +96,7 @@ def write(folder: Path, count: int) -> None:
         frame.to_parquet(run / "scores.parquet", index=False)
         pd.DataFrame({"correct": np.ones(100)}).to_parquet(run / "answers.parquet", index=False)
         write_card(run, Card.model_validate(_card(run.name, benchmark, data, method, seed, said)))
+        write_checked(run / RUNTIME, {"seconds": 1.0, "finished": "2026-01-01T00:00:00+00:00"})
 
 
 def _jobs() -> Iterator[tuple[str, str, str, int]]:

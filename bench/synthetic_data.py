@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 SIDE = 32
 NARROW = 4
 UPSTREAM = 20
-PRETRAINED = f"{Path(__file__).with_name('narrow_network.py')}:Narrow"
 BATCH, TEXTS = 8, 1
 """Samples in the mini-batches that are measured."""
 TOKENS, ANSWER = 256, 8
@@ -41,11 +40,9 @@ TEXT_TOKENS = 32
 """How long a headline or a title is."""
 BART = {"width": 768, "layers": 6, "heads": 12, "vocab_size": 50265}
 SMALL_BART = {"width": 32, "layers": 1, "heads": 2, "vocab_size": 300}
-TRUE_SIDE = {"imagenet-val": 224}
-"""Pixels that a network sees, where neither the data's setting `size` nor 32 says it."""
 ASSUMED = (
     "data are blank, of these sizes: Yearbook 37,189 portraits, FMoW-Time 118,886 pictures at 224 pixels, CIFAR "
-    "60,000, ImageNet's validation set 50,000 shown at 224 pixels, ImageNet-22k 5,000 classes of 1,000 pictures at 224 "
+    "60,000, ImageNet-22k 5,000 classes of 1,000 pictures at 224 "
     "pixels, HuffPost 63,907 and arXiv 2,057,952 texts of 32 tokens, "
     f"questions of {TOKENS} tokens with answers of {ANSWER}",
     "networks cost what a mini-batch of the real one does; the other seconds are those of a narrow one",
@@ -108,7 +105,6 @@ MADE: dict[str, Callable[[], Dataset]] = {
     "fmow": lambda: _pictures("fmow", 118_886 // 62, 62, years=tuple(range(2002, 2018))),
     "cifar10": lambda: _pictures("cifar10", 6000, 10, test=10_000),
     "cifar100": _cifar100,
-    "imagenet-val": lambda: _pictures("imagenet-val", 50, 1000),
     "image-folders": lambda: _pictures("image-folders", 1000, 5000),
     "qa": _questions,
     "huffpost": lambda: _texts("huffpost", 63_907, 11, range(2012, 2019)),
@@ -124,16 +120,10 @@ def shrink_recipe(content: Mapping[str, Any]) -> dict[str, Any]:
         narrow = {"name": "small-bart", **SMALL_BART, "width": 16 if "t5" in model.settings["weights"] else 32}
     elif model.name == "minilm":
         narrow = {"name": "hashed-ngrams", "width": NARROW}
-    elif model.name.startswith("timm:"):
-        narrow = {"name": PRETRAINED, "width": NARROW // 2}
-    elif content["benchmark"] == "test-time":  # which refuses networks without weights
-        narrow = {"name": PRETRAINED, "width": NARROW}
+    elif content["benchmark"] == "open-world" and not any("n_layers" in choice for choice in content["methods"]):
+        network = "Pretrained" if "weights" in model.settings else "Narrow"  # 90,000 samples per run, one by one
+        narrow = {"name": f"{Path(__file__).with_name('narrow_network.py')}:{network}", "width": NARROW}
     made = {**content, "model": narrow}
-    if content["benchmark"] == "test-time":
-        absent = ("calibration", "jpeg", "frost", "files")
-        options = {k: v for k, v in content["test-time"].items() if k not in absent}
-        order = options.get("order", "ccc")
-        made["test-time"] = {**options, "order": {"ccc": "gradual", "cin-3dcc": "cin-c"}.get(order, order)}
     if content["benchmark"] == "open-world":  # how many samples there are to train on changes no number of updates
         drawn = {k: v for k, v in content["open-world"].items() if k != "stream"}
         made["open-world"] = {**drawn, "upstream_each": UPSTREAM}
@@ -179,9 +169,6 @@ def profile_network(model: Mapping[str, Any], data: str, side: int, outputs: int
     if choice.name == "minilm":
         encoder = transformers.DistilBertForSequenceClassification(transformers.DistilBertConfig(num_labels=outputs))
         return _profiled(encoder, BATCH, (torch.ones(BATCH, TEXT_TOKENS).long(),), {}, lambda out: out.logits.sum())
-    if choice.name.startswith("timm:vit_base"):
-        vit = transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=outputs))
-        return _profiled(vit, BATCH, (inputs,), {}, lambda out: out.logits.sum())
     settings = {k: v for k, v in choice.settings.items() if k not in ("weights", "head")}
     shape = () if choice.name == "hashed-ngrams" else (side, side, channels)
     network = models.build(choice.name, shape, outputs, **settings)

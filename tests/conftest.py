@@ -21,10 +21,37 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LONGEST = (
+    "tests/engine/ray/test_executor.py",
+    "tests/test_device.py",
+    "tests/test_docs.py",
+    "tests/examples/test_notebooks.py",
+    "tests/cli/commands/test_quickstart.py",
+    "tests/engine/test_chaos.py",
+)
+"""What takes longest or waits longest, in this order."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with what takes longest, then with what runs in groups, so that no process is left alone with it."""
+
+    def place(item: pytest.Item) -> int:
+        long = [k for k, start in enumerate(LONGEST) if item.nodeid.startswith(start)]
+        return min(long, default=len(LONGEST) + (item.get_closest_marker("xdist_group") is None))
+
+    items.sort(key=place)
+
+
+gc.disable()  # until all tests are collected: what is made before is there to stay
+
+
 def pytest_collection_finish() -> None:
-    """Never again look for garbage among the modules and tests that are there to stay."""
+    """Look for garbage seldom, and never among the modules and tests that are there to stay."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -2,20 +2,19 @@
 
     python tests/install.py [VERSION ...]    # for example 3.12; default: 3.11 to 3.14, those that are found
 
-The lowest dependencies are the bounds of pyproject.toml. It downloads about 1 GB per Python and prints a table for
-docs/install.md; the exit code is 1 if something failed.
+The lowest dependencies are the bounds of pyproject.toml, or the first versions above them with a wheel for that Python.
+It needs uv (`pip install uv`), downloads about 1 GB per Python and prints a table for docs/install.md; the exit code
+is 1 if something failed.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +23,7 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = ("figures", "query")
 SHOWN = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn")
 RUN = "run timeline --data digits --model logistic-regression --methods erm,erm-all --seeds 1 --set data.periods=4"
-BASE = ("--version", "list methods", RUN, "table", "quickstart --jobs 1")
+BASE = ("--version", "--help", "run refinement --help", "list methods", RUN, "table", "quickstart --jobs 1")
 REFUSED = {"report": "driftline[figures]", "figure curves": "driftline[figures]", "query x": "driftline[query]"}
 WITH_EXTRAS = ("report", "figure curves", 'query "select count(*) from scores"')
 IMPORT = """
@@ -52,45 +51,46 @@ def call(*command: object, cwd: Path | None = None, code: int = 0) -> str:
 
 
 def find_python(version: str) -> Path | None:
-    """Return an interpreter of this version that can make environments, from the path or from pyenv."""
+    """Return an interpreter of this version, from the path or from pyenv."""
     found = shutil.which(f"python{version}")
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates = [Path(found)] if found else []
     for python in (*candidates, *sorted(pyenv.glob(f"{version}.*/bin/python"))):
         try:
-            call(python, "-c", f"import ensurepip, platform; assert platform.python_version().startswith('{version}.')")
+            call(python, "-c", f"import platform; assert platform.python_version().startswith('{version}.')")
         except Failure:
             continue
         return python
     return None
 
 
-def lower_bounds() -> list[str]:
-    """Return the lowest versions that pyproject.toml allows, as constraints."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    bounds = [*project["dependencies"], *(one for extra in EXTRAS for one in project["optional-dependencies"][extra])]
-    return [re.sub(">=", "==", bound) for bound in bounds]
+def lowest(version: str) -> str:
+    """Return the lowest versions of the dependencies that this Python can install, as constraints."""
+    extras = (word for extra in EXTRAS for word in ("--extra", extra))
+    options = ("--resolution", "lowest-direct", "--only-binary", ":all:", "--python-version", version)
+    return call(
+        "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", ROOT / "pyproject.toml", *extras, *options
+    )
+
+
+def megabytes(folder: Path) -> str:
+    """Return the size of the installed packages."""
+    files = (file for packages in folder.rglob("site-packages") for file in packages.rglob("*") if file.is_file())
+    return f"{sum(file.stat().st_blocks for file in files) * 512 / 1e6:.0f} MB"
 
 
 def try_out(python: Path, wheel: Path, constraints: Path, folder: Path) -> Iterator[str]:
     """Install the wheel into a new environment and use it; give the cells of its row."""
-    call(python, "-m", "venv", folder)
+    call("uv", "venv", "--quiet", "--python", python, folder)
     binaries = folder / ("Scripts" if os.name == "nt" else "bin")
-    pip = (
-        binaries / "python",
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--only-binary=:all:",
-        "--constraint",
-        constraints,
+    pip = ("uv", "pip", "install", "--quiet", "--link-mode=copy", "--only-binary=:all:", "--constraint", constraints)
+    install, driftline = (*pip, "--python", folder), binaries / "driftline"
+    call(*install, wheel)
+    versions = dict(
+        line.split("==") for line in call("uv", "pip", "freeze", "--python", folder).splitlines() if "==" in line
     )
-    driftline = binaries / "driftline"
-    call(*pip, wheel)
-    versions = dict(line.split("==") for line in call(*pip[:3], "freeze").splitlines() if "==" in line)
     yield from (versions[name] for name in SHOWN)
+    yield megabytes(folder)
     times = [call(binaries / "python", "-c", IMPORT) for _ in range(4)]
     yield f"{min(map(int, times))} ms"
     for words in BASE:
@@ -99,7 +99,7 @@ def try_out(python: Path, wheel: Path, constraints: Path, folder: Path) -> Itera
         if extra not in call(driftline, *shlex.split(words), cwd=folder, code=2):
             raise Failure(f"`driftline {words}` does not name {extra}")
     yield "passed"
-    call(*pip, f"{wheel}[{','.join(EXTRAS)}]")
+    call(*install, f"{wheel}[{','.join(EXTRAS)}]")
     for words in WITH_EXTRAS:
         call(driftline, *shlex.split(words), cwd=folder)
     yield "passed"
@@ -110,18 +110,17 @@ def main(versions: list[str]) -> int:
     failed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        call(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
-        wheel = next(folder.glob("*.whl"))
-        (folder / "newest.txt").write_text("", encoding="utf-8")
-        (folder / "lowest.txt").write_text("\n".join(lower_bounds()), encoding="utf-8")
-        header = ("Python", "dependencies", *SHOWN, "import", "base", f"[{','.join(EXTRAS)}]")
+        call("uv", "build", "--quiet", "--wheel", "--out-dir", folder, ROOT)
+        wheel, constraints = next(folder.glob("*.whl")), folder / "constraints.txt"
+        header = ("Python", "dependencies", *SHOWN, "size", "import", "base", f"[{','.join(EXTRAS)}]")
         print(f"| {' | '.join(header)} |\n|{'---|' * len(header)}", flush=True)
         for version in versions:
             python = find_python(version)
             for kind in ("newest", "lowest") if python else ():
                 cells, environment = [version, kind], folder / f"{version}-{kind}"
                 try:
-                    cells.extend(try_out(python, wheel, folder / f"{kind}.txt", environment))
+                    constraints.write_text(lowest(version) if kind == "lowest" else "", encoding="utf-8")
+                    cells.extend(try_out(python, wheel, constraints, environment))
                 except Failure as failure:
                     failed += 1
                     print(failure, file=sys.stderr, flush=True)

@@ -1,12 +1,11 @@
 """Networks on an accelerator: every learner gives the CPU's results there, and settings reach every place.
 
-`test_device.py` runs this file in processes of its own: torch starts a thread for each device at the first backward
+`test_device.py` runs this file in a process of its own: torch starts a thread for each device at the first backward
 pass, so the simulated one must be there before.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ from driftline.spec.keys import run_key
 from driftline.store.store import Store
 from driftline.tasks import TextToText
 from driftline.testing.fixtures import SHAPE, TASK, samples, small_network
-from driftline.testing.learner import ContractCheck, _models
+from driftline.testing.learner import ContractCheck, default_models
 from driftline.training.fit import descend_on, optimizer_step
 from driftline.training.torch_model import torch_model
 from driftline.types import Samples
@@ -48,9 +47,6 @@ BY_ROUNDING = {"i-ft", "irm-t", "seq-irm"}
 SPEC = {"benchmark": "timeline", "data": "digits", "model": "mlp", "methods": [{"name": "ft", "updates": 3}]}
 
 
-METHODS = registry.names("method")[int(os.environ.get("DRIFTLINE_TEST_PART", 0)) :: 2]
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _sim() -> None:
     sim_device.install()
@@ -58,12 +54,12 @@ def _sim() -> None:
 
 def contract(name: str) -> ContractCheck:
     make = quick(registry.get("method", name))
-    check = ContractCheck(make, next(iter(_models(make()))), name)
+    check = ContractCheck(make, next(iter(default_models(make()))), name)
     check.steps = check.steps[:2]  # enough for a difference, as every operation on a simulated device takes its time
     return check
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", registry.names("method"))
 def test_every_method_ends_as_on_the_cpu(name: str) -> None:
     sim_device.copies.clear()
     contract(name).same_on_device("sim", tolerance=1e-4 if name in BY_ROUNDING else 0)
@@ -72,8 +68,9 @@ def test_every_method_ends_as_on_the_cpu(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["ewc", "cotta", "moco-nb", "si", "er", "groupdro-t", "oltr", "exemplar-tuning"])
 def test_a_run_on_a_device_survives_interruption(name: str) -> None:
+    check, schedule = contract(name), "all labels at once"
     with device.use(SIM):
-        contract(name)._survives_interruption("all labels at once")
+        check._continues_when_restored(schedule, check._same_each_time(schedule))
 
 
 def test_the_simulated_device_refuses_what_a_gpu_refuses() -> None:
@@ -292,6 +289,7 @@ def test_every_kind_of_network_trains_as_on_the_cpu(name: str) -> None:
             )
             found.append(trained_weights(network, FineTune(updates=2, batch=4), data))
             found.append({"outputs": torch_model(network).predict(data.x)})
+    assert found[0]
     for one, other in zip(found[:2], found[2:], strict=True):
         for key in one:
             np.testing.assert_array_equal(one[key], other[key], err_msg=key)
@@ -309,6 +307,7 @@ def test_every_pretraining_ends_as_on_the_cpu(name: str) -> None:
             }
             network = place(small_network(SHAPE, TASK.width, Seed(1)))
             found.append(trained_weights(network, registry.get("pretraining", name)(**settings), samples(0)))
+    assert found[0]
     for key in found[0]:
         close = (
             {"rtol": 1e-4, "atol": 1e-6} if name == "maml" else {"rtol": 0, "atol": 0}
@@ -324,6 +323,7 @@ def test_a_network_for_texts_trains_as_on_the_cpu() -> None:
         with device.use(where):
             network = models.build("hashed-ngrams", shape=(), outputs=TASK.width)
             found.append(trained_weights(network, FineTune(updates=3, batch=4), data))
+    assert found[0]
     for key in found[0]:
         np.testing.assert_array_equal(found[0][key], found[1][key], err_msg=key)
 
@@ -336,6 +336,7 @@ def test_a_network_that_writes_trains_as_on_the_cpu() -> None:
             sizes = {"width": 16, "layers": 1, "heads": 2, "dropout": 0.0}
             network = models.build("small-bart", shape=(), outputs=TextToText().width, **sizes)
             found.append(trained_weights(network, FineTune(updates=2, batch=4), data, TextToText()))
+    assert found[0]
     for key in found[0]:
         np.testing.assert_array_equal(found[0][key], found[1][key], err_msg=key)
 

@@ -1,4 +1,4 @@
-"""Every full recipe on stand-ins of its files; run by test_recipes.py, in a process of its own (see on_sim_device.py).
+"""Every full recipe on stand-ins of its files; run by test_device.py, in a process of its own (see on_sim_device.py).
 
 Some run from end to end, on the simulated device if it can; the others up to the plan, which reads the data, builds the
 model and checks the method. With DRIFTLINE_EVERY_RECIPE=1 all run to the end, which takes a minute.

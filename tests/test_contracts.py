@@ -20,6 +20,7 @@ from driftline.learners.fit_plan import SearchSpace
 from driftline.learners.sequence.base import PlannedLearner
 from driftline.learners.supervised.ft import FineTune
 from driftline.metrics import Metric
+from driftline.models.mlp import linear
 from driftline.models.sklearn_models import logistic_regression, naive_bayes, wrap_estimator
 from driftline.seeds import Seed
 from driftline.streams import periods
@@ -27,6 +28,7 @@ from driftline.testing import check_learner, check_metric, check_stream, digest
 from driftline.testing.fixtures import small_network
 from driftline.testing.generators import seeded_generators
 from driftline.testing.inspect import can_reach
+from driftline.testing.learner import default_models
 from driftline.types import Answers, Samples, Step
 
 
@@ -44,9 +46,15 @@ def hurried(make: Any) -> PlannedLearner:
     return learner
 
 
+WITH_TWO_NETWORKS = ("erm", "ft", "er", "ewc", "ncm")
+"""Methods that are checked with the network that standardizes its inputs as well: one for each way to train."""
+
+
 @pytest.mark.parametrize("name", registry.names("method"))
 def test_every_method_keeps_the_contract(name: str) -> None:
-    check_learner(quick(registry.get("method", name)))
+    make = quick(registry.get("method", name))
+    first, *others = default_models(make())
+    check_learner(make, models=[first, *(one for one in others if one is not linear or name in WITH_TWO_NETWORKS)])
 
 
 @pytest.mark.parametrize("name", registry.names("metric"))

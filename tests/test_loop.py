@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driftline import loop
-from driftline.learners.base import Learner
+from driftline import loop, registry
+from driftline.engine.stages.budget import BudgetedLearner
+from driftline.learners.base import Learner, is_built_in
 from driftline.reveal import RevealPolicy
 from driftline.seeds import Seed
 from driftline.tasks import Classification
+from driftline.training.mac_counter import MacCounter
 from driftline.types import Answers, Probe, Reveal, Samples, Step
 
 STREAM = [Step(k, f"t{k}", Samples(np.full((2, 1), k), np.array([0, 1]))) for k in range(3)]
@@ -127,3 +129,33 @@ def test_samples_that_come_one_by_one_are_answered_before_their_label_is_told() 
     reveal = RevealPolicy(task, Reveal.LABELS, Seed(0))
     loop.run(steps, Echo(), reveal, SimpleNamespace(due=lambda step: ()), record)
     assert add_answers == [[7, 1, 2], [3, 4], [5, 5]]
+
+
+class Boaster(Learner):
+    """Claims to be one of the package's methods, and improves its scores once it knows the labels."""
+
+    __module__ = "driftline.learners.frozen"
+
+    def is_built_in(self) -> bool:
+        return True
+
+    def answer_one_by_one(self, feed: Any) -> Answers:
+        labels = [int(feed.reveal_next(0).y[0]) for _ in feed.x]
+        return Answers(np.zeros(len(labels), int), scores=np.eye(2)[labels])
+
+
+@pytest.mark.parametrize("wrap", [lambda learner: learner, lambda learner: BudgetedLearner(learner, MacCounter())])
+def test_only_methods_of_the_package_are_trusted_for_scores(wrap: Any) -> None:
+    kept: list[Answers] = []
+    record = SimpleNamespace(add_answers=lambda step, answers: kept.append(answers), add_diagnostics=lambda *_: None)
+    steps = [Step(0, "0", Samples(np.zeros((2, 1)), np.array([0, 1])), one_by_one=True)]
+    reveal = RevealPolicy(Classification(("a", "b")), Reveal.LABELS, Seed(0))
+    loop.run(steps, wrap(Boaster()), reveal, SimpleNamespace(due=lambda step: ()), record)
+    assert kept[0].prediction.tolist() == [0, 0]
+    assert kept[0].scores is None
+
+
+def test_every_registered_method_is_known_as_such() -> None:
+    methods = [registry.get("method", name) for name in registry.names("method")]
+    assert len(methods) > 50
+    assert [one for one in methods if not is_built_in(getattr(one, "func", one))] == []

@@ -1,4 +1,4 @@
-"""`python -m driftline` is the command line too."""
+"""Entry point of `python -m driftline`."""
 
 from driftline.cli.main import main
 

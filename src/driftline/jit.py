@@ -1,4 +1,4 @@
-"""How loops are compiled."""
+"""Compilation of numeric loops with Numba."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cached_njit(**options: Any) -> Callable[[F], F]:
     def compile_loop(function: F) -> F:
         try:
             return cast(F, numba.njit(function, nogil=True, cache=True, **options))
-        except RuntimeError:  # a read-only install without a home directory: compiled anew in every process
+        except RuntimeError:  # a read-only install without a home directory: compiled again in every process
             return cast(F, numba.njit(function, nogil=True, **options))
 
     return compile_loop

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from driftline.learners.base import Learner
+from driftline.learners.base import Learner, is_built_in
 from driftline.learners.predict_check import check_purity_once
 from driftline.record.recorder import Recorder
 from driftline.reveal import RevealPolicy
@@ -45,7 +45,7 @@ def run(
         step = stream[index]
         if step.one_by_one:  # the same, sample by sample
             answers = learner.answer_one_by_one(reveal.feed(step))
-            recorder.add_answers(step, reveal.verified_answers(answers, trusted=learner.is_built_in()))
+            recorder.add_answers(step, reveal.verified_answers(answers, trusted=is_built_in(type(learner))))
         else:
             answers = learner.answer(step.samples.x)
             recorder.add_answers(step, answers)

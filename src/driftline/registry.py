@@ -143,7 +143,7 @@ def first_line(thing: object) -> str:
 
 
 def inherited_modules(thing: object) -> tuple[str, ...]:
-    """Return the modules of this package that the classes are in that a thing extends; its own is the first if it is.
+    """Return the modules of this package that define a thing and the classes that it extends, its own module first.
 
     >>> from driftline.learners.frozen import Frozen
     >>> inherited_modules(Frozen)
@@ -192,6 +192,10 @@ def must_be(kind: str, name: str, thing: object, own: bool) -> None:
     A function of an installed package must be annotated to return its kind; one in a user's `own` file need not be.
     """
     inner = thing.func if isinstance(thing, functools.partial) else thing
+    if kind == "model" and not own and _package_of(inner) == "torch":
+        raise UserError(
+            f"model '{name}': some functions of torch run text as code. Use it in a file of your own and name that"
+        )
     types = [loaded for path in TYPES[kind] if (loaded := _loaded(path))]
     if kind in MADE_BY_FUNCTIONS and callable(inner) and not isinstance(inner, type):
         fits = own or any(_is_a(base, one) for base in types for one in (inner, _returned(inner)))
@@ -211,6 +215,11 @@ def _loaded(path: str) -> type | None:
     """Return the type with this path; None if its module was never imported, so nothing can be of that type."""
     module, _, name = path.rpartition(".")
     return getattr(sys.modules.get(module), name, None)
+
+
+def _package_of(thing: object) -> str:
+    """Return the top-level package in which a function or class is defined."""
+    return str(getattr(inspect.unwrap(thing) if callable(thing) else thing, "__module__", "")).partition(".")[0]
 
 
 def _returned(function: Callable[..., object]) -> object:

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-RAISED: dict[str, int] = {}
+RAISED: dict[str, int] = {
+    "benchmarks.refinement": 2,  # validation runs are evaluated on sets of their own
+}
 """The revision of each part that is not at 1, such as `"learners.replay.mir": 2`."""
 COMMON = ("loop", "training")
+SCORED = "benchmarks.trivial_baseline"
+"""The part of the scores of every run."""
 
 
 def revision(part: str) -> int:
@@ -33,6 +37,15 @@ def revisions(modules: Iterable[str]) -> dict[str, int]:
 def changed(recorded: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """Return the parts whose revision is not the recorded one: the recorded and the current one."""
     return {part: (old, revision(part)) for part, old in recorded.items() if old != revision(part)}
+
+
+def changed_scores(recorded: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """Return the changed parts of a run's scores; scores without the trivial baseline are of revision 0.
+
+    >>> changed_scores({})
+    {'benchmarks.trivial_baseline': (0, 1)}
+    """
+    return changed({SCORED: 0, **recorded})
 
 
 def describe(changes: Mapping[str, tuple[int, int]]) -> str:

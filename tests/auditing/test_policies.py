@@ -87,6 +87,8 @@ def test_the_gain_has_two_parts(frame: pd.DataFrame) -> None:
     assert more.value == pytest.approx(results["all-history"] - results["window-3"])
     wide = gain_parts(audit_table, metric, replays, TrainingNoise(0.01, SIZE))[0]
     assert wide.high - wide.low > newer.high - newer.low, "training noise widens the interval"
+    noisy = compare_policies(audit_table, [metric], replays, TrainingNoise(9.0, SIZE))
+    assert {(one.quality.low, one.quality.high) for one in noisy if one.policy != "trivial"} == {(0, 1)}
 
 
 def test_an_alarm_trains_on_the_rows_since(frame: pd.DataFrame) -> None:

@@ -7,6 +7,7 @@ import pytest
 from sklearn import metrics as sk
 
 from driftline.auditing.change_date import date_of_change
+from driftline.auditing.estimate import Estimate
 from driftline.auditing.horizons import age_curve, drift_events, stability_events, stability_horizon, survival
 from driftline.auditing.metric import CLASS_METRICS, NUMBER_METRICS, choose_metrics, default_metric
 from driftline.auditing.recalibration import fit_binary, log_loss, recalibrated_loss, recalibrated_squares
@@ -203,3 +204,19 @@ def test_an_abrupt_change_ends_the_age_curve() -> None:
     assert [e.value for e in curve.by_age] == pytest.approx(ratios)
     assert curve.horizon == next(h for h, ratio in enumerate(ratios, 1) if ratio < 0.9)
     assert stability_horizon(matrix(A), 0.9, np.random.default_rng(0)).p <= 0.05
+
+
+def test_the_interval_of_a_score_holds_possible_values_only() -> None:
+    right = np.random.default_rng(0).random((3, 30)) > 0.03
+    assert 0 < (~right).sum() < 9
+    scores, periods = right.astype(float), np.repeat(np.arange(3), 10)
+    made = ScoreMatrix((scores, scores), (periods, periods))
+    assert made.estimate(np.eye(3) / 3).high > 1
+    found = measure_sizes(CLASS_METRICS["accuracy"], made, made)
+    for one in (found.fresh, found.old, found.first_own, found.first_later, found.baseline):
+        assert 0 <= one.low <= one.value <= one.high <= 1
+    wide = Estimate(0.5, -3.0, 3.0)
+    bounds = {"accuracy": (0, 1), "log-loss": (-3, 3), "rmse": (0, 3), "r2": (-3, 1)}
+    for name, ends in bounds.items():
+        clipped = (CLASS_METRICS | NUMBER_METRICS)[name].within(wide)
+        assert (clipped.low, clipped.high) == ends

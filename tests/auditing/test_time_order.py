@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from driftline.auditing.metric import CLASS_METRICS
 from driftline.auditing.replay import Replay, schedule_replay, schedules, train_and_answer
 from driftline.auditing.table import AuditTable, Limits, prepare
 from driftline.testing import digest
+
+pytestmark = pytest.mark.xdist_group("time-order")  # what all its tests use is made once
 
 PERIODS, POISONED = 8, 5  # of eight periods, those from the sixth on are changed
 
@@ -49,9 +52,12 @@ def history(done: Replay, delay: int) -> list[Any]:
     ]
 
 
+start = cache(start_of_replay)  # the same for all policies on a table
+
+
 def replay(audited: AuditTable, name: str) -> Replay:
     if name in watches(audited, river=True):
-        return replay_alarms(audited, watches(audited, river=True)[name], start_of_replay(audited))
+        return replay_alarms(audited, watches(audited, river=True)[name], start(audited))
     plan = schedules(audited)[name]
     fitted: dict[Any, Any] = {}
     for k, training in plan.items():
@@ -62,18 +68,28 @@ def replay(audited: AuditTable, name: str) -> Replay:
 NAMES = ("never", "window-2", "all-history", "every-2-all", "on-error-rate", "on-online-tas", "on-adwin")
 
 
+def classes(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
 def numbers(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(y=frame["a"] + np.where(frame["y"] == "yes", 1.0, 0.0))
 
 
+@cache
+def pair(kind: Any, delay: int) -> tuple[AuditTable, AuditTable]:
+    """Return the table and the same with its future changed."""
+    clean = kind(table("concept", rows=800))
+    return set_up(clean, delay=delay), set_up(poisoned(clean), delay=delay)
+
+
 @pytest.mark.parametrize("delay", [0, 1])
-@pytest.mark.parametrize("kind", [lambda frame: frame, numbers])
+@pytest.mark.parametrize("kind", [classes, numbers])
 @pytest.mark.parametrize("name", NAMES)
 def test_no_policy_knows_the_future(name: str, kind: Any, delay: int) -> None:
-    clean = kind(table("concept", rows=800))
     if name == "on-adwin":
         pytest.importorskip("river")
-    one, other = (set_up(frame, delay=delay) for frame in (clean, poisoned(clean)))
+    one, other = pair(kind, delay)
     first, second = (replay(s, name) for s in (one, other))
     assert digest(history(first, delay)) == digest(history(second, delay))
     answers = [[done.answers[k].prediction for k in sorted(done.answers)] for done in (first, second)]

@@ -98,6 +98,11 @@ def complaints() -> list[str]:
 
 @pytest.fixture(scope="module")
 def page(browser: Any, report: Path, complaints: list[str]) -> Iterator[Any]:
+    yield from opened(browser, report, complaints)
+
+
+def opened(browser: Any, file: Path, complaints: list[str]) -> Iterator[Any]:
+    """A page without a network, after its charts are drawn."""
     context = browser.new_context(viewport={"width": 1200, "height": 900}, offline=True)
     page = context.new_page()
     page.set_default_timeout(20_000)
@@ -105,7 +110,38 @@ def page(browser: Any, report: Path, complaints: list[str]) -> Iterator[Any]:
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(dialog.message) or dialog.dismiss())
     page.on("request", lambda request: request.url.startswith("file:") or complaints.append(request.url))
-    page.goto(report.as_uri())
+    page.goto(file.as_uri())
     page.wait_for_selector("html[data-charts=drawn]", state="attached")
     yield page
     context.close()
+
+
+def least_contrast(elements: Any, ink: str = "color") -> float:
+    """How well words stand out at least, as WCAG has it: in their own colour on what is really behind them."""
+    found: list[list[str]] = elements.evaluate_all(
+        """(elements, ink) => {
+            const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+            const read = colours => {
+                for (const colour of colours) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
+                return Array.from(pen.getImageData(0, 0, 1, 1).data).slice(0, 3).join(" ");
+            };
+            const pairs = elements.map(element => {
+                const back = ["white"];
+                const add = at => back.splice(1, 0, getComputedStyle(at).backgroundColor);
+                for (let at = element; at; at = at.parentElement) add(at);
+                return JSON.stringify([back, getComputedStyle(element)[ink]]);
+            });
+            return Array.from(new Set(pairs)).map(JSON.parse).map(([back, own]) => [read(back), read([...back, own])]);
+        }""",
+        ink,
+    )
+    return min(_contrast(*pair) for pair in found)
+
+
+def _contrast(*colours: str) -> float:
+    bright = []
+    for colour in colours:
+        parts = [int(part) / 255 for part in colour.split()]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        bright.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+    return (max(bright) + 0.05) / (min(bright) + 0.05)

@@ -11,7 +11,9 @@ import pytest
 
 from driftline.report.figures.palette import assign_styles
 
-from .conftest import HOSTILE
+from .conftest import HOSTILE, least_contrast
+
+pytestmark = pytest.mark.xdist_group("browser-report")  # one process makes what all tests share
 
 TIMELINE = "section.group:has(h2:text-matches('^timeline'))"
 LINES = f"{TIMELINE} figure:has(figcaption:text-matches('^ID'))"
@@ -218,28 +220,6 @@ def test_no_header_is_broken_within_a_word(page: Any) -> None:
     page.set_viewport_size({"width": 1200, "height": 900})
 
 
-def contrast(page: Any, element: Any) -> float:
-    """How well the words of an element stand out, as WCAG has it: with its own colour on what is really behind it."""
-    found: list[str] = element.evaluate(
-        """element => {
-            const back = [];
-            for (let at = element; at; at = at.parentElement) back.unshift(getComputedStyle(at).backgroundColor);
-            const pen = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-            const read = colours => {
-                for (const colour of colours) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
-                return Array.from(pen.getImageData(0, 0, 1, 1).data).slice(0, 3).join(" ");
-            };
-            return [read(["white", ...back]), read(["white", ...back, getComputedStyle(element).color])];
-        }"""
-    )
-    bright = []
-    for colour in found:
-        parts = [int(part) / 255 for part in colour.split()]
-        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-        bright.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
-    return (max(bright) + 0.05) / (min(bright) + 0.05)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1200])
 def test_the_matrix_can_be_read_everywhere(page: Any, width: int, scheme: str) -> None:
@@ -248,7 +228,7 @@ def test_the_matrix_can_be_read_everywhere(page: Any, width: int, scheme: str) -
     matrix = page.locator("section.matrix")
     assert matrix.locator("td").count() == 8
     assert matrix.locator("td.up, td.down").count() >= 1
-    assert all(contrast(page, element) >= 4.5 for element in matrix.locator("td, td small, th, th small").all())
+    assert least_contrast(matrix.locator("td, td small, th, th small")) >= 4.5
     texts = matrix.locator("td").all_inner_texts()
     assert all("n = " in text or "reveals inputs only" in text for text in texts)
     box = matrix.locator(".wide")

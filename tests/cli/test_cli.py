@@ -268,7 +268,7 @@ def test_mistakes_are_answered_in_a_sentence(driftline: Command, arguments: tupl
     [
         ([], "expected"),
         (["2001,1,a"] * 30, "only one value"),
-        ([f"2001,{i},{'ab'[i % 2]}" for i in range(30)], "leaves 1 period"),
+        ([f"2001,{i},{'ab'[i % 2]}" for i in range(30)], "have the time 2001"),
         (
             [f"{2001 + i % 3},{'inf' if i == 7 else i},{'ab'[i % 2]}" for i in range(60)],
             "'size' has 1 missing or infinite",

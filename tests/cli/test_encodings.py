@@ -53,7 +53,9 @@ def test_a_recipe_a_table_and_a_method_with_any_letters(tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_text(RECIPE, encoding="utf-8")
     (tmp_path / "mine.py").write_text(METHOD, encoding="utf-8")
 
-    ran = driftline(tmp_path, "run recipe.yaml --engine local --runs runs", "report --runs runs -o bericht.html")
+    ran = driftline(
+        tmp_path, "run recipe.yaml --engine local --jobs 1 --runs runs", "report --runs runs -o bericht.html"
+    )
     assert ran.returncode == 0, ran.stderr.decode()
     assert "Naïve" in ran.stdout.decode()
     assert "Naïve" in (tmp_path / "bericht.html").read_text(encoding="utf-8")

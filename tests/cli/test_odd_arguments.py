@@ -125,7 +125,7 @@ def test_a_method_without_a_name_is_left_to_the_spec() -> None:
         parse(changed)
 
 
-@pytest.mark.parametrize(("command", "resumes"), [("run", True), ("audit", False), ("report", False), ("plan", False)])
+@pytest.mark.parametrize(("command", "resumes"), [("run", True), ("audit", True), ("report", False), ("plan", False)])
 def test_only_commands_that_resume_say_so(
     driftline: Command, monkeypatch: pytest.MonkeyPatch, command: str, resumes: bool
 ) -> None:

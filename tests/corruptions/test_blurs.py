@@ -14,6 +14,8 @@ from driftline.corruptions.motion_blur import blur_along_line, directions, offse
 from driftline.corruptions.per_image_rng import ROUNDING_GUARD, keys_for, random_bits, stream_words
 from driftline.corruptions.zoom_blur import zoom_factors
 
+pytestmark = pytest.mark.xdist_group("corruptions")  # a loop is compiled by one process only
+
 
 def same(found: np.ndarray, exact: np.ndarray) -> None:
     """Cut as the exact numbers are, a nudge added; but for a few that the nudge brings close to a whole number."""

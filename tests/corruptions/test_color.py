@@ -11,6 +11,8 @@ from PIL import Image
 
 from driftline.corruptions import corrupt, parameters
 
+pytestmark = pytest.mark.xdist_group("corruptions")  # a loop is compiled by one process only
+
 
 def through_hsv(image: np.ndarray, change) -> np.ndarray:  # type: ignore[no-untyped-def]
     pixels = [colorsys.hsv_to_rgb(*change(*colorsys.rgb_to_hsv(*pixel))) for pixel in image.reshape(-1, 3) / 255]

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from driftline.corruptions import HOLDOUT, NAMES, corrupt, per_image_rng
 from driftline.errors import UserError
 
+pytestmark = pytest.mark.xdist_group("corruptions")  # a loop is compiled by one process only
+
 ALL = (*NAMES, *HOLDOUT)
 GROWING = ["gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "motion_blur", "brightness", "contrast"]
 GROWING += ["jpeg", "speckle_noise", "gaussian_blur"]

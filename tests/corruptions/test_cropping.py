@@ -20,6 +20,8 @@ from driftline.corruptions.cropping import (
 )
 from driftline.errors import UserError
 
+pytestmark = pytest.mark.xdist_group("corruptions")  # a loop is compiled by one process only
+
 
 def test_boxes_have_the_areas_and_shapes_that_are_asked_for() -> None:
     rng = np.random.default_rng(0)

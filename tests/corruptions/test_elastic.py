@@ -12,6 +12,8 @@ from driftline.corruptions.elastic import affine_map, corner_shifts, cosines, di
 from driftline.corruptions.gaussian_blur import gaussian_weights
 from driftline.corruptions.per_image_rng import keys_for
 
+pytestmark = pytest.mark.xdist_group("corruptions")  # a loop is compiled by one process only
+
 
 @pytest.mark.parametrize("severity", [0.25, 0.75, 1, 1.5, 2, 2.5, 2.75, 3, 5])
 @pytest.mark.parametrize("shape", [(224, 224), (96, 130)])

@@ -9,6 +9,8 @@ from scipy import stats
 from driftline.corruptions import corrupt, noise
 from driftline.corruptions.per_image_rng import keys_for, random_bits, standard_normals, stream_words
 
+pytestmark = pytest.mark.xdist_group("corruptions")  # a loop is compiled by one process only
+
 
 def flat(level: int, count: int = 8) -> np.ndarray:
     return np.full((count, 224, 224, 3), level, np.uint8)

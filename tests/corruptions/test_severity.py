@@ -18,6 +18,8 @@ from driftline.corruptions.severity import CIFAR, IMAGENET
 from driftline.corruptions.zoom_blur import visible, zoom_factors
 from driftline.errors import UserError
 
+pytestmark = pytest.mark.xdist_group("corruptions")  # a loop is compiled by one process only
+
 LEVELS = np.arange(1, 21) / 4
 
 

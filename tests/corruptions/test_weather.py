@@ -17,6 +17,8 @@ from driftline.corruptions.per_image_rng import keys_for, random_bits, stream_wo
 from driftline.corruptions.snow import flakes
 from driftline.errors import UserError
 
+pytestmark = pytest.mark.xdist_group("corruptions")  # a loop is compiled by one process only
+
 
 def snowed_slowly(image: np.ndarray, key: np.uint64, p: dict[str, float], angle: float) -> np.ndarray:
     """The whole definition in floats of 64 bits; only the smear is ours, which has a test of its own."""

@@ -122,7 +122,7 @@ def test_mapped_arrays_stay_on_disk(folder):
         ("sizes", r"images of the shapes \(4, 8, 3\) and \(5, 8, 3\): let it resize them"),
         ("single", "returned a ndarray for an index: expected"),
         ("classless", r"answers of shape \(12,\) and type <U3, not 12 numbers"),
-        ("table", "is a dict: expected a driftline.data.Dataset, samples, a pair of arrays"),
+        ("table", "is a dict: expected a driftline.data.Dataset, samples, arrays"),
         ("number", "is not a driftline.data.Dataset"),
     ],
 )

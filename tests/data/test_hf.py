@@ -156,6 +156,11 @@ def test_mistakes_are_sentences(hub, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(UserError, match=r'needs an optional package: pip install "driftline\[hf\]"'):
         load("hf:pets")
+    monkeypatch.delitem(sys.modules, "datasets")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "datasets.py").write_text("import absent_inner")
+    with pytest.raises(UserError, match="needs datasets, which is installed but needs absent_inner"):
+        load("hf:pets")
     with pytest.raises(UserError, match=r"there is no file or folder \./nowhere"):
         load("hf:./nowhere")
     path = save_splits(tmp_path / "saved", train=pets([0]), other=pets([1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import threading
@@ -324,6 +325,9 @@ class Mortal:
     """A process that has finished its stage just when its time is up."""
 
     code: int | None = None
+
+    def __init__(self) -> None:
+        self.stdout = io.StringIO()
 
     def poll(self) -> int | None:
         return self.code

@@ -13,6 +13,7 @@ from driftline import registry
 from driftline.cli.main import app
 from driftline.engine.planning.plan import plan
 from driftline.engine.upgrade import Outdated, upgrade
+from driftline.record.card import write_card
 from driftline.revisions import RAISED
 from driftline.spec import parse
 
@@ -138,7 +139,7 @@ def test_scores_are_computed_again_from_the_record(
     worst = registry.get("metric", "ood-worst")
     monkeypatch.setitem(registry._things["metric"], "ood", worst)
     raised("metrics.temporal")
-    monkeypatch.setattr("driftline.engine.stages.stream_run._Run.build", None)  # nothing is run again
+    monkeypatch.setattr("driftline.engine.stages.active_run.ActiveRun.build", None)  # nothing is run again
     again = driftline.run(spec, runs=tmp_path).runs[0]
     new = again.table("scores").set_index(["metric", "stat"])["value"]
     assert new["ood", "mean"] == old["ood-worst", "mean"] != old["ood", "mean"]
@@ -147,3 +148,17 @@ def test_scores_are_computed_again_from_the_record(
     assert again.table("answers").equals(answers)
     assert again.card.code.score_revisions["metrics.temporal"] == 2
     assert {run.action for run in upgrade(spec, runs=tmp_path)} == {"keep"}
+
+
+def test_scores_without_the_trivial_baseline_are_computed_again(tmp_path: Path) -> None:
+    spec = {**SPEC, "methods": ["erm"]}
+    run = driftline.run(spec, runs=tmp_path).runs[0]
+    baseline, card = run.table("trivial_scores"), run.card
+    (run.folder / "trivial_scores.parquet").unlink()
+    del card.code.score_revisions["benchmarks.trivial_baseline"]
+    write_card(run.folder, card)
+    assert upgrade(spec, runs=tmp_path) == [Outdated("erm", 0, "score", "benchmarks.trivial_baseline 0 → 1")]
+    again = driftline.run(spec, runs=tmp_path).runs[0]
+    assert again.table("trivial_scores").equals(baseline)
+    assert len(baseline)
+    assert set(baseline["stat"]) == set(run.table("scores")["stat"]) - {"each"}

@@ -14,6 +14,7 @@ from driftline.cli.main import main
 from driftline.data import load
 from driftline.errors import UserError
 from driftline.io import user_code
+from driftline.seeds import Seed
 
 Command = Callable[..., tuple[int, str, str]]
 METHOD = "open({mark!r}, 'a').write('run ')\nfrom driftline.learners.supervised.erm import ERM as Mine\n"
@@ -77,6 +78,20 @@ def test_functions_of_installed_packages_must_say_what_they_return() -> None:
         models.build("sklearn.datasets:load_iris")
 
 
+@pytest.mark.parametrize("name", ["torch.fx.graph_module:reduce_graph_module", "torch.nn:Linear"])
+def test_no_function_or_class_of_torch_is_called(tmp_path: Path, name: str) -> None:
+    code = {"body": {"_code": "def forward(self): pass"}, "import_block": f"open({str(tmp_path / 'run')!r}, 'w')\n"}
+    with pytest.raises(UserError, match="some functions of torch run text as code"):
+        models.build(name, **code)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_estimator_gets_no_folder_of_pickles(tmp_path: Path) -> None:
+    options = {"steps": [["last", "passthrough"]], "memory": str(tmp_path / "cache")}
+    with pytest.raises(UserError, match="leave memory out"):
+        models.build("sklearn.pipeline.Pipeline", (2,), 2, Seed(0), **options)
+
+
 def test_a_file_is_announced_before_it_runs_and_print_spec_runs_none(driftline: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(METHOD.format(mark=str(tmp_path / "mark")))
     command = ("run", "timeline", "--data", "digits", "--model", "logistic-regression", "--methods", "mine.py:Mine")
@@ -120,7 +135,7 @@ def test_no_code_is_run_inside_not_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        ("def lamps(): ...", "is a NoneType: expected a driftline.data.Dataset, samples, a pair of arrays"),
+        ("def lamps(): ...", "is a NoneType: expected a driftline.data.Dataset, samples, arrays"),
         ("def lamps(folders, more): ...", "missing a required argument: 'more'"),
         ("def lamps(folders): return {}", "is a dict: expected a driftline.data.Dataset"),
         ("lamps = 5", "is not a driftline.data.Dataset"),

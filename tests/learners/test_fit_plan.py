@@ -1,4 +1,4 @@
-"""Trials are known by what they say, and a winner by its score."""
+"""Fits are known by what they say, and a winner by its score."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_axis_can_take_the_place_of_weight_decay() -> None:
 def test_everything_that_a_trial_says_moves_its_key() -> None:
     first = FitSpec((0,), (0,))
     phase = SearchPhase((first, replace(first, lr=1e-4)))
-    trial = FitSpec((0, 1), (1,), start=phase.best, growth=Expansion("side-1", "separate", 2))
+    fit_spec = FitSpec((0, 1), (1,), start=phase.best, growth=Expansion("side-1", "separate", 2))
     changes = {
         "train": (1,),
         "valid": (0,),
@@ -76,11 +76,11 @@ def test_everything_that_a_trial_says_moves_its_key() -> None:
         "growth": Expansion("side-1", "separate", 3),
         "moving_statistics": True,
     }
-    keys = {trial.key, *(replace(trial, **{name: value}).key for name, value in changes.items())}
+    keys = {fit_spec.key, *(replace(fit_spec, **{name: value}).key for name, value in changes.items())}
     assert len(keys) == len(changes) + 1
     assert (
-        FitSpec((0, 1), (1,), start=SearchPhase(phase.trials).best, growth=Expansion("side-1", "separate", 2)).key
-        == trial.key
+        FitSpec((0, 1), (1,), start=SearchPhase(phase.fits).best, growth=Expansion("side-1", "separate", 2)).key
+        == fit_spec.key
     )
 
 
@@ -95,8 +95,8 @@ def test_what_is_needed_comes_first_and_once() -> None:
     past = SearchPhase((FitSpec((0,), (0,)), FitSpec((0,), (0,), lr=1.0)))
     probed = SearchPhase((FitSpec((1,), (1,), start=past.best, layers=("fc",)),))
     both = SearchPhase((FitSpec((1,), (1,), start=probed.best), FitSpec((1,), (1,), start=past.best)))
-    order = [trial.key for trial in required_fits(both)]
-    assert order == [trial.key for trial in (*past.trials, *probed.trials, *both.trials)]
+    order = [fit_spec.key for fit_spec in required_fits(both)]
+    assert order == [fit_spec.key for fit_spec in (*past.fits, *probed.fits, *both.fits)]
 
 
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5]), min_size=1, max_size=8))

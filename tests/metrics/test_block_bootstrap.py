@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from driftline.errors import UserError
-from driftline.metrics.block_bootstrap import block_length, curve_interval, resample_blocks
+from driftline.metrics.block_bootstrap import block_length, resample_blocks
 from driftline.metrics.confidence import bootstrap_means, percentile_interval
 
 
@@ -90,27 +90,6 @@ def test_length_at_the_edges() -> None:
     assert block_length([0.0, 1.0]) == 1
     assert block_length([0, 1] * 5 + [0]) == 1  # what swings back and forth is no less sure than its steps
     assert 20 < block_length(np.arange(100) >= 50) <= 30  # it hardly forgets, but no block is longer than 3 sqrt(n)
-
-
-def test_a_curve_that_rises_is_no_less_sure_than_a_flat_one() -> None:
-    noise = np.random.default_rng(3).normal(size=200)
-    flat = np.split(noise, 10)
-    rising = [part + 5 * k for k, part in enumerate(flat)]
-    level = [np.array(part) - part.mean() for part in flat]
-    low, high = curve_interval(rising, 400, np.random.default_rng(4))
-    same_low, same_high = curve_interval(flat, 400, np.random.default_rng(4))
-    assert_allclose(low - 5 * np.arange(10), same_low)
-    assert_allclose(high - 5 * np.arange(10), same_high)
-    centred_low, _ = curve_interval(level, 400, np.random.default_rng(4))
-    assert_allclose(centred_low + [part.mean() for part in flat], same_low)
-    assert block_length(np.concatenate(rising)) > block_length(noise)  # what it would have come to
-
-
-def test_points_of_a_curve_know_their_memory() -> None:
-    series = remembering(np.random.default_rng(5), 1000, 0.8)
-    low, high = curve_interval(np.split(series, 5), 500, np.random.default_rng(6))
-    plain = [percentile_interval(bootstrap_means(part, 500, np.random.default_rng(6))) for part in np.split(series, 5)]
-    assert ((high - low) > 1.5 * np.array([end - start for start, end in plain])).all()
 
 
 def test_what_is_no_series() -> None:

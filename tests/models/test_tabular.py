@@ -14,12 +14,12 @@ from driftline.data.formats.column_kinds import column_kind, prepare
 from driftline.errors import UserError
 from driftline.models.tabular import (
     MAX_CATEGORIES,
-    N_TOPICS,
     EncodedEstimator,
     RowIndexModel,
     TableEncoder,
     row_index_model,
 )
+from driftline.models.text_columns import N_TOPICS
 from driftline.seeds import Seed
 from driftline.tasks import Classification, Regression
 
@@ -98,3 +98,106 @@ def test_an_answer_that_is_no_label_is_named() -> None:
         model.predict(np.array([0]))
     with pytest.raises(UserError, match="has no fit"):
         row_index_model(FRAME, object(), Classification(("a", "b")), None, Seed(0))
+
+
+def news(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Texts of 8 words: one in four words is of the topic of their class, and there are 12 classes."""
+    random = np.random.default_rng(seed)
+    y = random.integers(12, size=n)
+    words = np.where(random.random((n, 8)) < 0.25, 100 * (1 + y[:, None]), 0) + random.integers(40, size=(n, 8))
+    frame, _ = prepare(pd.DataFrame({"text": [" ".join(f"w{w}" for w in row) for row in words], "x": 0.0}))
+    return frame, y
+
+
+@pytest.mark.parametrize("last", [HistGradientBoostingClassifier(max_iter=5), LogisticRegression()])
+def test_words_that_no_main_direction_has_are_used(last: object) -> None:
+    (frame, y), (later, truth) = news(600, 0), news(300, 1)
+    model = EncodedEstimator(last).fit(frame, y)
+    assert (model.predict(later) == truth).mean() > 0.6
+    missing = later.assign(text=pd.Series([None] * len(later), dtype=object))
+    assert len(model.predict(missing)) == len(later)
+
+
+def test_answers_about_training_texts_come_from_other_rows() -> None:
+    frame, _ = news(400, 0)
+    noise = np.random.default_rng(2).integers(2, size=400)
+    encoder = TableEncoder()
+    own = encoder.fit_transform(frame, noise)[:, N_TOPICS]
+    again = encoder.transform(frame)[:, N_TOPICS]
+    assert np.corrcoef(again, noise)[0, 1] > 0.6  # the model of all rows has seen them
+    assert abs(np.corrcoef(own, noise)[0, 1]) < 0.15
+
+
+def test_linear_models_standardize_numbers_beside_words() -> None:
+    frame, y = news(300, 0)
+    frame["x"] = np.where(y > 5, 1e6, -1e6)
+    encoded = TableEncoder(one_hot=True, words=True).fit_transform(frame)
+    assert np.abs(encoded[:, :1].toarray()).max() < 3
+    assert encoded.shape[1] > 400  # words and pairs of words
+
+
+def test_an_error_names_the_estimator() -> None:
+    model = RowIndexModel(FRAME, EncodedEstimator(LogisticRegression()), np.array(["no", "yes"], object))
+    assert repr(model) == "LogisticRegression"
+
+
+class Indexed(LogisticRegression):
+    """Takes class indices only, as the classifiers of XGBoost do."""
+
+    __module__ = "xgboost.sklearn"
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> Indexed:
+        assert sorted(set(y)) == list(range(len(set(y))))
+        super().fit(x, y)
+        return self
+
+
+def test_classifiers_of_indices_answer_with_labels() -> None:
+    frame = pd.DataFrame({"a": np.arange(40.0)})
+    y = np.repeat(["no", "perhaps", "yes"], [15, 10, 15])
+    model = EncodedEstimator(Indexed()).fit(frame, y)
+    assert model.classes_.tolist() == ["no", "perhaps", "yes"]
+    assert (model.predict(frame) == y).mean() > 0.8
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_networks_are_models_of_tables(outputs: int) -> None:
+    from torch import nn
+
+    frame = pd.DataFrame(
+        {"a": np.random.default_rng(0).normal(size=300), "kind": pd.Categorical(["u", "v", "w"] * 100)}
+    )
+    y = ((frame["a"] > 0) ^ (frame["kind"] == "v")).to_numpy(int)
+    labels = np.array(["no", "yes"], object)
+
+    def make(shape: tuple[int, ...]) -> object:
+        return nn.Sequential(nn.Linear(shape[0], 16), nn.ReLU(), nn.Linear(16, outputs))
+
+    model = row_index_model(frame, make, Classification(("no", "yes")), labels, Seed(0))
+    model.fit(np.arange(200), y[:200])
+    answers = model.predict(np.arange(200, 300))
+    assert (answers.argmax(axis=1) == y[200:]).mean() > 0.9
+    again = row_index_model(frame, make, Classification(("no", "yes")), labels, Seed(0))
+    again.fit(np.arange(200), y[:200])
+    np.testing.assert_array_equal(again.predict(np.arange(200, 300)), answers)
+
+
+def test_a_network_that_does_not_fit_the_table_gets_a_sentence() -> None:
+    from torch import nn
+
+    frame, labels = pd.DataFrame({"a": np.arange(30.0)}), np.array(["no", "yes"], object)
+    for network, reason in ((nn.Linear(7, 2), "does not take the 1 numbers"), (nn.Linear(1, 3), "needs 2 per row")):
+        model = row_index_model(frame, network, Classification(("no", "yes")), labels, Seed(0))
+        with pytest.raises(UserError, match=reason):
+            model.fit(np.arange(30), np.arange(30) % 2)
+
+
+def test_a_number_is_learned_by_a_network() -> None:
+    from torch import nn
+
+    frame = pd.DataFrame({"a": np.linspace(-1, 1, 200)})
+    task = Regression(center=0.0, scale=1.0)
+    model = row_index_model(frame, nn.Linear(1, 1), task, None, Seed(0))
+    y = 500 * frame["a"].to_numpy() + 1000
+    model.fit(np.arange(200), y)
+    assert np.abs(model.predict(np.arange(200))[:, 0] - y).mean() < 50

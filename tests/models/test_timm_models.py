@@ -98,7 +98,7 @@ def test_broken_packages_are_told_as_what_they_are(tmp_path: Path, monkeypatch: 
 def timm() -> Any:
     try:
         import timm
-    except ImportError as error:
+    except Exception as error:  # also of a torchvision that was built for another torch
         pytest.skip(f"timm cannot be imported: {error}")
     return timm
 

@@ -144,6 +144,9 @@ def test_other_networks_are_refused_by_name(tmp_path: Path) -> None:
 def test_whole_networks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a file of weights and nothing else"):
         read_checkpoint(Path(saved(tmp_path / "whole.pth", nn.Linear(2, 2))))
+    (tmp_path / "junk.pth").write_bytes(b"hello")  # torch says 101
+    with pytest.raises(UserError, match="nothing else: it is damaged, or no file of torch"):
+        read_checkpoint(tmp_path / "junk.pth")
     with pytest.raises(UserError, match="does not hold tensors by name"):
         read_checkpoint(Path(saved(tmp_path / "empty.pth", {"state_dict": {}, "epoch": 3})))
 
@@ -191,7 +194,9 @@ def test_open_world_starts_from_weights_with_a_head_that_knows_no_class(tmp_path
         "methods": ["ncm", {"name": "lwf", "train_every": 20, "epochs": 1}, {"name": "oltr", "train_every": 20}],
         "open-world": {"upstream_updates": 0, "resamples": 5, "classes": 2, "pretrain": 1, "upstream_classes": 2},
     }
-    for run in driftline.run(spec, runs=tmp_path / "runs").runs:
+    found = driftline.run(spec, runs=tmp_path / "runs").runs
+    assert len(found) == len(spec["methods"])
+    for run in found:
         answers = run.table("answers")
         assert run.card.weights.initialized == ["fc.bias", "fc.weight"]
         assert np.isinf(answers["distance"].to_numpy()[0]), "no class is known before the first label"

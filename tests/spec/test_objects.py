@@ -159,3 +159,73 @@ def test_objects_are_known_as_long_as_their_spec_and_can_be_sent() -> None:
     user_objects.receive(b"")
     gc.collect()
     assert user_objects.dumps() == b""
+
+
+class Needs(Learner):
+    """A method with an __init__ of its own."""
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = k
+
+
+class Hides(Learner):
+    """A method that stores its setting under another name."""
+
+    def __init__(self, k: int = 1) -> None:
+        super().__init__()
+        self._k = k
+
+
+class Anything(Learner):
+    """A method with any settings."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self.settings = settings
+
+
+@dataclass
+class Holds(Learner):
+    """A method with a setting of any type."""
+
+    thing: Any = None
+
+
+def test_an_instance_keeps_the_settings_of_its_own_init() -> None:
+    assert labels(Needs(3), Needs(4)) == ["Needs(k=3)", "Needs(k=4)"]
+    assert labels(Keep(parts=np.arange(3).tolist(), share=np.float32(0.25))) == ["Keep(share=0.25, parts=[0, 1, 2])"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "sentence"),
+    [
+        ([Needs], r'needs k: methods=\[\{"name": Needs, "k": ...\}\]'),
+        ([Hides(2)], "does not store its setting k: let __init__ set self.k"),
+        ([Anything(a=1)], r"takes any setting \(\*\*settings\)"),
+        ([Holds(np.ones(2))], "Holds has a setting that is not plain data .*ndarray"),
+        ([Holds(np.mean)], "Holds has a setting that is not plain data"),
+        ([Keep, type("Keep", (Keep,), {}), "ft"], "methods named twice: Keep. Leave one out, or rename"),
+    ],
+)
+def test_an_instance_that_a_spec_cannot_hold_is_refused(methods: list[Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        labels(*methods)
+
+
+def test_arrays_may_have_times_and_truth_values() -> None:
+    x, days = np.zeros((4, 2)), np.datetime64("2024-01-01") + np.arange(4)
+    loaded = load((x, np.array([True, False, True, True]), days))
+    assert (loaded.samples.y.tolist(), loaded.samples.time.tolist()) == ([1, 0, 1, 1], days.tolist())
+    with pytest.raises(UserError, match="'arrays' has 4 samples but 3 values of 'time'"):
+        load((x, np.zeros(4, int), days[:3]))
+    with pytest.raises(UserError, match=r"Names of classes become numbers by np\.unique"):
+        load((x, np.array(["a", "b", "a", "b"])))
+
+
+def test_an_object_that_is_nested_too_deeply_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(UserError, match="cannot be recognized in a later run: maximum recursion"):
+        spec.parse({**GIVEN, "data": "digits", "model": LogisticRegression(class_weight=deep), "methods": ["ft"]})

@@ -101,6 +101,11 @@ def test_the_configuration_is_locked() -> None:
         database.execute("set threads = 1")
 
 
+def test_an_extension_is_not_installed(files: list[Path]) -> None:
+    with pytest.raises(UserError, match="is not in the catalog"):
+        rows("select * from sqlite_scan('a.db', 'b')", files)
+
+
 def test_several_statements_are_refused_by_name(files: list[Path]) -> None:
     with pytest.raises(UserError, match="a query is a single SELECT"):
         rows("select 1; select 2", files)

@@ -130,3 +130,12 @@ def test_a_range_of_periods_ends_where_it_should() -> None:
     check_stream(part)
     assert [part[k].time for k in (0, 1, -1)] == ["2", "3", "3"]
     assert part[-1].index == 1
+
+
+def test_samples_of_one_time_are_refused_with_the_way_to_give_times() -> None:
+    few = Samples(x=np.zeros((40, 1)), y=np.zeros(40, int), time=np.zeros(40, int))
+    with pytest.raises(
+        UserError, match=r"all 40 samples have the time 0: give each its own.* timeline.period='4 rows'"
+    ):
+        periods(few)
+    assert len(periods(few, "20 rows").names) == 2

@@ -62,7 +62,7 @@ def summarize(table: AuditTable, metrics: Sequence[Metric], chosen: bool, halves
         time=frame.time,
         target=frame.target,
         prediction=frame.prediction,
-        rows=len(frame.samples),
+        rows=frame.rows,
         rows_used=sum(used),
         rows_per_period=used,
         periods=table.names,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from driftline.auditing.histograms import Histogram, histogram, now_periods
 from driftline.auditing.table import AuditTable, draw
 from driftline.data.formats.column_kinds import column_kind, to_floats
 from driftline.metrics.shift import Distance, benjamini_hochberg, ks_distance, total_variation
@@ -31,7 +32,10 @@ class FeatureShift:
     """p-value at the largest distance, adjusted for all features and periods."""
     psi: float
     by_period: tuple[float, ...]
+    """Distance in each period after the first."""
     changed: bool
+    histogram: Histogram
+    """Of its values in the first period and in the last ones."""
 
 
 def compared_rows(table: AuditTable, period: int) -> Samples:
@@ -43,6 +47,7 @@ def feature_shifts(table: AuditTable) -> tuple[FeatureShift, ...]:
     """Return the distance of each feature from the first period, the largest first."""
     first = compared_rows(table, 0).id
     others = [compared_rows(table, tau).id for tau in range(1, len(table.periods))]
+    now = np.concatenate(others[-now_periods(len(table.periods)) :])
     columns = [table.frame.inputs[name] for name in table.frame.features]
     distances = [[_distance(column.iloc[first], column.iloc[ids]) for ids in others] for column in columns]
     adjusted = benjamini_hochberg([[distance.p for distance in row] for row in distances])
@@ -64,6 +69,7 @@ def feature_shifts(table: AuditTable) -> tuple[FeatureShift, ...]:
                 psi=float(row[at].psi),
                 by_period=tuple(effects.tolist()),
                 changed=bool(((effects >= MIN_DISTANCE) & (p < 0.05)).any()),
+                histogram=histogram(column.iloc[first], column.iloc[now]),
             )
         )
     return tuple(sorted(shifts, key=lambda shift: -shift.largest))

@@ -40,6 +40,8 @@ class Ageing:
     has_probabilities: bool = True
 
     is_number: bool = False
+    slope: Estimate | None = None
+    """Slope of the deployed model's logits in the last period in which its probabilities are off."""
 
     @property
     def metric(self) -> Metric:
@@ -55,7 +57,7 @@ def interval(metric: Metric, estimate: Estimate) -> str:
     """Return the 95 % interval in brackets."""
     if not math.isfinite(estimate.low):
         return "[–]"
-    scale, form = (100, ".1f") if metric.unit == "share" else (1, ".3g")
+    scale, form = (100, "z.1f") if metric.unit == "share" else (1, "z.3g")
     return f"[{scale * estimate.low:{form}}, {scale * estimate.high:{form}}]"
 
 
@@ -196,6 +198,9 @@ def _miscalibrated(ageing: Ageing) -> list[str]:
             f"The share of '{ageing.base_rate_class}' moved from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}% ({p}); "
             "scores are off; no change of the ranking was found. Recalibrate."
         ]
+    if ageing.slope is not None and (ageing.slope.high < 1 or ageing.slope.low > 1):
+        word = "sure" if ageing.slope.high < 1 else "timid"
+        return [f"Old models are too {word} of later periods ({p}); no change of the ranking was found. Recalibrate."]
     return [
         f"The probabilities of old models are off in later periods ({p}); no change of the ranking was found. "
         "Recalibrate."

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from driftline.auditing.logged_probability import parse_probabilities, split_names
 from driftline.data import table as tables
 from driftline.data.formats.column_kinds import (
     MIN_JUDGED_ROWS,
@@ -29,7 +30,9 @@ from driftline.data.formats.column_kinds import (
     to_floats,
     to_typed,
 )
+from driftline.data.formats.dialect import Dialect
 from driftline.data.formats.label_time import delayed, parse_label_times
+from driftline.data.formats.table_file import AS_RECOGNIZED, read_file
 from driftline.data.formats.time_column import parse_times
 from driftline.errors import UserError, unknown_name
 from driftline.tasks import Classification, Task
@@ -64,6 +67,12 @@ class Frame:
     """The column of the times at which labels became known."""
     label_delay: str | None = None
     """How long after its row a label is known, such as 60d."""
+    logged_probabilities: np.ndarray | None = None
+    """By class, in the order of the samples."""
+    rows: int = 0
+    """Rows with a target in the whole table, of which these may be a part."""
+    date_format: str | None = None
+    """How times are written, if that was given."""
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -102,20 +111,26 @@ def read_frame(
     columns: Mapping[str, str] | None = None,
     label_time: str | None = None,
     label_delay: str | None = None,
+    probability: Sequence[str] = (),
+    dialect: Dialect = AS_RECOGNIZED,
+    date_format: str | None = None,
 ) -> Frame:
     """Read a pandas frame, anything with `to_pandas` (polars, Arrow), or the path of a CSV or Parquet file.
 
     Rows without a target are left out and counted: their label is not known yet. `columns`: kinds by name; the other
     kinds are guessed. `label_time`: the column of the times at which labels became known; or `label_delay`: how long
-    after their rows.
+    after their rows. `probability`: columns of logged class probabilities, as COL or COL=CLASS. `date_format`: how
+    times are written.
     """
-    name, table = _as_pandas(source)
+    name, table = as_pandas(source, dialect)
     if task not in ("auto", "classes", "number"):
         raise unknown_name("task", task, ["auto", "classes", "number"])
+    shares = split_names(probability, [str(column) for column in getattr(table, "columns", ())])
     named = [time, target, *(column for column in (prediction, label_time) if column is not None)]
+    named += [column for column, _ in shares]
     table = tables.with_index(table, [*named, *(features or [])])
     used = [c for c in table.columns if c not in named] if features is None else list(features)
-    _check_columns(table, name, named, used, needed=prediction is None)
+    _check_columns(table, name, named, used, needed=prediction is None and not shares)
     if label_time in used:
         raise UserError(
             f"label time column '{label_time}' cannot be a feature: it is not known when a row is predicted"
@@ -124,7 +139,7 @@ def read_frame(
     if len(labeled) < MIN_ROWS:
         raise UserError(f"{name} has {len(labeled)} rows with a '{target}', and an audit needs at least {MIN_ROWS}")
     kinds = dict(columns or {})
-    when, time_notes = parse_times(table[time].iloc[labeled], kinds.pop(time, "auto"))
+    when, time_notes = parse_times(table[time].iloc[labeled], kinds.pop(time, "auto"), date_format)
     order = np.argsort(when, kind="stable")
     rows = labeled[order]
     _check_kinds(kinds, named)
@@ -133,20 +148,28 @@ def read_frame(
     labels = _labels(truth, y, kind)
     inputs, described = prepare(table[used], kinds, rows[: n_earliest(len(rows), MIN_JUDGED_ROWS)])
     logged = None if prediction is None else _class_indices(table[prediction].iloc[rows], labels)
+    shared, share_notes = None, list[str]()
+    if shares:
+        shared, share_notes = parse_probabilities(table.iloc[rows], shares, labels, logged)
+        logged = shared.argmax(axis=1) if logged is None else logged
     known, label_notes = None if label_delay is None else delayed(when[order], label_delay), list[str]()
     if label_time is not None:
-        known, label_notes = _label_times(table[label_time].iloc[rows], when[order], time)
-    notes = [*time_notes, *label_notes, *column_notes(described)]
+        known, label_notes = _label_times(table[label_time].iloc[rows], when[order], time, date_format)
+    notes = [*time_notes, *label_notes, *share_notes, *column_notes(described)]
     if missing := len(table) - len(labeled):
         notes.insert(0, f"{missing:,} rows have no '{target}' yet and are left out")
     samples = Samples(x=rows, y=y, id=rows, time=when[order], known=known)
-    roles, late = (name, time, target, prediction), (label_time, label_delay)
-    return Frame(*roles, table, inputs, described, samples, kind, labels, logged, tuple(notes), *late)
+    roles = (name, time, target, prediction)
+    late = (label_time, label_delay)
+    read = Frame(*roles, table, inputs, described, samples, kind, labels, logged, tuple(notes), *late)
+    return replace(read, logged_probabilities=shared, rows=len(rows), date_format=date_format)
 
 
-def _label_times(column: pd.Series, when: np.ndarray, time: str) -> tuple[np.ndarray, list[str]]:
+def _label_times(
+    column: pd.Series, when: np.ndarray, time: str, date_format: str | None
+) -> tuple[np.ndarray, list[str]]:
     """Return when labels became known, and notes; refuse labels that were known on a day before their rows."""
-    known, notes = parse_label_times(column, when)
+    known, notes = parse_label_times(column, when, date_format)
     early = np.flatnonzero(known < (when.astype("datetime64[D]") if when.dtype.kind == "M" else when))
     if len(early):
         raise UserError(
@@ -156,12 +179,15 @@ def _label_times(column: pd.Series, when: np.ndarray, time: str) -> tuple[np.nda
     return known, notes
 
 
-def _as_pandas(source: Any) -> tuple[str, pd.DataFrame]:
+def as_pandas(source: Any, dialect: Dialect = AS_RECOGNIZED) -> tuple[str, pd.DataFrame]:
+    """Return the name and the content of a frame, or of a file by its path."""
     if isinstance(source, str | Path):
         path = Path(os.path.expanduser(source))
         if not os.path.exists(path):
             raise UserError(f"there is no file {path}")
-        return path.name, tables.read_file(path)
+        return path.name, read_file(path, dialect)
+    if dialect != AS_RECOGNIZED:
+        raise UserError("sep, encoding and decimal say how a CSV file is written, but this is a frame: leave them out")
     if not isinstance(source, pd.DataFrame):
         if not hasattr(source, "to_pandas"):
             raise UserError(
@@ -186,7 +212,8 @@ def _check_columns(table: pd.DataFrame, name: str, named: list[str], used: list[
             raise unknown_name(f"column of {name}", column, [*table.columns, *tables.index_names(table)])
     if len(set(named)) < len(named):
         raise UserError(
-            f"time, target, prediction and label time must be different columns, but they are {', '.join(named)}"
+            "time, target, prediction, probability and label time must be different columns, but they are "
+            f"{', '.join(named)}"
         )
     if named[1] in used or len(set(used)) < len(used) or (needed and not used):
         raise UserError(f"features must be one or more different columns without the target '{named[1]}'")
@@ -226,7 +253,7 @@ def _class_indices(column: pd.Series, labels: np.ndarray | None) -> np.ndarray:
         if not pd.api.types.is_numeric_dtype(column):
             raise UserError(f"prediction column '{column.name}' holds texts, and the target is a number")
         return column.to_numpy(float)
-    at = pd.Index(labels.astype(str)).get_indexer(_same_type(column, labels).astype(str))
+    at = pd.Index(labels.astype(str)).get_indexer(same_type(column, labels).astype(str))
     if (at < 0).mean() > 0.5:  # a few unknown classes are wrong predictions, many mean the wrong column
         wrong = column.iloc[int(np.flatnonzero(at < 0)[0])]
         raise UserError(
@@ -236,7 +263,7 @@ def _class_indices(column: pd.Series, labels: np.ndarray | None) -> np.ndarray:
     return np.asarray(at)
 
 
-def _same_type(column: pd.Series, labels: np.ndarray) -> pd.Series:
+def same_type(column: pd.Series, labels: np.ndarray) -> pd.Series:
     """Return whole numbers in the type of the labels, so that 1.0 and 1 are the same class."""
     if pd.api.types.is_numeric_dtype(column) and labels.dtype.kind in "iuf":
         return column.astype(labels.dtype) if (column % 1 == 0).all() else column

@@ -51,30 +51,43 @@ def logged_answers(table: AuditTable) -> dict[int, Answers]:
     assert frame.logged_predictions is not None
     at = np.empty(len(frame.table), int)
     at[frame.samples.id] = np.arange(len(frame.samples))
-    return {k: Answers(frame.logged_predictions[at[rows.id]]) for k, rows in enumerate(table.periods)}
+    shares = frame.logged_probabilities
+    return {
+        k: Answers(frame.logged_predictions[at[rows.id]], None if shares is None else shares[at[rows.id]])
+        for k, rows in enumerate(table.periods)
+    }
 
 
 def measure_log(table: AuditTable, metric: Metric, answers: dict[int, Answers]) -> LogQuality:
     """Return the quality of logged predictions."""
-    scores = [metric.rows(rows.y, answers[k].prediction, None) for k, rows in enumerate(table.periods)]
+    scores = [metric.rows(rows.y, answers[k].prediction, answers[k].scores) for k, rows in enumerate(table.periods)]
     trivial = [
         metric.rows(rows.y, *constant_answers(table, table.periods[0].y, len(rows), metric)) for rows in table.periods
     ]
     sign = 1.0 if metric.higher_is_better else -1.0
     return LogQuality(
         metric=metric,
-        first_own=_mean(scores[:1]),
-        first_later=_mean(scores[1:]),
-        by_period=tuple(_mean([part]) for part in scores),
+        first_own=metric.within(_mean(scores[:1])),
+        first_later=metric.within(_mean(scores[1:])),
+        by_period=tuple(metric.within(_mean([part])) for part in scores),
         course=course_test(_series(scores), table.seed.child("course").numpy()),
-        baseline=_mean(trivial),
+        baseline=metric.within(_mean(trivial)),
         above=_mean([sign * (a - b) for a, b in zip(scores, trivial, strict=True)]),
     )
 
 
+def step_period(log: LogQuality) -> int | None:
+    """Return the period that begins with the fitted step of the scores; None for a trend."""
+    return None if log.course.start is None else log.course.start // _pieces(len(log.by_period))
+
+
+def _pieces(periods: int) -> int:
+    return -(-MIN_UNITS // periods)
+
+
 def _series(scores: list[np.ndarray]) -> np.ndarray:
     """Return mean scores in order of time; of parts of periods if there are few, which allow few permutations."""
-    pieces = -(-MIN_UNITS // len(scores))
+    pieces = _pieces(len(scores))
     return np.array([part.mean() for rows in scores for part in np.array_split(rows, min(pieces, len(rows)))])
 
 

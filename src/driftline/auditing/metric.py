@@ -9,12 +9,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 from scipy.stats import rankdata
 
+from driftline.auditing.estimate import Estimate
+from driftline.auditing.options import UserMetric
 from driftline.auditing.recalibration import log_loss
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_code
@@ -22,10 +24,10 @@ from driftline.tasks import Classification, Task
 
 Rows = Callable[[np.ndarray, np.ndarray, np.ndarray | None], np.ndarray]
 """From truth, prediction and class probabilities (None for numbers) of one period to a value per row."""
-UserMetric = Callable[..., float]
-"""A function of truth, prediction and, if it takes three arguments, class probabilities."""
 RARE = 0.2  # below this share of the rarer of two classes, accuracy hides what happens to it
 DOMINANT = 0.8  # above this share of the most frequent of several classes, too
+BOUNDS = {"share": (0.0, 1.0), "target": (0.0, np.inf), "plain": (-np.inf, np.inf)}
+R2_BOUNDS = (-np.inf, 1.0)
 GROUPS = 10  # of rows that are left out in turn, for a user's function
 
 
@@ -41,6 +43,11 @@ class Metric:
     probabilities: bool = False
     """Whether it needs class probabilities."""
 
+    def within(self, estimate: Estimate) -> Estimate:
+        """Return an estimate of this metric with an interval that holds possible values only."""
+        low, high = np.clip((estimate.low, estimate.high), *(R2_BOUNDS if self.name == "r2" else BOUNDS[self.unit]))
+        return replace(estimate, low=float(low), high=float(high))
+
     def text(self, value: float) -> str:
         """Return a value in words, such as "78.1%" or "0.412"."""
         if not math.isfinite(value):
@@ -52,7 +59,7 @@ class Metric:
         if not math.isfinite(value):
             return "–"
         plus = "+" if sign else ""
-        return f"{100 * value:{plus}.1f} points" if self.unit == "share" else f"{value:{plus}.3g}"
+        return f"{100 * value:{plus}z.1f} points" if self.unit == "share" else f"{value:{plus}z.3g}"
 
 
 def _accuracy(y: np.ndarray, predicted: np.ndarray, probability: np.ndarray | None) -> np.ndarray:
@@ -169,7 +176,9 @@ def choose_metrics(
     chosen = [_named(name, task, y, labels) for name in names or [default_metric(task, y, probabilities)]]
     for metric in chosen:
         if metric.probabilities and not probabilities:
-            raise UserError(f"metric '{metric.name}' needs class probabilities, and the model gives none")
+            raise UserError(
+                f"metric '{metric.name}' needs class probabilities, and the model gives none (a log: --probability)"
+            )
     return tuple(chosen)
 
 

@@ -94,7 +94,7 @@ def compare_policies(
         replay = replays[name]
         return PolicyResult(
             policy=name,
-            quality=_mean(scored[name]),
+            quality=metric.within(_mean(scored[name])),
             behind=_difference(scored[order[0]], scored[name], sign),
             gained=_difference(scored[name], scored[NEVER], sign),
             above_trivial=_difference(scored[name], scored[TRIVIAL], sign),
@@ -104,7 +104,7 @@ def compare_policies(
             error=_error(table, replay),
             alarms=tuple(table.names[k] for k in replay.alarms),
             online_tas=replay.online_tas,
-            by_period=tuple(_mean(Scored((part,), 0.0)) for part in scored[name].rows),
+            by_period=tuple(metric.within(_mean(Scored((part,), 0.0))) for part in scored[name].rows),
             other_metrics={
                 other.name: float(np.mean([part.mean() for part in _scores(table, other, replay)]))
                 for other in metrics[1:]

@@ -6,6 +6,8 @@ class. Numbers: the regression of the target on the prediction, with a slope of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 LIMITS = 0.001, 0.999  # of probabilities
@@ -18,6 +20,28 @@ def log_loss(probability: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(-np.log(np.clip(probability[np.arange(len(y)), y], *LIMITS)))
 
 
+@dataclass(frozen=True, eq=False)
+class Recalibration:
+    """A bias for each class and a slope of the log-probabilities."""
+
+    bias: np.ndarray
+    slope: float
+
+    def apply(self, probability: np.ndarray) -> np.ndarray:
+        """Return recalibrated class probabilities."""
+        return _softmax(self.slope * np.log(np.clip(probability, *LIMITS)) + self.bias)
+
+
+def fit_recalibration(probability: np.ndarray, y: np.ndarray) -> Recalibration:
+    """Return the best recalibration of these rows."""
+    scores, cell = np.log(np.clip(probability, *LIMITS)), np.zeros(len(y), int)
+    if probability.shape[1] == 2:
+        a, b = fit_binary(scores[:, 1] - scores[:, 0], y.astype(float), cell)
+        return Recalibration(np.array([0.0, a[0]]), float(b[0]))
+    bias, b = _fit_several(scores, y, cell, slope=True)
+    return Recalibration(bias[0], float(b[0]))
+
+
 def recalibrated_loss(probability: np.ndarray, y: np.ndarray, cell: np.ndarray, slope: bool = True) -> np.ndarray:
     """Return the log loss of each row after the best recalibration in its cell (0, 1, ...)."""
     probability = np.clip(probability, *LIMITS)
@@ -26,7 +50,10 @@ def recalibrated_loss(probability: np.ndarray, y: np.ndarray, cell: np.ndarray, 
         a, b = fit_binary(logit, y.astype(float), cell, slope)
         z = np.clip(a[cell] + b[cell] * logit, -30, 30)
         return np.asarray(np.logaddexp(0, np.where(y > 0, -z, z)))
-    return _several(np.log(probability), y, cell, slope)
+    scores = np.log(probability)
+    bias, b = _fit_several(scores, y, cell, slope)
+    best = _softmax(b[cell][:, None] * scores + bias[cell])
+    return np.asarray(-np.log(np.maximum(best[np.arange(len(y)), y], 1e-12)))
 
 
 def fit_binary(logit: np.ndarray, y: np.ndarray, cell: np.ndarray, slope: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +88,7 @@ def recalibrate_binary(logit: np.ndarray, a: np.ndarray | float, b: np.ndarray |
     return np.asarray(1 / (1 + np.exp(-np.clip(a + b * logit, -30, 30))))
 
 
-def _several(scores: np.ndarray, y: np.ndarray, cell: np.ndarray, slope: bool) -> np.ndarray:
+def _fit_several(scores: np.ndarray, y: np.ndarray, cell: np.ndarray, slope: bool) -> tuple[np.ndarray, np.ndarray]:
     """Fit biases by iterative scaling, which never overshoots, and the temperature by damped Newton steps, in turn."""
     size, classes = int(cell.max()) + 1, scores.shape[1]
     rows, member = np.arange(len(y)), (np.arange(size)[:, None] == cell).astype(float)
@@ -80,7 +107,7 @@ def _several(scores: np.ndarray, y: np.ndarray, cell: np.ndarray, slope: bool) -
         gradient = np.bincount(cell, scores[rows, y] - mean, size) - RIDGE_SLOPE * (b - 1)
         step = gradient / (np.bincount(cell, variance, size) + RIDGE_SLOPE)
         b = np.maximum(0, b + np.clip(step, -MAX_STEP / 4, MAX_STEP / 4))
-    return np.asarray(-np.log(np.maximum(_softmax(b[cell][:, None] * scores + bias[cell])[rows, y], 1e-12)))
+    return bias, b
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

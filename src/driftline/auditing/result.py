@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,25 @@ from driftline.auditing.answers import (
     policy_answer,
     shift_answer,
 )
+from driftline.auditing.calibration_over_time import Calibration, calibration_sentences
 from driftline.auditing.data import DataSummary
 from driftline.auditing.detectors import DetectorResult
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.findings import Ageing
 from driftline.auditing.label_shift import LabelShift
 from driftline.auditing.log_quality import LogQuality
+from driftline.auditing.log_summary import summarize_log
 from driftline.auditing.metric import Metric
 from driftline.auditing.recommendation import Policies
 from driftline.auditing.replay import NEVER
 from driftline.auditing.shift import Shift
 from driftline.auditing.sizes import Sizes
+from driftline.auditing.slices import Slices, slice_sentences
+from driftline.auditing.summary import Summary, summarize_model
+from driftline.auditing.text import result_text
+from driftline.auditing.unlabeled import EstimatedQuality, estimate_sentences
 from driftline.auditing.verdict import Verdict
+from driftline.errors import MissingExtra
 from driftline.io.atomic import write_bytes, write_json
 from driftline.types import JsonObject
 
@@ -64,7 +72,7 @@ class Matrix:
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """Everything an audit found. `print` shows the answers; docs/audit.md describes `to_dict`."""
+    """Everything an audit found. `print` shows verdict and main numbers; docs/audit.md describes `to_dict`."""
 
     provenance: Provenance
     data: DataSummary = field(repr=False)
@@ -75,6 +83,12 @@ class AuditResult:
     """By metric; the first one decides."""
     matrix: Matrix | None = field(repr=False, default=None)
     horizons: Horizons | None = field(repr=False, default=None)
+    slices: Slices | None = field(repr=False, default=None)
+    """Which segments decay; None for a log, for few periods and for models without skill."""
+    calibration: Calibration | None = field(repr=False, default=None)
+    """Of the deployed model, by period; None without class probabilities."""
+    estimated_quality: EstimatedQuality | None = field(repr=False, default=None)
+    """Before labels come; None if nothing can be estimated."""
     log: LogQuality | None = field(repr=False, default=None)
     shift: Shift | None = field(repr=False, default=None)
     """None if there are no feature columns."""
@@ -86,13 +100,15 @@ class AuditResult:
     """What could not be computed, and why."""
 
     def __str__(self) -> str:
-        return "\n\n".join(f"{answer.question}\n{answer.text}" for answer in self.answers)
+        return result_text(self)
 
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        parts = [f"<p><b>{escape(a.question)}</b><br>{escape(a.text)}</p>" for a in self.answers]
-        return f"<h3>{escape(self.headline)}</h3>{''.join(parts)}"
+    def _repr_html_(self) -> str | None:
+        """Return verdict and chart for a notebook; None, for plain text, without the extra `figures`."""
+        try:
+            from driftline.auditing.page.notebook import notebook_html
+        except MissingExtra:
+            return None
+        return notebook_html(self)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -113,6 +129,15 @@ class AuditResult:
         assert self.log is not None
         return "The logged predictions got worse" if self.log.worse else "The logged predictions did not get worse"
 
+    @cached_property
+    def summary(self) -> Summary:
+        """The verdict in one word, two sentences and four rows."""
+        if self.log is not None:
+            return summarize_log(self.log, self.log_alarms, self.data)
+        assert self.ageing is not None
+        assert self.policies is not None
+        return summarize_model(self.ageing, self.policies, self.data)
+
     @property
     def answers(self) -> tuple[Answer, ...]:
         """The answers in words."""
@@ -123,7 +148,20 @@ class AuditResult:
             horizon_answer(self.horizons, self.ageing, self.data.length),
             shift_answer(self.shift, self.label_shift, self.data, harmless),
             policy_answer(self.policies, self.ageing, self.log_alarms, self.skipped),
+            *self._segment_answer(),
+            self._label_free_answer(),
         )
+
+    def _segment_answer(self) -> list[Answer]:
+        if self.slices is None or self.ageing is None:
+            return []
+        return [Answer("Which segments decay?", " ".join(slice_sentences(self.slices, self.ageing.age)))]
+
+    def _label_free_answer(self) -> Answer:
+        sentences = estimate_sentences(self.estimated_quality, self.data.target)
+        if self.calibration is not None:
+            sentences += calibration_sentences(self.calibration)
+        return Answer("How good is it before labels come?", " ".join(sentences))
 
     @property
     def gate_values(self) -> dict[str, float | None]:
@@ -187,14 +225,14 @@ class AuditResult:
         """Return all numbers as audit.json has them."""
         parts = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         answers = {answer.question: answer.text for answer in self.answers}
-        first = {"format": FORMAT, "headline": self.headline, "answers": answers, "gate_values": self.gate_values}
-        return {**first, **parts}
+        first = {"format": FORMAT, "headline": self.headline, "summary": _plain(self.summary), "answers": answers}
+        return {**first, "gate_values": self.gate_values, **parts}
 
     def html(self) -> str:
         """Return the report as one self-contained page."""
-        from driftline.auditing.page import render
+        from driftline.auditing.page.render import render
 
-        return render(self, self._card())
+        return render(self)
 
     def write(self, html: str | Path | None = None, json: str | Path | None = None) -> None:
         """Write the page, the numbers, or both; existing files are replaced atomically."""
@@ -202,9 +240,6 @@ class AuditResult:
             write_bytes(Path(html), self.html().encode())
         if json is not None:
             write_json(Path(json), self.to_dict())
-
-    def _card(self) -> JsonObject:
-        return {"provenance": _plain(self.provenance), "data": _plain(self.data), "gate_values": self.gate_values}
 
 
 def _plain(value: object) -> Any:

@@ -2,108 +2,147 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
+import hashlib
+import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from driftline.auditing.frame import read_frame
-from driftline.auditing.metric import UserMetric, choose_metrics
+import numpy as np
+
+from driftline import registry
+from driftline.auditing.frame import Frame, read_frame
+from driftline.auditing.metric import choose_metrics
+from driftline.auditing.options import DEFAULT_MODEL, AuditOptions, with_options
 from driftline.auditing.recommendation import Costs
 from driftline.auditing.result import AuditResult, Provenance
-from driftline.auditing.table import Limits, periods_until, prepare
-from driftline.auditing.work import OnProgress, Work
+from driftline.auditing.sampling import Request, drawn_from
+from driftline.auditing.table import WANTED_PERIODS, AuditTable, Limits, periods_until, prepare
+from driftline.auditing.tasks import Kept, TaskRunner, scratch_store
+from driftline.auditing.work import Work
+from driftline.data.formats.dialect import Dialect
+from driftline.data.formats.table_file import AS_RECOGNIZED
+from driftline.engine.executors.config import ExecutorConfig
 from driftline.errors import UserError
-from driftline.types import JsonObject, Network
+from driftline.io import user_code
+from driftline.io.object_hash import CannotHash, ObjectHasher
+from driftline.spec.keys import package_versions, sources_hash, stable_hash
+from driftline.store.remote import is_url
+from driftline.store.store import Store
 from driftline.version import __version__
 
+NOT_IN_KEYS = ("model", "metric", "jobs", "engine", "address", "runs")  # what does not change a result, or is hashed
 
-def audit(
-    frame: object,
-    *,
-    time: str,
-    target: str,
-    model: Network = "hist-gradient-boosting",
-    prediction: str | None = None,
-    period: str = "auto",
-    features: Sequence[str] | None = None,
-    columns: Mapping[str, str] | None = None,
-    task: str = "auto",
-    metric: str | UserMetric | Sequence[str | UserMetric] = (),
-    delay: int | str = 0,
-    label_time: str | None = None,
-    deployed: int | None = None,
-    train_until: str | None = None,
-    cost_error: float | None = None,
-    cost_retrain: float | None = None,
-    delta: float = 0.9,
-    limits: Limits | None = None,
-    seed: int = 0,
-    jobs: int = 1,
-    on_progress: OnProgress = lambda description, done, total: None,
-) -> AuditResult:
+
+@with_options(AuditOptions)
+def audit(frame: object, options: AuditOptions) -> AuditResult:
     """Audit a model on a table: does it age, since when, what does it cost, and which retraining policy is best?
 
-    `frame`: a frame of pandas or polars, or the path of a CSV or Parquet file. `model`: the name of a registered
-    model, "module:factory", any object with `fit` and `predict`, or a class or function that makes one; with
-    `prediction`, a column of logged predictions is audited instead and nothing is trained. `period`: day, week, month,
-    quarter, year, decade, each, "500 rows" or auto. `columns`: kinds of columns that are not guessed: number, category,
-    text, date or ignore; of the time column, date or number. `task`: classes, number or auto. `metric`: one or several;
-    the first one decides. `delay`: number of periods by which labels are late, or a time such as 60d; or
-    `label_time`: the column of the times at which labels became known. `deployed`: number of periods that train the
-    first model, or `train_until`: the last time of them. `cost_error`, `cost_retrain`: cost of a wrong answer and
-    of a retraining. Results are identical for any number of `jobs`.
+    `frame`: a frame of pandas or polars; the path of a CSV or Parquet file, of a folder or glob of them, or of a DuckDB
+    file; or a URL. Rows of a large table are drawn, about `rows` per period. The other arguments are the flags of
+    `driftline audit`. Here `model` may also be any object with `fit` and `predict`, or a class or function that makes
+    one, and `metric` a function or a list.
 
     >>> from driftline.auditing.examples import table
     >>> result = audit(table(rows=400), time="when", target="y", model="logistic-regression", period="100 rows")
     >>> result.gate_values["periods"]
     4
     """
-    features = None if features is None else list(map(str, features))
-    command = _command(dict(locals()))
-    periods_late, time_late = _parse_delay(delay, label_time)
-    if periods_late < 0 or not 0 < delta <= 1 or jobs < 1:
-        raise UserError("delay must be 0 or greater, jobs 1 or greater, delta between 0 and 1")
-    if any(cost is not None and cost < 0 for cost in (cost_error, cost_retrain)):
-        raise UserError("costs must be 0 or greater")
-    read = read_frame(
-        frame,
-        time=time,
-        target=target,
-        prediction=prediction,
-        features=features,
-        task=task,
-        columns=columns,
-        label_time=label_time,
-        label_delay=time_late,
-    )
-    cut = partial(prepare, read, model, delay=periods_late, seed=seed, limits=limits or Limits())
-    table = cut(period, deployed=deployed)
-    if train_until is not None:
-        table = cut(table.period, deployed=periods_until(table.starts, train_until))
-    names = [metric] if isinstance(metric, str) or callable(metric) else list(metric)
-    metrics = choose_metrics(names, read.task, read.samples.y, table.has_probabilities, read.labels)
+    read, period = read_table(frame, options)
+    limits = Limits(*options.limits)
+    model = DEFAULT_MODEL if options.model is None else options.model
+    cut = partial(prepare, read, model, delay=options.periods_late, seed=options.seed, limits=limits)
+    table = cut(period, deployed=options.deployed)
+    if options.train_until is not None:
+        table = cut(table.period, deployed=periods_until(table.starts, options.train_until))
+    metrics = choose_metrics(options.metrics, read.task, read.samples.y, table.has_probabilities, read.labels)
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    provenance = Provenance(__version__, date, command, read.fingerprint)
-    work = Work(table, metrics, bool(names), jobs, on_progress)
+    provenance = Provenance(__version__, date, _command(frame, options), read.fingerprint)
+    config = ExecutorConfig(options.engine, options.jobs, options.address)  # type: ignore[arg-type]
+    runner = TaskRunner(config, kept_tasks(table, options))
+    work = Work(table, metrics, bool(options.metrics), runner, options.on_progress, options.quick)
     if table.is_log:
-        return work.audit_log(provenance)
-    return work.audit_model(provenance, delta, Costs(cost_error, cost_retrain))
+        result = work.audit_log(provenance)
+    else:
+        result = work.audit_model(provenance, options.delta, Costs(options.cost_error, options.cost_retrain))
+    runner.end()
+    return result
 
 
-def _parse_delay(delay: int | str, label_time: str | None) -> tuple[int, str | None]:
-    """Return a delay in periods, and one in time."""
-    late = str(delay).strip()
-    if label_time is not None and late != "0":
-        raise UserError("the label times say how late labels are: leave out the delay")
-    return (int(late), None) if late.removeprefix("-").isdecimal() else (0, late)
+def read_table(frame: object, options: AuditOptions) -> tuple[Frame, str]:
+    """Return the rows to audit, drawn from a large table, and the period to cut them into."""
+    drawn, own_times = None, options.kinds.get(options.time) == "number" or options.date_format is not None
+    dialect = Dialect(options.sep, options.encoding, options.decimal)
+    if frame is None and options.sql is None:
+        raise UserError("there is nothing to audit: give a table, or a query with --sql")
+    if isinstance(frame, str | Path | None):
+        more = [name for name in (options.predictions, options.label_time) if name is not None]
+        few = options.features is not None and not options.probabilities
+        columns = (*(options.features or ()), *more) if few else None
+        request = Request(
+            options.time, options.target, columns, options.period, options.limits[0], options.seed, dialect, own_times
+        )
+        drawn = drawn_from(None if frame is None else os.path.expanduser(frame), options.sql, request)
+    elif options.sql is not None:
+        raise UserError("--sql selects from a DuckDB file or from files that it names, not from a frame")
+    read = read_frame(
+        frame if drawn is None else drawn.table,
+        time=options.time,
+        target=options.target,
+        prediction=options.predictions,
+        features=options.features,
+        task=options.task,
+        columns=options.kinds,
+        label_time=options.label_time,
+        label_delay=options.time_late,
+        probability=options.probabilities,
+        dialect=dialect if drawn is None else AS_RECOGNIZED,
+        date_format=options.date_format,
+    )
+    period = options.period if drawn is None else drawn.period
+    if options.quick and options.period == "auto":
+        period = f"{-(-len(read.samples) // WANTED_PERIODS)} rows"
+    if drawn is None:
+        return read, period
+    notes = (drawn.note, *read.notes) if drawn.note else read.notes
+    return replace(read, name=drawn.name, rows=drawn.rows, notes=notes), period
 
 
-def _command(arguments: JsonObject) -> str:
+def kept_tasks(table: AuditTable, options: AuditOptions) -> Kept | None:
+    """Return where results of tasks are kept; None if the model cannot be recognized by a later audit."""
+    try:
+        hashes = [_hash("model", table.model), *(_hash("metric", metric) for metric in options.metrics)]
+    except CannotHash as error:
+        if options.runs is None:
+            return None
+        raise UserError(
+            f"the model or metric cannot be recognized by a later audit: {error}. Define it in a file, or leave out "
+            "runs"
+        ) from error
+    chosen = {name: repr(value) for name, value in options.changed().items() if name not in NOT_IN_KEYS}
+    frame = table.frame
+    logs = [log for log in (frame.logged_predictions, frame.logged_probabilities) if log is not None]
+    log = hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in logs)).hexdigest()
+    audit = stable_hash([frame.fingerprint, log, chosen, hashes, sources_hash(), package_versions()])
+    if options.runs is None:
+        return Kept(scratch_store(), audit, scratch=True)
+    if is_url(options.runs):
+        raise UserError(f"runs '{options.runs}': the tasks of an audit are kept in a folder, not at a URL")
+    return Kept(Store.create(options.runs), audit)
+
+
+def _hash(kind: str, thing: object) -> str:
+    """Return a hash of a model or metric: of its name, or of the code or content of one that the user made."""
+    if isinstance(thing, str):
+        own = ":" in thing
+        thing = (registry.get("model", thing) if kind == "model" else user_code.load(kind, thing)[0]) if own else thing
+    return ObjectHasher().hash(thing)
+
+
+def _command(frame: object, options: AuditOptions) -> str:
     """Return the call of `audit`, without arguments that have their default values."""
-    frame = repr(str(arguments["frame"])) if isinstance(arguments["frame"], str | Path) else "frame"
-    options = [p for p in inspect.signature(audit).parameters.values() if p.name not in ("frame", "on_progress")]
-    given = {p.name: arguments[p.name] for p in options if arguments[p.name] != p.default}
-    named = [f"{name}={getattr(value, '__name__', None) or repr(value)}" for name, value in given.items()]
-    return " ".join(f"driftline.audit({', '.join([frame, *named])})".split())
+    source = repr(str(frame)) if isinstance(frame, str | Path) else "frame"
+    given = options.changed().items()
+    named = [f"{name}={getattr(value, '__name__', None) or repr(value)}" for name, value in given]
+    return " ".join(f"driftline.audit({', '.join([source, *named])})".split())

@@ -64,15 +64,15 @@ def measure_sizes(metric: Metric, scores: ScoreMatrix, baseline: ScoreMatrix) ->
         metric=metric,
         tas=tas,
         tas_minimum=min(by_model, key=lambda e: e.value, default=tas),
-        fresh=scores.estimate(_fresh_for(older) / pairs, answers, "answers"),
-        old=scores.estimate(older / pairs, answers, "answers"),
+        fresh=metric.within(scores.estimate(_fresh_for(older) / pairs, answers, "answers")),
+        old=metric.within(scores.estimate(older / pairs, answers, "answers")),
         staleness=loss_estimate(scores, older, sign, answers, "answers"),
         loss_by_age=tuple(
             loss_estimate(scores, np.eye(size, k=age), sign, size - age, "models") for age in range(1, size)
         ),
-        first_own=scores.estimate(np.outer(own[0], own[0]), int(scores.counts[0]), "answers"),
-        first_later=scores.estimate(first, int(scores.counts[1:].sum()), "answers"),
-        baseline=baseline.estimate(fresh_weights, int(scores.counts.sum()), "answers"),
+        first_own=metric.within(scores.estimate(np.outer(own[0], own[0]), int(scores.counts[0]), "answers")),
+        first_later=metric.within(scores.estimate(first, int(scores.counts[1:].sum()), "answers")),
+        baseline=metric.within(baseline.estimate(fresh_weights, int(scores.counts.sum()), "answers")),
         above=difference.estimate(fresh_weights, int(scores.counts.sum()), "answers"),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -23,6 +24,7 @@ WANTED_PERIODS = 12  # fewer periods allow too few permutations to tell order fr
 MIN_ROWS = 10  # of a period, on average
 MIN_RARE = 20  # rows of the rarer of two classes in a period, on average
 ROW_PERIODS = 20  # periods with equal numbers of rows, where no calendar cut is suitable
+CALENDAR = ("day", "week", "month", "quarter", "year", "decade")
 UNITS = {"day": "days", "week": "weeks", "month": "months", "quarter": "quarters", "year": "years", "decade": "decades"}
 
 
@@ -36,10 +38,6 @@ class Limits:
     """Rows of one training."""
     probe_rows: int = 2_000
     """Rows of a period on which models of other periods are evaluated; and training rows of each of these models."""
-
-    def __post_init__(self) -> None:
-        if self.rows < 2 or self.training_rows < 1 or self.probe_rows < 1:
-            raise UserError("limits: rows must be 2 or greater, training_rows and probe_rows 1 or greater")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +83,10 @@ class AuditTable:
 
     @cached_property
     def has_probabilities(self) -> bool:
-        """Whether the model gives class probabilities."""
-        return self.is_classification and not self.is_log and hasattr(self.new_model().template.model, "predict_proba")
+        """Whether the model or the log gives class probabilities."""
+        if self.is_log:
+            return self.frame.logged_probabilities is not None
+        return self.is_classification and hasattr(self.new_model().template.model, "predict_proba")
 
     @property
     def model_name(self) -> str:
@@ -215,20 +215,24 @@ def choose_period(time: np.ndarray, rare_share: float = 1.0) -> str:
     >>> choose_period(np.repeat([2015, 2016, 2017, 2018], 10)), choose_period(np.arange(1000))
     ('each', '50 rows')
     """
-    cuts = ["each", *(["day", "week", "month", "quarter", "year", "decade"] if time.dtype.kind == "M" else [])]
-    distinct = np.unique(time)
+    cuts = ("each", *(CALENDAR if time.dtype.kind == "M" else ()))
+    return choose_cut(np.unique(time), len(time), cuts, rare_share)
+
+
+def choose_cut(distinct: np.ndarray, rows: int, cuts: Sequence[str], rare_share: float = 1.0) -> str:
+    """Return the best of these cuts for a number of rows with these distinct times, else equal numbers of rows."""
     for_rare = round(MIN_RARE / max(rare_share, 1e-9)) if rare_share < 1 else 0
-    least = max(MIN_ROWS, min(len(time) // MIN_PERIODS, for_rare))
+    least = max(MIN_ROWS, min(rows // MIN_PERIODS, for_rare))
     possible = []
     for cut in cuts:
         if cut == "each" and len(distinct) > MAX_PERIODS:
             continue
         count = len(np.unique(period_labels(distinct, cut)))
-        if MIN_PERIODS <= count <= MAX_PERIODS and len(time) >= least * count:
+        if MIN_PERIODS <= count <= MAX_PERIODS and rows >= least * count:
             possible.append((count < WANTED_PERIODS, cut))
     if possible:
         return min(possible, key=lambda option: option[0])[1]
-    return f"{max(least, -(-len(time) // ROW_PERIODS))} rows"
+    return f"{max(least, -(-rows // ROW_PERIODS))} rows"
 
 
 def draw(samples: Samples, limit: int, seed: Seed) -> Samples:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -11,10 +10,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from driftline import parallel
 from driftline.auditing.alarms import replay_alarms, row_errors, start_of_replay, watches
 from driftline.auditing.answers import Horizons
 from driftline.auditing.arrivals import Training
+from driftline.auditing.calibration_over_time import Calibration, measure_calibration
 from driftline.auditing.cause import period_help
 from driftline.auditing.data import summarize
 from driftline.auditing.detectors import changes, log_alarms, score_detectors
@@ -25,6 +24,7 @@ from driftline.auditing.label_shift import LabelShift, measure_label_shift
 from driftline.auditing.log_quality import logged_answers, measure_log
 from driftline.auditing.matrix import LossMatrix, assemble, evaluate, split_halves
 from driftline.auditing.metric import Metric
+from driftline.auditing.options import OnProgress
 from driftline.auditing.policies import TrainingNoise, compare_policies, gain_parts
 from driftline.auditing.recommendation import Costs, Policies, recommend
 from driftline.auditing.replay import (
@@ -40,32 +40,29 @@ from driftline.auditing.replay import (
 from driftline.auditing.result import AuditResult, Matrix, Provenance
 from driftline.auditing.shift import DomainClassifier, Shift, domain_classifier, first_model_scores, measure_shift
 from driftline.auditing.sizes import MIN_SKILL, Sizes, loss_across, loss_per_period, measure_sizes, skill_matrix
+from driftline.auditing.slices import measure_slices
 from driftline.auditing.table import AuditTable
+from driftline.auditing.tasks import Key, Task, TaskRunner
+from driftline.auditing.unlabeled import answer_newest, estimate_quality
 from driftline.auditing.verdict import Verdict, judge
+from driftline.report.format import count_of
 from driftline.types import Answers
-
-OnProgress = Callable[[str, int, int], None]
-"""Called with a description of what is done, the number of finished tasks, and the number of all tasks."""
-Key = tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """An independent unit of work."""
-
-    key: Key
-    description: str
-    compute: Callable[[], Any]
 
 
 class Work:
     """The work of one audit: first all that is independent, then what depends on the verdict."""
 
     def __init__(
-        self, table: AuditTable, metrics: tuple[Metric, ...], chosen: bool, jobs: int, on_progress: OnProgress
+        self,
+        table: AuditTable,
+        metrics: tuple[Metric, ...],
+        chosen: bool,
+        runner: TaskRunner,
+        on_progress: OnProgress,
+        quick: bool = False,
     ) -> None:
-        self.table, self.metrics, self.chosen = table, metrics, chosen
-        self.jobs, self.on_progress = jobs, on_progress
+        self.table, self.metrics, self.chosen, self.quick = table, metrics, chosen, quick
+        self.runner, self.on_progress = runner, on_progress
         self.done: dict[Key, Any] = {}
         self.finished = 0
 
@@ -91,10 +88,12 @@ class Work:
         if cycle is not None and halves.pieces == 1:
             plans["same-season"] = same_phase(table, cycle)
         cause = [Task(("cause",), "relation or inputs", partial(period_help, table, halves))] if verdict.aged else []
-        self.compute([*cause, *self._training_tasks(plans)])
+        newest = Task(("newest",), "rows without labels", partial(answer_newest, table))
+        self.compute([*cause, newest, *self._training_tasks(plans)])
         replays = self._replays(plans)
         labels = measure_label_shift(table, replays[NEVER].answers)
-        ageing = self._ageing(matrix, verdict, labels, sizes[0])
+        calibration = measure_calibration(table, replays[NEVER].answers)
+        ageing = self._ageing(matrix, verdict, labels, sizes[0], calibration)
         policies = self._policies(matrix, replays, verdict, costs)
         changed = changes(verdict.shape if verdict.aged else None, halves.pieces)
         return AuditResult(
@@ -105,10 +104,13 @@ class Work:
             sizes=sizes,
             matrix=_matrix(matrix, metric),
             horizons=self._horizons(matrix, delta),
+            slices=measure_slices(table, matrix, metric, verdict),
+            calibration=calibration,
+            estimated_quality=estimate_quality(table, metric, replays[NEVER].answers, self.done["newest",], verdict),
             shift=self._shift(matrix.ids, matrix.first_errors),
             policies=policies,
             detectors=score_detectors(replays, policies, changed, table.first_replayed),
-            skipped=_skipped(table),
+            skipped=_skipped(table, self.quick),
         )
 
     def audit_log(self, provenance: Provenance) -> AuditResult:
@@ -129,6 +131,8 @@ class Work:
             label_shift=measure_label_shift(table, answers),
             log=measure_log(table, self.metrics[0], answers),
             shift=self._shift(np.concatenate([rows.id for rows in table.periods]), squares),
+            calibration=measure_calibration(table, answers),
+            estimated_quality=estimate_quality(table, self.metrics[0], answers, {}, None),
             log_alarms=log_alarms(table, errors),
             skipped=_skipped(table),
         )
@@ -140,14 +144,16 @@ class Work:
         if not self.finished:
             self.on_progress(_opening(self.table), 0, total)
 
-        def on_done(task: Task, done: int) -> None:
-            self.on_progress(task.description, self.finished + done, total)
+        def on_done(description: str, done: int) -> None:
+            self.on_progress(description, self.finished + done, total)
 
-        results = parallel.map(lambda task: task.compute(), tasks, self.jobs, on_done=on_done)
+        results = self.runner.run(tasks, on_done)
         self.done |= {task.key: result for task, result in zip(tasks, results, strict=True)}
         self.finished = total
 
     def _alarm_tasks(self) -> list[Task]:
+        if self.quick:
+            return []
         makers = watches(self.table, find_spec("river") is not None)
         with threadpool_limits(1):
             start = start_of_replay(self.table)
@@ -166,7 +172,7 @@ class Work:
         return [
             Task(
                 ("train", training, tuple(sorted(predicted))),
-                f"retraining policy replayed: model of {len(training.periods)} periods",
+                f"retraining policy replayed: model of {count_of(len(training.periods), 'period')}",
                 partial(train_and_answer, self.table, training, sorted(predicted)),
             )
             for training, predicted in sorted(needed.items(), key=lambda item: -len(item[0].periods))
@@ -195,7 +201,9 @@ class Work:
             replays[RECALIBRATE] = recalibrated_replay(self.table, replays[NEVER])
         return replays | {key[1]: replay for key, replay in self.done.items() if key[0] == "alarm"}
 
-    def _ageing(self, matrix: LossMatrix, verdict: Verdict, labels: LabelShift, sizes: Sizes) -> Ageing:
+    def _ageing(
+        self, matrix: LossMatrix, verdict: Verdict, labels: LabelShift, sizes: Sizes, calibration: Calibration | None
+    ) -> Ageing:
         table, metric = self.table, self.metrics[0]
         scores, halves = matrix.scores[metric.name], matrix.halves
         shape, better = verdict.shape, metric.higher_is_better
@@ -217,6 +225,7 @@ class Work:
             base_rate_class=moved.moved,
             has_probabilities=table.has_probabilities or not table.is_classification,
             is_number=not table.is_classification,
+            slope=calibration.off[-1].slope if calibration is not None and calibration.off else None,
         )
 
     def _policies(self, matrix: LossMatrix, replays: Mapping[str, Replay], verdict: Verdict, costs: Costs) -> Policies:
@@ -252,7 +261,7 @@ class Work:
 
 def _opening(table: AuditTable) -> str:
     audited = "the logged predictions" if table.is_log else f"model {table.model_name}"
-    rows, names = len(table.frame.samples), table.names
+    rows, names = table.frame.rows, table.names
     return f"{table.frame.name}: {rows:,} rows in {len(names)} periods, {names[0]} to {names[-1]}; {audited}"
 
 
@@ -266,9 +275,14 @@ def _matrix(matrix: LossMatrix, metric: Metric) -> Matrix:
     return Matrix(matrix.halves.names, scores.mean, error, scores.counts, matrix.halves.training_rows)
 
 
-def _skipped(table: AuditTable) -> tuple[str, ...]:
+def _skipped(table: AuditTable, quick: bool = False) -> tuple[str, ...]:
     """Return what could not be computed, and why."""
     notes = []
+    if quick:
+        return (
+            f"This is a quick audit of at most {table.limits.rows:,} rows per period: policies that retrain on an "
+            "alarm and their detectors were left out, and intervals are wide; without --quick all is computed",
+        )
     if table.is_log:
         notes.append(
             "A log of predictions has no model to retrain, so nothing is said about ageing and no policy is replayed"

@@ -44,10 +44,11 @@ def scores_frame(rows: Iterable[JsonObject]) -> pd.DataFrame:
     Resamples of a minimum, or of a share near 0 or 1, may all lie on one side of the value. Its interval then ends at
     the value, so that no value lies outside its own interval.
     """
-    frame = pd.DataFrame(list(rows), columns=list(SCORES)).astype(SCORES)
+    given = pd.DataFrame(list(rows), columns=list(SCORES))
+    frame = given.astype(SCORES).mask(given.isna())  # pandas 2 writes a missing text as "nan"
     for end, outer in ENDS.items():
         frame[end] = frame[end].where(frame[end].isna(), outer(frame[end], frame["value"]))
-    return frame.assign(censored=frame["censored"].fillna(False).astype(bool))
+    return frame.assign(censored=frame["censored"].isin([True]))
 
 
 Predict = Callable[[np.ndarray], np.ndarray]

@@ -1,7 +1,7 @@
 """The command line: the app, errors printed as sentences, and exit codes.
 
 0: done. 1: a run or a gate failed. 2: the input cannot be used. 70: a bug, with its traceback. 130: interrupted; the
-same `run` or `quickstart` resumes.
+same `run`, `quickstart` or `audit` resumes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from driftline.cli.commands.figure import FigureCommand, figure
 from driftline.cli.commands.forget import forget
 from driftline.cli.commands.help import help_
 from driftline.cli.commands.list import list_
+from driftline.cli.commands.monitor import app as monitor
 from driftline.cli.commands.new import new
 from driftline.cli.commands.plan import plan
 from driftline.cli.commands.query import query
@@ -67,6 +68,7 @@ app.command()(quickstart)
 app.command(cls=RunCommand, context_settings=ANY_FLAG)(run)
 app.command(context_settings=ANY_FLAG)(plan)
 app.command()(audit)
+app.add_typer(monitor, name="monitor")
 app.command()(calibrate)
 app.command()(check)
 app.command()(few_shot)
@@ -102,7 +104,7 @@ def main() -> NoReturn:
             sys.exit(error.exit_code)
         _exit_with_traceback()
     if code == INTERRUPTED_EXIT_CODE:  # the parser may have turned Ctrl-C into this code already
-        resumes = sys.argv[1:2] in (["run"], ["quickstart"])
+        resumes = sys.argv[1:2] in (["run"], ["quickstart"], ["audit"])
         echo(f"interrupted{': the same command resumes where this one stopped' if resumes else ''}", err=True)
     sys.exit(code or 0)
 

@@ -134,7 +134,7 @@ def check_names(data: str | None, methods: str | None) -> None:
 
     >>> check_names("table", "erm,mine.py:Mine")
     """
-    if data is not None and data.endswith(TABLE_SUFFIXES):
+    if data is not None and data.endswith(TABLE_SUFFIXES) and not data.startswith("table:"):
         raise UserError(
             f"--data takes a dataset's name; a table of your own is --data table --set data.path={data} "
             "--set data.time=COLUMN --set data.target=COLUMN"

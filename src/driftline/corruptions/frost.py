@@ -1,7 +1,7 @@
 """Frost: a photograph of frost laid over the image, or, if there is none, a texture that is made up.
 
-The six photographs of ImageNet-C have no stated origin and are not shipped. Whoever has them names their folder; the
-check is by name, by size in pixels, by mean colour (CCC keeps the JPEGs among them anew, so that their bytes differ),
+The six photographs of ImageNet-C have no stated origin and are not shipped. To use them, name their folder; the
+check is by name, by size in pixels, by mean colour (CCC re-encodes the JPEGs among them, so that their bytes differ),
 and by frost2 and frost3 being the same picture, as they are in the original. A hash of the pixels goes to the card.
 Without them the textures are made up, with the colours, spread and spectra of the photographs: results with these are
 not comparable with the paper, and `frost_source` says so.

@@ -1,7 +1,7 @@
 """Random numbers of one image at a time.
 
 Every image has a key of its own, and a number is a function of (key, corruption, purpose, position): nothing is carried
-from one image to the next, so an image is corrupted alike alone, in a batch, in any order and by any worker.
+from one image to the next, so an image is corrupted in the same way alone, in a batch, in any order and by any worker.
 """
 
 from __future__ import annotations

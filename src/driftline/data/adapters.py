@@ -1,4 +1,4 @@
-"""Datasets of a user's own as Driftline's: samples, a table, a pair of arrays, a map-style dataset, or a function.
+"""Datasets of a user's own as Driftline's: samples, a table, arrays, a map-style dataset, or a function.
 
 A map-style dataset such as torchvision's has a length, and returns an image and a class for an index: always the same,
 in any order and in several threads at once. Images are Pillow images or byte arrays of one shape (height, width[,
@@ -25,7 +25,8 @@ from driftline.tasks import Classification, Task
 from driftline.types import Samples
 
 EXPECTED = (
-    "expected a driftline.data.Dataset, samples, a pair of arrays, or a dataset that returns an image and its class"
+    "expected a driftline.data.Dataset, samples, arrays (x, y) or (x, y, time), or a dataset that returns an image and "
+    "its class"
 )
 
 
@@ -67,20 +68,33 @@ def as_dataset(name: str, thing: Any) -> Dataset:
     """Return a user's dataset as a `Dataset`."""
     if isinstance(thing, Dataset):
         return thing
+    time = None
     if isinstance(thing, Samples):
         x, labels = thing.x, thing.y
-    elif isinstance(thing, tuple | list) and len(thing) == 2 and all(hasattr(part, "shape") for part in thing):
-        x, labels = thing
+    elif _is_arrays(thing):
+        x, labels, *times = thing
         x = LazyRows.all_of(x) if isinstance(x, np.memmap) else np.asarray(x)
+        time = np.asarray(times[0]) if times else None
     elif _is_map_style(thing):
         x, labels = LazyRows.all_of(MapImages(name, thing)), _labels(thing)
     else:
         raise UserError(f"dataset '{name}' is a {type(thing).__name__}: {EXPECTED}")
     y, task = _task(name, np.asarray(labels), len(x), getattr(thing, "classes", None))
-    samples = replace(thing, y=y) if isinstance(thing, Samples) else Samples(x=x, y=y)
+    try:
+        samples = replace(thing, y=y) if isinstance(thing, Samples) else Samples(x=x, y=y, time=time)
+    except ValueError as error:
+        raise UserError(f"dataset '{name}' has {error}") from None
     if samples.time is None:
         samples = replace(samples, time=np.zeros(len(y), np.int64))
     return Dataset(name, samples, task, model="conv-2" if getattr(x, "ndim", 0) == 4 else "mlp")
+
+
+def _is_arrays(thing: object) -> bool:
+    """Return whether a thing is (x, y) or (x, y, time), and not a list of three images."""
+    if not isinstance(thing, tuple | list) or len(thing) not in (2, 3):
+        return False
+    arrays = all(hasattr(part, "shape") for part in thing)
+    return arrays and (len(thing) == 2 or all(len(part.shape) == 1 for part in thing[1:]))
 
 
 def _task(name: str, y: np.ndarray, n: int, classes: Sequence[object] | None) -> tuple[np.ndarray, Task]:
@@ -89,8 +103,11 @@ def _task(name: str, y: np.ndarray, n: int, classes: Sequence[object] | None) ->
         from driftline.data.table import regression
 
         return y.astype(np.float64), regression(y.astype(np.float64))
-    if y.dtype.kind not in "iu" or y.shape != (n,):
-        raise UserError(f"dataset '{name}' has answers of shape {y.shape} and type {y.dtype}, not {n} numbers")
+    if y.dtype.kind not in "iub" or y.shape != (n,):
+        raise UserError(
+            f"dataset '{name}' has answers of shape {y.shape} and type {y.dtype}, not {n} numbers. Names of classes "
+            "become numbers by np.unique(names, return_inverse=True)[1]"
+        )
     try:
         return y.astype(np.int64), Classification(tuple(map(str, classes or numbered_names(y))))
     except ValueError as error:

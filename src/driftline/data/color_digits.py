@@ -7,6 +7,7 @@ enlarged from 8 to 32 pixels; each is written in dark ink on light paper, in col
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,12 +38,12 @@ def color_digits(
     >>> data.samples.x.shape, int(data.test.sum())
     ((1797, 32, 32, 3), 797)
     """
-    images, labels = load_digits()
+    _, labels = load_digits()
     n = len(labels)
     if not 1 <= test < n:
         raise UserError(f"color-digits: test={test}, but it must be from 1 to {n - 1}: some are needed to train on")
     root = Seed(seed).child("colour-digits")
-    written = zoom(images.reshape(-1, 8, 8) / 16, (1, UPSCALE, UPSCALE), order=1)[..., np.newaxis]
+    written = _enlarged()
     ink, paper = (
         root.child(name).numpy().integers(*span, (n, 1, 1, 3)) for name, span in (("ink", INK), ("paper", PAPER))
     )
@@ -52,3 +53,10 @@ def color_digits(
     task = Classification(tuple("0123456789"))
     held_out = root.child("test").numpy().permutation(n) < test
     return Dataset("color-digits", samples, task, (note,), model="conv-2", test=held_out)
+
+
+@cache
+def _enlarged() -> np.ndarray:
+    """Return the digits at the size of this data set, from 0 to 1; made once, as it takes longer than to train on."""
+    images, _ = load_digits()
+    return np.asarray(zoom(images.reshape(-1, 8, 8) / 16, (1, UPSCALE, UPSCALE), order=1)[..., np.newaxis])

@@ -4,8 +4,8 @@ The 1,797 images of 8 x 8 pixels that scikit-learn carries (Alpaydin & Kaynak, "
 Digits", UCI 1998) under the eight symmetries of a square. A class is a digit in one position: a 6 that lies on its side
 is another class than one that stands. None has a time.
 
-Two things keep it from being clean. Some classes look alike, such as a 0 and its mirror image, so that no model can be
-right everywhere. And every drawing is there eight times, in eight classes: a model that was trained on it in one
+Two things keep it from being clean. Some classes look the same, such as a 0 and its mirror image, so that no model can
+be right everywhere. And every drawing is there eight times, in eight classes: a model that was trained on it in one
 position may meet it in another.
 """
 

@@ -14,6 +14,7 @@ How much more an old model loses than a fresh one is what the temporal metrics m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +44,17 @@ def digits(
     >>> data.samples.x.shape, np.bincount(data.samples.time)[:3].tolist()
     ((1797, 8, 8, 1), [150, 150, 150])
     """
+    _check_options(periods, rotation, noise, len(load_digits()[1]))
+    x, y, order, time = (column.copy() for column in _columns(periods, rotation, noise, seed))
+    samples = Samples(x=x, y=y, id=order, time=time)
+    note = f"scikit-learn's digits; the drift is made: {rotation:g} degrees and noise {noise:g} at the end"
+    return Dataset("digits", samples, Classification(tuple("0123456789")), (note,))
+
+
+@lru_cache(maxsize=8)
+def _columns(periods: int, rotation: float, noise: float, seed: int) -> tuple[np.ndarray, ...]:
+    """Return images, labels, places in the file and periods; kept, since to turn the images takes a while."""
     images, labels = load_digits()
-    _check_options(periods, rotation, noise, len(labels))
     root = Seed(seed).child("digits")
     deal = np.array_split(root.child("periods").numpy().permutation(len(labels)), periods)
     deal = [np.sort(part) for part in deal]
@@ -58,15 +68,8 @@ def digits(
         )
         for period, (part, age) in enumerate(zip(deal, ages, strict=True))
     ]
-    order = np.concatenate(deal)
-    samples = Samples(
-        x=np.concatenate(x),
-        y=labels[order].astype(np.int64),
-        id=order,
-        time=np.repeat(np.arange(periods), [len(part) for part in deal]),
-    )
-    note = f"scikit-learn's digits; the drift is made: {rotation:g} degrees and noise {noise:g} at the end"
-    return Dataset("digits", samples, Classification(tuple("0123456789")), (note,))
+    order, sizes = np.concatenate(deal), [len(part) for part in deal]
+    return np.concatenate(x), labels[order].astype(np.int64), order, np.repeat(np.arange(periods), sizes)
 
 
 def _drifted(images: np.ndarray, angle: float, noise: float, random: np.random.Generator) -> np.ndarray:

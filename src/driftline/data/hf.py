@@ -19,6 +19,7 @@ from driftline.data import Dataset, file_errors, numbered_names
 from driftline.data.formats import images
 from driftline.data.formats.arrow_files import ArrowImages, list_splits, read_column, read_features
 from driftline.errors import MissingExtra, UserError, shorten, unknown_name
+from driftline.io.packages import import_package
 from driftline.io.user_files import resolve
 from driftline.lazy_rows import LazyRows
 from driftline.registry import register
@@ -108,10 +109,11 @@ def _on_hub(path: str, config: str | None) -> dict[str, list[Path]]:
     """Return the files of each split in the cache of the package `datasets`, downloaded if missing."""
     if not HUB_NAME.fullmatch(path):
         raise UserError(f"dataset 'hf': there is no file or folder {shorten(path)}, which is no name on the hub either")
+    feature = "reading datasets of the Hugging Face hub"
     try:
-        import datasets
-    except ImportError:
-        raise MissingExtra("reading datasets of the Hugging Face hub", "hf") from None
+        datasets = import_package("datasets", feature)
+    except ModuleNotFoundError:
+        raise MissingExtra(feature, "hf") from None
     try:
         found = datasets.load_dataset(path, config)
     except Exception as error:  # of many kinds: no network, no such dataset, a config to choose

@@ -8,50 +8,42 @@ tenth has any.
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow
 from pandas.api import types as kinds
 
-from driftline.data import Dataset, file_errors, locate_user_path
+from driftline.data import Dataset, locate_user_path
 from driftline.data.formats.column_kinds import (
     MIN_JUDGED_ROWS,
     column_kind,
     column_notes,
-    has_codes,
     n_earliest,
     parse_numbers,
     prepare,
     to_floats,
     to_typed,
 )
+from driftline.data.formats.dialect import Dialect
 from driftline.data.formats.label_time import parse_label_times
+from driftline.data.formats.table_file import read_file
 from driftline.data.formats.time_column import check_plain, parse_times
 from driftline.errors import UserError, unknown_name
-from driftline.io import bounded_files
 from driftline.registry import register
 from driftline.tasks import Classification, Regression, Task
 from driftline.types import Samples
 
 MAX_LEVELS = 50  # of a category, and of a target of numbers that names classes
-LEADING_ZERO = re.compile(rb"""(?:^|[,"\s])0\d""")  # a cell that may begin with a zero before other digits
-FILE_FORMATS = {".csv": "a CSV file", ".csv.gz": "a gzipped CSV file", ".parquet": "a Parquet file"}
 
 
 @register("dataset", "table")
 def table(
     folders: Sequence[Path],
     *,
-    path: str,  # .csv, .csv.gz or .parquet file
+    path: str,  # .csv, .tsv (also .gz) or .parquet file
     time: str,  # column of the times
     target: str,  # column to predict
     features: list[str] | None = None,  # columns to predict from; None: all others
@@ -59,15 +51,19 @@ def table(
     known: str | None = None,  # column of the times at which labels became known; None: at the end of their period
     task: Literal["auto", "classes", "number"] = "auto",  # kind of target; auto: a number if it has more than 50
     columns: dict[str, str] | None = None,  # kinds of columns: number, category, text, date or ignore; None: guessed
+    sep: str | None = None,  # separator of columns in a CSV file; None: recognized
+    encoding: str | None = None,  # of a CSV file; None: UTF-8, or UTF-16 with its mark
+    decimal: str | None = None,  # decimal sign in a CSV file; None: recognized
+    date_format: str | None = None,  # how times are written, e.g. %d.%m.%Y, or unix, unix-ms; None: recognized
 ) -> Dataset:
-    """The rows of a .csv, .csv.gz or .parquet file in time order; without `id`, rows are numbered from 0.
+    """The rows of a .csv, .tsv (also .gz) or .parquet file in time order; without `id`, rows are numbered from 0.
 
     `task="auto"` takes a target with more than 50 distinct numbers for a number. `columns[time]` is date or number.
     """
     file = locate_user_path(folders, path, "table")
-    read = from_frame(file.name, read_file(file))
+    read = from_frame(file.name, read_file(file, Dialect(sep, encoding, decimal)))
     options = {"features": features, "id": id, "known": known, "task": task, "columns": columns}
-    return read(folders, time=time, target=target, **options)
+    return read(folders, time=time, target=target, date_format=date_format, **options)
 
 
 def from_frame(name: str, frame: pd.DataFrame) -> Callable[..., Dataset]:
@@ -83,67 +79,26 @@ def from_frame(name: str, frame: pd.DataFrame) -> Callable[..., Dataset]:
         known: str | None = None,
         task: Literal["auto", "classes", "number"] = "auto",
         columns: dict[str, str] | None = None,
+        date_format: str | None = None,
     ) -> Dataset:
         named = [time, target, *(column for column in (id, known) if column is not None)]
         table = with_index(frame.rename(columns=str), [*named, *(features or [])])
         used = [c for c in table.columns if c not in named] if features is None else list(features)
         _check_columns(table, name, target, named, used)
         chosen = dict(columns or {})
-        when, read_as = parse_times(table[time], chosen.pop(time, "auto"))
+        when, read_as = parse_times(table[time], chosen.pop(time, "auto"), date_format)
         order = np.argsort(when, kind="stable")
         table, when = table.iloc[order], when[order]
         y, asked = parse_target(table[target], task)
         inputs, described = prepare(table[used], chosen, slice(n_earliest(len(table), MIN_JUDGED_ROWS)))
         x, notes = _encode(inputs)
         ids = order if id is None else _ids(table[id])
-        labeled, label_notes = (None, []) if known is None else parse_label_times(table[known], when)
+        labeled, label_notes = (None, []) if known is None else parse_label_times(table[known], when, date_format)
         samples = Samples(x=x, y=y, id=ids, time=when, known=labeled)
         note = f"{len(table):,} rows of {name}; {x.shape[1]} inputs from {inputs.shape[1]} columns"
         return Dataset("table", samples, asked, (note, *read_as, *label_notes, *column_notes(described), *notes))
 
     return rows
-
-
-def read_file(file: Path) -> pd.DataFrame:
-    """Read the rows of a CSV or Parquet file; errors name the file."""
-    form = next((suffix for suffix in FILE_FORMATS if file.name.lower().endswith(suffix)), None)
-    if form is None:
-        raise UserError(f"cannot read {file}: expected a file whose name ends in {', '.join(FILE_FORMATS)}")
-    with file_errors(file, FILE_FORMATS[form]), warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # pandas only warns that it drops cells
-        if form == ".parquet":
-            content = _parquet(file)
-            _check_duplicates(content.column_names)
-            read = pd.DataFrame(content.to_pandas(ignore_metadata=True))
-            index = [name for name in read.columns if name.startswith("__index_level_")]  # of a frame that was saved
-            return read.set_index(index).rename_axis([None] * len(index)) if index else read
-        return _csv(file)
-
-
-def _csv(file: Path) -> pd.DataFrame:
-    """Read a CSV file; columns of numbers stay texts where some are codes such as 01067, for pandas drops the zero."""
-    with (
-        bounded_files.open_file(file) as head,
-        bounded_files.open_file(file) as whole,
-        bounded_files.open_file(file) as lines,
-    ):
-        rows = csv.reader(io.TextIOWrapper(head, "utf-8-sig", newline=""))
-        _check_duplicates(next((row for row in rows if "".join(row).strip()), []))
-        read = pd.read_csv(whole, index_col=False, low_memory=False)
-        figures = list(read.select_dtypes("number")) if any(map(LEADING_ZERO.search, lines)) else []
-    if not figures:
-        return read
-    with bounded_files.open_file(file) as again:
-        texts = pd.read_csv(again, index_col=False, usecols=figures, dtype=str)
-    return read.assign(**{str(name): texts[name] for name in figures if has_codes(texts[name])})
-
-
-def _parquet(file: Path) -> pyarrow.Table:
-    """Read a Parquet file as an Arrow table whose texts are valid."""
-    with bounded_files.open_parquet(file) as source:
-        content: pyarrow.Table = source.read()
-    content.validate(full=True)
-    return content
 
 
 def index_names(frame: pd.DataFrame) -> list[str]:
@@ -158,12 +113,6 @@ def with_index(frame: pd.DataFrame, asked: Sequence[str]) -> pd.DataFrame:
     """Return the frame with the named levels of its index as columns."""
     levels = {name: frame.index.get_level_values(k) for k, name in enumerate(index_names(frame))}
     return frame.assign(**{name: level for name, level in levels.items() if name in asked and name not in frame})
-
-
-def _check_duplicates(names: list[str]) -> None:
-    twins = sorted(str(name) for name, count in Counter(names).items() if count > 1)
-    if twins:
-        raise ValueError(f"two columns called '{twins[0]}'; rename one")
 
 
 def _check_columns(frame: pd.DataFrame, source: str, target: str, named: list[str], used: list[str]) -> None:

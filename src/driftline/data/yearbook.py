@@ -1,7 +1,7 @@
 """Yearbook: is a portrait from an American high-school yearbook of a man or of a woman, 1930 to 2013.
 
-Ginosar et al., "A Century of Portraits", 2015; the benchmark is Yao et al., "Wild-Time", NeurIPS 2022. Four
-standard files are read, whichever is found first: Wild-Time's pickle, the HDF5 file of the Wild-Time-Data
+Ginosar et al., "A Century of Portraits", 2015; the benchmark is Yao et al., "Wild-Time", NeurIPS 2022. The first
+of four standard files that is found is read: Wild-Time's pickle, the HDF5 file of the Wild-Time-Data
 package, the portraits as published, and a small npz. The first two have a split, which is kept if `published_split`
 says so; they give the same samples in the same order, the training part of a year before its test part.
 

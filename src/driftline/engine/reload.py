@@ -63,12 +63,12 @@ class ReloadedRun:
         by_step: dict[int, Snapshot] = {}
         pick: Winner | None = self.learner.within_budget(self.learner.n_steps_fitted).best
         while pick is not None:
-            trial = self.learner.chosen(pick)
-            step = max(trial.train)
-            if trial.trains and step not in by_step:  # of several fits on one step the last counts
-                key = fit_key(self.job, self.dataset.fingerprint, trial.key, self.learner.is_oracle)
+            fit_spec = self.learner.chosen(pick)
+            step = max(fit_spec.train)
+            if fit_spec.trains and step not in by_step:  # of several fits on one step the last counts
+                key = fit_key(self.job, self.dataset.fingerprint, fit_spec.key, self.learner.is_oracle)
                 by_step[step] = Snapshot(step, key, uncounted(self.learner.network_of(pick)).eval())
-            pick = trial.start
+            pick = fit_spec.start
         snapshots = [by_step[step] for step in sorted(by_step)]
         final = snapshots[-1]
         if len(snapshots) > 1 or not isinstance(final.network, JointNetwork):

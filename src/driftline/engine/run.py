@@ -62,7 +62,7 @@ def run(
 
 
 def _given(spec: Spec | Settings | str | Path | None, parts: Settings) -> Spec | Settings | str | Path:
-    """Return the spec or its parts, whichever is given."""
+    """Return the given spec, or the given parts of one."""
     if spec is not None and parts:
         raise UserError(f"give a spec or its parts, not both: leave out {', '.join(parts)}")
     return parts if spec is None else spec

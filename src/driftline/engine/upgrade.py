@@ -15,7 +15,7 @@ from driftline.engine.planning.plan import merged
 from driftline.engine.stages import Stage
 from driftline.record.card import Card, RunSettings
 from driftline.record.run import Run
-from driftline.revisions import changed, describe
+from driftline.revisions import changed, changed_scores, describe
 from driftline.spec.keys import file_hashes
 from driftline.store.store import Store
 from driftline.types import JsonObject
@@ -52,7 +52,7 @@ def _outlook(stage: Stage, store: Store, earlier: dict[str, list[Run]], datasets
         fingerprint = datasets.load(job.data).fingerprint
         reasons = [_difference(old.card, settings, fingerprint, file_hashes(job)) for old in earlier[_name(settings)]]
         return Outdated(job.label, job.seed, "run", damaged or next((why for why in reasons if why), NEW))
-    if rescored := changed(run.card.code.score_revisions):
+    if rescored := changed_scores(run.card.code.score_revisions):
         return Outdated(job.label, job.seed, "score", describe(rescored))
     return Outdated(job.label, job.seed, "keep")
 

@@ -15,11 +15,10 @@ CHECKSUM_FIELD = "checksum"
 
 def file_hash(path: Path) -> str:
     """Return the SHA-256 of a file's content; raise DamagedFile if it cannot be read."""
+    _check_regular(path)
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise DamagedFile(path, "it is missing") from None
     except OSError as error:
         raise DamagedFile(path, str(error.strerror)) from error
 
@@ -31,11 +30,10 @@ def write_checked(path: Path, content: dict[str, Any]) -> None:
 
 def read_checked(path: Path) -> dict[str, Any]:
     """Read a JSON object that `write_checked` wrote; raise DamagedFile if it is not what was written."""
+    _check_regular(path)
     try:
         content: dict[str, Any] = json.loads(path.read_bytes())
         expected = content.pop(CHECKSUM_FIELD)
-    except FileNotFoundError:
-        raise DamagedFile(path, "it is missing") from None
     except OSError as error:
         raise DamagedFile(path, str(error.strerror)) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -43,6 +41,12 @@ def read_checked(path: Path) -> dict[str, Any]:
     if expected != _checksum(content):
         raise DamagedFile(path, "its checksum differs")
     return content
+
+
+def _check_regular(path: Path) -> None:
+    """Refuse a folder, and a pipe or a device, which could wait for ever."""
+    if not path.is_file():
+        raise DamagedFile(path, "it is not a file" if path.exists() else "it is missing")
 
 
 def _checksum(content: dict[str, Any]) -> str:

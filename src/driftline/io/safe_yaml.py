@@ -9,6 +9,11 @@ import yaml
 MAX_SIZE = 1_000_000
 """Characters in a text, and items once every alias is written out."""
 
+MAX_DIGITS = 1000
+"""Characters of a number: one in base 60 (1:1:1:...) takes time that is quadratic in its length."""
+
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+
 
 def load(text: str) -> Any:
     """Return the data in a YAML text; raise a ValueError that says why it is refused.
@@ -47,6 +52,8 @@ def _count_items(node: yaml.Node, counted: dict[yaml.Node, int]) -> int:
     counted[node] = 0
     if isinstance(node, yaml.ScalarNode):
         node.value.encode()  # refuses half of a surrogate pair
+        if node.tag in NUMBERS and len(node.value) > MAX_DIGITS:
+            raise ValueError(f"a number of {len(node.value):,} characters")
         counted[node] = 1
     else:
         pairs = isinstance(node, yaml.MappingNode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -159,11 +160,6 @@ class Learner:
         """Return one row per fit behind the present model: its settings, its score, whether it was picked."""
         return []
 
-    @classmethod
-    def is_built_in(cls) -> bool:
-        """Return whether this package defines the method, and not a user."""
-        return cls.__module__.startswith("driftline.")
-
     def diagnostics(self) -> Mapping[str, float]:
         """Return named numbers about its internal state, recorded after each step."""
         return {}
@@ -178,3 +174,9 @@ class Learner:
     def restore(self, saved: State) -> None:
         """Restore a checkpoint, on a learner that was prepared in the same way."""
         serialization.restore_attributes(self, saved)
+
+
+def is_built_in(method: type) -> bool:
+    """Return whether this package defines a method, and not a user."""
+    module = method.__module__
+    return module.startswith("driftline.") and getattr(sys.modules.get(module), method.__name__, None) is method

@@ -1,8 +1,8 @@
-"""Plans of fits: trials, search phases, and how the best trial of a phase is picked.
+"""Plans of fits: fits, search phases, and how the best fit of a phase is picked.
 
-A trial names everything that decides its outcome: the steps, the initial weights, the objective, the hyper-parameters.
-Equal trials have the same key, so methods that need the same fit share it, and an engine may compute trials ahead,
-in parallel and once. A phase is a set of trials; the best by validation accuracy go on.
+A fit names everything that decides its outcome: the steps, the initial weights, the objective, the hyper-parameters.
+Equal fits have the same key, so methods that need the same fit share it, and an engine may compute fits ahead,
+in parallel and once. A phase is a set of fits; the best by validation accuracy go on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SearchSpace:
     adjacent: tuple[float, ...] = (0.01, 0.1, 1.0)
     fisher: tuple[float, ...] = (0.1, 10.0)
     budget: Literal["same", "method", "paper"] = "same"
-    """same: a phase has at most as many trials as lr x weight_decay x dropout; method: all phases of a method together
+    """same: a phase has at most as many fits as lr x weight_decay x dropout; method: all phases of a method together
     have at most as many; paper: as many as there."""
     optimizer: OptimizerName = "adam"
     epochs: int = 100
@@ -75,7 +75,7 @@ class SearchSpace:
 
 @dataclass(frozen=True)
 class Expansion:
-    """How a network gets layers for further steps: see `models.joint`."""
+    """How a network gets layers for further steps: see `models.block_networks.joint`."""
 
     blocks: str
     """The kind of the blocks between stem and head."""
@@ -171,15 +171,15 @@ class FitSpec:
 
 @dataclass(frozen=True)
 class SearchPhase:
-    """Trials that compete by validation accuracy; the earlier one wins a tie."""
+    """Fits that compete by validation accuracy; the earlier one wins a tie."""
 
-    trials: tuple[FitSpec, ...]
+    fits: tuple[FitSpec, ...]
     keep: int = 1
-    """The number of best trials that later phases may start from."""
+    """The number of best fits that later phases may start from."""
 
     @cached_property
     def key(self) -> str:
-        return _hash([self.keep, *[trial.key for trial in self.trials]])
+        return _hash([self.keep, *[fit_spec.key for fit_spec in self.fits]])
 
     @property
     def best(self) -> Winner:
@@ -188,7 +188,7 @@ class SearchPhase:
 
 @dataclass(frozen=True)
 class Winner:
-    """The trial at this rank of a phase."""
+    """The fit at this rank of a phase."""
 
     phase: SearchPhase
     rank: int = 0
@@ -199,16 +199,16 @@ class Winner:
 
 
 def required_fits(phase: SearchPhase) -> Iterator[FitSpec]:
-    """Yield every trial of a plan once, each after those it starts from."""
+    """Yield every fit of a plan once, each after those it starts from."""
     seen: set[str] = set()
 
     def walk(phase: SearchPhase) -> Iterator[FitSpec]:
-        for trial in phase.trials:
-            if trial.start and trial.start.phase.key not in seen:
-                seen.add(trial.start.phase.key)
-                yield from walk(trial.start.phase)
-        yield from (trial for trial in phase.trials if trial.key not in seen)
-        seen.update(trial.key for trial in phase.trials)
+        for fit_spec in phase.fits:
+            if fit_spec.start and fit_spec.start.phase.key not in seen:
+                seen.add(fit_spec.start.phase.key)
+                yield from walk(fit_spec.start.phase)
+        yield from (fit_spec for fit_spec in phase.fits if fit_spec.key not in seen)
+        seen.update(fit_spec.key for fit_spec in phase.fits)
 
     yield from walk(phase)
 

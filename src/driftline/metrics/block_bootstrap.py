@@ -8,13 +8,11 @@ Intervals are accurate for series much longer than their correlation length, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftline.errors import UserError
-from driftline.metrics.confidence import MAX_RESAMPLED_AT_ONCE, Interval, percentile_interval
+from driftline.metrics.confidence import MAX_RESAMPLED_AT_ONCE
 
 MIN_LAGS = 5
 
@@ -68,36 +66,6 @@ def resample_blocks(
         sums[rng.integers(n, size=(count, whole))].sum(axis=1) + short[rng.integers(n, size=count)] for count in counts
     ]
     return np.concatenate(drawn) / n
-
-
-def block_indices(n: int, length: int, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return indices (draws, n) of resampled series, in circular blocks of this length; the last block may be cut.
-
-    Use it to resample several series together; for the mean of one series `resample_blocks` needs less memory.
-
-    >>> block_indices(4, length=2, resamples=1, rng=np.random.default_rng(0)).tolist()
-    [[3, 0, 2, 3]]
-    """
-    starts = rng.integers(n, size=(resamples, -(-n // length), 1))
-    return np.asarray(((starts + np.arange(length)) % n).reshape(resamples, -1)[:, :n])
-
-
-def curve_interval(
-    parts: Sequence[ArrayLike], resamples: int, rng: np.random.Generator, level: float = 0.95
-) -> Interval:
-    """Return intervals of the means of consecutive parts of a series: the points of a curve over time.
-
-    Blocks are drawn within each stretch. Their length is that of the whole series about its stretches' means, so that a
-    curve that rises is not taken for one that is uncertain; it is a third of a short stretch at most.
-
-    >>> low, high = curve_interval([np.zeros(9), np.ones(9)], resamples=10, rng=np.random.default_rng(0))
-    >>> low.tolist(), high.tolist()
-    ([0.0, 1.0], [0.0, 1.0])
-    """
-    series = [_series(part) for part in parts]
-    length = block_length(np.concatenate([part - part.mean() for part in series]))
-    drawn = [resample_blocks(part, resamples, rng, max(1, min(length, len(part) // 3))) for part in series]
-    return percentile_interval(np.stack(drawn, axis=1), level)
 
 
 def _series(values: ArrayLike) -> np.ndarray:

@@ -1,7 +1,8 @@
 """Collapse: a model that adapts becomes worse than the same model left frozen.
 
 Press et al., "RDumb: A simple approach that questions our progress in continual test-time adaptation", NeurIPS 2023,
-call it a collapse if the mean accuracy is below that of the frozen model. Since when and how deep come with it.
+call it a collapse if the mean accuracy is below that of the frozen model. The start and the depth of a collapse are
+measured too.
 """
 
 from __future__ import annotations

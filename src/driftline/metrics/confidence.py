@@ -103,7 +103,7 @@ def standard_error(right: np.ndarray, evaluated: np.ndarray) -> np.ndarray:
 def bootstrap_matrices(columns: Sequence[PeriodAnswers], resamples: int, rng: np.random.Generator) -> np.ndarray:
     """Return accuracy matrices (draws, T, T) of examples resampled with replacement within each period.
 
-    The diagonal has few examples. If they happen to be all right, drawing them anew shows no noise at all; normal noise
+    The diagonal has few examples. If all of them happen to be right, resampling shows no noise at all; normal noise
     is added to its draws until their spread is that of `standard_errors`.
 
     Feed them to any metric of `driftline.metrics.temporal`, and its results to `percentile_interval`.
@@ -152,9 +152,9 @@ def percentile_interval(resamples: ArrayLike, level: float = 0.95, axis: int = 0
     resamples = np.asarray(resamples, dtype=float)
     known = ~np.isnan(resamples).all(axis=axis)
     # an all-NaN slice would warn, so it is ranked as zeros and blanked again
-    ends = np.nanquantile(
-        np.where(np.expand_dims(known, axis), resamples, 0.0), [(1 - level) / 2, (1 + level) / 2], axis=axis
-    )
+    ranked = np.where(np.expand_dims(known, axis), resamples, 0.0)
+    quantile = np.nanquantile if np.isnan(ranked).any() else np.quantile  # the same ends, sooner
+    ends = quantile(ranked, [(1 - level) / 2, (1 + level) / 2], axis=axis)
     low, high = np.where(known, ends, np.nan)
     return Interval(low[()], high[()])
 

@@ -32,7 +32,7 @@ N_NEIGHBORS = 10
 
 
 class BestThreshold(NamedTuple):
-    """The best that a threshold can do, chosen with hindsight: a sample is called unseen if its score is as high."""
+    """The best that a threshold can do, chosen with hindsight: a sample counts as unseen if its score reaches it."""
 
     value: float
     threshold: float

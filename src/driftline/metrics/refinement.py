@@ -106,7 +106,7 @@ def scores(
     `upstream[k]`, `held_out[k]`, `past[k]`, k = 0..T: model f_k on upstream data, on H, and on past queries. These are
     the queries before step k with indexing "after", and those up to step k with "before".
 
-    With `resamples`, curves get a leading axis of bootstrap draws from `rng`: examples are drawn anew within upstream
+    With `resamples`, curves get a leading axis of bootstrap draws from `rng`: examples are resampled within upstream
     data, H and each episode, and whatever happens to an example happens to all its answers. For that, `past_of[k]`
     says which queries `past[k]` is about, counted through the stream from 0; otherwise they are drawn apart.
 

@@ -32,7 +32,7 @@ class Distance(NamedTuple):
 def ks_distance(before: ArrayLike, after: ArrayLike, bins: int = 10) -> Distance:
     """Return the Kolmogorov-Smirnov distance max |F - G|, its asymptotic p-value, and PSI over deciles.
 
-    A gap is a value of its own, below all others. Lower is more alike.
+    A missing value counts as a value below all others. Lower is more similar.
 
     >>> ks_distance([1, 2, 3, 4], [3, 4, 5, 6]).effect
     0.5

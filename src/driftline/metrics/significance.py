@@ -35,7 +35,7 @@ class Difference(NamedTuple):
 
 
 class Ranks(NamedTuple):
-    """Each method's mean rank over n settings (1 is best), and Friedman's test that all methods are alike."""
+    """Each method's mean rank over n settings (1 is best), and Friedman's test that all methods are equal."""
 
     mean: np.ndarray
     n: int
@@ -94,7 +94,7 @@ def sign_flip(differences: ArrayLike) -> float:
 def holm(p: ArrayLike) -> np.ndarray:
     """Return p-values corrected for their number m (Holm 1979): the k-th smallest times m - k + 1, never falling.
 
-    Rejecting those at or below 5% errs anywhere among them in at most 5% of cases. NaN, no test, does not count.
+    Rejecting corrected p-values of at most 5% keeps the family-wise error at or below 5%. NaN (no test) is ignored.
 
     >>> holm([0.01, 0.04, 0.03, np.nan]).round(6).tolist()
     [0.03, 0.06, 0.06, nan]

@@ -60,7 +60,7 @@ def _check_name(name: str) -> None:
 
 
 def is_estimator(name: str) -> bool:
-    """Whether a model is fitted as a whole, and settings of training by gradients mean nothing to it."""
+    """Return whether a model is fitted as a whole, so that settings of gradient training do not apply to it."""
     from sklearn.base import BaseEstimator
 
     from driftline.models.sklearn_models import SklearnModel

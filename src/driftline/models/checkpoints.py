@@ -72,6 +72,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         content = _content(path)
     except Exception as error:  # a broken or unsafe file makes its reader fail in many ways
         reason = " ".join(str(error).split())[:200]
+        if " " not in reason:  # torch's reader of old files fails with a bare number
+            reason = "it is damaged, or no file of torch.save or safetensors"
         raise UserError(f"cannot read {path} as a file of weights and nothing else: {reason}") from error
     entries = {"": content}
     if isinstance(content, dict):

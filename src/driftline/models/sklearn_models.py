@@ -58,7 +58,7 @@ class SklearnModel:
         return hasattr(self.template, "partial_fit")
 
     def fit(self, x: Inputs, y: np.ndarray) -> None:
-        """Start again from these data."""
+        """Fit from scratch on these data."""
         self.fit_history = [("fit", x, y)]
         if len(np.unique(y)) == 1 and not self._is_regressor:
             # most classifiers refuse labels of a single class
@@ -145,6 +145,8 @@ def factory_for_class(name: str, kind: Any) -> Callable[..., SklearnModel]:
     """Return the factory of estimators of this class; its options are the parameters of the class."""
 
     def build(shape: tuple[int, ...], outputs: int, seed: Seed, **options: Any) -> SklearnModel:
+        if options.get("memory") is not None:
+            raise UserError(f"{name} would load the pickles in a folder named by memory: leave memory out")
         drawn = {"random_state": seed.value % 2**32} if "random_state" in kind._get_param_names() else {}
         try:
             unfitted = kind(**{**drawn, **options})

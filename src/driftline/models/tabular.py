@@ -12,17 +12,21 @@ from __future__ import annotations
 
 import copy
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, is_classifier
+from sklearn.preprocessing import StandardScaler
 
 from driftline.data.formats.column_kinds import column_kind, to_floats
 from driftline.errors import UserError
 from driftline.models import factory
+from driftline.models.network_estimator import NetworkEstimator, is_network
 from driftline.models.sklearn_models import SklearnModel
+from driftline.models.text_columns import WordDirections, Words
 from driftline.models.user_models import factory_of
 from driftline.seeds import Seed
 from driftline.tasks import Regression, Task
@@ -30,14 +34,16 @@ from driftline.types import Network, Targets
 
 MAX_CATEGORIES = 200  # keep a column's most frequent categories; histogram boosting takes at most 255
 MAX_ONE_HOT = 50  # the same for models that need one column per category
-N_TOPICS = 16  # columns that a column of texts becomes
+INDEXED = ("xgboost",)  # packages whose classifiers take class indices only
+LINEAR = ("sklearn.linear_model", "sklearn.svm")  # modules of estimators that take sparse words
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """A prepared frame (`data.columns`) to a matrix of numbers.
+    """A prepared frame (`data.formats.column_kinds`) to a matrix of numbers.
 
     `one_hot=False`: gaps stay NaN and a category is its code, for histogram boosting; `categorical_` marks the codes.
-    `one_hot=True`: gaps become the median and each category a column, for every other model.
+    `one_hot=True`: gaps become the median and each category a column, for every other model. `words=True`: texts become
+    sparse tf-idf weights and other columns are standardized, for linear models; else texts become a few columns.
 
     >>> frame = pd.DataFrame({"size": [1.0, np.nan], "kind": pd.Categorical(["a", "b"])})
     >>> TableEncoder().fit(frame).transform(pd.DataFrame({"size": [2.0, 3.0], "kind": ["b", "new"]}))
@@ -45,51 +51,96 @@ class TableEncoder(TransformerMixin, BaseEstimator):
            [ 3., nan]])
     """
 
-    def __init__(self, one_hot: bool = False) -> None:
-        self.one_hot = one_hot
+    def __init__(self, one_hot: bool = False, words: bool = False) -> None:
+        self.one_hot, self.words = one_hot, words
 
     def fit(self, x: pd.DataFrame, y: Targets = None) -> TableEncoder:
         """Learn the encoding from these rows alone."""
-        self.columns_ = {name: self._fit_column(x[name]) for name in x.columns}
+        self.columns_ = {name: self._fit_column(x[name], y) for name in x.columns}
+        if self.words:
+            self.scaler_ = StandardScaler().fit(self._dense(x))
         return self
 
-    def transform(self, x: pd.DataFrame) -> np.ndarray:
-        blocks = [self._transform_column(x[name], *how) for name, how in self.columns_.items()]
-        return np.column_stack(blocks)
+    def transform(self, x: pd.DataFrame, training: bool = False) -> Any:
+        """Return a matrix, sparse if texts are words; `training`: the rows are those of the fit, in their order."""
+        if not self.words:
+            return self._dense(x, training)
+        from scipy.sparse import csr_matrix, hstack
+
+        texts = [known.transform(_texts(x[name])) for name, (kind, known) in self.columns_.items() if kind == "text"]
+        return hstack([csr_matrix(self.scaler_.transform(self._dense(x))), *texts], format="csr")
+
+    def fit_transform(self, x: pd.DataFrame, y: Targets = None, **params: Any) -> Any:
+        """Fit and return the matrix of the same rows."""
+        return self.fit(x, y).transform(x, training=True)
+
+    def _dense(self, x: pd.DataFrame, training: bool = False) -> np.ndarray:
+        blocks = [
+            self._transform_column(x[name], kind, known, training)
+            for name, (kind, known) in self.columns_.items()
+            if not (self.words and kind == "text")
+        ]
+        return np.column_stack(blocks) if blocks else np.zeros((len(x), 1))
 
     @property
     def categorical_(self) -> np.ndarray:
         """Return which columns of the matrix hold category codes."""
-        widths = [(kind == "category", N_TOPICS if kind == "text" else 1) for kind, _ in self.columns_.values()]
+        widths = [(kind == "category", known.width if kind == "text" else 1) for kind, known in self.columns_.values()]
         return np.concatenate([np.full(width, marked) for marked, width in widths])
 
-    def _fit_column(self, column: pd.Series) -> tuple[str, Any]:
+    def _fit_column(self, column: pd.Series, y: Targets) -> tuple[str, Any]:
         kind = column_kind(column)
         if kind == "number":
             known = to_floats(column)
             known = known[np.isfinite(known)]
             return ("number", float(np.median(known))) if len(known) else ("nothing", None)
-        texts = column.dropna().astype(str)
         if kind == "text":
-            return kind, _fit_text_topics(texts)
-        if texts.empty:
+            return kind, Words(_texts(column)) if self.words else WordDirections(_texts(column), y)
+        counts = _count_categories(column)
+        if not counts:
             return "nothing", None
-        counts = texts.value_counts().sort_index().sort_values(ascending=False, kind="stable")
-        return kind, pd.Index(sorted(counts.index[: MAX_ONE_HOT if self.one_hot else MAX_CATEGORIES]))
+        most = sorted(counts, key=lambda text: (-counts[text], text))
+        return kind, pd.Index(sorted(most[: MAX_ONE_HOT if self.one_hot else MAX_CATEGORIES]))
 
-    def _transform_column(self, column: pd.Series, kind: str, known: Any) -> np.ndarray:
+    def _transform_column(self, column: pd.Series, kind: str, known: Any, training: bool) -> np.ndarray:
         if kind == "nothing":  # it was all gaps where the model was trained, which boosting cannot take
             return np.zeros(len(column))
         if kind == "number":
             values = to_floats(column)
             return np.asarray(np.where(np.isnan(values), known, values)) if self.one_hot else values
-        texts = column.astype(object).where(column.notna(), None)
         if kind == "text":
-            return _transform_text_topics(texts.fillna("").astype(str), known)
-        codes = known.get_indexer(texts.map(str, na_action="ignore"))
+            return np.asarray(known.transform(_texts(column), training))
+        texts, rows = _categories(column)
+        codes = np.append(known.get_indexer(texts), -1)[rows]
         if self.one_hot:
             return np.asarray(codes[:, None] == np.arange(len(known)), float)
         return np.asarray(np.where(codes < 0, np.nan, codes))
+
+
+def _categories(column: pd.Series) -> tuple[list[str], np.ndarray]:
+    """Return the categories of a column as texts, and which one each row has; -1 for none."""
+    categories = column.astype("category").cat
+    return [str(category) for category in categories.categories], categories.codes.to_numpy()
+
+
+def _count_categories(column: pd.Series) -> Counter[str]:
+    """Return the number of rows of each category that occurs."""
+    texts, rows = _categories(column)
+    counts: Counter[str] = Counter()
+    for text, n in zip(texts, np.bincount(rows[rows >= 0], minlength=len(texts)).tolist(), strict=True):
+        counts[text] += n
+    return +counts  # without those that do not occur
+
+
+def _texts(column: pd.Series) -> pd.Series:
+    return column.astype(object).where(column.notna(), "").astype(str)
+
+
+def _linear_part(estimator: Any) -> Any:
+    """Return a linear model without the scaler before it; None for other models."""
+    steps = [step for _, step in getattr(estimator, "steps", [("", estimator)])]
+    scaled = all(isinstance(step, StandardScaler) for step in steps[:-1])
+    return steps[-1] if scaled and type(steps[-1]).__module__.startswith(LINEAR) else None
 
 
 class EncodedEstimator(BaseEstimator):
@@ -101,21 +152,26 @@ class EncodedEstimator(BaseEstimator):
     def fit(self, x: pd.DataFrame, y: np.ndarray) -> EncodedEstimator:
         """Fit the encoding, then the estimator."""
         native = "categorical_features" in self.estimator.get_params()
-        self.encoder_ = TableEncoder(one_hot=not native).fit(x)
-        self.estimator_ = copy.deepcopy(self.estimator)
+        linear = _linear_part(self.estimator) if any(column_kind(x[name]) == "text" for name in x.columns) else None
+        self.encoder_ = TableEncoder(one_hot=not native, words=linear is not None)
+        encoded = self.encoder_.fit_transform(x, y)
+        self.estimator_ = copy.deepcopy(self.estimator if linear is None else linear)
         if native:
             self.estimator_.set_params(categorical_features=self.encoder_.categorical_)
-        self.estimator_.fit(self.encoder_.transform(x), y)
+        indexed = type(self.estimator).__module__.startswith(INDEXED) and is_classifier(self.estimator)
+        self.labels_ = np.unique(y) if indexed else None
+        self.estimator_.fit(encoded, y if self.labels_ is None else np.searchsorted(self.labels_, y))
         return self
 
     def predict(self, x: pd.DataFrame) -> np.ndarray:
-        return np.asarray(self.estimator_.predict(self.encoder_.transform(x)))
+        answers = np.asarray(self.estimator_.predict(self.encoder_.transform(x)))
+        return answers if self.labels_ is None else self.labels_[answers.astype(int)]
 
     def __getattr__(self, name: str) -> Any:
         if name == "predict_proba" and hasattr(self.estimator, name):
             return lambda x: self.estimator_.predict_proba(self.encoder_.transform(x))
         if name == "classes_" and "estimator_" in vars(self):
-            return self.estimator_.classes_
+            return self.estimator_.classes_ if self.labels_ is None else self.labels_
         raise AttributeError(name)
 
 
@@ -141,7 +197,9 @@ class RowIndexModel:
         return RowIndexModel(self.table, copy.deepcopy(self.model, memo), self.labels, self.center, self.scale)
 
     def __repr__(self) -> str:
-        return type(self.model.last if isinstance(self.model, EncodedEstimator) else self.model).__name__
+        model = self.model.estimator if isinstance(self.model, EncodedEstimator) else self.model
+        *_, (_, last) = getattr(model, "steps", [("", model)])
+        return type(last).__name__
 
     def fit(self, rows: np.ndarray, y: np.ndarray) -> RowIndexModel:
         """Fit the model on the rows with these numbers."""
@@ -189,14 +247,16 @@ def row_index_model(
 ) -> SklearnModel:
     """Return a model for the loop from a name, a class or function, or any object with `fit` and `predict`.
 
-    Registered models and bare estimators of scikit-learn are put behind an encoding of the prepared table. What
-    prepares its inputs itself, a pipeline or an object of any other kind, gets the rows as they were given. A
+    Registered models, networks and bare estimators of scikit-learn are put behind an encoding of the prepared table.
+    What prepares its inputs itself, a pipeline or an object of any other kind, gets the rows as they were given. A
     random state that is not set is set from the seed.
     """
     ours = False
     if isinstance(model, str | type) or inspect.isroutine(model):
-        built = _build_estimator(model, task, seed)
-        model, ours = built.template, not built.original
+        model, ours = _build_estimator(model, table.shape[1], task, labels, seed)
+    elif is_network(model):
+        given = model
+        model, ours = NetworkEstimator(lambda width: copy.deepcopy(given), labels, seed), True
     else:
         model = copy.deepcopy(model)
     for verb in ("fit", "predict"):
@@ -220,33 +280,13 @@ def _has_preprocessing(model: BaseEstimator) -> bool:
     return any(isinstance(part, Pipeline | ColumnTransformer) for part in (model, *model.get_params().values()))
 
 
-def _build_estimator(given: str | Callable[..., Network], task: Task, seed: Seed) -> SklearnModel:
-    """Return the estimator of a model's name, a class or a function."""
+def _build_estimator(
+    given: str | Callable[..., Network], columns: int, task: Task, labels: np.ndarray | None, seed: Seed
+) -> tuple[Any, bool]:
+    """Return the estimator of a model's name, a class or a function, and whether it needs an encoding."""
     name = given if isinstance(given, str) else given.__name__
     make = factory(given) if isinstance(given, str) else factory_of(name, given)
-    model = make((), task.width, seed)
-    if not isinstance(model, SklearnModel):
-        raise UserError(f"model '{name}' is a network, and an audit takes models for tables, such as boosting")
-    return model
-
-
-def _fit_text_topics(texts: pd.Series) -> Any:
-    """Return tf-idf weights reduced to their main directions; None if there are too few texts."""
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    words = TfidfVectorizer(max_features=2000, sublinear_tf=True)
-    try:
-        weighted = words.fit_transform(texts)
-    except ValueError:  # no word in any text
-        return None
-    if min(weighted.shape) <= N_TOPICS:
-        return None
-    return words, TruncatedSVD(N_TOPICS, random_state=0).fit(weighted)
-
-
-def _transform_text_topics(texts: pd.Series, known: Any) -> np.ndarray:
-    if known is None:
-        return np.zeros((len(texts), N_TOPICS))
-    words, directions = known
-    return np.asarray(directions.transform(words.transform(texts)))
+    model = make((columns,), task.width, seed)
+    if isinstance(model, SklearnModel):
+        return model.template, not model.original
+    return NetworkEstimator(lambda width: make((width,), task.width, seed), labels, seed), True

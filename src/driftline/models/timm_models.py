@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 
 from driftline.errors import UserError
-from driftline.models.packages import import_package
+from driftline.io.packages import import_package
 from driftline.models.preprocessing import build_seeded, register_network
 from driftline.models.weights import (
     Convert,

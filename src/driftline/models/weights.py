@@ -1,6 +1,6 @@
 """Published weights: load them by name into a network, with the head of the file or a new one.
 
-The head is the last linear layer. What was loaded, left out and initialized anew goes on the card of a run.
+The head is the last linear layer. The card of a run says what was loaded, left out and initialized.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def head_name(network: nn.Module) -> str:
 
 
 def new_head(network: Network, outputs: int | None = None) -> list[str]:
-    """Initialize a network's head anew, with another number of outputs if given; return the names of its tensors."""
+    """Initialize a network's head again, with another number of outputs if given; return the names of its tensors."""
     name = head_name(network)
     if not name:
         raise UserError(f"model.head=new: {type(network).__name__} has no linear layer, which would be its head")

@@ -1,8 +1,9 @@
 """MoCo pretraining: momentum contrast on inputs alone.
 
-He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020, as far as `learners.moco`
-follows it. The last layer is not trained and ends as zero, so the first training in a stream starts it.
-Such features need another learning rate there: Wallingford et al., 2020 (NED), fine-tune with 30 instead of 0.1.
+He et al., "Momentum Contrast for Unsupervised Visual Representation Learning", CVPR 2020, as far as
+`learners.self_supervised.moco_streaming` follows it. The last layer is not trained and ends as zero, so the first
+training in a stream starts it. Such features need another learning rate there: Wallingford et al., 2020 (NED),
+fine-tune with 30 instead of 0.1.
 """
 
 from __future__ import annotations

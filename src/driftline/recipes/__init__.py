@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import yaml
 
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 PREFIX = "recipe:"
 COSTS = "costs.json"
-"""The forecasts of recipes, with the machine and the date."""
+"""The forecasts of recipes, each with the machine and the date."""
 NEEDS = re.compile(r"^# Needs (.+?) \((.+)\)$", re.MULTILINE)
+
+
+Basis = Literal["profile", "extrapolation", "formula"]
+"""How a cost was found: all kinds of stages were profiled, some were estimated from similar ones, or by a formula."""
 
 
 class Need(NamedTuple):
@@ -51,8 +56,7 @@ class Cost(NamedTuple):
     runs: int
     macs: int
     core_hours: float
-    rough: bool
-    """Whether some kinds of stages were not profiled but estimated from similar ones."""
+    basis: Basis
     machine: str
     """The processor that one core is of."""
     date: str
@@ -112,7 +116,7 @@ def read_yaml(path: str | Path, derived: tuple[Path, ...] = ()) -> JsonObject:
     path = path_of(path)
     try:
         check_regular(path)
-        content = safe_yaml.load(path.read_text(encoding="utf-8"))
+        content = deepcopy(_packaged(path)) if FOLDER in path.parents else _load(path)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
@@ -125,6 +129,13 @@ def read_yaml(path: str | Path, derived: tuple[Path, ...] = ()) -> JsonObject:
     if file in (*derived, path):
         raise UserError(f"{path}: its base {file} is based on it")
     return _merged(read_yaml(file, (*derived, path)), content)
+
+
+def _load(path: Path) -> Any:
+    return safe_yaml.load(path.read_text(encoding="utf-8"))
+
+
+_packaged = cache(_load)  # files of the package do not change, and a list of recipes reads their bases again and again
 
 
 def _base_file(path: Path, base: object) -> Path | None:
@@ -180,9 +191,7 @@ def _full_text(text: str, content: JsonObject) -> str:
 def _costs() -> dict[str, Cost]:
     """Return the stored forecasts by recipe."""
     stored = json.loads((FOLDER / COSTS).read_text(encoding="utf-8"))
-    return {
-        name: Cost(**one, machine=stored["machine"], date=stored["date"]) for name, one in stored["recipes"].items()
-    }
+    return {name: Cost(**one) for name, one in stored.items()}
 
 
 def _name(choice: str | JsonObject) -> str:
@@ -201,7 +210,7 @@ def _needs(path: Path, data: str | JsonObject, folders: Sequence[Path]) -> Itera
 def _listed_needs(path: Path) -> list[tuple[str, str]]:
     """Return what a recipe says that it needs, or else its base."""
     text = path.read_text(encoding="utf-8")
-    base = _base_file(path, safe_yaml.load(text).get("base"))
+    base = _base_file(path, _packaged(path).get("base"))
     return NEEDS.findall(text) or (_listed_needs(base) if base else [])
 
 

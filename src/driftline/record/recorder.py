@@ -1,4 +1,4 @@
-"""Recorders: collect a run's answers, probes and diagnostics, in memory or in files.
+"""Recorders: collect a run's answers, probes and diagnostics.
 
 Answers and probes have one row per answer; diagnostics are numbers that a learner reports. Metrics are functions of
 these rows, so a new metric scores old runs.
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,30 +36,6 @@ class Recorder(Protocol):
 
     def add_diagnostics(self, step: Step, diagnostics: Mapping[str, float]) -> None:
         """Record the learner's diagnostics after a step."""
-
-
-class MemoryRecorder:
-    """Recorder without files: `answers` per step, and `probes` with one row per answer."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-        self._probes: list[pd.DataFrame] = []
-        self.answers: list[np.ndarray] = []
-
-    @property
-    def probes(self) -> pd.DataFrame:
-        return pd.concat(self._probes, ignore_index=True).astype({"step": np.int16})
-
-    def add_answers(self, step: Step, answers: Answers) -> None:
-        self.answers.append(np.asarray(answers.prediction))
-
-    def add_probe(self, step: Step, probe: Probe, answers: Answers) -> None:
-        columns = {"id": probe.samples.id, "truth": probe.samples.y, "prediction": answers.prediction}
-        correct = self._task.correct(answers.prediction, probe.samples.y)
-        self._probes.append(pd.DataFrame({**columns, "correct": correct, "step": step.index, "probe": probe.name}))
-
-    def add_diagnostics(self, step: Step, diagnostics: Mapping[str, float]) -> None:
-        """Ignore diagnostics."""
 
 
 class FileRecorder:
@@ -135,7 +110,7 @@ class FileRecorder:
         forward, backward = self._compute()
         n = len(samples)
         if len(answers) != n:
-            raise UserError(f"a learner was asked about {n} inputs and gave {len(answers)} answers")
+            raise UserError(f"a learner received {n} inputs and returned {len(answers)} answers")
         confidence = np.full(n, np.nan) if answers.scores is None else answers.scores.max(axis=1)
         group = {} if samples.group is None else {"group": np.asarray(samples.group)}
         return {

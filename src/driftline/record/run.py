@@ -1,8 +1,8 @@
 """Finished runs on disk, and the record of several.
 
 A run is a folder: `answers.parquet` and `probes.parquet` hold one row per answer, `diagnostics.parquet` the learner's
-diagnostics if it has any, `scores.parquet` the benchmark's metrics, `card.json` the protocol, and `runtime.json` what
-must not affect results (wall-clock time, machine).
+diagnostics if it has any, `scores.parquet` the benchmark's metrics, `trivial_scores.parquet` the same for a constant
+answer, `card.json` the protocol, and `runtime.json` what must not affect results (wall-clock time, machine).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 FRAMES = (*TABLES, "scores")
+SCORES = ("scores", "trivial_scores")
 RUNTIME = "runtime.json"
 MAX_LISTED = 5  # damaged runs that a note names
 log = logging.getLogger("driftline")
@@ -139,6 +140,11 @@ class Record:
     def scores(self) -> pd.DataFrame:
         """One row per (run, metric, time): value, interval, n."""
         return self._frame("scores")
+
+    @cached_property
+    def trivial_scores(self) -> pd.DataFrame:
+        """The summary scores of a constant answer, by run."""
+        return self._frame("trivial_scores")
 
     def polars(self, name: str) -> pl.DataFrame:
         """Return `answers`, `probes`, `diagnostics` or `scores` of all runs as a polars frame.

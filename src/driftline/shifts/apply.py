@@ -25,7 +25,7 @@ def apply(
 
     Images have the shape (n, height, width, channels): bytes, or floats up to 255, or up to 1 if none is larger. The
     result has the same type. `classes` is the number of classes, by default the largest label plus one. Shifts of the
-    sampling (s, l) change nothing here: `streams.sequence` samples by them.
+    sampling (s, l) change nothing here: `streams.seq_to_final.sampling` samples by them.
 
     >>> x, y = apply(np.full((1, 2, 2, 3), 240, np.uint8), np.array([7]), "TL", 0, classes=10)
     >>> x[0, 0, 0].tolist(), y.tolist()

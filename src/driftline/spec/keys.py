@@ -16,7 +16,7 @@ from pathlib import Path
 
 from driftline import registry
 from driftline.io import user_objects
-from driftline.revisions import COMMON, revisions
+from driftline.revisions import COMMON, SCORED, revision, revisions
 from driftline.spec.files import files_of, named_files
 from driftline.spec.job import Job, SearchSpace
 from driftline.spec.settings import learner_class
@@ -68,7 +68,7 @@ def calibration_key(job: Job, fingerprint: str, part: str | None = None) -> str:
     )
 
 
-def fit_key(job: Job, fingerprint: str, trial: str, privileged: bool, files: Mapping[str, str] | None = None) -> str:
+def fit_key(job: Job, fingerprint: str, fit_spec: str, privileged: bool, files: Mapping[str, str] | None = None) -> str:
     """Return the key of a fit; it does not cover the method, so methods share their fits."""
     options = registry.get("benchmark", job.benchmark).options
     unused = {*options.fit_independent, *(() if privileged else options.oracle_options)}
@@ -79,7 +79,7 @@ def fit_key(job: Job, fingerprint: str, trial: str, privileged: bool, files: Map
             "options": {name: value for name, value in job.options.items() if name not in unused},
             "fingerprint": fingerprint,
             "files": file_hashes(job) if files is None else files,
-            "trial": trial,
+            "trial": fit_spec,
             "privileged": privileged,
             "revisions": revisions([*_scenario_modules(job), *_family(job.method.name)]),
         }
@@ -101,12 +101,18 @@ def run_revisions(job: Job) -> dict[str, int]:
 
 def score_revisions(benchmark: str, metrics: Iterable[str]) -> dict[str, int]:
     """Return the revisions of the code that decides a benchmark's scores, given the record."""
+    return {**_metric_revisions(benchmark, metrics), SCORED: revision(SCORED)}
+
+
+def _metric_revisions(benchmark: str, metrics: Iterable[str]) -> dict[str, int]:
     modules = [f"{module}.scores" for module in _modules("benchmark", benchmark)]
     return revisions([*modules, *(module for metric in metrics for module in _modules("metric", metric))])
 
 
 def _search_revisions(job: Job) -> dict[str, int]:
-    return score_revisions(job.benchmark, [metric for metric, _ in job.search.metrics]) if job.search else {}
+    if job.search is None:
+        return {}
+    return _metric_revisions(job.benchmark, [metric for metric, _ in job.search.metrics])
 
 
 def _scenario_modules(job: Job) -> list[str]:

@@ -56,8 +56,30 @@ def _without_settings(method: Any) -> tuple[Any, JsonObject]:
         return method.func, dict(method.keywords)
     if not isinstance(method, Learner):
         return method, {}
-    values = {p.name: (getattr(method, p.name), p.default) for p in inspect.signature(type(method)).parameters.values()}
-    return type(method), {name: value for name, (value, default) in values.items() if value != default}
+    cls, settings = type(method), {}
+    for parameter in inspect.signature(cls).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise UserError(
+                f"method '{cls.__name__}' takes any setting (**{parameter.name}), and an instance does not say "
+                f"""which it has: pass {{"name": {cls.__name__}, ...}} with settings, or make it a dataclass"""
+            )
+        if not hasattr(method, parameter.name):
+            raise UserError(
+                f"method '{cls.__name__}' does not store its setting {parameter.name}: let __init__ set "
+                f"self.{parameter.name}, or make {cls.__name__} a dataclass"
+            )
+        value = getattr(method, parameter.name)
+        if not _equal(value, parameter.default):
+            settings[parameter.name] = value
+    return cls, settings
+
+
+def _equal(one: object, other: object) -> bool:
+    """Return whether two values are equal; arrays are never."""
+    try:
+        return bool(one == other)
+    except ValueError:
+        return False
 
 
 def _user_object(kind: str, thing: Any, cache: bool) -> UserObject:
@@ -72,7 +94,7 @@ def _user_object(kind: str, thing: Any, cache: bool) -> UserObject:
     hasher = ObjectHasher()
     try:
         content = hasher.hash((kind, thing))
-    except CannotHash as error:
+    except (CannotHash, RecursionError) as error:
         if cache:
             raise UserError(
                 f"{kind} '{name}' cannot be recognized in a later run: {error}. Define it in a file or a notebook "

@@ -94,7 +94,7 @@ class Search(FrozenModel):
         if isinstance(given.get("seeds"), int):
             given["seeds"] = first_seeds(given["seeds"])
         elif isinstance(given.get("seeds"), list | tuple) and all(isinstance(seed, int) for seed in given["seeds"]):
-            given["seeds"] = tuple(sorted(set(given["seeds"])))  # a trial counts once
+            given["seeds"] = tuple(sorted(set(given["seeds"])))  # a run counts once
         if "metric" in given:
             given["metric"] = tuple(listed(given["metric"]))
         if isinstance(given.get("grid"), Mapping):
@@ -154,7 +154,7 @@ class Search(FrozenModel):
             name = next(name for name, values in axes.items() if isinstance(values, Range))
             raise UserError(f"selection: {name} is drawn from a range: give the number of settings, as trials: 20")
         names, candidates = self._names(method), []
-        draws = {name: Seed(0).child("search", "draws", names[name]).numpy() for name in axes}  # alike for all methods
+        draws = {name: Seed(0).child("search", "draws", names[name]).numpy() for name in axes}  # for all methods
         for _ in range(MAX_DRAWS * limit):
             candidate = _parsed(method, {name: _draw(values, draws[name]) for name, values in axes.items()})
             if candidate not in candidates:

@@ -8,12 +8,13 @@ from types import UnionType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic_core import PydanticSerializationError
 
 from driftline import data, models, registry
 from driftline.errors import UserError, unknown_name
 from driftline.io import user_objects
-from driftline.learners.base import Learner
-from driftline.types import JsonObject, Reveal
+from driftline.learners.base import Learner, is_built_in
+from driftline.types import JsonObject, Reveal, Settings
 
 # A class may be called 1 and a column 2024: such names come as numbers from a command line.
 SETTINGS_CONFIG = ConfigDict(extra="forbid", protected_namespaces=(), coerce_numbers_to_str=True)
@@ -146,11 +147,11 @@ def with_defaults(kind: str, choice: Choice) -> Choice:
     if lacking:
         part = {"dataset": "data", "model": "model"}.get(kind, choice.name)
         ways = " ".join(f"--set {part}.{name}=..." for name in lacking)
-        if shown != choice.name:
-            ways = f"""{part}={{"name": {shown}, {", ".join(f'"{name}": ...' for name in lacking)}}}"""
+        if shown != choice.name:  # a Python object
+            ways = f"""{{"name": {shown}, {", ".join(f'"{name}": ...' for name in lacking)}}}"""
+            ways = f"methods=[{ways}]" if kind == "method" else f"{part}={ways}"
         raise UserError(f"{kind} '{shown}' needs {', '.join(lacking)}: {ways}")
-    settings = validate(schema, choice.settings, shown).model_dump(mode="json")
-    return Choice(name=choice.name, settings=settings)
+    return Choice(name=choice.name, settings=_plain(schema, choice.settings, shown))
 
 
 def display_name(method: Choice) -> str:
@@ -158,10 +159,23 @@ def display_name(method: Choice) -> str:
     schema, name = settings_model("method", method.name), method.display_name
     if schema is None or not method.settings:
         return name
-    settings = validate(schema, method.settings, name).model_dump(mode="json")
-    defaults = schema().model_dump(mode="json")
-    changed = {key: value for key, value in settings.items() if value != defaults[key]}
+    settings = _plain(schema, method.settings, name)
+    required = {key for key, field in schema.model_fields.items() if field.is_required()}
+    defaults = _plain(schema, {key: method.settings[key] for key in required}, name)
+    changed = {key: value for key, value in settings.items() if key in required or value != defaults[key]}
     return f"{name}({format_settings(changed)})" if changed else name
+
+
+def _plain(schema: type[BaseModel], settings: Settings, name: str) -> JsonObject:
+    """Return validated settings as plain data, which a key, a card and a YAML file can hold."""
+    try:
+        plain: JsonObject = validate(schema, settings, name).model_dump(mode="json")
+    except PydanticSerializationError as error:
+        raise UserError(
+            f"{name} has a setting that is not plain data ({error}): a setting is a number, a text, a list or a "
+            "mapping. Anything else can be an attribute of the class"
+        ) from None
+    return plain
 
 
 def format_settings(settings: JsonObject) -> str:
@@ -186,7 +200,7 @@ def check_reveal_level(benchmark: str, choice: Choice) -> None:
     homes = [name for name in registry.names("benchmark") if _reveal("benchmark", name) >= needed]
     fitting = [name for name in registry.names("method") if _reveal("method", name) <= revealed]
     attribute = f"min_reveal = Reveal.{revealed.name}"
-    own = "" if learner.is_built_in() else f" If {method} can do with that, set its class attribute {attribute}."
+    own = "" if is_built_in(learner) else f" If {method} can do with that, set its class attribute {attribute}."
     raise UserError(
         f"{method} needs {LEVELS[needed]}, and {benchmark} reveals {LEVELS[revealed]}.{own} {method} runs in: "
         f"{', '.join(homes)}. Methods that fit {benchmark}: {', '.join(fitting)}"

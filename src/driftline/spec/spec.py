@@ -94,8 +94,9 @@ class Spec(FrozenModel):
         methods = [
             (display_name(method), with_defaults("method", self._budgeted(method, budget))) for method in self.methods
         ]
-        if len({label for label, _ in methods}) < len(methods):
-            raise UserError(f"methods named twice: {', '.join(label for label, _ in methods)}")
+        labels = [label for label, _ in methods]
+        if twice := sorted({label for label in labels if labels.count(label) > 1}):
+            raise UserError(f"methods named twice: {', '.join(twice)}. Leave one out, or rename one of two classes")
         given_labels = [method.label for method in self.methods if method.label]
         if len(set(given_labels)) < len(given_labels):
             raise UserError(f"two methods have the same label: {', '.join(given_labels)}")

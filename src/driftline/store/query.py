@@ -1,7 +1,7 @@
 """SQL over tables in memory and Parquet files, without access to the disk.
 
 DuckDB has no file system: pyarrow reads the files, there is no folder for temporary files (which queries could read and
-write), and the configuration is locked. So no statement can read or write another file.
+write), no extension is loaded, and the configuration is locked. So no statement can read or write another file.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SANDBOX = """
     set temp_directory = '';
+    set autoinstall_known_extensions = false;
+    set autoload_known_extensions = false;
     set enable_external_access = false;
     set python_enable_replacements = false;
     set lock_configuration = true;

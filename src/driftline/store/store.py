@@ -92,8 +92,10 @@ class Store:
             raise UserError(f"{self.folder} is a file; runs are kept in a folder")
         if self._format_file.exists():
             try:
+                if not self._format_file.is_file():  # a pipe would wait for ever
+                    raise ValueError("not a file")
                 version = int(json.loads(self._format_file.read_bytes())["format"])
-            except (OSError, ValueError, KeyError, TypeError) as error:
+            except (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
                 raise UserError(f"{self._format_file} is damaged: expected {{'format': {FORMAT}}}") from error
             if version != FORMAT:
                 age, advice = ("a newer", "upgrade driftline, or ") if version > FORMAT else ("an older", "")

@@ -19,7 +19,7 @@ import pandas as pd
 
 from driftline.data import Dataset, file_errors, text_to_text, weights_file
 from driftline.data.formats.safe_pickle import load_npy
-from driftline.data.table import read_file
+from driftline.data.formats.table_file import read_file
 from driftline.errors import UserError, shorten
 from driftline.io import bounded_files
 

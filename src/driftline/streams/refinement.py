@@ -166,7 +166,7 @@ def pools(
     _check_ids((UPSTREAM, *clusters), (upstream, *clusters.values()))
     uses: tuple[list[Samples], ...] = ([], [], [])
     sets = {UPSTREAM: upstream, **clusters}
-    places = _places(sets, base, seed)
+    places = random_places(sets, base, seed)
     for k, ((name, samples), place) in enumerate(zip(sets.items(), places, strict=True)):
         aside, n = held_out if k else upstream_set, len(samples)
         first, start = 0, aside
@@ -189,7 +189,7 @@ def pools(
     return QueryPools(evaluation[0], Samples.concat(evaluation[1:]), *sources)
 
 
-def _places(sets: Mapping[str, Samples], base: Mapping[object, int] | None, seed: Seed) -> list[np.ndarray]:
+def random_places(sets: Mapping[str, Samples], base: Mapping[object, int] | None, seed: Seed) -> list[np.ndarray]:
     """Return the place of each sample of each set in a random order: of the samples, or of all originals."""
     seed = seed.child("pools")
     if base is None:

@@ -126,6 +126,11 @@ def periods(
         shown.append(samples[inside])
         held_out.append(samples[outside])
         kept.append(name)
+    if len(np.unique(time)) == 1 and len(kept) < 2:
+        raise UserError(
+            f"all {len(samples)} samples have the time {time[0]}: give each its own, such as driftline.Samples(x=x, "
+            f"y=y, time=time) in Python, or cut by rows, such as timeline.period='{max(len(samples) // 10, 1)} rows'"
+        )
     if len(kept) < 2:
         raise UserError(
             f"cutting {len(samples)} samples by period '{period}' leaves {len(kept)} period(s) of at least "
@@ -147,7 +152,7 @@ def period_labels(time: np.ndarray, period: str) -> np.ndarray:
     if match := re.fullmatch(r"(\d+) ?rows", period):
         size = int(match[1])
         if not size:
-            raise UserError("a period of 0 rows holds nothing: give '1 rows' or more")
+            raise UserError("a period of 0 rows is empty: give 1 row or more, such as '500 rows'")
         return np.array([f"rows {1 + k * size}-{(k + 1) * size}" for k in np.arange(len(time)) // size])
     if period == "each":
         return np.datetime_as_string(time) if time.dtype.kind == "M" else time.astype(str)

@@ -34,6 +34,8 @@ Make = Callable[[], Learner]
 MakeModel = Callable[[tuple[int, ...], int, Seed], Network]
 Outcome = tuple[list[str], dict[str, str]]
 """Digests of all answers, and of each part of the learner's final state."""
+Saved = tuple[Any, str]
+"""The states of a learner and of its reveal policy, saved and loaded, and the digest of the learner's."""
 
 MAX_UPDATES = 3  # per training round: the contract does not depend on how long a method trains
 LABEL_SCHEDULES: dict[str, JsonObject] = {
@@ -69,7 +71,7 @@ def check_learner(
     """
     name = display_name(make)
     accepted, refused = 0, []
-    for make_model in _models(make()) if models is None else models:
+    for make_model in default_models(make()) if models is None else models:
         check = ContractCheck(make, make_model, f"{name} with {display_name(make_model)}")
         try:
             check.learner()
@@ -119,9 +121,9 @@ class ContractCheck:
         for schedule in LABEL_SCHEDULES:
             replace(self, name=f"{self.name}, shown {schedule}").expected(schedule)
         for schedule in REPEATED:
-            self._same_each_time(schedule)
-        for schedule in INTERRUPTED:
-            self._survives_interruption(schedule)
+            saved = self._same_each_time(schedule)
+            if schedule in INTERRUPTED:
+                self._continues_when_restored(schedule, saved)
 
     def expected(self, schedule: str) -> Outcome:
         """Return the outcome of an uninterrupted run; cached."""
@@ -183,17 +185,35 @@ class ContractCheck:
             same = digest([predicted.prediction, predicted.scores]) == digest([answer.prediction, answer.scores])
             assert same, f"{self.name}: answer differs from predict before it, although `answer` is not overridden"
 
-    def _same_each_time(self, schedule: str) -> None:
-        """Check that neither the global generators nor probes in between matter; both are changed at once."""
+    def _same_each_time(self, schedule: str) -> list[Saved]:
+        """Check that global generators, probes and saving do not matter; return what was saved after each step.
+
+        All three are changed at once, and one by one only to say which of them matters.
+        """
         expected = self.expected(schedule)
-        if expected == self.run(schedule, global_random=1, probed=True):
-            return
+        learner, reveal, saved = self.learner(), _reveal(schedule), []
+
+        def save(done: int) -> None:
+            now = {"learner": learner.state(), "reveal": reveal.state()}
+            saved.append((self._saved_and_loaded(now), digest(now["learner"])))
+
+        with global_seed(1):
+            outcome = self._run(learner, reveal, probed=True, on_step=save)
+        if outcome != expected:
+            self._explain_difference(schedule)
+        return saved
+
+    def _explain_difference(self, schedule: str) -> None:
+        """Fail with a sentence that says what made a run end differently."""
+        expected = self.expected(schedule)
         name, other = f"{self.name}, shown {schedule}", self.run(schedule, global_random=1)
         differ = [key for key, value in expected[1].items() if value != other[1].get(key)]
         differ += ["answers"] if expected[0] != other[0] else []
         hint = "is everything random drawn from self.seed?"
         assert not differ, f"{name}: the same seed and data do not give the same {', '.join(differ)}; {hint}"
-        raise AssertionError(f"{name} ends differently if predict is called in between; it must change nothing")
+        same = expected == self.run(schedule, probed=True)
+        assert same, f"{name} ends differently if predict is called in between; it must change nothing"
+        raise AssertionError(f"{name} ends differently if it is saved in between; state() must change nothing")
 
     def _draws_from_its_seed(self) -> None:
         """Check that two seeds give different generators, if it creates any."""
@@ -211,16 +231,9 @@ class ContractCheck:
             "self.seed.torch()"
         )
 
-    def _survives_interruption(self, schedule: str) -> None:
+    def _continues_when_restored(self, schedule: str, saved: list[Saved]) -> None:
+        """Check that a learner restored from what was saved after a step continues as if never interrupted."""
         answers, state = self.expected(schedule)
-        learner, reveal, saved = self.learner(), _reveal(schedule), []
-
-        def save(done: int) -> None:
-            now = {"learner": learner.state(), "reveal": reveal.state()}
-            saved.append((self._saved_and_loaded(now), digest(now["learner"])))
-
-        same = (answers, state) == self._run(learner, reveal, on_step=save)
-        assert same, f"{self.name} ends differently if it is saved in between; state() must change nothing"
         for cut, (loaded, before) in enumerate(saved[:-1], start=1):
             fresh, fresh_reveal = self.learner(), _reveal(schedule)
             fresh.restore(loaded["learner"])
@@ -246,7 +259,8 @@ def _reveal(schedule: str) -> RevealPolicy:
     return RevealPolicy(TASK, seed=Seed(3), **LABEL_SCHEDULES[schedule])
 
 
-def _models(learner: Learner) -> Iterator[MakeModel]:
+def default_models(learner: Learner) -> Iterator[MakeModel]:
+    """Yield the models with which a method is checked."""
     if importlib.util.find_spec("torch"):
         from driftline.models.mlp import linear
 

@@ -82,7 +82,7 @@ AUGMENTATIONS: Mapping[str, Callable[[np.ndarray, int, int, np.random.Generator]
 
 
 class AugmentedImages:
-    """Images of bytes, augmented anew each time they are read."""
+    """Images of bytes, augmented again each time they are read."""
 
     dtype = np.dtype(np.uint8)
 

@@ -113,7 +113,7 @@ def push_queue(queue: Tensor, keys: Tensor, size: int) -> Tensor:
 
 
 class MoCo:
-    """Momentum contrast: a network is queried, a slow copy of it gives the keys, and a queue remembers earlier keys."""
+    """Momentum contrast: a network is queried, a slow copy of it gives the keys, and a queue holds earlier keys."""
 
     transient = frozenset({"_query_network", "_momentum", "_size", "_temperature"})
 

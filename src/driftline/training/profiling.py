@@ -2,7 +2,11 @@
 
 A loop over items of about equal cost is written `for batch in profiling.sample(batches)`. Without a profiler this is
 the loop itself. A profiler (`engine.costs.profiler`) runs some items and counts the skipped ones as their neighbors.
-The result of a sampled loop is used for nothing else.
+The result of a sampled loop is used for nothing else. A loop without the hook is profiled in full.
+
+Streams are sampled from outside, by the indices that `loop.run` takes. Training loops need the hook: a stage with one
+long fit has no other place at which a part of it can run, and the cost of a shorter fit with other settings is not that
+of a part (early stopping, annealing and growing buffers depend on how far training is).
 """
 
 from __future__ import annotations

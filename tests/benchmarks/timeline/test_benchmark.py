@@ -177,7 +177,7 @@ def test_a_period_with_one_class_is_learnt_as_such(tmp_path: Path) -> None:
 
 
 def test_what_leaves_no_future_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="leaves 1 period"):
+    with pytest.raises(UserError, match="have the time 0: give each its own"):
         driftline.run({**SPEC, "data": {"name": "digits", "periods": 1}}, runs=tmp_path)
     with pytest.raises(UserError, match="leave fewer than two to deploy in"):
         driftline.run({**SPEC, "timeline": {"upstream": 5}}, runs=tmp_path)

@@ -129,3 +129,11 @@ def test_a_refused_method_of_the_users_own_is_told_which_attribute_to_set(tmp_pa
         UserError, match=r"ft needs all labels, and refinement reveals the labels of its errors\. ft runs"
     ):
         built_in.jobs("mlp")
+
+
+def test_a_setting_of_the_same_name_is_suggested_before_a_flag_that_looks_alike() -> None:
+    from driftline.cli.commands.run import _unknown_flag
+
+    content = {"benchmark": "timeline", "data": "digits", "methods": ["erm"]}
+    assert str(_unknown_flag("--delay", ["delta"], content)).endswith("Did you mean --set reveal.delay=...?")
+    assert "'--delta'" in str(_unknown_flag("--dleta", ["delta"], content))

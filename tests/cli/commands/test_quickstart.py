@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+import driftline
 from driftline import registry
 from driftline.cli.commands import run_quickstart as module
 from driftline.cli.commands.audit import audit
 from driftline.cli.commands.run_quickstart import SEEDS, examples, plan_all, run_quickstart
 from driftline.engine.build import DatasetCache
 from driftline.errors import MissingExtra
+from driftline.monitoring import Monitor
 from driftline.record.run import load
 
 TIMELINE = {
@@ -143,9 +145,20 @@ def test_without_figures_an_audit_prints_and_keeps_its_numbers(
     monkeypatch.chdir(tmp_path)
     module.table(drift="concept", rows=400).to_csv("mine.csv", index=False)
     with pytest.raises(MissingExtra, match="drawing figures"):
-        audit("mine.csv", "when", "y", output=Path("page.html"))
+        audit("mine.csv", time="when", target="y", output=Path("page.html"))
     assert capsys.readouterr().out == "", "it says so before it computes"
-    audit("mine.csv", "when", "y", model="logistic-regression", jobs=1)
+    audit("mine.csv", time="when", target="y", model="logistic-regression", jobs=1)
     out = capsys.readouterr().out
     assert f"no page with charts: {NO_FIGURES}\nall numbers: audit.json" in out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["audit.json", "mine.csv"]
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_without_figures_results_are_text_in_a_notebook_and_a_monitor_names_the_extra(tmp_path: Path) -> None:
+    table = module.table(rows=240)
+    chosen = {"time": "when", "target": "y", "model": "logistic-regression"}
+    result = driftline.audit(table, **chosen, period="60 rows")
+    assert result._repr_html_() is None
+    monitor = Monitor.fit(table[:120], **chosen)
+    with pytest.raises(MissingExtra, match="figures"):
+        monitor.write_page(tmp_path / "watch.html")

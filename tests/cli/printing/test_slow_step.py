@@ -1,11 +1,15 @@
 """A command that takes long before it has anything to show says what it is doing."""
 
 import time
+from typing import Any
 
 import pytest
 
+from driftline.cli.main import app
 from driftline.cli.printing import slow_step as module
 from driftline.cli.printing.slow_step import progress_message
+from driftline.engine.costs import forecast
+from driftline.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +32,20 @@ def test_what_is_quick_or_to_be_quiet_is_not(quiet: bool, capsys: pytest.Capture
     with progress_message("planning", quiet):
         time.sleep(0.2 if quiet else 0)
     assert capsys.readouterr().err == ""
+
+
+def test_a_forecast_says_that_it_plans_until_it_profiles(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: object, on_profile: Any, **settings: object) -> None:
+        time.sleep(0.2)
+        on_profile(0, 1, "erm")
+        planned = capsys.readouterr().err.splitlines()
+        time.sleep(0.2)
+        raise UserError(planned[0], capsys.readouterr().err)
+
+    monkeypatch.setattr(forecast, "forecast", slow)
+    monkeypatch.setattr("driftline.cli.printing.forecast.LOG_INTERVAL", 0)
+    with pytest.raises(UserError) as end:
+        app(["plan", "timeline", "--data", "digits", "--methods", "erm"], standalone_mode=False)
+    assert end.value.args == ("planning timeline", "")

@@ -45,7 +45,8 @@ def stored(form: str, path: Path) -> Path:
 
 
 def audit(path: Path, **more: Any) -> AuditResult:
-    return driftline.audit(path, time="t", target="y", period="200 rows", model="logistic-regression", **more)
+    options = {"time": "t", "target": "y", "period": "200 rows", "model": "logistic-regression", **more}
+    return driftline.audit(path, **options)
 
 
 def reached(path: Path) -> float:
@@ -155,7 +156,7 @@ def test_a_decimal_target_is_a_number_and_so_are_its_logged_predictions(tmp_path
     y = pa.array(NUMBERS).cast(pa.decimal128(20, 0))
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"t": np.arange(ROWS), "x": NUMBERS, "y": y, "said": y}), path)
-    found = audit(path, prediction="said")
+    found = audit(path, predictions="said", model=None)
     assert found.data.task == "number"
     assert found.gate_values["first_own"] == 0.0, "the RMSE"
     assert table([], path=str(path), time="t", target="y").samples.y[:3].tolist() == NUMBERS[:3].tolist()

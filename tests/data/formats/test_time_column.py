@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import driftline
 from driftline.auditing.examples import table
+from driftline.auditing.frame import read_frame
+from driftline.auditing.table import Limits, prepare
 from driftline.data.formats.time_column import parse_times
 from driftline.errors import UserError
 
@@ -62,12 +63,11 @@ def test_an_audit_of_whole_number_dates_is_cut_by_the_calendar() -> None:
     frame = table(rows=600)
     when = pd.DatetimeIndex(frame["when"])
     whole = (when.year * 10000 + when.month * 100 + when.day).to_numpy(np.int64)
-    audits = [
-        driftline.audit(frame.assign(when=given), time="when", target="y", model="logistic-regression")
-        for given in (when.normalize(), whole)
-    ]
-    assert audits[0].data.period in ("each", "day", "week", "month")
-    assert audits[0].gate_values == audits[1].gate_values
+    frames = [read_frame(frame.assign(when=given), time="when", target="y") for given in (when.normalize(), whole)]
+    one, other = (prepare(read, "logistic-regression", "auto", 0, 0, Limits(), None) for read in frames)
+    assert one.period == other.period in ("each", "day", "week", "month")
+    assert one.names == other.names
+    assert [rows.id.tolist() for rows in one.periods] == [rows.id.tolist() for rows in other.periods]
 
 
 @pytest.mark.parametrize("sentinel", [99991231, 0, -1, 20230131.5])

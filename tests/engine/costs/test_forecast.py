@@ -54,7 +54,7 @@ TABLE = {
 
 def test_stages_that_differ_in_seed_or_rate_alone_cost_the_same() -> None:
     planned = plan(parse(SEQUENCE))
-    grouper = StageGrouper(planned.trials, DatasetCache())
+    grouper = StageGrouper(planned.fit_specs, DatasetCache())
     fits = [stage for stage in planned.stages if isinstance(stage, Fit)]
     groups = {stage.cost_key(grouper) for stage in fits}
     assert len(fits) == 2 * 2 * (1 + 1 + 1 + 2)  # seeds, rates; final alone, history, tuning at once, in two phases
@@ -63,7 +63,7 @@ def test_stages_that_differ_in_seed_or_rate_alone_cost_the_same() -> None:
 
 def test_fits_are_called_by_what_they_learn() -> None:
     planned = plan(parse(SEQUENCE))
-    grouper = StageGrouper(planned.trials, DatasetCache())
+    grouper = StageGrouper(planned.fit_specs, DatasetCache())
     words = [stage.cost_title(grouper) for stage in planned.stages]
     assert (words.count("historical"), words.count("final"), words.count("probes and score")) == (4, 16, 6)
 
@@ -76,7 +76,7 @@ def test_sharing_by_hand() -> None:
     # baseline needs 2, seq-ft 2 + 2, lp-ft 2 + 2 + 2, and the history of the last two is the same.
     assert (made.fits, made.fits_without_sharing) == (10, 12)
     assert made.saved == pytest.approx(1 - 100 / 120)
-    # Trained anew for each of the two last trials: 1, 2 + 1 and 2 + 2 + 1.
+    # Trained anew for each of the two last fits: 1, 2 + 1 and 2 + 2 + 1.
     assert made.fits_without_reuse == 2 * (1 + 3 + 5)
     assert made.saved_with_reuse == pytest.approx(1 - 100 / 180)
 
@@ -112,7 +112,7 @@ def test_trials_that_were_spared_are_not_to_be_done(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_pretraining_is_counted_for_every_seed_of_a_search(seeds: int) -> None:
     planned = plan(parse({**SEARCH, "seeds": seeds}))
-    grouper = StageGrouper(planned.trials, DatasetCache())
+    grouper = StageGrouper(planned.fit_specs, DatasetCache())
     upstream = [stage for stage in planned.stages if isinstance(stage, Pretrain)]
     assert len(upstream) == seeds
     assert len({stage.cost_key(grouper) for stage in upstream}) == 1, (
@@ -164,7 +164,7 @@ def test_profiling_is_bounded_by_a_tenth_of_the_work(
 ) -> None:
     planned = plan(parse({**TABLE, "methods": ["erm", "erm-all"], "seeds": 4}))  # eight stages of two kinds
     profiler: Any = Profiler(stage_seconds)
-    grouper = StageGrouper(planned.trials, DatasetCache())
+    grouper = StageGrouper(planned.fit_specs, DatasetCache())
     found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, limit)
     assert least < profiler.spent - profiler.start <= most
     assert found.extrapolated == 0
@@ -173,7 +173,7 @@ def test_profiling_is_bounded_by_a_tenth_of_the_work(
 def test_stages_for_which_no_time_is_left_cost_what_similar_ones_do(tmp_path: Path) -> None:
     planned = plan(parse({**TABLE, "methods": ["erm", "erm-all"]}))
     profiler: Any = Profiler(5.0, overrun=100.0)
-    grouper = StageGrouper(planned.trials, DatasetCache())
+    grouper = StageGrouper(planned.fit_specs, DatasetCache())
     found = stage_costs(planned.stages, grouper, Store(tmp_path), lambda: profiler, 20.0)
     assert (profiler.profiled, found.extrapolated) == (1, 1)
     assert [found.of(stage).seconds for stage in planned.stages] == [5.0, 5.0]

@@ -100,6 +100,7 @@ def test_prototype_methods_use_a_networks_own_features(run: Any) -> None:
     methods = ["ncm", {"name": "exemplar-tuning", "train_every": 100, "epochs": 1}]
     options = {"law": "100/(4+r)", "upstream_updates": 5}
     by_method, by_layer = (run(name, methods, "open-world", **options) for name in ("Doubled", "Plain"))
+    assert len(by_method) == len(methods)
     for one, other in zip(by_method, by_layer, strict=True):
         distances = [run.table("answers")["distance"].to_numpy() for run in (one, other)]
         known = np.isfinite(distances[0])

@@ -121,7 +121,11 @@ def test_a_hopeless_setting_is_spared_its_last_trial_by_one_worker_and_by_two(qu
     ("change", "words"),
     [
         ({"selection": {"grid": {"batch": [8, 0]}}}, r"batch.*should be greater than or equal to 1"),
-        ({"refinement": {**SPEC["refinement"], "validation": 0.001}}, "an episode may need 16"),
+        (
+            {"refinement": {**SPEC["refinement"], "validation": 0.001}},
+            r"validation streams has 1 sample\(s\): raise validation",
+        ),
+        ({"refinement": {**SPEC["refinement"], "validation": 0.01}}, "an episode may need 16"),
     ],
 )
 def test_what_no_trial_can_do_is_refused_before_the_first(change, words):

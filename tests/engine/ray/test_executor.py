@@ -37,6 +37,8 @@ from ..stand_ins import run
 
 pytestmark = pytest.mark.xdist_group("ray")
 SMALL = {"object_store_memory": 100 * 2**20, "include_dashboard": False}
+SOON = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+"""That a machine is lost is noticed within two seconds instead of twenty."""
 
 MINE = """
 import os, signal, time
@@ -87,7 +89,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     monkeypatch.setenv("RAY_worker_niceness", "0")  # the tests of another process would starve them
     marker = tmp_path_factory.mktemp("cluster") / "marker"
     monkeypatch.setenv("MARKER", str(marker))
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **SMALL})
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "_system_config": SOON, **SMALL})
     for _ in range(2):
         made.add_node(num_cpus=1, **SMALL)
     monkeypatch.delenv("MARKER")
@@ -295,3 +297,23 @@ def test_without_an_address_a_cluster_is_started_and_ctrl_c_ends_it(here: Path) 
     left = subprocess.run(["pgrep", "-f", short], capture_output=True, text=True).stdout
     shutil.rmtree(short)
     assert not left, "no process of the cluster stays"
+
+
+def test_a_map_keeps_the_order_saves_each_result_and_passes_on_sentences(cluster: Any) -> None:
+    from driftline.engine.ray.map import ray_map
+
+    shared = np.arange(1000)
+
+    def work(item: int) -> int:
+        if item > 5:
+            raise UserError(f"{item} is too large")
+        return int(shared[item] * 10)
+
+    saved: dict[int, int] = {}
+    config, counts = ExecutorConfig("ray", address=cluster.address), list[int]()
+    found = ray_map(work, [3, 1, 2], config, lambda item, count: counts.append(count), saved.__setitem__)
+    assert found == [30, 10, 20]
+    assert saved == {3: 30, 1: 10, 2: 20}
+    assert counts == [1, 2, 3]
+    with pytest.raises(UserError, match="7 is too large"):
+        ray_map(work, [7], config, lambda item, count: None, saved.__setitem__)

@@ -1,4 +1,4 @@
-"""Methods that are plans of trials: what each plans, what methods share, and what must come out equal."""
+"""Methods that are plans of fits: what each plans, what methods share, and what must come out equal."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def planned(name: str, selection: SearchSpace | None = None) -> list[FitSpec]:
 
 def phases(name: str, budget: Any) -> Counter[tuple[tuple[int, ...], str]]:
     return Counter(
-        (trial.train, (trial.measurement or trial.objective).name)
-        for trial in planned(name, SearchSpace(budget=budget))
+        (fit_spec.train, (fit_spec.measurement or fit_spec.objective).name)
+        for fit_spec in planned(name, SearchSpace(budget=budget))
     )
 
 
@@ -114,31 +114,31 @@ def test_what_each_method_fits_under_both_budgets(name: str, same: dict[Any, int
 
 
 def test_what_methods_share() -> None:
-    past = {trial.key for trial in planned("seq-ft") if trial.train == PAST}
-    first = {trial.key for trial in planned("sft") if trial.train == (0,)}
+    past = {fit_spec.key for fit_spec in planned("seq-ft") if fit_spec.train == PAST}
+    first = {fit_spec.key for fit_spec in planned("sft") if fit_spec.train == (0,)}
     for name in ("lp-ft", "st-1", "st-b"):
-        assert past <= {trial.key for trial in planned(name)}, name
+        assert past <= {fit_spec.key for fit_spec in planned(name)}, name
     for name in ("seq-ewc", "sst-1", "sst-b"):
-        assert first <= {trial.key for trial in planned(name)}, name
-    assert not past & {trial.key for trial in planned("i-ft")}
+        assert first <= {fit_spec.key for fit_spec in planned(name)}, name
+    assert not past & {fit_spec.key for fit_spec in planned("i-ft")}
 
 
 def test_history_never_contains_the_final_step() -> None:
     for name in ("seq-ft", "i-ft", "d-ft", "lp-ft", "st-1"):
-        assert {trial.train for trial in planned(name)} == {PAST, (3,)}
-        assert {trial.valid for trial in planned(name) if trial.train == PAST} == {PAST}
+        assert {fit_spec.train for fit_spec in planned(name)} == {PAST, (3,)}
+        assert {fit_spec.valid for fit_spec in planned(name) if fit_spec.train == PAST} == {PAST}
 
 
 def test_pooled_methods_are_chosen_at_the_final_step_alone() -> None:
     for name in ("seq-erm", "seq-irm", "seq-dro", "jm", "jst-1"):
-        assert {trial.valid for trial in planned(name)} == {(3,)}
+        assert {fit_spec.valid for fit_spec in planned(name)} == {(3,)}
 
 
 def test_ewc_has_its_penalty_in_place_of_weight_decay() -> None:
-    trials = [trial for trial in planned("seq-ewc") if trial.trains and trial.train != (0,)]
-    assert {trial.weight_decay for trial in trials} == {0.0}
-    assert {trial.penalty.weight for trial in trials} == set(SearchSpace.fisher)
-    assert {trial.penalty.name for trial in trials} == {"fisher-all"}
+    fits = [fit_spec for fit_spec in planned("seq-ewc") if fit_spec.trains and fit_spec.train != (0,)]
+    assert {fit_spec.weight_decay for fit_spec in fits} == {0.0}
+    assert {fit_spec.penalty.weight for fit_spec in fits} == set(SearchSpace.fisher)
+    assert {fit_spec.penalty.name for fit_spec in fits} == {"fisher-all"}
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,11 @@ def test_learning_rates_fall_as_in_the_paper(decay: str, expected: list[list[flo
 
 def test_chosen_lets_all_schedules_compete_and_none_starts_from_another() -> None:
     plan = prepared(StepByStep(decay="chosen"), selection=SearchSpace()).plan(STEPS)
-    trials = list(required_fits(plan))
+    fits = list(required_fits(plan))
     alone = 4 * 8 + 2 * 4 * 4 + 3 * 4 * 4
-    assert len(trials) == alone - 3 * 4  # schedules with the same first rate share their first step
-    assert len(plan.trials) == 8 + 2 * 4 + 3 * 4
-    assert len({trial.start.key for trial in plan.trials if trial.start}) == 6
+    assert len(fits) == alone - 3 * 4  # schedules with the same first rate share their first step
+    assert len(plan.fits) == 8 + 2 * 4 + 3 * 4
+    assert len({fit_spec.start.key for fit_spec in plan.fits if fit_spec.start}) == 6
 
 
 @pytest.mark.parametrize(
@@ -184,17 +184,17 @@ def test_search_tries_every_set_of_layers() -> None:
 
 def test_surgical_tuning_orders_layers_by_what_it_measured() -> None:
     learner = taught(HistoryThenTune(layers="rgn"))
-    trials = list(required_fits(learner.plan(STEPS)))
-    measured = next(trial for trial in trials if trial.measurement and trial.measurement.name == "rgn")
+    fits = list(required_fits(learner.plan(STEPS)))
+    measured = next(fit_spec for fit_spec in fits if fit_spec.measurement and fit_spec.measurement.name == "rgn")
     outcome = learner.outcomes[measured.key]
     scores = outcome["layer_scores"]
     assert outcome["order"] == sorted(scores, key=scores.__getitem__, reverse=True)
-    assert {trial.top for trial in trials if trial.train == (3,) and trial.trains} == {1, 2, 3}
+    assert {fit_spec.top for fit_spec in fits if fit_spec.train == (3,) and fit_spec.trains} == {1, 2, 3}
 
 
 def test_a_beam_keeps_several_models() -> None:
-    trials = list(required_fits(prepared(StepByStep(layers="search", beam=2), selection=FEW).plan(3)))
-    first, second = ([t for t in trials if t.train == (step,)] for step in (1, 2))
+    fits = list(required_fits(prepared(StepByStep(layers="search", beam=2), selection=FEW).plan(3)))
+    first, second = ([t for t in fits if t.train == (step,)] for step in (1, 2))
     assert len(first) == 2 * 7 * 2  # two survivors, seven sets of layers, two points
     assert len(second) == 2 * 7 * 2
     assert {t.start.rank for t in second if t.start} == {0, 1}
@@ -223,8 +223,8 @@ def test_a_frozen_joint_model_pulled_to_history_is_fine_tuning_pulled_to_it() ->
     assert same_answers(fine, joint)  # Table 15 again
     assert not same_answers(fine, taught(HistoryThenTune(), selection=selection))
     anchored = taught(HistoryThenTune(penalty="l2", from_initial=True), selection=selection)
-    tuned = [trial for trial in required_fits(anchored.plan(STEPS)) if trial.train == (3,)]
-    assert {(trial.weight_decay, trial.penalty.weight) for trial in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
+    tuned = [fit_spec for fit_spec in required_fits(anchored.plan(STEPS)) if fit_spec.train == (3,)]
+    assert {(fit_spec.weight_decay, fit_spec.penalty.weight) for fit_spec in tuned} == {(0.0, 1e-3), (0.0, 0.1)}
 
 
 def test_staged_tuning_is_held_to_the_model_before_the_step() -> None:
@@ -255,22 +255,22 @@ def test_the_same_budget_is_never_exceeded_by_a_grid() -> None:
 
 def test_schedules_hold_for_side_modules_too() -> None:
     learner = prepared(StepByStep(structure="side-1", decay="linear"), ResFamily)
-    last = sorted({trial.lr for trial in learner.plan(STEPS).trials})
+    last = sorted({fit_spec.lr for fit_spec in learner.plan(STEPS).fits})
     assert last == pytest.approx([7e-5, 7e-4])
 
 
 def test_ewc_remembers_the_importance_of_all_earlier_steps() -> None:
     for penalty, kept in (("fisher-all", 3), ("fisher", 1)):
         learner = taught(StepByStep(penalty=penalty))
-        trials = [trial for trial in required_fits(learner.plan(STEPS)) if trial.measurement]
-        assert [trial.train for trial in trials] == [(0,), (1,), (2,)]
+        fits = [fit_spec for fit_spec in required_fits(learner.plan(STEPS)) if fit_spec.measurement]
+        assert [fit_spec.train for fit_spec in fits] == [(0,), (1,), (2,)]
         sums = []
-        for trial in trials:
-            network = learner.network_of(trial.start)
-            shown = StepData.of(*learner.step_samples[trial.train[0]])
+        for fit_spec in fits:
+            network = learner.network_of(fit_spec.start)
+            shown = StepData.of(*learner.step_samples[fit_spec.train[0]])
             alone = fisher(network, TASK, shown.train_x, shown.train_y, labels="empirical", seed=learner.seed)
             sums.append(alone)
-        found = learner.outcomes[trials[-1].key]["importance"]
+        found = learner.outcomes[fits[-1].key]["importance"]
         torch.testing.assert_close(found, torch.stack(sums[-kept:]).sum(0), rtol=1e-4, atol=1e-9)
 
 
@@ -305,8 +305,8 @@ def test_other_combinations_train_and_answer(make: Any) -> None:
 
 def test_history_that_is_only_an_anchor_starts_from_the_initial_weights() -> None:
     learner = taught(HistoryThenTune(from_initial=True, penalty="l2"))
-    (trial, *_) = [t for t in required_fits(learner.plan(STEPS)) if t.train == (3,)]
-    begun = learner.initial_network(trial)
+    (fit_spec, *_) = [t for t in required_fits(learner.plan(STEPS)) if t.train == (3,)]
+    begun = learner.initial_network(fit_spec)
     first = learner._initial
     assert all(torch.equal(a, b) for a, b in zip(begun.parameters(), first.parameters(), strict=True))
 
@@ -341,7 +341,7 @@ def test_an_account_names_the_winner_of_every_phase() -> None:
 
 def test_linear_probing_moves_nothing_but_the_head() -> None:
     learner = taught(HistoryThenTune(layers="fc"))
-    past = learner.network_of(next(t.start for t in learner.plan(STEPS).trials if t.start))
+    past = learner.network_of(next(t.start for t in learner.plan(STEPS).fits if t.start))
     before, after = past.state_dict(), learner.model.state_dict()
     moved = {name for name in after if not torch.equal(before[name], after[name])}
     assert moved <= {"layers.fc.2.weight", "layers.fc.2.bias"}
@@ -373,10 +373,10 @@ def test_joint_models_are_as_far_apart_as_their_tie_allows(tie: float, closest: 
         lr=(1e-2,), weight_decay=(1e-4,), dropout=(0.0,), adjacent=(tie,), epochs=30, patience=30, batch=20
     )
     learner = prepared(JointTraining(), selection=selection, width=2)
-    (trial,) = learner.plan(STEPS).trials
-    network = learner.initial_network(trial)
+    (fit_spec,) = learner.plan(STEPS).fits
+    network = learner.initial_network(fit_spec)
     shown = {t: StepData.of(x, y) for t, (x, y) in enumerate(lessons())}
-    FitRun(trial, network, {}, shown, TASK, selection, Seed(1)).run()
+    FitRun(fit_spec, network, {}, shown, TASK, selection, Seed(1)).run()
     with torch.no_grad():
         pairs = [(a, b) for step in range(1, STEPS) for a, b in network.adjacent_pairs(step)]
         apart = sum((a - b).square().sum() for a, b in pairs) / sum(a.square().sum() for a, _ in pairs)

@@ -1,4 +1,4 @@
-"""Plans of several phases with as many trials as those of one."""
+"""Plans of several phases with as many fits as those of one."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ def fits(name: str, budget: str, **grid: Any) -> list[Any]:
     learner.set_search_space(SearchSpace(budget=budget, **{**GRID, **grid}))  # type: ignore[arg-type]
     task = Classification(("a", "b"))
     learner.prepare(models.build("conv-1", (8, 8, 3), task.width, Seed(0), width=2), task)
-    return [trial for trial in required_fits(learner.within_budget(3)) if trial.trains]
+    return [fit_spec for fit_spec in required_fits(learner.within_budget(3)) if fit_spec.trains]
 
 
 @pytest.mark.parametrize("name", ["baseline", "seq-erm", "seq-ft", "lp-ft", "sft", "seq-ewc", "st-1", "jm"])
 def test_every_method_has_as_many_trials(name: str) -> None:
     found = fits(name, "method")
     assert len(found) == 4
-    known = {trial.key for trial in found}
-    starts = {trial.key for one in found if one.start for trial in one.start.phase.trials if trial.trains}
-    assert starts <= known, "phases start from trials of the same plan"
+    known = {fit_spec.key for fit_spec in found}
+    starts = {fit_spec.key for one in found if one.start for fit_spec in one.start.phase.fits if fit_spec.trains}
+    assert starts <= known, "phases start from fits of the same plan"
 
 
 def test_phases_share_the_budget_evenly_and_the_last_has_what_is_left_over() -> None:
     assert len(fits("lp-ft", "same")) == 12
     found = fits("lp-ft", "method")
-    assert [(trial.train, trial.layers) for trial in found] == [
+    assert [(fit_spec.train, fit_spec.layers) for fit_spec in found] == [
         ((0, 1), None),
         ((2,), ("fc",)),
         *[((2,), None)] * 2,
     ]
-    assert {trial.lr for trial in found[-2:]} == set(GRID["lr"]), "evenly spaced points of the grid"
+    assert {fit_spec.lr for fit_spec in found[-2:]} == set(GRID["lr"]), "evenly spaced points of the grid"
 
 
 def test_a_budget_that_is_too_small_is_refused() -> None:
-    with pytest.raises(UserError, match=r"trains in 3 phases, and budget=method allows 2 trial"):
+    with pytest.raises(UserError, match=r"trains in 3 phases, and budget=method allows 2 fit"):
         fits("lp-ft", "method", weight_decay=(0.0,))
 
 

@@ -90,13 +90,13 @@ def fit(objective: Objective, net: nn.Module, lessons: dict[int, StepData]) -> F
 
 
 def first_loss(made: FitRun) -> torch.Tensor:
-    return made.trial.objective.loss(TASK, next(made.batches(1)))
+    return made.fit_spec.objective.loss(TASK, next(made.batches(1)))
 
 
 def by_lesson(made: FitRun, net: nn.Module, step: bool = False) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Outputs and targets of the first batch of each step, drawn again from the same seeds."""
     pairs = []
-    for k, t in enumerate(made.trial.train):
+    for k, t in enumerate(made.fit_spec.train):
         rows = next(infinite_batches(len(made.targets[t]), FEW.batch, made.seed.child("lesson", t)))
         x = made.inputs[t][rows].permute(0, 3, 1, 2).float() / 255
         pairs.append((net(x, step=k) if step else net(x), made.targets[t][rows]))
@@ -233,10 +233,10 @@ def test_layer_scores_by_hand(kind: str) -> None:
 
 def test_a_fit_scores_what_it_keeps_and_trials_meet_the_same_batches() -> None:
     lessons = {0: lesson(0, 60)}
-    trial = FitSpec((0,), (0,), lr=1e-2)
+    fit_spec = FitSpec((0,), (0,), lr=1e-2)
     net = network()
-    first = FitRun(trial, net, {}, lessons, TASK, FEW, Seed(4)).run()
-    again = FitRun(trial, network(), {}, lessons, TASK, FEW, Seed(4)).run()
+    first = FitRun(fit_spec, net, {}, lessons, TASK, FEW, Seed(4)).run()
+    again = FitRun(fit_spec, network(), {}, lessons, TASK, FEW, Seed(4)).run()
     assert first["curve"] == again["curve"]
     assert all(torch.equal(first["weights"][name], again["weights"][name]) for name in first["weights"])
     assert first["score"] == max(first["curve"])
@@ -254,8 +254,8 @@ def test_only_what_a_growth_leaves_free_moves() -> None:
     net.add_step(Seed(9), copy_previous=True)
     net.freeze(before=1)
     before = {name: value.clone() for name, value in net.state_dict().items()}
-    trial = FitSpec((0,), (0,), lr=1e-2, growth=Expansion("side-1", "separate", 2), penalty=AdjacentSteps(0.1))
-    found = FitRun(trial, net, {}, {0: lesson(0, 60)}, TASK, replace(FEW, epochs=2), Seed(4)).run()
+    fit_spec = FitSpec((0,), (0,), lr=1e-2, growth=Expansion("side-1", "separate", 2), penalty=AdjacentSteps(0.1))
+    found = FitRun(fit_spec, net, {}, {0: lesson(0, 60)}, TASK, replace(FEW, epochs=2), Seed(4)).run()
     moved = {name for name, value in net.state_dict().items() if not torch.equal(value, before[name])}
     assert moved
     assert all(".steps.1." in name or name.startswith("standardize") for name in moved), moved

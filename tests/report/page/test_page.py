@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from driftline.errors import UserError
 from driftline.record.run import Record
-from driftline.report.analysis import pareto
+from driftline.report.analysis import displays, pareto
 from driftline.report.analysis.cards import beyond, cards, shared
 from driftline.report.analysis.curves import Series, json_value
 from driftline.report.analysis.groups import groups
@@ -340,3 +340,11 @@ def test_n_stands_in_the_header_or_with_each_number(text: str, make_record: Any)
     assert "<small>n = 7</small>" in text
     assert "<small>n = 2</small>" in text
     assert "<small>mean, %</small>" in text
+
+
+def test_methods_are_shown_by_their_labels(full_record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(displays, "read_label", lambda run: ("ERM & <ours>" if run.method == "erm" else "", ""))
+    text = page(full_record)
+    assert 'data-method="ERM &amp; &lt;ours&gt;"' in text
+    assert 'data-method="erm"' not in text
+    assert "label: erm" in text, "the card has the method's own name"

@@ -293,7 +293,7 @@ def test_selected_settings_and_their_cost_follow_the_results(make_record: Make) 
         "margin SE": "0.016",
         "within noise": "1",
         "candidates": "2",
-        "trials": "5",
+        "search runs": "5",
         "skipped": "1",
         "gmac": "2.0",
     }

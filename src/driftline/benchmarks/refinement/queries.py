@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from driftline.errors import UserError
 from driftline.seeds import Seed
 from driftline.streams import QueryStream, held_out_sets, ordered_queries, pools, queries, read_order
 from driftline.streams.order_file import Order
+from driftline.streams.refinement import UPSTREAM, QueryPools, Sources, random_places
 from driftline.types import Samples
 
 if TYPE_CHECKING:
@@ -47,10 +49,35 @@ def draw_queries(dataset: Dataset, options: Options, number: int, root: Seed) ->
         base=originals(dataset),
         seed=root,
     )
+    if options.role == "validation" and options.validation is not None:
+        divided = _with_validation_sets(divided, options.size, originals(dataset), root)
     drawn = {name: getattr(options, name) for name in STREAM_OPTIONS}
     stream = queries(*getattr(divided, options.role), **drawn, number=number, seed=root.child(options.role))
     name = f"alpha={options.alpha:g}, beta={options.beta:g}, gamma={options.gamma:g}"
     return Queries(name, number, stream, train, split, divided.upstream_set, divided.held_out)
+
+
+def _with_validation_sets(
+    divided: QueryPools, episode: int, base: Mapping[object, int] | None, seed: Seed
+) -> QueryPools:
+    """Return pools whose held-out sets come from the validation pools, so that no test set decides a selection.
+
+    A set is as large as the one for tests, but at most a third of its pool, and leaves enough for an episode. Samples
+    of one original may be in both sets, but then in no stream.
+    """
+    sources = {UPSTREAM: divided.validation.upstream, **divided.validation.clusters}
+    places = random_places(sources, base, seed.child("validation"))
+    limits = [len(divided.upstream_set), *np.bincount(np.asarray(divided.held_out.group))[1:].tolist()]
+    counts = [1 + int(place.max(initial=-1)) for place in places]
+    if min(counts) < 2:
+        raise UserError(f"the smallest pool for validation streams has {min(counts)} sample(s): raise validation")
+    sizes = [max(1, min(limit, n // 3, n - episode)) for n, limit in zip(counts, limits, strict=True)]
+    evaluation, rest = [], []
+    for samples, place, size in zip(sources.values(), places, sizes, strict=True):
+        evaluation.append(samples[np.flatnonzero(place < size)])
+        rest.append(samples[np.flatnonzero(place >= (size if base is None else max(sizes)))])
+    streams = Sources(rest[0], dict(zip(divided.validation.clusters, rest[1:], strict=True)))
+    return replace(divided, upstream_set=evaluation[0], held_out=Samples.concat(evaluation[1:]), validation=streams)
 
 
 def read_queries(dataset: Dataset, options: Options, number: int, root: Seed) -> Queries:

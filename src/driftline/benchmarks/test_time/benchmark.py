@@ -34,7 +34,7 @@ from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.streams import prefetch
 from driftline.streams.test_time.calibration import N_LEVELS
-from driftline.streams.test_time.schedule import corruption_names
+from driftline.streams.test_time.schedule import SUBSETS, corruption_names
 from driftline.types import JsonObject, Reveal, Settings
 
 MIN_BATCHES = 10
@@ -106,8 +106,9 @@ class Options(base.Options):
         return {"order": "given", **options} if options.get("stream") is not None else options
 
     def validation_options(self) -> Options | None:
-        """Return the options of streams of the four corruptions that no other order has."""
-        if self.order in ("holdout", "shards"):
+        """Return the options of streams of the four corruptions that no other order has; None if a test has one."""
+        tested = corruption_names(self.corruptions) if self.corruptions else ()
+        if self.order in ("holdout", "shards") or set(tested) & set(SUBSETS["holdout"]):
             return None
         unset = dict.fromkeys(("corruptions", "calibration", "target", "files", "stream"))
         return self.model_copy(update={"order": "holdout", **unset})

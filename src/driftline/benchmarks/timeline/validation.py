@@ -19,7 +19,7 @@ from driftline.seeds import Seed
 from driftline.streams import Periods
 from driftline.types import Samples
 
-FIX_SHARE = 3  # one of so many periods up to the split is for validation
+FIX_SHARE = 3  # one in this many periods up to the split is for validation
 
 
 def three_parts(timeline: Periods, share: float, role: str, seed: Seed) -> Periods:

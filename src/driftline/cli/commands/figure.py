@@ -52,10 +52,10 @@ def figure(
     width: Annotated[
         str | None, typer.Option(help="Width in print: 3.3in, 8.4cm, 84mm or 240pt. [default: 3.5in or 7in]")
     ] = None,
-    height: Annotated[str | None, typer.Option(help="Height in print. [default: as the width asks]")] = None,
+    height: Annotated[str | None, typer.Option(help="Height in print. [default: in proportion to the width]")] = None,
     title: Annotated[str, typer.Option(help="Title in place of the figure's own, and of its notes.")] = "",
     colors: Annotated[
-        str | None, typer.Option(help="Colors of methods, such as '#0072B2,orange'. [default: of Okabe and Ito]")
+        str | None, typer.Option(help="Colors of methods, such as '#0072B2,orange'. [default: the Okabe-Ito palette]")
     ] = None,
     fontsize: Annotated[float | None, typer.Option(help="Smallest text in points. [default: 7]")] = None,
     runs: RunsFolder = None,

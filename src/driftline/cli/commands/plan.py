@@ -43,18 +43,19 @@ def plan(
 
     Finished stages in the store are not counted. Nothing is written there.
     """
-    from driftline.cli.commands.run import spec_content
-    from driftline.cli.printing.forecast import ProfilingProgress, forecast_text
-    from driftline.engine.costs.forecast import PROFILING_SECONDS, forecast
-    from driftline.engine.executors.process import keep_freed_memory
+    from driftline.cli.printing.forecast import ForecastProgress, forecast_text
 
     if format not in ("text", "json"):
         raise UserError(f"--format {format}: give text or json")
     names, flags = _split_flags([*(what or []), *context.args])
     if not names:
         raise UserError("driftline plan needs a benchmark's name, matrix, or recipes")
-    keep_freed_memory()
-    with ProfilingProgress(quiet) as progress:
+    with ForecastProgress(" ".join(names), quiet) as progress:
+        from driftline.cli.commands.run import spec_content
+        from driftline.engine.costs.forecast import PROFILING_SECONDS, forecast
+        from driftline.engine.executors.process import keep_freed_memory
+
+        keep_freed_memory()
         settings = options.assignments(set_, device, precision)
         specs = [spec_content(name, flags, data, model, methods, seeds, settings, budget_macs) for name in names]
         seconds = profile_seconds or PROFILING_SECONDS

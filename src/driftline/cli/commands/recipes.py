@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from driftline.recipes import Recipe
     from driftline.types import JsonObject
 
+BASIS = {"profile": "forecast", "extrapolation": "rough forecast", "formula": "estimate by a formula"}
+
 
 def recipes(
     name: Annotated[str | None, typer.Argument(help="The recipe to print. [default: list all]")] = None,
@@ -26,7 +28,7 @@ def recipes(
 ) -> None:
     """List the recipes: the paper's table, what is run, which files it needs, where to get them, and what it costs.
 
-    Costs are forecasts, with the machine and date they were made on. `driftline run recipe:NAME` runs
+    Costs are forecasts or estimates, with the machine and date they were made on. `driftline run recipe:NAME` runs
     one. `driftline recipes NAME > mine.yaml` makes a copy to edit.
     """
     from driftline.recipes import PREFIX, describe, names
@@ -61,8 +63,7 @@ def _cost(recipe: Recipe) -> str:
     if cost is None:
         return f"cost: `driftline plan recipe:{recipe.name}`"
     hours = f"{format_duration(3600 * cost.core_hours)} on one core of {cost.machine}"
-    kind = "rough forecast" if cost.rough else "forecast"
-    return f"cost: {cost.runs:,} runs, {format_amount(cost.macs)}MACs, {hours} ({kind} of {cost.date})"
+    return f"cost: {cost.runs:,} runs, {format_amount(cost.macs)}MACs, {hours} ({BASIS[cost.basis]} of {cost.date})"
 
 
 def _as_json(recipe: Recipe) -> JsonObject:

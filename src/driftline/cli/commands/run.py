@@ -31,14 +31,14 @@ What = Annotated[
     ),
 ]
 PrintSpec = Annotated[
-    bool, typer.Option("--print-spec", help="Print the spec as YAML and stop. Runs no code of yours.")
+    bool, typer.Option("--print-spec", help="Print the spec as YAML and exit. Runs none of your code.")
 ]
 Full = Annotated[
-    bool, typer.Option("--full", help="With --print-spec: fill in every default. Loads the data and code of yours.")
+    bool, typer.Option("--full", help="With --print-spec: fill in every default. Loads your data and code.")
 ]
 Upgrade = Annotated[
     bool,
-    typer.Option("--upgrade", help="Say which runs would be computed or scored again, and why, and stop."),
+    typer.Option("--upgrade", help="List the runs that would be computed or scored again, with the reason, and exit."),
 ]
 
 
@@ -241,7 +241,10 @@ def _unknown_flag(flag: str, known: list[str], content: JsonObject) -> UserError
 
     benchmark = content["benchmark"]
     flags = ["--data", "--model", *options.RUN_FLAGS, *(f"--{option.replace('_', '-')}" for option in known)]
-    places = spec_.similar_settings(flag.removeprefix("--").replace("-", "_"), content)
-    if places and not difflib.get_close_matches(flag, flags, cutoff=0.8):
-        return UserError(f"{benchmark} has no flag '{flag}'. Did you mean --set {'=... or --set '.join(places)}=...?")
+    name = flag.removeprefix("--").replace("-", "_")
+    places = spec_.similar_settings(name, content)
+    same = [place for place in places if place.endswith(f".{name}")]
+    if places and not difflib.get_close_matches(flag, flags, cutoff=0.9 if same else 0.8):
+        ways = "=... or --set ".join(same or places)
+        return UserError(f"{benchmark} has no flag '{flag}'. Did you mean --set {ways}=...?")
     return unknown_name("flag", flag, flags, f" (for {benchmark})")

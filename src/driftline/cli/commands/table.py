@@ -40,7 +40,7 @@ def table(
         str | None, typer.Option(help="Columns to show, in this order, such as ood:mean,gmac. [default: all]")
     ] = None,
     precision: Annotated[
-        int | None, typer.Option(help="Number of decimals. [default: 1 of percentages, else 2]")
+        int | None, typer.Option(help="Number of decimals. [default: 1 for percentages, else 2]")
     ] = None,
     caption: Annotated[str, typer.Option(help="Caption in place of the one from the protocol.")] = "",
     label: Annotated[str, typer.Option(help="Label in LaTeX, such as tab:results. [default: from the title]")] = "",
@@ -48,11 +48,13 @@ def table(
     no_notes: Annotated[bool, typer.Option("--no-notes", help="Only the numbers and the caption.")] = False,
     runs: RunsFolder = None,
 ) -> None:
-    """Print a table of results: methods by metrics, mean and interval over seeds; or one of the tables below."""
+    """Print results: methods by metrics, with mean and interval over seeds; or another table (`--paper`, `--matrix`,
+    `--compare`, `--ranks`)."""
+    from driftline.record.run import SCORES
     from driftline.report.tables import make
 
     text = make.table(
-        select_runs(names, runs, None if paper or matrix else ("scores",)),
+        select_runs(names, runs, None if paper or matrix else SCORES),
         format,
         paper=paper,
         matrix=matrix,

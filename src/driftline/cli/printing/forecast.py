@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.status import Status
 
 from driftline.cli.printing.console import SafeConsole
+from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
@@ -21,20 +23,21 @@ LOG_INTERVAL = 5.0  # seconds between two lines of a log
 TIMES = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
-class ProfilingProgress:
-    """Progress of profiling: live on a terminal, occasional lines in a log."""
+class ForecastProgress:
+    """Progress of a forecast: a message while it plans, then profiling, live on a terminal, as lines in a log."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, what: str, quiet: bool) -> None:
         terminal = sys.stderr.isatty()
-        self._status: Status | None = SafeConsole(stderr=True).status("planning") if terminal and not quiet else None
+        self._status: Status | None = SafeConsole(stderr=True).status("") if terminal and not quiet else None
         self._logs, self._latest = not terminal and not quiet, time.monotonic()
+        self._planning = ExitStack()
+        self._planning.enter_context(progress_message(f"planning {what}", quiet))
 
-    def __enter__(self) -> ProfilingProgress:
-        if self._status:
-            self._status.start()
+    def __enter__(self) -> ForecastProgress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._planning.close()
         if self._status:
             self._status.stop()
 
@@ -44,7 +47,9 @@ class ProfilingProgress:
 
     def show(self, text: str) -> None:
         """Show a message."""
+        self._planning.close()
         if self._status:
+            self._status.start()
             self._status.update(text.replace("[", r"\["))
         elif self._logs and time.monotonic() - self._latest > LOG_INTERVAL:
             self._latest = time.monotonic()

@@ -52,7 +52,7 @@ def allocate(n: int, size: int, channels: int) -> np.ndarray:
 def open_image(source: Path | str | bytes) -> Iterator[Image]:
     """Open a picture, or the bytes of one, as a Pillow image of at most 80 million pixels; nothing is decoded yet.
 
-    A broken picture raises any kind of exception; use it inside `data.file_errors`.
+    A broken picture raises any kind of exception; use it inside `io.locate.file_errors`.
     """
     image = pil_image_module()
     if not isinstance(source, bytes):

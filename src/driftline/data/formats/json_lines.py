@@ -1,6 +1,6 @@
 """Files with one JSON record per line, plain or gzipped, read line by line so that their size does not matter.
 
-A malformed record raises a ValueError that names its line; read inside `data.file_errors`, which names the file.
+A malformed record raises a ValueError that names its line; read inside `io.locate.file_errors`, which names the file.
 """
 
 from __future__ import annotations

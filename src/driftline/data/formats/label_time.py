@@ -13,7 +13,9 @@ from driftline.errors import UserError
 UNITS = {"min": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}  # in minutes
 
 
-def parse_label_times(column: pd.Series, when: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def parse_label_times(
+    column: pd.Series, when: np.ndarray, date_format: str | None = None
+) -> tuple[np.ndarray, list[str]]:
     """Return when labels became known, and notes on them; `when` are the times of the rows.
 
     A missing time means that the label never becomes known.
@@ -22,7 +24,7 @@ def parse_label_times(column: pd.Series, when: np.ndarray) -> tuple[np.ndarray, 
     if not given.any():
         raise UserError(f"label time column '{column.name}' is empty")
     dated = when.dtype.kind == "M"
-    times, _ = parse_times(column[given], "auto" if dated else "number")
+    times, _ = parse_times(column[given], "auto" if dated else "number", date_format if dated else None)
     if (times.dtype.kind == "M") != dated:
         kind, other = ("dates", "numbers") if dated else ("numbers", "dates")
         raise UserError(f"the time column has {kind} and label time column '{column.name}' has {other}: use one clock")

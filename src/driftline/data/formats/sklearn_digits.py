@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 
+@cache
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
     """Return images of 64 pixels from 0 to 16, and their labels, like scikit-learn's function of this name.
 

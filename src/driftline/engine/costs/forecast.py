@@ -110,7 +110,7 @@ def forecast(
         planning = time.process_time() - began
         if store.remote is not None:  # runs have been downloaded
             download_all(plan, store.remote)
-        began, grouper = time.perf_counter(), StageGrouper(plan.trials, datasets)
+        began, grouper = time.perf_counter(), StageGrouper(plan.fit_specs, datasets)
         profiler = partial(ProfilerProcess, datasets.data_dir)
         costs = stage_costs(plan.stages, grouper, store, profiler, seconds, on_profile)
         result = build(plan, costs, grouper, store, workers, planning)

@@ -15,14 +15,14 @@ from driftline.spec.settings import learner_class
 class StageGrouper:
     """Knows what decides the cost of the stages of a plan."""
 
-    def __init__(self, trials: Mapping[str, FitSpec], datasets: DatasetCache) -> None:
-        self._trials = trials
+    def __init__(self, fit_specs: Mapping[str, FitSpec], datasets: DatasetCache) -> None:
+        self._fit_specs = fit_specs
         self._datasets = datasets
         self._sizes: dict[str, tuple[int, ...]] = {}
 
-    def trial(self, key: str) -> FitSpec:
-        """Return what the fit of this trial key does."""
-        return self._trials[key]
+    def fit_spec(self, key: str) -> FitSpec:
+        """Return what the fit of this fit key does."""
+        return self._fit_specs[key]
 
     def step_sizes(self, job: Job) -> tuple[int, ...]:
         """Return the number of samples in each step of a job's stream."""
@@ -38,7 +38,7 @@ class StageGrouper:
         if not isinstance(stage, Fit):
             return 1
         sizes = self.step_sizes(stage.job)
-        return sum(sizes[step] for step in self.trial(stage.trial).train)
+        return sum(sizes[step] for step in self.fit_spec(stage.fit_spec).train)
 
     def fingerprint(self, stage: Stage) -> str:
         """Return the fingerprint of a stage's data."""

@@ -50,12 +50,14 @@ class LocalExecutor:
         self._data_dir = data_dir
         self._process: subprocess.Popen[str] | None = None
         self._closing = False
+        self._reading = False
 
     def submit(self, stage: Stage, on_progress: OnProgress) -> bool:
         """Send a stage to the worker and wait for its result."""
         process, late = self._running(), threading.Event()
         clock = threading.Timer(self._timeout or 0, self._kill_overdue, (process, late))
         clock.daemon = True
+        self._reading = True
         try:
             for answer in _exchange(process, stage):
                 if "finished" in answer:
@@ -73,6 +75,9 @@ class LocalExecutor:
             clock.cancel()
             if clock.ident is not None:
                 clock.join()  # if it went off just now, its kill must not hit the next stage
+            self._reading = False
+            if process.poll() is not None:
+                _close_output(process)
         raise self._lost_error(process, stage, late.is_set())
 
     def close(self) -> None:
@@ -92,6 +97,8 @@ class LocalExecutor:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if not self._reading:  # else who reads closes it
+            _close_output(process)
 
     def _start(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -129,6 +136,11 @@ class LocalExecutor:
             record_failure(stage, self._store, reason, logs.tail(self._store, stage.key))
             return StageFailed(reason)
         return WorkerLost(f"its worker process ended {exit_reason(code)}")
+
+
+def _close_output(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    process.stdout.close()
 
 
 def exit_reason(code: int) -> str:

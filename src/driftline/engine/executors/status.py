@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -161,8 +162,8 @@ def _record_progress(running: RunningStage, done: int, total: int, now: float) -
 def read_statuses(store: Store) -> list[tuple[SweepStatus, float]]:
     """Return the sweeps of a store and when each was last seen, the latest last; unreadable files are left out."""
     statuses = []
-    for path in (store.folder / FOLDER).glob("*.json"):
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+    for path in filter(Path.is_file, (store.folder / FOLDER).glob("*.json")):
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             statuses.append((_from_json(json.loads(path.read_bytes())), path.stat().st_mtime))
     return sorted(statuses, key=lambda pair: pair[1])
 

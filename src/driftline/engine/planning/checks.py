@@ -13,7 +13,7 @@ from driftline.engine.build import (
     build_scenario,
     stream_for,
 )
-from driftline.engine.stages.fit import plannable_trials
+from driftline.engine.stages.fit import plannable_fits
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.fit_plan import FitSpec
@@ -27,17 +27,17 @@ from driftline.types import Network, Reveal, Settings, Stream, take_rows
 
 
 def check_methods(jobs: list[Job], spec: Spec, datasets: DatasetCache, finished: set[str]) -> dict[str, list[FitSpec]]:
-    """Build the first job of each method, and return the trials that each plans; they are the same for all seeds.
+    """Build the first job of each method, and return the fits that each plans; they are the same for all seeds.
 
-    Methods that are `finished` have run before, and are built only if they plan trials.
+    Methods that are `finished` have run before, and are built only if they plan fits.
     """
-    trials: dict[str, list[FitSpec]] = {}
+    fit_specs: dict[str, list[FitSpec]] = {}
     for job, method in zip(jobs, spec.methods, strict=True):
         if job.label in finished and not learner_class(job.method.name).plans_fits:
-            trials[job.label] = []
+            fit_specs[job.label] = []
         else:
-            trials[job.label] = _check_method(job, method.settings, datasets)
-    return trials
+            fit_specs[job.label] = _check_method(job, method.settings, datasets)
+    return fit_specs
 
 
 def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[FitSpec]:
@@ -53,9 +53,9 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
         build_pretrainer(job, scenario)
     learner = build_learner(job, model, dataset, scenario)
     _check_batch(job, learner, stream_for(job, scenario))
-    trials = plannable_trials(learner, job, scenario)
+    fit_specs = plannable_fits(learner, job, scenario)
     _check_candidates([jobs[0] for jobs in job.search_jobs()], model, datasets)
-    return trials
+    return fit_specs
 
 
 def _check_output(job: Job, model: Network, dataset: Dataset) -> None:

@@ -28,8 +28,8 @@ class Plan:
 
     stages: tuple[Stage, ...]
     notes: tuple[str, ...] = ()
-    trials: Mapping[str, FitSpec] = field(default_factory=dict)
-    """What the fits do, by `Fit.trial`."""
+    fit_specs: Mapping[str, FitSpec] = field(default_factory=dict)
+    """What the fits do, by `Fit.fit_spec`."""
     objects: tuple[UserObject, ...] = ()
     """The Python objects that stages name: they are known as long as the plan is."""
 
@@ -44,8 +44,8 @@ def merged(plans: Iterable[Plan]) -> Plan:
     plans = list(plans)
     stages = merge(stage for plan in plans for stage in plan.stages)
     notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
-    trials = {key: trial for plan in plans for key, trial in plan.trials.items()}
-    return Plan(stages, notes, trials, tuple(one for plan in plans for one in plan.objects))
+    fit_specs = {key: fit_spec for plan in plans for key, fit_spec in plan.fit_specs.items()}
+    return Plan(stages, notes, fit_specs, tuple(one for plan in plans for one in plan.objects))
 
 
 def plan(
@@ -63,7 +63,7 @@ def plan(
     keys = [run_key(job, dataset.fingerprint, files[job.label]) for job in jobs]
     finished = {job.label for job in jobs}
     finished -= {job.label for job, key in zip(jobs, keys, strict=True) if not is_finished(key)}
-    trials = check_methods(jobs[:: len(spec.seeds)], spec, datasets, finished)
+    fit_specs = check_methods(jobs[:: len(spec.seeds)], spec, datasets, finished)
     _, scenario = build_scenario(jobs[0], datasets)  # whether there is pretraining is the same for all of them
     pretrains = scenario.upstream is not None
     calibrated = list(calibration_stages(jobs[0], dataset, pretrained=pretrains))
@@ -76,7 +76,7 @@ def plan(
             search = list(search_stages(job, dataset.fingerprint, pretrained=pretrains, calibration=calibration))
             stages += search
             last_round[searched] = search[-1].key if search else None
-        planned = trials[job.label] if job.search is None else []  # without selected settings, fits are not known
+        planned = fit_specs[job.label] if job.search is None else []  # without selected settings, fits are not known
         fits = list(_fits(job, planned, dataset.fingerprint, files[job.label]))
         pretrained = None
         if pretrains:
@@ -84,23 +84,23 @@ def plan(
             stages.append(Pretrain(pretrained, job))
         run = StreamRun(key, job, pretrained, tuple(fit.key for fit in fits), last_round[searched], calibration)
         stages += [*fits, run]
-    every = {trial.key: trial for method in trials.values() for trial in method}
+    every = {fit_spec.key: fit_spec for method in fit_specs.values() for fit_spec in method}
     notes = _notes(scenario)
     if calibrated and not is_finished(calibrated[-1].key):
         notes = (*notes, build_calibration(calibrated[-1].job, dataset).note)
     return Plan(merge(stages), notes, every, spec.objects)
 
 
-def _fits(job: Job, trials: list[FitSpec], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:
+def _fits(job: Job, fit_specs: list[FitSpec], fingerprint: str, files: Mapping[str, str]) -> Iterator[Fit]:
     """Yield the fits of a run, each after those it starts from and those that these started from."""
     privileged = learner_class(job.method.name).is_oracle
     with_starts: dict[str, tuple[str, ...]] = {}
-    for trial in trials:
-        starts = trial.start.phase.trials if trial.start else ()
+    for fit_spec in fit_specs:
+        starts = fit_spec.start.phase.fits if fit_spec.start else ()
         needs = tuple(dict.fromkeys(key for start in starts for key in with_starts[start.key]))
-        key = fit_key(job, fingerprint, trial.key, privileged, files)
-        with_starts[trial.key] = (*needs, key)
-        yield Fit(key, job, trial.key, trial.name, needs)
+        key = fit_key(job, fingerprint, fit_spec.key, privileged, files)
+        with_starts[fit_spec.key] = (*needs, key)
+        yield Fit(key, job, fit_spec.key, fit_spec.name, needs)
 
 
 def _notes(scenario: Scenario) -> tuple[str, ...]:

@@ -40,9 +40,7 @@ CONNECT_SECONDS = 10.0  # seconds that a cluster has to answer
 @contextmanager
 def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) -> Iterator[list[Executor]]:
     """Connect to a Ray cluster; one is started, and stopped, if no address is given."""
-    ray = _import_ray()
-    with _connected(ray, config):
-        _check_resources(ray, config)
+    with connect(config) as ray:
         monitor, sweep = ProgressMonitor(ray, config.timeout), uuid.uuid4().hex
         payloads = PayloadCache(ray, sweep, config.timeout, store, datasets)
         task = ray.remote(max_retries=0)(run_task)
@@ -56,6 +54,15 @@ def ray_executors(config: ExecutorConfig, store: Store, datasets: DatasetCache) 
             if monitor.lost is None:  # else the cluster does not answer
                 monitor.close()
                 remove_all(ray, sweep)
+
+
+@contextmanager
+def connect(config: ExecutorConfig) -> Iterator[Any]:
+    """Connect to the cluster of a configuration, and check that it has what is asked for; yield the module ray."""
+    ray = _import_ray()
+    with _connected(ray, config):
+        _check_resources(ray, config)
+        yield ray
 
 
 def _import_ray() -> Any:

@@ -36,8 +36,8 @@ class StageContext:
 class Workload(Protocol):
     """Sizes that decide how much work a fit is."""
 
-    def trial(self, key: str) -> FitSpec:
-        """Return what the fit of this trial key does."""
+    def fit_spec(self, key: str) -> FitSpec:
+        """Return what the fit of this fit key does."""
 
     def step_sizes(self, job: Job) -> tuple[int, ...]:
         """Return the number of samples in each step of a job's stream."""
@@ -56,7 +56,7 @@ class Stage(ABC):
     kind: ClassVar[str]
     """Names the class in JSON and in the status file."""
     is_result: ClassVar[bool] = False
-    """Whether it is computed for its own sake; other stages only if a result needs them."""
+    """Whether it is a result; other stages are computed only if a result needs them."""
     may_fail: ClassVar[bool] = False
     """Whether the sweep succeeds without it."""
     shareable: ClassVar[bool] = False

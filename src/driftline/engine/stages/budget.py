@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from driftline.errors import UserError
-from driftline.learners.base import Learner
+from driftline.learners.base import Learner, is_built_in
 from driftline.learners.predict_check import check_purity_once
 from driftline.reveal import LabelFeed, RevealedLabels
 from driftline.types import Answers, Inputs
@@ -26,7 +26,7 @@ class BudgetedLearner:
         self._learner = learner
         self._meter = meter
         self.predict = check_purity_once(learner)
-        self.is_built_in, self.diagnostics = learner.is_built_in, learner.diagnostics
+        self.diagnostics = learner.diagnostics
 
     def answer(self, x: Inputs) -> Answers:
         """Predict and adapt; only predict while the allowance is spent."""
@@ -40,7 +40,8 @@ class BudgetedLearner:
     def answer_one_by_one(self, feed: LabelFeed) -> Answers:
         """Answer and learn one by one; only answer while the allowance is spent."""
         if not self._meter.is_spent:
-            return self._learner.answer_one_by_one(feed)
+            answers = self._learner.answer_one_by_one(feed)
+            return answers if is_built_in(type(self._learner)) else Answers(answers.prediction)
         answers = self.predict(feed.x)
         for row in answers.rows():
             feed.reveal_next(row)

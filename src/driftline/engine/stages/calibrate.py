@@ -76,7 +76,6 @@ class Calibrate(Stage):
 
     kind: ClassVar[str] = "calibration"
     shareable: ClassVar[bool] = True
-    local_only: ClassVar[bool] = True
 
     @property
     def title(self) -> str:

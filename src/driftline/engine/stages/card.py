@@ -38,18 +38,18 @@ def build(
     dataset: Dataset,
     scenario: Scenario,
     compute: ComputeCard,
-    trials: list[JsonObject],
+    fits: list[JsonObject],
     selected: SearchResult | None,
     truncated: int | None,
     weights: LoadedWeights | None,
 ) -> Card:
     """Return the card of a finished run; it holds nothing that may differ between two runs of the same job.
 
-    `trials`: the fits of a method that trains in phases. `truncated`: samples longer than the model reads.
+    `fits`: the fits of a method that trains in phases. `truncated`: samples longer than the model reads.
     """
     benchmark = registry.get("benchmark", job.benchmark)()
     options = benchmark.options(**job.options)
-    protocol = _protocol(job, benchmark, scenario, _selection(trials, selected, options.describe_validation()))
+    protocol = _protocol(job, benchmark, scenario, _selection(fits, selected, options.describe_validation()))
     metrics = _metrics(benchmark, options, protocol)
     card = Card(
         key=key,
@@ -132,10 +132,10 @@ def compute(meter: Any, pretrain_macs: int | None, selected: SearchResult | None
     )
 
 
-def _selection(trials: list[JsonObject], selected: SearchResult | None, validation: str) -> JsonObject:
+def _selection(fits: list[JsonObject], selected: SearchResult | None, validation: str) -> JsonObject:
     """Return the settings that were tried and selected: by the method while it trained, or in a search before."""
     if selected is None:
-        return {"trials": len(trials), "chosen": [_chosen(trial) for trial in trials if trial["picked"]]}
+        return {"trials": len(fits), "chosen": [_chosen(fit) for fit in fits if fit["picked"]]}
     return {
         "selection": selected.describe(validation),
         "rule": selected.space.rule,
@@ -147,10 +147,10 @@ def _selection(trials: list[JsonObject], selected: SearchResult | None, validati
     }
 
 
-def _chosen(trial: JsonObject) -> JsonObject:
+def _chosen(fit: JsonObject) -> JsonObject:
     """Return the settings of a selected fit, without those that are 0."""
     shown = ("train", "objective", "layers", "lr", "weight_decay", "dropout", "strength", "top", "epoch", "score")
-    return {name: trial[name] for name in shown if trial[name] != 0 or name == "epoch"}
+    return {name: fit[name] for name in shown if fit[name] != 0 or name == "epoch"}
 
 
 def rescored(card: Card) -> Card:

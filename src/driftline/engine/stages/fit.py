@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fit(Stage):
-    """Train a network as one trial of a method's plan says."""
+    """Train a network as one fit of a method's plan says."""
 
-    trial: str
-    """The key of the trial in the plan."""
-    trial_title: str
+    fit_spec: str
+    """The key of the fit in the plan."""
+    fit_title: str
     starts: tuple[str, ...]
     """Keys of the fits that this one starts from."""
 
@@ -46,30 +46,30 @@ class Fit(Stage):
 
     @property
     def title(self) -> str:
-        return f"{self.trial_title} seed {self.job.seed}"
+        return f"{self.fit_title} seed {self.job.seed}"
 
     @property
     def needs(self) -> tuple[str, ...]:
         return self.starts
 
     def current_key(self, fingerprint: str) -> str:
-        return fit_key(self.job, fingerprint, self.trial, learner_class(self.job.method.name).is_oracle)
+        return fit_key(self.job, fingerprint, self.fit_spec, learner_class(self.job.method.name).is_oracle)
 
     def cost_key(self, workload: Workload) -> str:
-        trial, sizes = workload.trial(self.trial), workload.step_sizes(self.job)
+        fit_spec, sizes = workload.fit_spec(self.fit_spec), workload.step_sizes(self.job)
         parts = self.job.model_dump(mode="json", include={"benchmark", "data", "model", "reveal"})
         free = registry.get("benchmark", self.job.benchmark).options.fit_cost_free
         options = {name: value for name, value in self.job.options.items() if name not in free}
         work = {
-            **trial.cost_key(),
-            "train": [sizes[step] for step in trial.train],
-            "valid": [sizes[step] for step in trial.valid],
+            **fit_spec.cost_key(),
+            "train": [sizes[step] for step in fit_spec.train],
+            "valid": [sizes[step] for step in fit_spec.valid],
         }
         return cost_text(self.kind, parts, options, work)
 
     def cost_title(self, workload: Workload) -> str:
         last = len(workload.step_sizes(self.job)) - 1
-        return "final" if last in workload.trial(self.trial).train else "historical"
+        return "final" if last in workload.fit_spec(self.fit_spec).train else "historical"
 
     def compute(self, context: StageContext) -> None:
         started = time.perf_counter()
@@ -80,13 +80,13 @@ class Fit(Stage):
         assert meter is not None
         learner.set_fit_lookup(recall(self.job, dataset.fingerprint, context.store, None))
         rounds = training_rounds(self.job, dataset, scenario, context.datasets)
-        outcome = learner.compute_fit(self.trial, rounds, context.on_progress)
+        outcome = learner.compute_fit(self.fit_spec, rounds, context.on_progress)
         cost = {"macs": (meter.forward, meter.backward), "seconds": time.perf_counter() - started}
         serialization.save({**outcome, **cost}, context.store.stage_path(self.key))
 
 
-def plannable_trials(learner: Learner, job: Job, scenario: Scenario) -> list[FitSpec]:
-    """Return the trials that can be fitted before a run: all, if all labels are revealed and probes come at the end."""
+def plannable_fits(learner: Learner, job: Job, scenario: Scenario) -> list[FitSpec]:
+    """Return the fits that can be fitted before a run: all, if all labels are revealed and probes come at the end."""
     revealed = registry.get("benchmark", job.benchmark).reveals
     if not scenario.evaluated_at_end or revealed is not Reveal.LABELS:
         return []
@@ -111,17 +111,17 @@ def recall(job: Job, fingerprint: str, store: Store, meter: MacCounter | None) -
     counted: set[str] = set()
     privileged = learner_class(job.method.name).is_oracle
 
-    def look_up(trial: str, whole: bool) -> Outcome | None:
-        path = store.stage_path(fit_key(job, fingerprint, trial, privileged))
+    def look_up(fit_spec: str, whole: bool) -> Outcome | None:
+        path = store.stage_path(fit_key(job, fingerprint, fit_spec, privileged))
         try:
             outcome: Outcome = serialization.load(path) if whole else without_arrays(serialization.load_metadata(path))
         except DamagedFile:
             return None
         forward, backward = outcome.pop("macs")
         outcome.pop("seconds")
-        if meter is not None and trial not in counted:
+        if meter is not None and fit_spec not in counted:
             meter.forward, meter.backward = meter.forward + forward, meter.backward + backward
-            counted.add(trial)
+            counted.add(fit_spec)
         return outcome
 
     return look_up

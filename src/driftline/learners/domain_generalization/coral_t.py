@@ -26,7 +26,7 @@ from driftline.types import Network, Samples
 @register("method", "coral-t")
 @dataclass
 class CoralT(DomainGeneralizationLearner):
-    """CORAL-T: mean loss + strength * distance between the windows' feature means and covariances."""
+    """CORAL-T: mean loss + penalty_weight * distance between the windows' feature means and covariances."""
 
     penalty_weight: float = 0.9  # weight of the distance between windows
 

@@ -26,10 +26,10 @@ from driftline.types import Inputs, Network, Samples, Targets
 @register("method", "irm-t")
 @dataclass
 class IRMT(DomainGeneralizationLearner):
-    """IRM-T: mean over windows of risk + strength * IRMv1's gradient penalty."""
+    """IRM-T: mean over windows of risk + penalty_weight * IRMv1's gradient penalty."""
 
     penalty_weight: float = 1.0  # weight of IRMv1's gradient penalty
-    anneal_updates: int = 0  # updates before the penalty has its full strength
+    anneal_updates: int = 0  # updates before the penalty has its full weight
 
     cost_free = frozenset({"penalty_weight"})
 

@@ -53,8 +53,8 @@ class FineTuneLastLayers(StandardTraining):
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
         self._caches_features = self.n_layers == 1 and self.augment == "none"
-        self.pending_features: dict[int, np.ndarray] = {}  # features of samples whose labels are not known, by turn
-        self.last_revealed = -1  # the turn of the latest label
+        self.pending_features: dict[int, np.ndarray] = {}  # features of samples whose labels are not known, by position
+        self.last_revealed = -1  # the position of the latest label
         self._macs_per_sample = 0  # what a pass of the network costs
 
     def trainable_parameters(self) -> list[Any]:

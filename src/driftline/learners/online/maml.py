@@ -2,7 +2,7 @@
 
 Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", ICML 2017; in a stream: Wallingford
 et al., 2020 (NED), whose cost for it (the cached and uncached cells of its Table 1) is that of fine-tuning the last
-layer. How the network is meta-trained: `pretraining_maml`.
+layer. How the network is meta-trained: `pretraining.maml`.
 """
 
 from __future__ import annotations

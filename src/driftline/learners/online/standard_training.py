@@ -1,7 +1,7 @@
 """Standard training: the whole network at intervals, on all labels so far.
 
 Wallingford et al., "In the Wild: From ML Models to Pragmatic ML Systems", 2020 (NED). Departs from the authors' code
-see `online.base`, and in that inputs are cropped and flipped at random only with `augment`.
+as `online.base` says, and in that inputs are cropped and flipped at random only with `augment`.
 
 Compute is what the passes really need: three times the forward one, less the gradient of the first layer's inputs.
 """

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from driftline.device import to_device, to_numpy
+from driftline.learners.base import is_built_in
 from driftline.learners.online.base import OnlineLearner
 from driftline.learners.prototypes.class_vectors import ClassVectors
 from driftline.reveal import LabelFeed, RevealedLabels
@@ -130,13 +131,13 @@ class PrototypeLearner(OnlineLearner):
         self._class_vectors.set_vector(label, self.class_vectors(slice(label, label + 1))[0])
 
     def answer_one_by_one(self, feed: LabelFeed) -> Answers:
-        """Compute the features of all samples, then compare each with the classes as they are at its turn."""
+        """Compute the features of all samples, then compare each with the class vectors at that moment."""
         fresh = self.features(feed.x)
         self.pending_features = np.concatenate([self.pending_features, fresh]) if len(self.pending_features) else fresh
         outputs, latest = np.empty((len(fresh), self._task.width), np.float32), 0
         for k in range(len(fresh)):
             outputs[k] = self._class_vectors.outputs(self.query_features(fresh[k : k + 1]))
-            answer = outputs[k].argmax() if self.is_built_in() else self.to_answers(outputs[k : k + 1].copy())
+            answer = outputs[k].argmax() if is_built_in(type(self)) else self.to_answers(outputs[k : k + 1].copy())
             if (shown := feed.reveal_next(answer)) is not None:
                 latest = self.learn_revealed(shown)
         if latest > self.first_pending:  # labels come in the order of their samples: those left out so far never come

@@ -28,7 +28,7 @@ class NearestClassMean(PrototypeLearner):
 
     train_every: Literal[0] = 0
 
-    min_reveal: ClassVar[Reveal] = Reveal.ERRORS  # each label sets one mean right, whichever labels come
+    min_reveal: ClassVar[Reveal] = Reveal.ERRORS  # any label updates one mean
     quick: ClassVar[Mapping[str, str]] = {}
 
     @property

@@ -5,9 +5,9 @@ Wild: From ML Models to Pragmatic ML Systems", 2020 (NED): logits are s cos(w_i,
 starts at 4, the best of the paper's. A class is the mean of its features at length one; after 10,000 labels, a
 number chosen by validation accuracy in the paper, training of weights and scale begins.
 
-Neither says what happens to classes that appear later. Here every class stays a mean, set right by each of its labels,
-until the first training that has it; from then on only training changes it. With every=0 there are none, and this is
-nearest class mean by cosine.
+Neither says what happens to classes that appear later. Here every class stays a mean, updated by each of its labels,
+until the first training that has it; from then on only training changes it. With train_every=0 it never trains,
+and this is nearest class mean by cosine.
 """
 
 from __future__ import annotations

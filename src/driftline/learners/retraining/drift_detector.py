@@ -30,16 +30,6 @@ def new_detector(name: str, seed: int = 0) -> Any:
     return {"adwin": drift.ADWIN, "page-hinkley": _page_hinkley, "ddm": drift.binary.DDM}[name]()
 
 
-def detector_alarms(name: str, errors: np.ndarray, seed: int = 0) -> list[int]:
-    """Return the positions in a sequence of errors (0 to 1) at which a detector fires.
-
-    >>> detector_alarms("adwin", np.repeat([0.0, 1.0], 200))[0] >= 200
-    True
-    """
-    detector = new_detector(name, seed)
-    return [at for at, error in enumerate(errors) if update(detector, float(error))]
-
-
 @register("method", "retrain-on-drift")
 @dataclass
 class RetrainOnDrift(RetrainingPolicy):

@@ -2,7 +2,7 @@
 
 A river model has no tensors to save, and Driftline reads no pickles. Its state is therefore the rows and labels it has
 learned; restoring learns them again, in order, which gives the same model because its random numbers have a seed. So
-the model's own memory is bounded, as river promises, but what is kept here for the sake of a crash is not: 4 bytes per
+the model's own memory is bounded, as river promises, but what is kept here for resuming is not: 4 bytes per
 feature and 8 per label, 5 MB for the 37,000 portraits of Yearbook with 32 features. Restoring takes as long as learning
 did: about a minute for these with the tree, three with the forest.
 """

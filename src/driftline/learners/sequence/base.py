@@ -1,6 +1,6 @@
 """Base class for methods that train in phases and choose each phase's hyper-parameters on validation data.
 
-Such a method returns in advance, as trials, the fits it needs for a number of steps. It keeps the labelled samples of
+Such a method returns in advance the fits that it needs for a number of steps. It keeps the labelled samples of
 each step, and computes the fits when it must answer: at the end if the protocol evaluates only then, and otherwise
 after each step, as if that were the last. An engine may compute the fits ahead; the result is the same.
 """
@@ -49,11 +49,11 @@ class PlannedLearner(Learner):
         self._recall = recall
 
     def plan(self, n_steps: int) -> SearchPhase:
-        """Return the last phase of the plan for this number of steps; its trials lead to the earlier phases."""
+        """Return the last phase of the plan for this number of steps; its fits lead to the earlier phases."""
         raise NotImplementedError
 
     def within_budget(self, n_steps: int) -> SearchPhase:
-        """Return the plan with as many trials as the budget allows."""
+        """Return the plan with as many fits as the budget allows."""
         planned = self.plan(n_steps)
         if self.selection.budget != "method":
             return planned
@@ -64,7 +64,9 @@ class PlannedLearner(Learner):
 
     def compute_fit(self, key: str, step_samples: list[TrainingRound], report: Callable[[int, int], None]) -> Outcome:
         self.step_samples[:] = step_samples
-        return self.carry_out(next(trial for trial in self.fit_plan(len(step_samples)) if trial.key == key), report)
+        return self.carry_out(
+            next(fit_spec for fit_spec in self.fit_plan(len(step_samples)) if fit_spec.key == key), report
+        )
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
@@ -107,80 +109,83 @@ class PlannedLearner(Learner):
         self.n_steps_fitted = len(self.step_samples)
         self.model = self.network_of(self.within_budget(self.n_steps_fitted).best)
 
-    def outcome(self, trial: FitSpec, whole: bool = True) -> Outcome:
-        """Return the result of a trial, computed if it is unknown; without its arrays unless `whole`."""
-        known = self.outcomes.get(trial.key)
+    def outcome(self, fit_spec: FitSpec, whole: bool = True) -> Outcome:
+        """Return the result of a fit, computed if it is unknown; without its arrays unless `whole`."""
+        known = self.outcomes.get(fit_spec.key)
         if known is None or (whole and "weights" not in known):  # weights were dropped, or never loaded
-            self.outcomes[trial.key] = self._recall(trial.key, whole) or self.carry_out(trial)
-        return self.outcomes[trial.key]
+            self.outcomes[fit_spec.key] = self._recall(fit_spec.key, whole) or self.carry_out(fit_spec)
+        return self.outcomes[fit_spec.key]
 
     def chosen(self, pick: Winner) -> FitSpec:
-        """Return the trial at this rank of a phase; weights of trials that cannot be picked any more are dropped."""
-        trials = pick.phase.trials
-        order = rank_scores([self.outcome(trial, whole=False)["score"] for trial in trials])
+        """Return the fit at this rank of a phase; weights of fits that cannot be picked any more are dropped."""
+        fits = pick.phase.fits
+        order = rank_scores([self.outcome(fit_spec, whole=False)["score"] for fit_spec in fits])
         for loser in order[pick.phase.keep :]:
-            self.outcomes[trials[loser].key] = without_arrays(self.outcomes[trials[loser].key])
-        return trials[order[pick.rank]]
+            self.outcomes[fits[loser].key] = without_arrays(self.outcomes[fits[loser].key])
+        return fits[order[pick.rank]]
 
     def network_of(self, pick: Winner) -> Network:
         """Return the network at this rank of a phase."""
-        trial = self.chosen(pick)
-        network = self.initial_network(trial)
-        network.load_state_dict(self.outcome(trial)["weights"])
+        fit_spec = self.chosen(pick)
+        network = self.initial_network(fit_spec)
+        network.load_state_dict(self.outcome(fit_spec)["weights"])
         network.dropout = 0.0
         return network
 
-    def initial_network(self, trial: FitSpec) -> Network:
-        """Return the network that a trial starts with."""
+    def initial_network(self, fit_spec: FitSpec) -> Network:
+        """Return the network that a fit starts with."""
         from driftline.learners.sequence.growth import expand
 
-        plain = trial.start is None or trial.from_initial
-        network = copy.deepcopy(self._initial) if plain else self.network_of(trial.start)  # type: ignore[arg-type]
-        return expand(network, trial.growth, self.seed.child("growth")) if trial.growth else network
+        plain = fit_spec.start is None or fit_spec.from_initial
+        network = copy.deepcopy(self._initial) if plain else self.network_of(fit_spec.start)  # type: ignore[arg-type]
+        return expand(network, fit_spec.growth, self.seed.child("growth")) if fit_spec.growth else network
 
-    def carry_out(self, trial: FitSpec, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
-        """Return the result of a trial, computed on the steps it names."""
+    def carry_out(self, fit_spec: FitSpec, report: Callable[[int, int], None] = lambda done, of: None) -> Outcome:
+        """Return the result of a fit, computed on the steps it names."""
         from driftline.learners.sequence.fit import FitRun
         from driftline.training.step_data import StepData
 
-        before = self.outcome(self.chosen(trial.start)) if trial.start else {}
-        network = self.initial_network(trial)
-        used = sorted({*trial.train, *trial.valid})
+        before = self.outcome(self.chosen(fit_spec.start)) if fit_spec.start else {}
+        network = self.initial_network(fit_spec)
+        used = sorted({*fit_spec.train, *fit_spec.valid})
         data_by_step = {t: StepData.of(*self.step_samples[t]) for t in used}
-        if trial.measurement:
-            data, batch = data_by_step[trial.train[-1]], self.selection.batch
-            found = trial.measurement.measure(network, self._task, data, before, batch, self.seed)
+        if fit_spec.measurement:
+            data, batch = data_by_step[fit_spec.train[-1]], self.selection.batch
+            found = fit_spec.measurement.measure(network, self._task, data, before, batch, self.seed)
             return {**{name: value for name, value in before.items() if name != "start_weights"}, **found}
-        self.restrict(network, trial, before)
+        self.restrict(network, fit_spec, before)
         inherited = {}
-        if trial.penalty and trial.start:
-            same_step = self.chosen(trial.start).train == trial.train
-            inherited = trial.penalty.inherited(before, same_step)
+        if fit_spec.penalty and fit_spec.start:
+            same_step = self.chosen(fit_spec.start).train == fit_spec.train
+            inherited = fit_spec.penalty.inherited(before, same_step)
         before = {**before, **inherited}
-        fit = FitRun(trial, network, before, data_by_step, self._task, self.selection, self.seed)
+        fit = FitRun(fit_spec, network, before, data_by_step, self._task, self.selection, self.seed)
         return {**inherited, **fit.run(report)}
 
-    def restrict(self, network: Network, trial: FitSpec, before: Outcome) -> None:
-        """Freeze the layers that the trial does not train."""
+    def restrict(self, network: Network, fit_spec: FitSpec, before: Outcome) -> None:
+        """Freeze the layers that the fit does not train."""
         from driftline.models.block_networks.base import train_only_layers
 
-        if trial.growth:
-            if trial.growth.frozen:
-                network.freeze(before=trial.growth.steps - 1, moving_statistics=trial.moving_statistics)
-        elif trial.top or trial.layers is not None:
-            layers = before["order"][: trial.top] if trial.top else trial.layers or ()
-            train_only_layers(network, layers, moving_statistics=trial.moving_statistics)
+        if fit_spec.growth:
+            if fit_spec.growth.frozen:
+                network.freeze(before=fit_spec.growth.steps - 1, moving_statistics=fit_spec.moving_statistics)
+        elif fit_spec.top or fit_spec.layers is not None:
+            layers = before["order"][: fit_spec.top] if fit_spec.top else fit_spec.layers or ()
+            train_only_layers(network, layers, moving_statistics=fit_spec.moving_statistics)
 
     def fit_table(self) -> list[JsonObject]:
         if not self.n_steps_fitted:
             return []
-        trials = self.fit_plan(self.n_steps_fitted)
-        picks = [self.within_budget(self.n_steps_fitted).best, *(trial.start for trial in trials if trial.start)]
+        fits = self.fit_plan(self.n_steps_fitted)
+        picks = [
+            self.within_budget(self.n_steps_fitted).best,
+            *(fit_spec.start for fit_spec in fits if fit_spec.start),
+        ]
         picked = {self.chosen(pick).key for pick in picks}
         return [
-            {**trial.as_row(), **_outcome_row(self.outcomes[trial.key]), "picked": trial.key in picked}
-            for trial in trials
-            if trial.trains
+            {**fit_spec.as_row(), **_outcome_row(self.outcomes[fit_spec.key]), "picked": fit_spec.key in picked}
+            for fit_spec in fits
+            if fit_spec.trains
         ]
 
     def state(self) -> State:

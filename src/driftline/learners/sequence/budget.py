@@ -1,4 +1,4 @@
-"""Search budget: the same number of trials for every method, whatever its number of phases."""
+"""Search budget: the same number of fits for every method, whatever its number of phases."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ T = TypeVar("T")
 
 
 def limit_to_budget(last: SearchPhase, total: int, name: str) -> SearchPhase:
-    """Return a plan with `total` trials that train, or fewer if it has no more, shared evenly between its phases.
+    """Return a plan with `total` fits that train, or fewer if it has no more, shared evenly between its phases.
 
-    A trial left over goes to a later phase. Each phase keeps evenly spaced trials.
+    A fit left over goes to a later phase. Each phase keeps evenly spaced fits.
     """
     order = list(_phases(last))
-    shares = _trials_per_phase({phase.key: len(phase.trials) for phase in order if phase.trials[0].trains}, total, name)
+    shares = _fits_per_phase({phase.key: len(phase.fits) for phase in order if phase.fits[0].trains}, total, name)
     made: dict[str, SearchPhase] = {}
     for phase in order:
-        trials = [_rebased(trial, made) for trial in phase.trials if _has_start(trial, made)]
-        made[phase.key] = SearchPhase(tuple(evenly_spaced(trials, shares.get(phase.key, len(trials)))), phase.keep)
+        fits = [_rebased(fit_spec, made) for fit_spec in phase.fits if _has_start(fit_spec, made)]
+        made[phase.key] = SearchPhase(tuple(evenly_spaced(fits, shares.get(phase.key, len(fits)))), phase.keep)
     return made[last.key]
 
 
@@ -43,19 +43,19 @@ def _phases(last: SearchPhase) -> Iterator[SearchPhase]:
     def walk(phase: SearchPhase) -> Iterator[SearchPhase]:
         if phase.key not in seen:
             seen.add(phase.key)
-            for trial in phase.trials:
-                if trial.start:
-                    yield from walk(trial.start.phase)
+            for fit_spec in phase.fits:
+                if fit_spec.start:
+                    yield from walk(fit_spec.start.phase)
             yield phase
 
     return walk(last)
 
 
-def _trials_per_phase(sizes: dict[str, int], total: int, name: str) -> dict[str, int]:
-    """Return the number of trials of each phase, by its key."""
+def _fits_per_phase(sizes: dict[str, int], total: int, name: str) -> dict[str, int]:
+    """Return the number of fits of each phase, by its key."""
     if len(sizes) > total:
         raise UserError(
-            f"{name} trains in {len(sizes)} phases, and budget=method allows {total} trial(s): give more values of lr, "
+            f"{name} trains in {len(sizes)} phases, and budget=method allows {total} fit(s): give more values of lr, "
             "weight_decay or dropout, or use budget=same"
         )
     shares, left = dict.fromkeys(sizes, 0), min(total, sum(sizes.values()))
@@ -66,10 +66,14 @@ def _trials_per_phase(sizes: dict[str, int], total: int, name: str) -> dict[str,
     return shares
 
 
-def _has_start(trial: FitSpec, made: dict[str, SearchPhase]) -> bool:
-    return trial.start is None or trial.start.rank < len(made[trial.start.phase.key].trials)
+def _has_start(fit_spec: FitSpec, made: dict[str, SearchPhase]) -> bool:
+    return fit_spec.start is None or fit_spec.start.rank < len(made[fit_spec.start.phase.key].fits)
 
 
-def _rebased(trial: FitSpec, made: dict[str, SearchPhase]) -> FitSpec:
-    """Return the same trial, started from a phase of the new plan."""
-    return replace(trial, start=Winner(made[trial.start.phase.key], trial.start.rank)) if trial.start else trial
+def _rebased(fit_spec: FitSpec, made: dict[str, SearchPhase]) -> FitSpec:
+    """Return the same fit, started from a phase of the new plan."""
+    return (
+        replace(fit_spec, start=Winner(made[fit_spec.start.phase.key], fit_spec.start.rank))
+        if fit_spec.start
+        else fit_spec
+    )

@@ -34,13 +34,13 @@ Batches = Callable[[int], Iterator[list[Group]]]
 
 @dataclass(eq=False)
 class FitRun:
-    """One fit of a plan: trains a network as the trial specifies, from the weights it has.
+    """One fit of a plan: trains a network as the fit specifies, from the weights it has.
 
-    Batches and noise depend on the seed and the training steps alone, so trials that differ in a hyper-parameter see
+    Batches and noise depend on the seed and the training steps alone, so fits that differ in a hyper-parameter see
     the same batches.
     """
 
-    trial: FitSpec
+    fit_spec: FitSpec
     network: nn.Module
     before: State
     """The result of the fit that the penalty's anchor comes from."""
@@ -50,22 +50,22 @@ class FitRun:
     seed: Seed
 
     def __post_init__(self) -> None:
-        trial, network, data = self.trial, self.network, self.data
-        self.seed = self.seed.child("trial", *trial.train)  # part of the random stream; never rename
-        network.dropout = trial.dropout  # type: ignore[assignment]  # networks without blocks do not look at it
-        self.optimizer = optimizer(self.selection.optimizer, network, trial.lr, trial.weight_decay)
-        penalized = trial.penalty if trial.penalty and trial.penalty.weight else None
+        fit_spec, network, data = self.fit_spec, self.network, self.data
+        self.seed = self.seed.child("trial", *fit_spec.train)  # part of the random stream; never rename
+        network.dropout = fit_spec.dropout  # type: ignore[assignment]  # networks without blocks do not look at it
+        self.optimizer = optimizer(self.selection.optimizer, network, fit_spec.lr, fit_spec.weight_decay)
+        penalized = fit_spec.penalty if fit_spec.penalty and fit_spec.penalty.weight else None
         self.penalty = penalized.bind(network, self.before) if penalized else lambda: torch.zeros(())
         self.augmented = random_flip_rotate_translate if self.selection.augment else lambda x: x
-        self.inputs = {t: torch_model(network).encode(data[t].train_x) for t in trial.train}
-        self.targets = {t: to_device(torch.as_tensor(self.task.targets(data[t].train_y))) for t in trial.train}
-        self.valid_x = concat_rows([data[t].valid_x for t in trial.valid])
-        self.valid_y = np.concatenate([data[t].valid_y for t in trial.valid])
-        self.batches = self._pooled_batches() if trial.objective.pools else self._batches_by_step()
+        self.inputs = {t: torch_model(network).encode(data[t].train_x) for t in fit_spec.train}
+        self.targets = {t: to_device(torch.as_tensor(self.task.targets(data[t].train_y))) for t in fit_spec.train}
+        self.valid_x = concat_rows([data[t].valid_x for t in fit_spec.valid])
+        self.valid_y = np.concatenate([data[t].valid_y for t in fit_spec.valid])
+        self.batches = self._pooled_batches() if fit_spec.objective.pools else self._batches_by_step()
 
     def run(self, report: Report = lambda done, of: None) -> JsonObject:
         """Train; return the score, the selected weights and the learning curve."""
-        inputs = concat_rows([self.data[t].train_x for t in self.trial.train])
+        inputs = concat_rows([self.data[t].train_x for t in self.fit_spec.train])
         fit_input_scaling(self.network, torch_model(self.network).encode(inputs))
         best = fit_with_early_stopping(
             self.network,
@@ -82,12 +82,12 @@ class FitRun:
         """Train for one epoch."""
         with training(self.network, self.seed.child("noise", number)):
             for groups in self.batches(number):
-                optimizer_step(self.optimizer, self.trial.objective.loss(self.task, groups) + self.penalty())
+                optimizer_step(self.optimizer, self.fit_spec.objective.loss(self.task, groups) + self.penalty())
 
     def _pooled_batches(self) -> Batches:
         """Return epochs of mini-batches drawn from all steps together."""
         x, y = concat_rows(list(self.inputs.values())), torch.cat(list(self.targets.values()))
-        weights = self.trial.objective.sample_weights([len(part) for part in self.targets.values()])
+        weights = self.fit_spec.objective.sample_weights([len(part) for part in self.targets.values()])
 
         def epoch(number: int) -> Iterator[list[Group]]:
             for rows in profiling.sample(
@@ -112,7 +112,7 @@ class FitRun:
 
     def _group(self, t: int, rows: Tensor, step: int) -> Group:
         x = self.augmented(to_float_batch(self.inputs[t][rows]))
-        group = Group(self.trial.objective.forward(self.network, x, step), self.targets[t][rows])
+        group = Group(self.fit_spec.objective.forward(self.network, x, step), self.targets[t][rows])
         group.risk(self.task)  # now: the order in which a graph is made decides the last digits of gradients
         return group
 

@@ -1,9 +1,9 @@
 """Training on history, then tuning on the final step: LP-FT, I-FT, D-FT, ST of Seq-to-Final.
 
 Seq-to-Final (Ji, Alaa, Sontag). History: all earlier steps pooled, by ERM, IRM or DRO. Final mode: which layers are
-tuned in which order (`training.layers`), and which penalty they have. Structure: the same network; side modules beside
-frozen blocks, summed with them; low-rank changes of frozen weights; or a second copy of every layer ("separate", the
-frozen joint model of the paper's Table 15). Methods that start from the same history share it.
+tuned in which order (`learners.sequence.layer_rules`), and which penalty they have. Structure: the same network; side
+modules beside frozen blocks, summed with them; low-rank changes of frozen weights; or a second copy of every layer
+("separate", the frozen joint model of the paper's Table 15). Methods that start from the same history share it.
 
 Departs from the reference code, which trains I-FT and D-FT's history on the final step too, moves the batch-norm
 statistics of frozen layers, and gives side-tuning a stem and a head that start at random. `ends` says what becomes of
@@ -39,7 +39,7 @@ Structure = Literal["same", "side-1", "side-block", "low-rank-add", "low-rank-mu
 class LayerwiseTuning(PlannedLearner):
     """Base class for tuning one network into the next: final mode and structure."""
 
-    layers: str = "all"  # layers to tune, in order: all, fc>all, ... (`training.layers`)
+    layers: str = "all"  # layers to tune, in order: all, fc>all, ... (`learners.sequence.layer_rules`)
     structure: Structure = "same"
     """The same network, side modules beside frozen blocks, or low-rank changes of frozen weights."""
     ends: Literal["previous", "random", "additive"] = "previous"
@@ -125,25 +125,25 @@ class LayerwiseTuning(PlannedLearner):
         self, starts: SearchPhase, step: int, points: list[JsonObject], growth: Expansion | None = None
     ) -> SearchPhase:
         """Return the phase that tunes the best of `starts` with each point of a grid."""
-        moving, trials = self.moving_statistics, []
+        moving, fits = self.moving_statistics, []
         make = partial(FitSpec, from_initial=self.from_initial, moving_statistics=moving, growth=growth)
         for pick in _picks(starts):
             for point in points:
                 strength, rest = point.get("strength", 0.0), {k: v for k, v in point.items() if k != "strength"}
                 penalty = self._penalty(strength) if self._penalty else None
-                trials.append(make((step,), (step,), start=pick, penalty=penalty, **rest))
-        return SearchPhase(tuple(trials), starts.keep)
+                fits.append(make((step,), (step,), start=pick, penalty=penalty, **rest))
+        return SearchPhase(tuple(fits), starts.keep)
 
     def _measured(self, starts: SearchPhase, step: int, measurement: Measurement) -> SearchPhase:
         """Return a phase with the same networks, measured on a step."""
         picks = _picks(starts)
-        trials = [FitSpec((step,), (step,), start=pick, measurement=measurement) for pick in picks]
-        return SearchPhase(tuple(trials), starts.keep)
+        fits = [FitSpec((step,), (step,), start=pick, measurement=measurement) for pick in picks]
+        return SearchPhase(tuple(fits), starts.keep)
 
 
 def _picks(starts: SearchPhase) -> list[Winner]:
     """Return the best of a phase, as many as it keeps."""
-    return [Winner(starts, rank) for rank in range(min(starts.keep, len(starts.trials)))]
+    return [Winner(starts, rank) for rank in range(min(starts.keep, len(starts.fits)))]
 
 
 @dataclass

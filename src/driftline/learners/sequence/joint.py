@@ -7,7 +7,7 @@ Seq-to-Final (Ji, Alaa, Sontag). The objective, as the reference code has it (th
 `jm` has separate layers at each step; `jst-1` and `jst-b` a first network and, at each later step, side modules that
 are summed with all before. One batch per step makes an update. `shared` layers are the same at all steps. Departs from
 the code in that batch norm is left out of the adjacent norm as it is of the decay, and that all three are tuned with
-the same number of trials as the others; under the paper's budget `jm` has three and the others one.
+the same number of fits as the others; under the paper's budget `jm` has three and the others one.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Seq-to-Final (Ji, Alaa, Sontag): SFT tunes the same network, EWC holds it near all earlier ones by Fisher information,
 SST adds side modules at each step and freezes what was there. Every step is chosen by its own validation part.
 
-`decay` is how SFT's learning rate falls along the steps: chosen anew at each ("none"), or along the paper's linear or
+`decay` is how SFT's learning rate falls along the steps: chosen at each step ("none"), or along the paper's linear or
 exponential schedules, the best of which at the final step is kept; "chosen" lets all of them compete. Departs from
 the reference code, which picks the family of schedules by test accuracy and lets one schedule start from another's
 final weights.
@@ -47,13 +47,13 @@ class StepByStep(LayerwiseTuning):
     """Training on the first step, then tuning on each later one."""
 
     decay: Literal["none", "linear", "exponential", "chosen"] = "none"
-    """How the learning rate falls along the steps; none: chosen anew at each; chosen: all compete."""
+    """How the learning rate falls along the steps; none: chosen at each step; chosen: all compete."""
     beam: Count = 1  # number of best models to keep after each step
 
     def plan(self, n_steps: int) -> SearchPhase:
         families = ("none", "linear", "exponential") if self.decay == "chosen" else (self.decay,)
         last = [self._along(schedule) for family in families for schedule in lr_schedules(family, n_steps)]
-        return SearchPhase(tuple(trial for phase in last for trial in phase.trials), self.beam)
+        return SearchPhase(tuple(fit_spec for phase in last for fit_spec in phase.fits), self.beam)
 
     def _along(self, schedule: list[float | None]) -> SearchPhase:
         """Return the last phase of a plan with these learning rates."""

@@ -2,11 +2,11 @@
 
 Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", UAI 2018. The average is taken
 within each round, over the weights after every `average_every`-th update, counted back from the last, once the share
-`start_fraction` of the updates is done. Batch norm is then measured anew for the averaged weights, in one pass over the
-training data in random order (in order of time a batch would show too little variance). With `start=warm` the next
-round goes on from the last weights, to which the optimizer's state belongs, not from their average. Departs from the
-paper in that the learning rate is constant throughout. Wild-Time's code averages once, after training, which is plain
-ERM (Eval-Fix) or an average over periods (Eval-Stream), and leaves batch norm as it was.
+`start_fraction` of the updates is done. Batch norm statistics are then recomputed for the averaged weights, in one pass
+over the training data in random order (in order of time a batch would show too little variance). With `start=warm` the
+next round goes on from the last weights, to which the optimizer's state belongs, not from their average. Departs from
+the paper in that the learning rate is constant throughout. Wild-Time's code averages once, after training, which is
+plain ERM (Eval-Fix) or an average over periods (Eval-Stream), and leaves batch norm as it was.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A `BlockFamily` defines the layers and builds them; `conv`, `dense` and `res` ea
 channel numbers grow with `width`; 64 gives the networks of the paper.
 
 Where paper, code and this differ: Table 7 of the paper counts neither batch norm nor the 1x1 shortcuts of residual
-networks (`printed_count`; `parameter_count` is the true number). In the authors' code the batch-norm statistics of
-frozen layers keep moving (`moving_statistics=True`); here they stand still by default. Images are standardised per
+networks (`paper_parameter_count`; `parameter_count` is the true number). In the authors' code the batch-norm statistics
+of frozen layers keep moving (`moving_statistics=True`); here they stand still by default. Images are standardised per
 channel in front of conv1; the authors' code feeds raw pixels.
 """
 

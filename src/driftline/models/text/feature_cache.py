@@ -3,7 +3,7 @@
 They are kept in the user's cache folder under `features`, in one folder for each encoder: its name is a hash of the
 encoder's files, of how texts are cut, and of all else that could change a bit. Features from disk and newly computed
 ones are therefore the same. A file holds the features of some texts, each under the hash of its content, and its name
-is the hash of what it holds: a damaged file is noticed, removed, and its texts are computed anew. Files are never
+is the hash of what it holds: a damaged file is noticed, removed, and its texts are computed again. Files are never
 changed, so that any number of processes may add some at once. With DRIFTLINE_FEATURES=off nothing is read or written.
 
 Features are written in lots. What is left over when a process ends, less than one lot, is computed again in the next.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from driftline.errors import MissingExtra, UserError
-from driftline.models.packages import import_package
+from driftline.io.packages import import_package
 
 START_TOKEN, PAD_TOKEN, END_TOKEN, UNKNOWN_TOKEN, MASK_TOKEN = SPECIAL_TOKENS = (
     "<s>",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driftline.errors import unknown_name
 from driftline.record.run import Record, Run
@@ -46,6 +46,15 @@ def displays(record: Record) -> Displays:
         method: Display(label if counts[label] == 1 else method, min(headings[method], default=""))
         for method, label in shown.items()
     }
+
+
+def labeled_groups(record: Record) -> tuple[Group, ...]:
+    """Return the groups of a record with methods named as they are shown."""
+    shown = displays(record)
+    return tuple(
+        replace(group, labels={key: shown[method].label for key, method in group.labels.items()})
+        for group in groups(record)
+    )
 
 
 def select_methods(record: Record, names: Sequence[str]) -> Record:

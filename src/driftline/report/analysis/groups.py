@@ -78,6 +78,12 @@ class Group:
         return scores.assign(method=scores["run"].map(dict(self.labels)))
 
     @cached_property
+    def score_names(self) -> dict[tuple[str, str], None]:
+        """The pairs of metric and statistic that its runs have, in their order."""
+        pairs = self.scores[["metric", "stat"]].drop_duplicates()
+        return dict.fromkeys(zip(pairs["metric"], pairs["stat"], strict=True))
+
+    @cached_property
     def by_oracle(self) -> tuple[str, ...]:
         """Methods whose settings were selected on the test streams."""
         return tuple(sorted({self.labels[run.key] for run in self.runs if _by_oracle(run.card)}))

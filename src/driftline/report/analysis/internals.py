@@ -19,7 +19,7 @@ KEYS = ["method", "gauge", "time"]
 def diagnostic_curves(group: Group) -> pd.DataFrame:
     """Return each method's diagnostics by images seen, means over seeds; empty without such a stream of batches.
 
-    A long run is thinned to the last value in each of 100 stretches of time.
+    A long run is thinned to the last value in each of 100 ranges of time.
     """
     is_stream = {"batch", "images"} <= group.options.keys()
     rows = [row for run in group.runs if is_stream for row in _diagnostics(run, group.labels[run.key])]

@@ -13,7 +13,7 @@ COLUMNS = ["stretch", "class", "x", "y"]
 
 
 def project_features(group: Group, method: str, stretches: int = 8) -> tuple[Series, str]:
-    """Return the features of a method's first seed in two dimensions, by stretches of time, and the projection used."""
+    """Return the features of a method's first seed in two dimensions, by ranges of time, and the projection used."""
     names = time_names(group)
     frame = group.runs_of(method)[0].table("features")
     frame = frame[frame["time"].isin(names)] if len(frame) else frame  # few-shot episodes have no time

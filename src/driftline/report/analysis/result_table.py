@@ -19,6 +19,7 @@ from driftline.report.analysis.groups import Group
 from driftline.report.analysis.published import published_values, source_note
 from driftline.report.analysis.trivial_baseline import NAME, trivial_scores
 from driftline.report.format import format_value
+from driftline.store.labels import read_label
 from driftline.types import JsonObject
 
 UNSUMMARIZED = ("each", "false-alarm")  # statistics that are no columns of a table
@@ -151,7 +152,7 @@ def _trivial(group: Group, columns: tuple[Column, ...]) -> Row | None:
 def headline_columns(group: Group) -> tuple[Column, ...]:
     """Return the headline metrics of a group's benchmark that its runs have; protocols have different ones."""
     benchmark = registry.get("benchmark", group.benchmark)
-    known = set(zip(group.scores["metric"], group.scores["stat"], strict=True))
+    known = group.score_names.keys()
     return tuple(
         _column(metric, stat, group.card) for metric, stat in benchmark.headline_metrics if (metric, stat) in known
     )
@@ -160,10 +161,11 @@ def headline_columns(group: Group) -> tuple[Column, ...]:
 def selected_columns(group: Group, metrics: Sequence[str]) -> tuple[Column, ...]:
     """Return the metrics that users call `METRIC` or `METRIC:STAT`; if one is a headline metric, its headline stats."""
     headline = [(column.metric, column.stat) for column in headline_columns(group)]
-    every = dict.fromkeys(zip(group.scores["metric"], group.scores["stat"], strict=True))
     pairs: list[tuple[str, str]] = []
     for name in metrics:
-        called = [pair for pair in every if name in (pair[0], ":".join(pair)) and pair[1] not in UNSUMMARIZED]
+        called = [
+            pair for pair in group.score_names if name in (pair[0], ":".join(pair)) and pair[1] not in UNSUMMARIZED
+        ]
         pairs += [pair for pair in called if pair in headline] or called
     return tuple(_column(*pair, group.card) for pair in dict.fromkeys(pairs))
 
@@ -209,7 +211,8 @@ def training_gmac(group: Group) -> dict[str, float]:
 def _published(group: Group, method: str, columns: tuple[Column, ...]) -> list[Row]:
     """Return the published values of a method, a row per source."""
     rows = []
-    for source, values in published_values(group.card, method).items():
+    run = group.runs_of(method)[0]
+    for source, values in published_values(group.card, run.method if read_label(run)[0] else method).items():
         cells = [values.get((column.metric, column.stat)) for column in columns]
         if any(value is not None for value in cells):
             name = f"{method} in {source_note(group.card, source)}"

@@ -15,7 +15,7 @@ from driftline.types import JsonObject
 
 HEADER = (
     *("method", "rule", "selected", "runner-up", "margin", "SE", "choice"),
-    *("candidates", "trials", "skipped", "GMAC to select"),
+    *("candidates", "search runs", "skipped", "GMAC to select"),
 )
 
 PHASES = "validation-split"
@@ -82,7 +82,7 @@ class SelectedSettings:
         known = {"margin": self.margin, "margin SE": self.margin_se}
         noise = {name: value for name, value in known.items() if not math.isnan(value)}
         noise |= {"within noise": sum(self.noisy)} if self.noisy else {}
-        counts = {"candidates": self.candidates, "trials": self.runs, "skipped": self.skipped, "gmac": self.gmac}
+        counts = {"candidates": self.candidates, "search runs": self.runs, "skipped": self.skipped, "gmac": self.gmac}
         return {**selected, **second, **noise, **counts}
 
 

@@ -19,7 +19,7 @@ from driftline.report.figures.palette import shape
 @figure("projection")
 @dataclass(frozen=True)
 class Projection(Figure):
-    """Features of held-out samples in two dimensions, by stretches of time: UMAP if it is installed, else PCA."""
+    """Features of held-out samples in two dimensions, by ranges of time: UMAP if it is installed, else PCA."""
 
     missing = "no features were recorded"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,7 @@ class PageCharts:
 def data_names(spec: JsonObject) -> list[str]:
     """Return the names of a chart's data, each once."""
     parts = [spec.get("data"), *(unit.get("data") for unit in unit_specs(spec))]
-    return list(dict.fromkeys(part["name"] for part in parts if part))
+    return list(dict.fromkeys(part["name"] for part in parts if part and "name" in part))
 
 
 def compress_columns(series: Series) -> JsonObject:
@@ -110,11 +110,17 @@ def safe_json(content: object) -> str:
     return text.translate(UNSAFE)
 
 
-def template(name: str = "page.html.j2", package: str = "driftline.report.page", folder: str = "templates") -> Template:
-    """Return a template of a package; it may extend those of the report."""
+def template(
+    name: str = "page.html.j2",
+    package: str = "driftline.report.page",
+    folder: str = "templates",
+    filters: Mapping[str, Callable[[str], str]] | None = None,
+    base: str = "driftline.report.page",
+) -> Template:
+    """Return a template of a package; it may extend those of a base package and of the report."""
     import jinja2
 
-    places = dict.fromkeys(((package, folder), ("driftline.report.page", "templates")))
+    places = dict.fromkeys(((package, folder), (base, "templates"), ("driftline.report.page", "templates")))
     environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package, folder) for package, folder in places]),
         autoescape=True,
@@ -122,6 +128,7 @@ def template(name: str = "page.html.j2", package: str = "driftline.report.page",
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters.update(filters or {})
     environment.globals.update({f"format_{name}": getattr(format, f"format_{name}") for name in FORMATS}, zip=zip)
     return environment.get_template(name)
 

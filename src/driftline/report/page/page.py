@@ -6,7 +6,7 @@ from pathlib import Path
 
 from driftline.io.atomic import write_bytes
 from driftline.record.run import Record
-from driftline.report.analysis.groups import groups
+from driftline.report.analysis.displays import labeled_groups
 from driftline.report.analysis.matrix import views
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.analysis.result_table import tabulate
@@ -26,7 +26,7 @@ def write_report(record: Record, output: Path) -> None:
 
 def page(record: Record) -> str:
     """Return the page as text; streams that differ only in speed share a section."""
-    tables = [tabulate(group) for group in average_repeats(groups(record))]
+    tables = [tabulate(group) for group in average_repeats(labeled_groups(record))]
     charts = PageCharts(assign_styles(table.group.methods for table in tables))
     sections = [build(table, place, charts) for place, table in enumerate(tables)]
     text: str = template().render(

@@ -184,14 +184,14 @@ def searched_settings(results: ResultTable, page: PageCharts) -> Panel | None:
 def validation_choices(results: ResultTable, page: PageCharts) -> Panel | None:
     """Show the fits that validation data selected; a card omits values that are 0."""
     rows = [
-        text_row(method, str(seed), str(trials), *(format_choice(fit.get(name, 0)) for name in CHOICES))
-        for method, seed, trials, fit in curves.validation_choices(results.group)
+        text_row(method, str(seed), str(fits), *(format_choice(fit.get(name, 0)) for name in CHOICES))
+        for method, seed, fits, fit in curves.validation_choices(results.group)
     ]
     if not rows:
         return None
-    details = {"trials": "in all phases", "train": "steps", "epoch": "kept", "score": "accuracy"}
+    details = {"fits": "in all phases", "train": "steps", "epoch": "kept", "score": "accuracy"}
     names = {"train": "trained on", "weight_decay": "weight decay", "score": "validation"}
-    columns = tuple(TableColumn(names.get(one, one), details.get(one, "")) for one in ("seed", "trials", *CHOICES))
+    columns = tuple(TableColumn(names.get(one, one), details.get(one, "")) for one in ("seed", "fits", *CHOICES))
     title = "Selection on validation data"
     summary = f"{len(rows)} phases with their selected fits; all fits are in trials.parquet of each run"
     return Panel(title, table=Table(title, "method", columns, tuple(rows)), summary=summary)

@@ -16,7 +16,7 @@ from driftline.report.analysis.selected_settings import from_search
 from driftline.report.analysis.trivial_baseline import trivial_notes
 from driftline.report.format import count_of, count_range, format_amount, format_false_alarm
 from driftline.report.tables.model import bold_note
-from driftline.revisions import changed, describe, revision
+from driftline.revisions import changed, describe
 
 T_INTERVAL = "95% t-interval over seeds"
 FALSE_ALARMS = (
@@ -57,14 +57,15 @@ def notes(table: ResultTable) -> list[str]:
         lines.append("Rows with a source are as published in that paper, under its own protocol, data and compute.")
         if not full_scale(table.group.card):
             lines.append("Full scale: these runs have other sizes, another width or a smaller grid than the paper.")
-    if outdated := changed({**table.group.card.code.revisions, **_score_revisions(table)}):
+    if outdated := _outdated(table):
         lines.append(f"Caution: these numbers are out of date ({describe(outdated)}). Run the same command again.")
     return lines
 
 
-def _score_revisions(table: ResultTable) -> dict[str, int]:
-    revisions = (run.card.code.score_revisions for run in table.group.runs)
-    return {part: number for parts in revisions for part, number in parts.items() if number != revision(part)}
+def _outdated(table: ResultTable) -> dict[str, tuple[int, int]]:
+    """Return the parts of the code whose revision is not that of the runs, or of the scores of one of them."""
+    scores = [changed(run.card.code.score_revisions) for run in table.group.runs]
+    return {part: pair for parts in (changed(table.group.card.code.revisions), *scores) for part, pair in parts.items()}
 
 
 def _selection(table: ResultTable) -> list[str]:
@@ -135,8 +136,10 @@ def _formula(table: ResultTable, column: Column) -> str:
 def _censored(table: ResultTable, metric: str) -> str:
     """Return the number of values that are censored by the end of the data."""
     scores = table.group.scores
+    if "censored" not in scores:
+        return ""
     each = scores[(scores["metric"] == metric) & (scores["stat"] == "each")]
-    count = int(each["censored"].sum()) if "censored" in each else 0
+    count = int(each["censored"].sum())
     return f"; {count} of {len(each)} values are censored by the end of the data" if count else ""
 
 

@@ -144,7 +144,7 @@ def _records(results: ResultTable) -> Iterator[CsvRecord]:
             yield _record(results, row.method, "gmac", "mean") | counts
     for one in selected_settings(results.group):
         for name, value in one.numbers.items():
-            counts = {"value": "" if value is None else value, "n": one.runs, "unit": "trials"}
+            counts = {"value": "" if value is None else value, "n": one.runs, "unit": "search runs"}
             yield _record(results, one.method, f"selection by {one.rule}", name) | counts
 
 

@@ -148,7 +148,7 @@ def sequence(
     seed: Seed = Seed(0),
     row_order: str = "named",
 ) -> ShiftSequence:
-    """Return a dataset under `shifts` (see `shifts.parse`), with `sizes` samples in the steps, the source first.
+    """Return a dataset under `shifts` (see `shifts.notation.parse`), `sizes` samples per step, the source first.
 
     Classes are balanced unless a shift says otherwise, and no row is drawn twice in a step. The `test` rows come from
     the dataset's official test set or, if it has none, are set aside first. `oracle` is how many samples the final step

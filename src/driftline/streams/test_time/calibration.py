@@ -101,7 +101,10 @@ def read_matrices(path: Path | str) -> AccuracyMatrices:
     """Read matrices from a file of `driftline calibrate` or from the released pickle, whose code is not run."""
     path = Path(path)
     if not path.is_file():
-        raise UserError(f"there is no file {path} with a calibration: make one with `driftline calibrate -o {path}`")
+        raise UserError(
+            f"there is no file {path} with a calibration: make one with `driftline calibrate -o {path}`, or let the "
+            "run make it (--set test-time.calibration=null)"
+        )
     if path.suffix in (".pickle", ".pkl"):
         return _released(path)
     with file_errors(path, EXPECTED):

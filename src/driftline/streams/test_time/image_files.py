@@ -23,7 +23,7 @@ from driftline.data import file_errors
 from driftline.data.formats import decoded_images
 from driftline.data.imagenet_val import SUFFIXES
 from driftline.errors import UserError, unknown_name
-from driftline.io.user_files import resolve
+from driftline.io.user_files import check_regular, resolve
 from driftline.lazy_rows import LazyRows
 from driftline.seeds import Seed
 from driftline.streams.test_time.schedule import CorruptionPair, Schedule
@@ -131,10 +131,12 @@ def _mapped(base: Path, point: CorruptionPair, classes: int) -> Samples:
     """Return the images of one severity in the array of a corruption."""
     file = base / f"{FOLDER_NAMES.get(point.first, point.first)}.npy"
     with file_errors(file, "an array of byte images for each of five severities"):
+        check_regular(file)
         x = np.load(file, mmap_mode="r", allow_pickle=False)
         if x.ndim != 4 or x.dtype != np.uint8 or len(x) % SEVERITIES:
             raise ValueError(f"an array of shape {x.shape} and type {x.dtype}")
     with file_errors(base / LABELS, f"the classes of the {len(x)} images of {file.name}"):
+        check_regular(base / LABELS)
         y = np.load(base / LABELS, allow_pickle=False).astype(np.int64)
         if y.shape != (len(x),) or y.min() < 0 or y.max() >= classes:
             raise ValueError(f"an array of shape {y.shape} with values from {y.min()} to {y.max()}")

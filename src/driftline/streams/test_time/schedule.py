@@ -1,7 +1,7 @@
 """In what order corruptions follow one another, and at which severities: the schedule of a stream.
 
 A schedule is a row of points (c1, s1, c2, s2): first c1 at severity s1, then c2 at s2 on the result. A stream spends a
-fixed number of images on each point and begins anew when the points are used up.
+fixed number of images on each point and starts again after the last point.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def constant_difficulty(
 ) -> Schedule:
     """Return CCC's schedule: paths of nearly constant accuracy from each corruption to the next.
 
-    `target` is in percent, `method` one of `streams.corruption_path`. A path is searched for each pair by itself, as
+    `target` is in percent, `method` one of `path.corruption_path`. A path is searched for each pair by itself, as
     in the released generator: where one ends and the next begins, the severity may jump a little.
     """
     finer = matrices.at(max(N_LEVELS, matrices.levels))

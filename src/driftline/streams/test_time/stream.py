@@ -5,7 +5,7 @@ cropped and what its noise looks like, so that a step can be made anywhere, at a
 A point of the schedule lasts for `speed` images; a batch may begin in one point and end in the next.
 
 The released generator of CCC takes source images from a list that depends on the file system, and its pixels depend on
-the number of processes. Schedules are the same here; source images, crops and noise are drawn anew from named seeds.
+the number of processes. Schedules are the same here; source images, crops and noise are drawn from named seeds.
 """
 
 from __future__ import annotations

@@ -63,7 +63,10 @@
   }));
 
   // Charts are drawn one after the other so that the page can be read meanwhile; what is in view comes first.
-  const waiting = new Set(Object.keys(figures.charts)), urgent = [];
+  // A chart in a closed part has no width; it is drawn when the part is opened.
+  const isFolded = id => document.getElementById(id).closest("details:not([open])") !== null;
+  const waiting = new Set(Object.keys(figures.charts).filter(id => !isFolded(id))), urgent = [];
+  const folded = new Set(Object.keys(figures.charts).filter(isFolded));
   const draw = async id => {
     const spec = figures.charts[id], place = document.getElementById(id);
     spec.datasets = Object.fromEntries(namesOf(spec).map(name => [name, recordsOf(name)]));
@@ -145,6 +148,27 @@
   };
   all("table.sortable thead button").forEach(button =>
     button.addEventListener("click", () => sort(button.closest("table"), button.closest("th"))));
+
+  // What is folded: charts are drawn and numbers written when a part is opened, and a link opens the part it leads into.
+  all("details").forEach(details => details.addEventListener("toggle", () => {
+    if (!details.open) return;
+    all(".chart", details).filter(place => folded.has(place.id) && !isFolded(place.id)).forEach(place => {
+      folded.delete(place.id);
+      draw(place.id);
+    });
+    all("[data-shows]", details).filter(place => !place.textContent).forEach(place => {
+      const content = JSON.parse(document.getElementById(place.dataset.shows).textContent);
+      place.textContent = JSON.stringify(content, null, 1);
+    });
+  }));
+  const openTarget = () => {
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    if (!target) return;
+    for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+    target.scrollIntoView();
+  };
+  window.addEventListener("hashchange", openTarget);
+  openTarget();
 
   drawAll();
 })();

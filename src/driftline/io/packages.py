@@ -1,4 +1,4 @@
-"""Import packages that only some models need, with different errors for missing, incomplete and broken ones."""
+"""Import packages that only some models or datasets need: separate errors for missing, incomplete and broken ones."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from driftline.errors import MissingExtra, UserError
-from driftline.models.packages import import_package
+from driftline.io.packages import import_package
 from driftline.models.text.tokenizer import optional_import
 
 

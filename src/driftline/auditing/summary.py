@@ -1,0 +1,270 @@
+"""The verdict of an audit in one word, two sentences and four rows: what the page and the terminal show first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from driftline.auditing.data import DataSummary
+from driftline.auditing.estimate import Estimate
+from driftline.auditing.findings import Ageing, amount, interval, p_value
+from driftline.auditing.policies import PolicyResult
+from driftline.auditing.recommendation import Policies
+from driftline.auditing.replay import NEVER, RECALIBRATE
+from driftline.auditing.verdict import MIN_PERIODS
+from driftline.auditing.wording import PeriodNames, policy_action, policy_done, policy_name, time_text
+
+Tone = Literal["act", "keep", "unclear"]
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One row of the verdict: what it is about, the answer, and what belongs to it."""
+
+    label: str
+    answer: str
+    detail: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The verdict in words."""
+
+    word: str
+    tone: Tone
+    sentences: tuple[str, ...]
+    rows: tuple[SummaryRow, ...]
+
+    def __str__(self) -> str:
+        """Return the verdict as lines of text."""
+        width = max(len(row.label) for row in self.rows)
+        lines = [f"{row.label:<{width}}  {' '.join([*_joined(row), *_bracketed(row.note)])}" for row in self.rows]
+        return "\n".join([self.word, " ".join(self.sentences), "", *lines])
+
+
+def _joined(row: SummaryRow) -> list[str]:
+    return [part for part in (row.answer, row.detail) if part]
+
+
+def _bracketed(note: str) -> list[str]:
+    return [f"({note})"] if note else []
+
+
+def summarize_model(ageing: Ageing, policies: Policies, data: DataSummary) -> Summary:
+    """Return the verdict about a model that can be trained."""
+    word, tone = _word(ageing, policies)
+    rows = (_gain(ageing, policies, data), _cause(ageing, policies), _certainty(ageing, policies, tone))
+    last = _cost(policies) if policies.costs.given else _if_costly(ageing, policies, data)
+    return Summary(
+        word,
+        tone,
+        (_finding(ageing, PeriodNames(data.periods, data.period)), _action(ageing, policies, data, word)),
+        (*rows, last),
+    )
+
+
+def compared_policy(policies: Policies, deployed: int) -> PolicyResult:
+    """Return the policy that is compared with never retraining: the recommended one, or retraining each period."""
+    chosen = policies.recommended
+    return policies[f"window-{deployed}"] if chosen.policy == NEVER else chosen
+
+
+def _word(ageing: Ageing, policies: Policies) -> tuple[str, Tone]:
+    verdict, policy = ageing.verdict, policies.recommendation.policy
+    if not verdict.has_skill:
+        return "Look at the data", "unclear"
+    if policy == RECALIBRATE:
+        return "Recalibrate", "act"
+    if policy != NEVER:
+        return "Retrain", "act"
+    if verdict.is_odd:
+        return "Look at the data", "unclear"
+    made = policies.recommendation
+    if made.reason == "not-sure" or verdict.recalibrated.order is None or _gains_without_ageing(policies):
+        return "Not certain", "unclear"
+    return "Keep it", "keep"
+
+
+def _gains_without_ageing(policies: Policies) -> bool:
+    """Return whether newer rows surely gained, although no ageing was found."""
+    made = policies.recommendation
+    return made.reason == "no-ageing" and made.newer_rows.low > 0
+
+
+def _finding(ageing: Ageing, names: PeriodNames) -> str:
+    """Return what was found, in one sentence."""
+    verdict = ageing.verdict
+    if not verdict.has_skill:
+        return "The model is no better than a constant answer."
+    if verdict.aged:
+        return _change(ageing, names)
+    if verdict.miscalibrated:
+        return _miscalibration(ageing)
+    if verdict.is_odd:
+        name = names.text(ageing.periods[verdict.odd.index])
+        return f"{name[:1].upper()}{name[1:]} is unlike all others."
+    if verdict.unordered:
+        return "Periods differ, but not in the order of time."
+    if verdict.harder:
+        return "The data got harder, for new models as much as for old ones."
+    if verdict.recalibrated.order is None:
+        return f"{len(ageing.periods)} periods are too few to tell order from chance (at least {MIN_PERIODS})."
+    return "Nothing in this table shows that models age."
+
+
+def _change(ageing: Ageing, names: PeriodNames) -> str:
+    verdict, relation = ageing.verdict, "The relation between inputs and target"
+    shape, dates = verdict.shape, [_on(date.at) for date in verdict.dates]
+    assert shape is not None
+    if ageing.cause_z is not None and ageing.cause_z <= 3:
+        return "Later inputs are new to older models, which fall behind."
+    if shape.kind == "abrupt":
+        times = f"{len(dates)} times, last" if len(dates) > 1 else ""
+        return f"{' '.join([relation, 'changed', *([times] if times else []), dates[-1]])}."
+    if shape.kind == "temporary":
+        begin, end = (time_text(date.at) for date in verdict.dates)
+        return f"{relation} changed for a time, from {begin} until {end}."
+    if shape.kind == "gradual" and shape.start is not None:
+        return f"{relation} changes gradually since {names.text(ageing.periods[shape.start])}."
+    if shape.kind == "recurring" and shape.cycle is not None:
+        return f"{relation} changes in a cycle of {ageing.age(shape.cycle)}."
+    return f"{relation} changes over time."
+
+
+def _on(time: object) -> str:
+    return f"{'on' if isinstance(time, np.datetime64) else 'at'} {time_text(time)}"
+
+
+def _miscalibration(ageing: Ageing) -> str:
+    rates = ageing.base_rates
+    if ageing.is_number:
+        return "Level or scale of the target moved, so predictions are off."
+    if ageing.verdict.base_rate_moved and rates is not None:
+        moved = f"from {100 * rates[0]:.0f}% to {100 * rates[1]:.0f}%"
+        return f"The share of '{ageing.base_rate_class}' moved {moved}, so probabilities are off."
+    return "The probabilities of old models are off in later periods."
+
+
+def _action(ageing: Ageing, policies: Policies, data: DataSummary, word: str) -> str:
+    """Return what to do, in one sentence."""
+    verdict, made = ageing.verdict, policies.recommendation
+    if made.policy != NEVER:
+        return f"{policy_action(made.policy, data.unit, data.deployed)}."
+    if not verdict.has_skill:
+        return "Look for better inputs before you think of retraining."
+    if verdict.is_odd:
+        return "Look at the data of that period before you look at the model."
+    if made.reason == "not-sure":
+        return "No retraining surely gains on this table."
+    if _gains_without_ageing(policies):
+        return "Newer rows gained all the same: audit it again when there are more periods."
+    if word == "Not certain":
+        return "Audit it again when there are 12 periods or more."
+    if verdict.unordered:
+        return "Train on more periods; retraining by the calendar gains nothing."
+    return "Keep the model as it is; retraining by the calendar is not needed."
+
+
+def _gain(ageing: Ageing, policies: Policies, data: DataSummary) -> SummaryRow:
+    metric, never = ageing.metric, policies[NEVER]
+    compared = compared_policy(policies, data.deployed)
+    instead = f"{metric.text(compared.quality.value)} instead of {metric.text(never.quality.value)}"
+    gain, ends = metric.difference(compared.gained.value, sign=True), interval(metric, compared.gained)
+    if compared is policies.recommended:
+        return SummaryRow("Gain", gain, ends, instead)
+    how = policy_done(compared.policy, data.unit).removeprefix("retrained ")
+    sure = "certain" if compared.gained.low > 0 else "certainly worse" if compared.gained.high < 0 else "not certain"
+    return SummaryRow("Gain", gain, f"{ends} if retrained {how}: {sure}", instead)
+
+
+def _cause(ageing: Ageing, policies: Policies) -> SummaryRow:
+    verdict, metric, sizes = ageing.verdict, ageing.metric, ageing.sizes
+    behind = amount(metric, sizes.staleness)
+    made = policies.recommendation
+    parts = f"newer rows {_signed(ageing, made.newer_rows)}, more rows {_signed(ageing, made.more_rows)}"
+    course, word = verdict.course, "harder" if verdict.harder else "easier"
+    course_text = f"{metric.text(course.first)} to {metric.text(course.last)} for a new model"
+    also = f"the data also got {word}, from {course_text}; " if verdict.changed_difficulty else ""
+    if not verdict.has_skill:
+        return SummaryRow("Cause", "Not known", f"{amount(metric, sizes.above, sign=True)} above a constant answer")
+    if verdict.aged:
+        return SummaryRow("Cause", "The model ages:", f"{behind} behind a new one", also + parts)
+    if verdict.miscalibrated:
+        return SummaryRow(
+            "Cause", "The model is off, not outdated:", "no change of the ranking was found", also + parts
+        )
+    if verdict.changed_difficulty:
+        return SummaryRow("Cause", f"The data got {word}:", course_text, f"an old model is {behind} behind a new one")
+    if verdict.unordered:
+        return SummaryRow("Cause", "Periods differ, not by age:", f"other models are {behind} behind", parts)
+    answer = "Behind, but not surely by age:" if sizes.staleness.low > 0 else "No ageing found:"
+    return SummaryRow("Cause", answer, f"{behind} behind a new one", parts)
+
+
+def _signed(ageing: Ageing, estimate: Estimate) -> str:
+    return amount(ageing.metric, estimate, sign=True).replace(" points", "")
+
+
+def _certainty(ageing: Ageing, policies: Policies, tone: Tone) -> SummaryRow:
+    verdict, metric, chosen = ageing.verdict, ageing.metric, policies.recommended
+    tests = verdict.raw if verdict.miscalibrated else verdict.recalibrated
+    p = "" if tests.order is None else f"order in time {p_value(tests.order.p)}"
+    replayed = f"{chosen.quality.n:,} answers replayed, none trained on before its time"
+    if chosen.above_trivial.low <= 0:
+        trivial = "caution: not surely better than a constant answer"
+        return SummaryRow("How sure", "Not certain:", trivial, replayed)
+    if tone == "act":
+        sure = chosen.gained.low > 0
+        answer, what = ("Sure:", "above 0") if sure else ("Not certain:", "not above 0")
+        return SummaryRow("How sure", answer, f"the interval of the gain is {what}", f"{replayed}; {p}")
+    if verdict.aged or verdict.miscalibrated:
+        return SummaryRow("How sure", "Sure of the change, not of a gain:", p, replayed)
+    if ageing.sizes.staleness.low > 0:
+        return SummaryRow("How sure", "Not certain of ageing:", p or "too few periods", replayed)
+    noticed = f"a loss of {metric.difference(ageing.sizes.noticeable())} would have been noticed"
+    return SummaryRow("How sure", noticed[:1].upper() + noticed[1:], "", f"{p}; {replayed}" if p else replayed)
+
+
+def cheaper_policy(policies: Policies) -> PolicyResult | None:
+    """Return the best compromise with fewer retrainings that surely gains: far up and far left on the frontier."""
+    chosen, never = policies.recommended, policies[NEVER]
+    total = policies.best.gained.value
+    fewer = [r for r in policies.results if r.on_frontier and r.gained.low > 0 and r.retrainings < chosen.retrainings]
+    if chosen is never or total <= 0:
+        return None
+    return max(fewer, key=lambda r: r.gained.value / total - r.retrainings / chosen.retrainings, default=None)
+
+
+def _if_costly(ageing: Ageing, policies: Policies, data: DataSummary) -> SummaryRow:
+    metric, chosen, made = ageing.metric, policies.recommended, policies.recommendation
+    cheaper = cheaper_policy(policies)
+    if chosen.policy == NEVER and _gains_without_ageing(policies):
+        name, gain = policy_name(policies.best.policy, data.unit), amount(metric, policies.best.gained, sign=True)
+        return SummaryRow("If retrained", f"{name}:", f"{gain} with {_times(policies.best)}")
+    if chosen.policy == NEVER:
+        if made.more_rows.low > 0:
+            more = amount(metric, made.more_rows, sign=True)
+            return SummaryRow(
+                "If cheap", f"All history each {data.unit.removesuffix('s')}", f"gains {more} by more rows"
+            )
+        return SummaryRow("If costly", "Nothing to save:", "no retraining is recommended")
+    if cheaper is None:
+        return SummaryRow("If costly", "Nothing cheaper", "surely gains")
+    name = policy_name(cheaper.policy, data.unit)
+    times = f"{_times(cheaper)} instead of {chosen.retrainings}"
+    behind = f"{amount(metric, cheaper.behind)} behind {'it' if chosen is policies.best else 'the best'}"
+    return SummaryRow("If costly", f"{name}:", f"{times}, {behind}")
+
+
+def _times(result: PolicyResult) -> str:
+    return f"{result.retrainings} retraining{'' if result.retrainings == 1 else 's'}"
+
+
+def _cost(policies: Policies) -> SummaryRow:
+    chosen, never = policies.recommended, policies[NEVER]
+    detail = "per 1,000 answers, retrainings included"
+    note = "" if chosen is never else f"never retrained: {never.cost:.4g}"
+    return SummaryRow("Cost", f"{chosen.cost:.4g}", detail, note)

@@ -1,0 +1,79 @@
+"""A result as text for the terminal: the verdict, then the numbers, in the order of the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from driftline.auditing.findings import interval
+from driftline.auditing.wording import policy_name
+from driftline.report.format import count_of
+
+if TYPE_CHECKING:
+    from driftline.auditing.result import AuditResult
+
+MAX_POLICIES = 5
+MAX_INPUTS = 4
+
+
+def result_text(result: AuditResult) -> str:
+    """Return the verdict and the most important numbers."""
+    lines = [*_kept(result), *_horizon(result), _inputs(result), _labels(result), *_policies(result)]
+    width = max(len(label) for label, _ in lines)
+    numbers = "\n".join(f"{label:<{width}}  {text}" for label, text in lines)
+    warnings = "".join(f"\nWarning: {warning}." for warning in result.data.warnings)
+    return f"{result.summary}\n\n{numbers}{warnings}"
+
+
+def _kept(result: AuditResult) -> list[tuple[str, str]]:
+    if not result.sizes:
+        return []
+    metric, sizes = result.metric, result.sizes[0]
+    new, old = (f"{metric.text(e.value)} {interval(metric, e)}" for e in (sizes.fresh, sizes.old))
+    models = ("New against old", f"{metric.title} {new} of a new model, {old} of an older one in the same period")
+    if not sizes.tas.is_known:
+        return [models]
+    tas = sizes.tas
+    return [("TAS", f"{tas.value:.3f} [{tas.low:.3f}, {tas.high:.3f}] of a new model is kept ({tas.n} models)"), models]
+
+
+def _horizon(result: AuditResult) -> list[tuple[str, str]]:
+    if result.horizons is None or result.ageing is None:
+        return []
+    sh, ageing = result.horizons.sh, result.ageing
+    if not (ageing.verdict.aged and sh.events and sh.is_matter_of_time):
+        return [("Horizon", f"not seen within {ageing.age(sh.limit)}")]
+    k = ageing.pieces
+    return [("Horizon", f"{ageing.age(sh.value)} [{sh.low / k:.3g}, {sh.high / k:.3g}] within {ageing.age(sh.limit)}")]
+
+
+def _inputs(result: AuditResult) -> tuple[str, str]:
+    if result.shift is None:
+        return "Inputs", "not known: there are no feature columns"
+    moved = result.shift.changed_features
+    named = ", ".join(f"{feature.feature} {feature.largest:.2f}" for feature in moved[:MAX_INPUTS])
+    more = ", ..." if len(moved) > MAX_INPUTS else ""
+    return "Inputs", f"{len(moved)} of {len(result.shift.features)} moved{': ' if named else ''}{named}{more}"
+
+
+def _labels(result: AuditResult) -> tuple[str, str]:
+    labels = result.label_shift.labels
+    if not labels.significant:
+        return "Labels", "no significant shift"
+    if labels.moved is None:
+        return "Labels", f"mean moved from {labels.first:.4g} to {labels.last:.4g}"
+    return "Labels", f"share of '{labels.moved}' moved from {100 * labels.first:.0f}% to {100 * labels.last:.0f}%"
+
+
+def _policies(result: AuditResult) -> list[tuple[str, str]]:
+    if result.policies is None:
+        return []
+    metric, chosen = result.metric, result.policies.recommendation.policy
+    front = [r for r in result.policies.results if r.on_frontier or r.policy == chosen]
+    alike = {(r.retrainings, r.quality.value): r for r in reversed(front)}  # of policies that did the same, the first
+    shown = [r for r in front if r.policy == chosen or alike[r.retrainings, r.quality.value] is r][:MAX_POLICIES]
+    rows = []
+    for k, r in enumerate(shown):
+        name, mark = policy_name(r.policy, result.data.unit), " (recommended)" if r.policy == chosen else ""
+        score = f"{metric.text(r.quality.value)} {interval(metric, r.quality)}"
+        rows.append(("" if k else "Policies", f"{score} with {count_of(r.retrainings, 'retraining')}: {name}{mark}"))
+    return rows

@@ -1,0 +1,188 @@
+"""A monitor: fitted once on a reference, it checks each new batch at a constant cost.
+
+Labels may come with a batch or later, matched by the id of their rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock
+from threadpoolctl import threadpool_limits
+
+from driftline.auditing.frame import as_pandas
+from driftline.auditing.metric import Metric
+from driftline.auditing.options import DEFAULT_MODEL, AuditOptions
+from driftline.errors import UserError
+from driftline.io.atomic import write_bytes
+from driftline.monitoring import watch_file
+from driftline.monitoring.batch import BatchCheck
+from driftline.monitoring.models import AnsweredRows, ModelChoice
+from driftline.monitoring.reference import choose_metric, fit_watch, read_reference
+from driftline.monitoring.result import BatchResult
+from driftline.monitoring.rows import parse_ids, parse_labels, read_rows
+from driftline.monitoring.watch_file import Watch
+from driftline.seeds import Seed
+
+
+class Monitor:
+    """Watches a deployed model.
+
+    >>> from driftline.auditing.examples import table
+    >>> rows = table(rows=600)
+    >>> monitor = Monitor.fit(rows[:400], time="when", target="y", model="logistic-regression")
+    >>> result = monitor.check(rows[400:500])
+    >>> result.labeled, [alarm.kind for alarm in result.alarms]
+    (100, [])
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+
+    @staticmethod
+    def fit(
+        reference: object,
+        *,
+        time: str,
+        target: str,
+        id: str | None = None,
+        model: str = DEFAULT_MODEL,
+        predictions: str | None = None,
+        features: Sequence[str] | None = None,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        task: str = "auto",
+        metric: str | None = None,
+        seed: int = 0,
+    ) -> Monitor:
+        """Fit a monitor on rows with labels, on which the deployed model was trained.
+
+        `model` is trained on them; with `predictions`, a column of logged predictions is watched instead, and
+        `model` makes the challengers. `id` names the column by which labels that come later find their rows. The other
+        arguments are those of `driftline.audit`.
+        """
+        options = AuditOptions(
+            time=time, target=target, predictions=predictions, features=features, columns=columns, task=task, seed=seed
+        )
+        name, rows, read = read_reference(reference, id, options)
+        with threadpool_limits(1):
+            return Monitor(fit_watch(name, rows, ModelChoice(model, read, seed), metric))
+
+    @staticmethod
+    def load(path: str | Path) -> Monitor:
+        """Read a watch file."""
+        return Monitor(watch_file.read(Path(path)))
+
+    def save(self, path: str | Path) -> None:
+        """Write the watch file."""
+        watch_file.write(self.watch, Path(path))
+
+    def __repr__(self) -> str:
+        watch, metric = self.watch, self.metric
+        reference, quality = watch.reference, watch.reference.quality
+        watched = (
+            f"predictions in {watch.columns.prediction}" if watch.columns.prediction else f"model {watch.model.name}"
+        )
+        scale, form = (100, ".1f") if metric.unit == "share" else (1, ".3g")
+        interval = f"[{scale * quality.low:{form}}, {scale * quality.high:{form}}]"
+        return (
+            f"Monitor of {reference.name}: {reference.rows:,} rows, {reference.first} to {reference.last}; {watched}; "
+            f"{metric.title} {metric.text(quality.value)} {interval} on held-out rows; "
+            f"batches checked: {len(self.history)}"
+        )
+
+    def write_page(self, path: str | Path) -> None:
+        """Write the page: all checks so far."""
+        import_module("driftline.report.figures")  # raises MissingExtra if the extra is not installed
+        from driftline.monitoring.page import render
+
+        write_bytes(Path(path), render(self).encode())
+
+    @property
+    def history(self) -> tuple[BatchResult, ...]:
+        """What all checks found."""
+        return self.watch.history
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of all scores."""
+        watch = self.watch
+        return choose_metric(watch.metric, watch.columns, watch.training.y, watch.has_probabilities)
+
+    def check(self, batch: object) -> BatchResult:
+        """Check a batch: rows without labels, rows with labels, or labels of earlier rows with their ids.
+
+        Rows that were checked before change nothing.
+        """
+        name, table = as_pandas(batch)
+        if not len(table):
+            raise UserError(f"{name} has no rows")
+        fingerprint = _fingerprint(table)
+        for earlier in self.history:
+            if earlier.fingerprint == fingerprint:
+                return replace(earlier, seen_before=True)
+        watch, late, left, notes = _match_labels(self.watch, table, name)
+        rows = None if left is None else read_rows(left, name, watch.columns)
+        seed = Seed(watch.model.seed).child("batch", fingerprint)
+        check = BatchCheck(watch, self.metric, rows, late, seed, notes)
+        with threadpool_limits(1):
+            watch, result = check.run(name, fingerprint)
+        self.watch = replace(watch, history=(*watch.history, result))
+        return result
+
+
+@contextmanager
+def locked(path: str | Path) -> Iterator[None]:
+    """Let one process at a time use a watch file, if there is one."""
+    with FileLock(f"{path}.lock") if Path(path).is_file() else nullcontext():
+        yield
+
+
+def _match_labels(
+    watch: Watch, table: pd.DataFrame, name: str
+) -> tuple[Watch, AnsweredRows | None, pd.DataFrame | None, list[str]]:
+    """Give labels to the rows that wait for them.
+
+    Return the watch without these rows, the rows, the rest of the table (None if nothing is left), and notes.
+    """
+    columns = watch.columns
+    if columns.id is None or not {columns.id, columns.target} <= set(table.columns):
+        return watch, None, table, []
+    known = table[table[columns.target].notna()]
+    ids = pd.Index(parse_ids(known[columns.id], name))
+    y = parse_labels(known[columns.target], columns)
+    found, pending = [], []
+    for part in watch.pending:
+        assert part.rows.id is not None
+        at = ids.get_indexer(part.rows.id)
+        answered = np.flatnonzero(at >= 0)
+        if len(answered):
+            rows = part[answered]
+            found.append(AnsweredRows(replace(rows.rows, y=y[at[answered]]), rows.answers))
+        if len(answered) < len(part):
+            pending.append(part[np.flatnonzero(at < 0)])
+    late = AnsweredRows.concat(found) if found else None
+    matched = set() if late is None or late.rows.id is None else set(late.rows.id)
+    left = table[~table[columns.id].astype(str).isin(matched)]
+    notes = []
+    if set(columns.kinds).isdisjoint(table.columns):  # labels only
+        if late is None:
+            raise UserError(
+                f"no row waits for a label of {name}, and it has no features; is '{columns.id}' the id column?"
+            )
+        if len(left):
+            notes.append(f"{len(left):,} labels belong to rows that are not kept")
+        left = left.iloc[:0]
+    return replace(watch, pending=tuple(pending)), late, left if len(left) else None, notes
+
+
+def _fingerprint(table: pd.DataFrame) -> str:
+    digest = hashlib.sha256(repr(list(table.columns)).encode())
+    digest.update(pd.util.hash_pandas_object(table.astype(str), index=False).to_numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,99 @@
+"""Sentences about horizons, policies and what a table cannot show, each from a constructed result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.auditing.test_findings import DATE, SIZES, STRONG, aged, ageing, order, text, verdict
+from tests.auditing.test_policies import PARTS, Aged, Calm, policy
+
+from driftline.auditing.answers import Horizons, horizon_answer, policy_answer
+from driftline.auditing.estimate import Estimate
+from driftline.auditing.findings import findings
+from driftline.auditing.horizons import AgeCurve, Horizon
+from driftline.auditing.metric import CLASS_METRICS
+from driftline.auditing.recommendation import Costs, recommend
+from driftline.auditing.shape import Cut, Shape
+from driftline.auditing.verdict import PairTests
+
+FELL = Estimate(0.85, 0.82, 0.88)
+OLD = aged(Shape("abrupt", cuts=(Cut(5),)), (DATE,))
+
+
+def horizons(events: int = 4, p: float = 0.01, at: int | None = 2) -> Horizons:
+    one = Horizon(3.5, 3.0, 4.0, 12, "models", limit=6, events=events, median=None, permuted=2.0, p=p)
+    return Horizons(one, one, AgeCurve((FELL,) * 6, at), 0.9)
+
+
+def said(found: Horizons, judged: Any = OLD) -> str:
+    return horizon_answer(found, ageing(judged, loss_since=(SIZES.staleness,)), "").text
+
+
+def test_a_horizon_is_named_only_if_the_model_ages_and_the_curve_falls() -> None:
+    assert "After 2 months an old model falls surely below 90% of a new one (85% [82, 88])" in said(horizons())
+    for other in (said(horizons(at=None)), said(horizons(), verdict())):
+        assert "No horizon: within 6 months old models do not surely fall below 90% of a new one" in other
+
+
+def test_survival_is_compared_with_permuted_periods() -> None:
+    assert "longer than in permuted periods (2, p = 0.01)" in said(horizons())
+    assert "within noise: permuted periods give 2, so it says nothing about ageing" in said(horizons(p=0.3))
+    assert "permuted periods give 2 (p = 0.01), but no ageing was found" in said(horizons(), verdict())
+    never = said(horizons(events=0))
+    assert never.count("not seen within 6 months") == 2
+    assert "3.5" not in never
+
+
+def answer(results: list[Any], judged: Any, parts: Any = PARTS, costs: Costs | None = None) -> str:
+    metric = CLASS_METRICS["accuracy"]
+    policies = recommend(results, judged(), metric, costs or Costs(), parts, False)
+    return policy_answer(policies, ageing(verdict()), {}, ()).text
+
+
+BEST = policy("window-3", 0.80, (0.0, 0.0), 9)
+NEVER = policy("never", 0.70, (0.10, 0.12), 0, gained=0.0)
+TRIVIAL = policy("trivial", 0.5, (0.3, 0.3), 0)
+
+
+def test_recommendations_in_words() -> None:
+    calm = answer([BEST, NEVER, TRIVIAL], Calm)
+    assert calm.startswith("No retraining by the calendar. No ageing was found.")
+    assert "More rows would help" not in calm
+    more = answer([BEST, NEVER, TRIVIAL], Calm, (PARTS[0], Estimate(0.02, 0.01, 0.03)))
+    assert "More rows would help: +2.0 points [1.0, 3.0] with all history" in more
+    unsure = replace(BEST, gained=Estimate(0.03, -0.01, 0.07))
+    assert "retraining gains nothing sure: +3.0 points [-1.0, 7.0]" in answer([unsure, NEVER, TRIVIAL], Aged)
+    assert "It is the best. Newer rows gain" in answer([BEST, NEVER, TRIVIAL], Aged)
+    near = policy("every-4", 0.795, (0.005, 0.02), 2)
+    knee = answer([BEST, near, NEVER, TRIVIAL], Aged)
+    assert "It is the knee: 0.5 points" in knee
+    assert "behind the best (window-3, 9 retrainings)" in knee
+    cheap = answer([BEST, NEVER, TRIVIAL], Aged, costs=Costs(error=1.0, retraining=5.0))
+    assert "It is the cheapest at 245 per 1,000 answers (never: 300)" in cheap
+
+
+def test_several_dates_and_a_cost_that_is_not_sure() -> None:
+    later = replace(DATE, at=DATE.at + 90, low=DATE.at + 89, high=DATE.at + 91)
+    shape = Shape("abrupt", cuts=(Cut(5), Cut(8)))
+    two = " ".join(findings(ageing(aged(shape, (DATE, later)))))
+    assert "2024-05-14" in two
+    assert "2024-08-12" in two
+    unsure = replace(
+        ageing(OLD, loss_since=(SIZES.staleness,)), sizes=replace(SIZES, staleness=Estimate(0.01, -0.01, 0.03))
+    )
+    assert "It changes measurably, but costs less than 3.0 points." in " ".join(findings(unsure))
+    assert "measurably" not in text(OLD, loss_since=(SIZES.staleness,))
+
+
+@pytest.mark.parametrize(("slope", "word"), [((0.6, 0.4, 0.8), "sure"), ((1.6, 1.2, 2.0), "timid")])
+def test_probabilities_that_are_too_sure_or_too_timid(slope: tuple[float, float, float], word: str) -> None:
+    off = verdict(raw=STRONG, shifted=STRONG, shape=Shape("gradual", start=0, end=11))
+    assert f"Old models are too {word} of later periods" in text(off, slope=Estimate(*slope))
+    assert "are off in later periods" in text(off, slope=Estimate(1.0, 0.9, 1.1))
+
+
+def test_few_periods() -> None:
+    few = replace(ageing(verdict(recalibrated=PairTests(order(0.4), 0.5))), periods=tuple("abcdefgh"))
+    assert "With only 8 periods an abrupt change may stay unnoticed" in " ".join(findings(few))

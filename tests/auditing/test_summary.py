@@ -1,0 +1,96 @@
+"""The verdict in words holds for what was found: another word and other rows where the finding differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import driftline
+from driftline.auditing import AuditResult
+from driftline.auditing.estimate import Estimate
+from driftline.auditing.examples import table
+from driftline.auditing.findings import Ageing
+from driftline.auditing.page.titles import over_time_title, policies_title
+from driftline.auditing.page.view import View
+from driftline.auditing.recommendation import Policies
+from driftline.auditing.summary import Summary, cheaper_policy, summarize_model
+
+pytestmark = pytest.mark.xdist_group("audit-summary")
+
+GAIN, NOTHING = Estimate(0.1, 0.05, 0.15), Estimate(0.0, -0.05, 0.05)
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return driftline.audit(
+        table("concept", rows=600), time="when", target="y", model="logistic-regression", period="60 rows"
+    )
+
+
+def recommending(policies: Policies, policy: str, reason: Any, **changes: Any) -> Policies:
+    return replace(policies, recommendation=replace(policies.recommendation, policy=policy, reason=reason, **changes))
+
+
+def judged(ageing: Ageing, **changes: Any) -> Ageing:
+    return replace(ageing, verdict=replace(ageing.verdict, **changes))
+
+
+def calm(ageing: Ageing) -> Ageing:
+    """The same result, had no test found anything."""
+    quiet = replace(ageing.verdict.recalibrated, difference=1.0)
+    return judged(ageing, recalibrated=quiet, raw=quiet, odd=replace(ageing.verdict.odd, p=1.0))
+
+
+def test_a_changed_relation_is_dated_and_retrained(result: AuditResult) -> None:
+    found = result.summary
+    assert (found.word, found.tone) == ("Retrain", "act")
+    assert found.sentences[0].startswith("The relation between inputs and target changed on ")
+    assert "Jul 2024" in found.sentences[0] or "Jun 2024" in found.sentences[0]
+    assert [row.label for row in found.rows] == ["Gain", "Cause", "How sure", "If costly"]
+    assert found.rows[2].answer == "Sure:"
+
+
+def test_another_word_where_the_finding_differs(result: AuditResult) -> None:
+    ageing, policies, data = result.ageing, result.policies, result.data
+    assert ageing is not None
+    assert policies is not None
+
+    def said(ageing: Ageing, policy: str, reason: str, newer: Estimate = NOTHING) -> Summary:
+        return summarize_model(ageing, recommending(policies, policy, reason, newer_rows=newer), data)
+
+    assert said(calm(ageing), "never", "no-ageing").word == "Keep it"
+    assert said(calm(ageing), "never", "no-ageing").tone == "keep"
+    doubtful = said(calm(ageing), "never", "no-ageing", GAIN)
+    assert (doubtful.word, doubtful.rows[3].label) == ("Not certain", "If retrained")
+    assert said(ageing, "never", "not-sure").word == "Not certain"
+    assert said(ageing, "recalibrate", "recalibrate").word == "Recalibrate"
+    weak = said(judged(ageing, has_skill=False), "never", "unknown")
+    assert (weak.word, weak.sentences[0]) == ("Look at the data", "The model is no better than a constant answer.")
+    few = said(judged(calm(ageing), recalibrated=replace(calm(ageing).verdict.recalibrated, order=None)), "never", "x")
+    assert few.word == "Not certain"
+    assert "too few" in few.sentences[0]
+
+
+def test_titles_claim_no_more_than_the_intervals(result: AuditResult) -> None:
+    assert result.policies is not None
+    assert over_time_title(View(result)).startswith("Left alone, the model falls to ")
+    same = tuple(
+        replace(r, gained=NOTHING, by_period=result.policies["never"].by_period) for r in result.policies.results
+    )
+    unsure = replace(result, policies=replace(result.policies, results=same))
+    assert over_time_title(View(unsure)).endswith(": no certain difference")
+    assert policies_title(View(unsure)) == "Nothing beats never retraining for certain"
+    assert policies_title(View(result)) != "Nothing beats never retraining for certain"
+
+
+def test_the_cheaper_policy_surely_gains_with_fewer_retrainings(result: AuditResult) -> None:
+    policies = result.policies
+    assert policies is not None
+    most = recommending(policies, "all-history", "knee")
+    found = cheaper_policy(most)
+    assert found is not None
+    assert found.gained.low > 0
+    assert found.retrainings < most.recommended.retrainings
+    assert cheaper_policy(recommending(policies, "never", "no-ageing")) is None

@@ -1,0 +1,45 @@
+"""Selection in every benchmark: no sample by which a setting is selected is one on which it is tested."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from driftline import data, registry
+from driftline.seeds import Seed
+
+CASES: dict[str, dict[str, Any]] = {
+    "open-world": {"data": "digit-symmetries", "law": "400/(9+r)"},
+    "refinement": {"data": "digit-clusters", "episodes": 4, "upstream_set": 64, "held_out": 32},
+    "seq-to-final": {"data": "color-digits", "shifts": "R", "sizes": [100, 100], "test": 100, "oracle": 0},
+}  # timeline has its own test; in test-time the corruptions differ, not the images
+
+
+def used(scenario: Any) -> tuple[set[int], set[int]]:
+    """Return the ids of the samples in the stream and of those in its probes."""
+    steps = [scenario.stream[k] for k in range(len(scenario.stream))]
+    probes = [*scenario.initial_probes, *(probe for step in [*steps, None] for probe in scenario.probes.due(step))]
+    return tuple({int(one) for part in parts for one in part.samples.id} for parts in (steps, probes))  # type: ignore
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_sample_to_select_by_is_tested_on(name: str) -> None:
+    given = dict(CASES[name])
+    dataset, benchmark = data.load(given.pop("data")), registry.get("benchmark", name)
+    options = benchmark.options(**given)
+    row = {int(one): k for k, one in enumerate(dataset.samples.id)}
+    originals = range(len(row)) if dataset.base is None else dataset.base.tolist()
+    for seed in (0, 1):
+        stream, probes = used(benchmark().build_scenario(dataset, options, Seed(seed)))
+        tested = probes if name == "seq-to-final" else stream | probes  # there, only the final probe is scored
+        selected_by = set.union(*used(benchmark().build_scenario(dataset, options.validation_options(), Seed(seed))))
+        assert tested
+        assert selected_by
+        assert not {originals[row[one]] for one in selected_by} & {originals[row[one]] for one in tested}
+
+
+@pytest.mark.parametrize(("corruptions", "selects"), [(None, True), ("contrast", True), ("contrast,saturate", False)])
+def test_corruptions_that_are_tested_are_not_selected_by(corruptions: str | None, selects: bool) -> None:
+    options = registry.get("benchmark", "test-time").options(order="gradual", corruptions=corruptions)
+    assert (options.validation_options() is not None) is selects

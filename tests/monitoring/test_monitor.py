@@ -1,0 +1,225 @@
+"""A monitor finds a change soon and names its date, is quiet without one, and treats late labels as early ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from driftline.errors import UserError
+from driftline.monitoring import Monitor
+from driftline.monitoring.result import BatchResult
+
+pytestmark = pytest.mark.xdist_group("monitor")  # one process makes what all tests share
+
+ROWS, BATCH, CHANGE = 600, 150, 1200
+
+
+def make_table(change: int = CHANGE, rows: int = 1800, seed: int = 0, numbers: bool = False) -> pd.DataFrame:
+    """Return rows whose target follows `a`, and from row `change` on `b`."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(rows, 2))
+    z = 3 * np.where(np.arange(rows) < change, x[:, 0], x[:, 1])
+    y = z + random.normal(size=rows) if numbers else np.where(random.random(rows) < 1 / (1 + np.exp(-z)), "yes", "no")
+    when = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(rows), "h")
+    shop = random.choice(["north", "south"], rows)
+    return pd.DataFrame({"when": when, "a": x[:, 0], "b": x[:, 1], "shop": shop, "y": y, "row": np.arange(rows)})
+
+
+def fit(table: pd.DataFrame, **options: object) -> Monitor:
+    chosen = {"time": "when", "target": "y", "id": "row", "model": "logistic-regression", **options}
+    return Monitor.fit(table[:ROWS], **chosen)  # type: ignore[arg-type]
+
+
+def batches(table: pd.DataFrame, until: int = 1800) -> list[pd.DataFrame]:
+    return [table[k : k + BATCH] for k in range(ROWS, until, BATCH)]
+
+
+def kinds(results: list[BatchResult]) -> list[list[str]]:
+    return [[alarm.kind for alarm in result.alarms] for result in results]
+
+
+@pytest.fixture(scope="module")
+def changed() -> tuple[Monitor, list[BatchResult]]:
+    table = make_table()
+    monitor = fit(table)
+    return monitor, [monitor.check(batch) for batch in batches(table)]
+
+
+def test_a_change_is_found_within_two_batches_and_dated(changed: tuple[Monitor, list[BatchResult]]) -> None:
+    _, results = changed
+    before, after = results[:4], results[4:]
+    assert kinds(before) == [[]] * 4
+    assert "quality" in kinds(after)[0]
+    assert "staleness" in kinds(after[:2])[0] + kinds(after[:2])[1]
+    named = [result.diagnosis for result in after if result.diagnosis and "changed" in result.diagnosis]
+    assert named
+    assert "2024-02-2" in named[-1] or "2024-02-19" in named[-1]  # row 1,200 is of 2024-02-20
+
+
+def test_quality_and_challenger_after_the_change(changed: tuple[Monitor, list[BatchResult]]) -> None:
+    last = changed[1][-1]
+    assert last.quality is not None
+    assert last.challenger is not None
+    assert last.tas is not None
+    assert last.quality.high < 0.65 < 0.75 < last.challenger.value
+    assert last.tas.high < 0.9
+    assert last.quality.n == BATCH
+
+
+def test_estimates_without_labels_follow_inputs_and_miss_a_changed_relation(
+    changed: tuple[Monitor, list[BatchResult]],
+) -> None:
+    before, after = changed[1][3], changed[1][4]
+    assert before.estimated is not None
+    assert before.quality is not None
+    assert before.estimated.value == pytest.approx(before.quality.value, abs=0.08)
+    assert before.estimated.error is not None
+    assert after.estimated is not None
+    assert after.quality is not None
+    assert after.estimated.value > after.quality.high + 0.1
+    table = make_table(rows=1800, change=99_999)
+    monitor = fit(table)
+    harder = table[ROWS:][table["a"][ROWS:].abs() < 0.5].drop(columns="y")
+    found = monitor.check(harder).estimated
+    assert found is not None
+    truth = float(((harder["a"] > 0) == (table.loc[harder.index, "y"] == "yes")).mean())
+    assert found.value == pytest.approx(truth, abs=0.06)  # and not the 0.82 of all rows
+    assert truth < 0.72
+
+
+def test_without_a_change_there_is_no_alarm() -> None:
+    table = make_table(change=99_999, seed=3)
+    monitor = fit(table)
+    results = [monitor.check(batch) for batch in batches(table)]
+    assert kinds(results) == [[]] * len(results)
+    assert all(result.tas is not None and result.tas.low < 1 < result.tas.high + 0.02 for result in results)
+
+
+def test_numbers(tmp_path: Path) -> None:
+    table = make_table(numbers=True)
+    monitor = fit(table, model="sklearn.linear_model.Ridge")
+    results = [monitor.check(batch) for batch in batches(table, 1500)]
+    assert kinds(results[:4]) == [[]] * 4
+    assert {"quality", "staleness"} <= {kind for found in kinds(results[4:]) for kind in found}
+    assert monitor.metric.name == "rmse"
+    assert results[-1].quality is not None
+    assert results[-1].quality.low > 2 * monitor.watch.reference.quality.high
+
+
+def test_a_saved_monitor_continues_as_one_that_was_not(tmp_path: Path) -> None:
+    table, path = make_table(), tmp_path / "watch.json"
+    kept, saved = fit(table), fit(table)
+    for batch in batches(table, 1200):
+        saved.save(path)
+        saved = Monitor.load(path)
+        one, other = kept.check(batch), saved.check(batch)
+        assert replace(one, checked="") == replace(other, checked="")
+    assert json.loads(path.read_text(encoding="utf-8"))["format"] == 1
+
+
+def test_late_labels_give_the_scores_of_labels_that_come_with_their_rows() -> None:
+    table = make_table()
+    batch = table[ROWS : ROWS + BATCH]
+    at_once, late = fit(table).check(batch), fit(table)
+    first = late.check(batch.drop(columns="y"))
+    assert (first.labeled, first.quality) == (0, None)
+    then = late.check(batch[["row", "y"]].sample(frac=1, random_state=0))
+    assert (then.rows, then.labeled) == (0, BATCH)
+    for name in ("quality", "challenger", "tas", "paired", "evidence", "labels"):
+        assert getattr(then, name) == getattr(at_once, name), name
+    assert late.watch.pending == ()
+
+
+def test_labels_of_some_rows_leave_the_others_waiting() -> None:
+    table = make_table()
+    monitor = fit(table)
+    monitor.check(table[ROWS : ROWS + BATCH].drop(columns="y"))
+    result = monitor.check(table[ROWS : ROWS + 50][["row", "y"]])
+    assert result.labeled == 50
+    assert len(monitor.watch.pending[0]) == BATCH - 50
+
+
+def test_rows_checked_before_change_nothing(changed: tuple[Monitor, list[BatchResult]]) -> None:
+    monitor, results = changed
+    before = monitor.watch
+    again = monitor.check(make_table()[ROWS : ROWS + BATCH])
+    assert again.seen_before
+    assert replace(again, seen_before=False) == results[0]
+    assert monitor.watch is before
+
+
+def test_inputs_that_move_twice_raise_an_alarm_and_once_do_not() -> None:
+    table = make_table()
+    monitor = fit(table)
+    moved = [batch.assign(b=batch["b"] + 2, shop="south") for batch in batches(table, 1050)[:2]]
+    first, second = (monitor.check(batch) for batch in moved)
+    assert [one.name for one in first.moved_inputs] == ["b", "shop"]
+    assert not any(alarm.kind == "inputs" for alarm in first.alarms)
+    assert [alarm.text for alarm in second.alarms if alarm.kind == "inputs"] == [
+        "b, shop moved in two batches in a row"
+    ]
+
+
+def test_logged_predictions_are_watched_without_training_the_deployed_model() -> None:
+    table = make_table()
+    table["answer"] = np.where(table["a"] > 0, "yes", "no")
+    monitor = fit(table, predictions="answer", features=["a", "b"])
+    results = [monitor.check(batch) for batch in batches(table, 1500)]
+    truth = float((table["answer"] == table["y"])[ROWS : ROWS + BATCH].mean())
+    assert results[0].quality is not None
+    assert results[0].quality.value == pytest.approx(truth, abs=1e-12)
+    assert kinds(results[:4]) == [[]] * 4
+    assert {"quality", "staleness"} <= {kind for found in kinds(results[4:]) for kind in found}
+
+
+def test_memory_does_not_grow_with_the_number_of_batches(tmp_path: Path) -> None:
+    table = make_table(rows=600 + 14 * 60, change=99_999)
+    monitor = fit(table)
+    sizes = []
+    for k in range(600, len(table), 60):
+        monitor.check(table[k : k + 60])
+        sizes.append(sum(len(part) for part in monitor.watch.kept))
+    assert len(monitor.watch.kept) == 12
+    assert sizes[-1] <= max(sizes[:8]) + 60
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda t: t.drop(columns="a"), "'a'"),
+        (lambda t: t[:0], "has no rows"),
+        (lambda t: t.assign(when="soon"), "time column 'when'"),
+        (lambda t: t.assign(a="many"), "cannot be read as number"),
+        (lambda t: t.assign(row=7), "more than once"),
+        (lambda t: t[["row", "y"]], "no row waits for a label"),
+    ],
+)
+def test_bad_batches_are_refused_in_a_sentence(changed: tuple[Monitor, list[BatchResult]], change, sentence) -> None:
+    table = make_table(rows=700, seed=9)[600:]
+    with pytest.raises(UserError, match=sentence):
+        changed[0].check(change(table.assign(row=table["row"] + 5000)))
+
+
+def test_a_class_that_the_reference_lacks_is_counted(changed: tuple[Monitor, list[BatchResult]]) -> None:
+    monitor = Monitor(changed[0].watch)
+    table = make_table(seed=4)[ROWS : ROWS + BATCH]
+    table.loc[table.index[:5], "y"] = "maybe"
+    result = monitor.check(table)
+    assert result.quality is not None
+    assert result.quality.n == BATCH - 5
+    assert any("5 labels are classes" in note for note in result.notes)
+
+
+def test_a_damaged_watch_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "watch.json"
+    with pytest.raises(UserError, match="monitor fit"):
+        Monitor.load(path)
+    for content in ("{}", "[" * 100_000, "nothing"):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(UserError, match="not a watch file"):
+            Monitor.load(path)
