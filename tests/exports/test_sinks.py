@@ -63,7 +63,9 @@ def test_files_cannot_be_sent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tensorboard", "mlflow", "wandb"])
 def test_without_its_package_a_sink_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setitem(sys.modules, name, None)
+    imported = [module for module in sys.modules if module.startswith(f"{name}.")]  # other tests may have used it
+    for module in [name, *imported]:
+        monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UserError, match=rf'pip install "driftline\[{name}\]"'):
         create(name, tmp_path)
 
