@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -19,7 +20,7 @@ from driftline.record.card import Card
 from driftline.store.store import Store
 
 RUN = "driftline run timeline --data digits --model logistic-regression --methods erm,erm-all --seeds 2"
-SETTINGS = "--set data.periods=4 --set timeline.resamples=20 --set erm-all.window=2"
+SETTINGS = "--set data.periods=4 --set timeline.resamples=20"
 
 
 def call(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +66,7 @@ def check_table(out: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", out)
         call("driftline table", patch)
-        drawn = out.getvalue()
+        drawn = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
         call("driftline table --format csv", patch)
     if out.isatty():
         assert max(map(len, drawn.splitlines())) <= 70
