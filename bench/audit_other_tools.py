@@ -5,8 +5,8 @@
     python bench/audit_other_tools.py --write            # put the comparison into docs/audit.md
 
 Both tools watch a model in production. So a model (the same as in `audit_truth.py`) is trained on the first 4 weeks;
-these weeks, with out-of-fold predictions, are the reference. Settings are the tools' defaults, except for what has none:
-Evidently compares the last 4 weeks with the reference (`DataDriftPreset` and the preset of the task, with their own
+these weeks, with out-of-fold predictions, are the reference. Settings are the tools' defaults, except for what has
+none: Evidently compares the last 4 weeks with the reference (`DataDriftPreset` and the preset of the task, with their own
 tests); NannyML gets all later weeks in chunks of 150 rows. The environments need numpy, pandas and scikit-learn only
 besides the tool: Evidently 0.7.23 needs `pandas<3`, NannyML 0.13.1 needs statsmodels, which it does not name.
 """
@@ -102,7 +102,9 @@ def ask_evidently(name: str, repeat: int) -> Row:
     else:
         tasks = {"regression": [Regression(target="y", prediction="prediction")]}
     columns = {"numerical_columns": features} | (
-        {"categorical_columns": ["y", "prediction"]} if is_class else {"numerical_columns": [*features, "y", "prediction"]}
+        {"categorical_columns": ["y", "prediction"]}
+        if is_class
+        else {"numerical_columns": [*features, "y", "prediction"]}
     )
     definition = DataDefinition(**tasks, **columns)
     reference, newest = (
@@ -134,8 +136,15 @@ def ask_nannyml(name: str, repeat: int) -> Row:
     else:
         estimator = nannyml.DLE(features, "prediction", "y", metrics=metrics, **chunks)
     alerts = {}
-    for key, calculator in (("univariate", univariate), ("together", together), ("quality", real), ("estimated", estimator)):
-        table = calculator.fit(before).calculate(after) if key != "estimated" else calculator.fit(before).estimate(after)
+    for key, calculator in (
+        ("univariate", univariate),
+        ("together", together),
+        ("quality", real),
+        ("estimated", estimator),
+    ):
+        table = (
+            calculator.fit(before).calculate(after) if key != "estimated" else calculator.fit(before).estimate(after)
+        )
         found = table.filter(period="analysis").to_df()
         marks = found.loc[:, [column for column in found.columns if column[-1] == "alert"]].to_numpy(bool)
         alerts[key] = marks.any(axis=1)
@@ -159,8 +168,8 @@ def audited(rows: list[Row]) -> str:
 def summary(found: list[Row], ours: list[Row]) -> str:
     """Return the comparison as Markdown."""
     lines = [
-        "| truth | right answer | n | audit | Evidently: data drift; quality test failed | NannyML, chunks with an alert: "
-        "inputs; estimated quality; real quality |",
+        "| truth | right answer | n | audit | Evidently: data drift; quality test failed | NannyML, chunks with an "
+        "alert: inputs; estimated quality; real quality |",
         "|" + "---|" * 6,
     ]
     for name in COMPARED:
@@ -207,7 +216,9 @@ def main() -> None:
                 writer = csv.DictWriter(file, list(row), lineterminator="\n")
                 if file.tell() == 0:
                     writer.writeheader()
-                writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
+                writer.writerow(
+                    {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
+                )
     if options.write:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
         text = summary(read(OUT), read(OURS))
