@@ -6,8 +6,8 @@
 
 Both tools watch a model in production. So a model (the same as in `audit_truth.py`) is trained on the first 4 weeks;
 these weeks, with out-of-fold predictions, are the reference. Settings are the tools' defaults, except for what has
-none: Evidently compares the last 4 weeks with the reference (`DataDriftPreset` and the preset of the task, with their own
-tests); NannyML gets all later weeks in chunks of 150 rows. The environments need numpy, pandas and scikit-learn only
+none: Evidently compares the last 4 weeks with the reference (`DataDriftPreset` and the preset of the task, with their
+own tests); NannyML gets all later weeks in chunks of 150 rows. The environments need numpy, pandas and scikit-learn
 besides the tool: Evidently 0.7.23 needs `pandas<3`, NannyML 0.13.1 needs statsmodels, which it does not name.
 """
 
