@@ -133,6 +133,18 @@ def test_dropout_layers_of_any_network_draw_on_the_host() -> None:
         assert torch.equal(moved.eval()(to_device(x)), moved[0](to_device(x)))
 
 
+def test_a_seed_reaches_the_generators_of_host_and_device_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.manual_seed` would keep a formatted stack for each kind of device that is not here."""
+    seeded: list[int] = []
+    module = torch.get_device_module("sim")
+    monkeypatch.setattr(module, "manual_seed_all", seeded.append, raising=False)
+    monkeypatch.setattr(torch, "manual_seed", None)
+    with Seed(1).as_torch_default():
+        drawn = torch.rand(2)
+    assert torch.equal(drawn, torch.rand(2, generator=Seed(1).torch()))
+    assert seeded == [Seed(1).value % 2**63]
+
+
 def test_names_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve("cpu") == torch.device("cpu")
     assert resolve("auto") == resolve("sim") == resolve("sim:0") == torch.device("sim:0")
