@@ -1,0 +1,99 @@
+"""Pages of the documentation site that are made while it is built: root documents, notebooks, API and gallery.
+
+`./dev docs` builds the site. Links between documents stay as they work in the repository; here they get the site's names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+GALLERY = ROOT / "build" / "gallery"
+DOCUMENTS = {
+    "README.md": "overview.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+API = {
+    "Run": ("engine.run.run", "engine.costs.forecast.forecast", "record.run.load", "record.run.Record"),
+    "Tables and figures": ("report.tables.make.make_tables", "report.tables.make.table", "report.figures.make.figure"),
+    "Audit": ("auditing.run.audit", "auditing.result.AuditResult"),
+    "Extend": ("registry.register", "learners.base.Learner", "testing.check_learner"),
+    "Types": ("types.Samples", "types.Answers", "types.Reveal"),
+}
+LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are not files of docs/."""
+    from mkdocs.structure.files import File
+
+    for name, text in pages().items():
+        files.append(File.generated(config, name, content=text))
+    for picture in sorted(GALLERY.glob("*/*.svg")):
+        name = f"gallery/{picture.relative_to(GALLERY).as_posix()}"
+        files.append(File.generated(config, name, abs_src_path=str(picture)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Give links their names on the site, and a benchmark's page its pictures."""
+    benchmark = page.file.src_uri.removesuffix(".md")
+    pictures = gallery(benchmark, "###")
+    return site_links(markdown) + (f"\n## Figures of a small run\n\n{pictures}" if pictures else "")
+
+
+def pages() -> dict[str, str]:
+    """Return the pages that are made, by their name on the site."""
+    made = {site: (ROOT / name).read_text(encoding="utf-8") for name, site in DOCUMENTS.items()}
+    for path in sorted((ROOT / "examples").glob("*.ipynb")):
+        made[f"notebook-{path.stem}.md"] = notebook(path)
+    made["api.md"] = "# Python\n" + "".join(_section(title, names) for title, names in API.items())
+    made["gallery.md"] = "# Gallery of figures\n\nMade by `docs/gallery.py` from small runs of each benchmark.\n"
+    for folder in sorted(GALLERY.glob("*/")):
+        made["gallery.md"] += f"\n## {folder.name}\n\n{gallery(folder.name, '###')}"
+    return made
+
+
+def site_links(markdown: str) -> str:
+    """Return a text whose links to root documents, docs/ and notebooks name the pages of the site.
+
+    >>> site_links("[a](../README.md) [b](docs/audit.md#x) [c](examples/owner.ipynb) [d](https://x.org/README.md)")
+    '[a](overview.md) [b](audit.md#x) [c](notebook-owner.md) [d](https://x.org/README.md)'
+    """
+
+    def rename(match: re.Match[str]) -> str:
+        target = match[2].removeprefix("../").removeprefix("docs/")
+        if target.endswith(".ipynb"):
+            target = f"notebook-{Path(target).stem}.md"
+        return match[1] + DOCUMENTS.get(target, target)
+
+    return LINK.sub(rename, markdown)
+
+
+def notebook(path: Path) -> str:
+    """Return the cells of a notebook as Markdown."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+    return "\n\n".join([*parts, f"This page is `examples/{path.name}`, which runs as it is."])
+
+
+def gallery(benchmark: str, level: str) -> str:
+    """Return the pictures of a benchmark with their titles; empty without pictures."""
+    pictures = sorted((GALLERY / benchmark).glob("*.svg"))
+    return "\n\n".join(_picture(benchmark, picture.stem, level) for picture in pictures)
+
+
+def _picture(benchmark: str, figure: str, level: str) -> str:
+    picture = f"![{benchmark}: {figure}](gallery/{benchmark}/{figure}.svg)"
+    return f"{level} {figure}\n\n`driftline figure {figure}`\n\n{picture}"
+
+
+def _section(title: str, names: tuple[str, ...]) -> str:
+    return f"\n## {title}\n\n" + "\n\n".join(f"::: driftline.{name}" for name in names) + "\n"
