@@ -1,6 +1,6 @@
 """Pages of the documentation site that are made while it is built: root documents, notebooks, API and gallery.
 
-`./dev docs` builds the site. Links between documents stay as they work in the repository; here they get the site's names.
+`./dev docs` builds the site. Links work in the repository as they are written; here they get the names of the site.
 """
 
 from __future__ import annotations
