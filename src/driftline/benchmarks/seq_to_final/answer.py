@@ -7,7 +7,6 @@ from driftline.benchmarks.answer import (
     BigNumber,
     Dots,
     Evidence,
-    best_method,
     default_answer,
     gain_number,
     interval,
@@ -60,6 +59,6 @@ def answer(results: Evidence) -> Answer | None:
 
 
 def _source(results: Evidence, method: str) -> str:
-    sizes, cell = results.protocol.get("samples_per_step") or [], results.scores(*FINAL)[best_method(results, FINAL)]
+    sizes, cell = results.protocol.get("samples_per_step") or [], results.scores(*FINAL)[method]
     what = f"{sizes[-1]:,} final samples, {cell.n:,} test answers" if sizes else ""
-    return source_line(results.scores(*FINAL)[method], what)
+    return source_line(cell, what)
