@@ -42,6 +42,8 @@ class Panel:
     summary: str = ""
     """If given, the table is collapsed below this text."""
     note: str = ""
+    hint: str = ""
+    """What is folded, in a few words."""
     has_methods: bool = False
     """Whether the charts distinguish methods, so that the legend applies to them."""
 

@@ -64,9 +64,9 @@
 
   // Charts are drawn one after the other so that the page can be read meanwhile; what is in view comes first.
   // A chart in a closed part has no width; it is drawn when the part is opened.
-  const isFolded = id => document.getElementById(id).closest("details:not([open])") !== null;
-  const waiting = new Set(Object.keys(figures.charts).filter(id => !isFolded(id))), urgent = [];
-  const folded = new Set(Object.keys(figures.charts).filter(isFolded));
+  const isFolded = id => document.getElementById(id).closest("details:not([open]), [hidden]") !== null;
+  const waiting = new Set(), urgent = [];
+  const folded = new Set(Object.keys(figures.charts));
   const draw = async id => {
     const spec = figures.charts[id], place = document.getElementById(id);
     spec.datasets = Object.fromEntries(namesOf(spec).map(name => [name, recordsOf(name)]));
@@ -83,22 +83,34 @@
       if (item && item.datum && item.datum.method) choose(state, item.datum.method);
     });
   };
+  let drawing = false;
   const drawAll = async () => {
+    if (drawing) return;
+    drawing = true;
     while (waiting.size) {
       const id = urgent.find(one => waiting.has(one)) || waiting.values().next().value;
       waiting.delete(id);
       await draw(id);
       await new Promise(resolve => setTimeout(resolve));
     }
+    drawing = false;
     document.documentElement.dataset.charts = "drawn";
   };
   const watcher = new IntersectionObserver(entries =>
     entries.filter(entry => entry.isIntersecting).forEach(entry => urgent.unshift(entry.target.id)));
-  waiting.forEach(id => {
-    const place = document.getElementById(id), height = figures.charts[id].height;
-    place.style.minHeight = (typeof height === "number" ? height : 200) + "px";
-    watcher.observe(place);
-  });
+  // Charts that have become visible are drawn.
+  const unfold = () => {
+    const visible = Array.from(folded).filter(id => !isFolded(id));
+    if (visible.length) delete document.documentElement.dataset.charts;
+    visible.forEach(id => {
+      const place = document.getElementById(id), height = figures.charts[id].height;
+      folded.delete(id);
+      waiting.add(id);
+      place.style.minHeight = (typeof height === "number" ? height : 200) + "px";
+      watcher.observe(place);
+    });
+    drawAll();
+  };
 
   // The numbers of a chart become a table when they are asked for.
   const element = (name, text, attributes) => {
@@ -149,26 +161,38 @@
   all("table.sortable thead button").forEach(button =>
     button.addEventListener("click", () => sort(button.closest("table"), button.closest("th"))));
 
+  all(".all-metrics").forEach(button => button.addEventListener("click", () => {
+    const open = document.getElementById(button.getAttribute("aria-controls")).classList.toggle("with-all");
+    button.setAttribute("aria-expanded", String(open));
+  }));
+
   // What is folded: charts are drawn and numbers written when a part is opened, and a link opens the part it leads into.
   all("details").forEach(details => details.addEventListener("toggle", () => {
     if (!details.open) return;
-    all(".chart", details).filter(place => folded.has(place.id) && !isFolded(place.id)).forEach(place => {
-      folded.delete(place.id);
-      draw(place.id);
-    });
+    unfold();
     all("[data-shows]", details).filter(place => !place.textContent).forEach(place => {
       const content = JSON.parse(document.getElementById(place.dataset.shows).textContent);
       place.textContent = JSON.stringify(content, null, 1);
     });
   }));
+  // One view at a time: the answers, a benchmark, the explorer. A link to anything in a view opens the view.
+  const views = all(".view");
   const openTarget = () => {
-    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    if (!target) return;
-    for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
-    target.scrollIntoView();
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (views.length) {
+      const view = (target && target.closest(".view")) || views[0];
+      views.forEach(one => { one.hidden = one !== view; });
+      all("header nav a").forEach(link => {
+        const current = document.querySelector(link.hash).closest(".view") === view && (view !== views[0] || link.hash === "#" + views[0].id);
+        if (current) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+      });
+    }
+    if (target) {
+      for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+      if (target === views[0]) scrollTo(0, 0); else target.scrollIntoView();
+    }
+    unfold();
   };
   window.addEventListener("hashchange", openTarget);
   openTarget();
-
-  drawAll();
 })();
