@@ -88,6 +88,11 @@ class MatrixView:
     keys: frozenset[str] = frozenset()
     """The runs of its cells."""
 
+    def is_bold(self, column: MatrixColumn, cell: MatrixCell) -> bool:
+        """Return whether a cell is best or tied in a column in which some method is not."""
+        found = [self.cells[method, column.benchmark].score for method in self.methods]
+        return bool(cell.score and cell.score.best) and any(score and not score.best for score in found)
+
     def row(self, method: str) -> list[tuple[MatrixColumn, MatrixCell]]:
         return [(column, self.cells[method, column.benchmark]) for column in self.columns]
 
@@ -131,7 +136,7 @@ def _contents(paths: Iterable[Path]) -> Iterator[JsonObject]:
 def view(content: Settings, runs: Mapping[str, Run]) -> MatrixView:
     """Return a matrix from the content of its file and the runs that exist."""
     columns, placed, scores, better = [], {}, {}, {}
-    for described in content["benchmarks"]:
+    for described in sorted(content["benchmarks"], key=lambda one: registry.get("benchmark", one["name"]).place):
         benchmark = described["name"]
         cells = [cell for cell in content["cells"] if cell["benchmark"] == benchmark]
         column = MatrixColumn(benchmark, registry.get("benchmark", benchmark).question, described["reveals"])

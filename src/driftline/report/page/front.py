@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from driftline import registry
 from driftline.benchmarks.answer import Answer
-from driftline.report.page.embed import PlacedChart
+from driftline.report.page.answer_charts.draw import draw
+from driftline.report.page.answer_charts.scene import Scene, role_color
+from driftline.report.page.embed import PageCharts, PlacedChart
 from driftline.report.page.section import Section
 
 OTHER_SETTINGS = 6  # listed on a card
@@ -29,21 +31,24 @@ class FrontCard:
     """Whether the card takes the whole width, with the text beside the chart."""
 
 
-def front_cards(sections: Iterable[Section]) -> list[FrontCard]:
+def front_cards(sections: Iterable[Section], charts: PageCharts) -> list[FrontCard]:
     """Return a card per benchmark, in the order of benchmarks; no half of a row stays empty."""
     members: dict[str, list[Section]] = {}
     for section in sections:
         members.setdefault(section.table.group.benchmark, []).append(section)
     order = sorted(members, key=lambda name: (registry.get("benchmark", name).place, name))
-    cards = [_card(members[name]) for name in order]
+    cards = [_card(members[name], charts) for name in order]
     odd = len(cards) % 2 == 0
     return [replace(card, is_wide=k == 0 or (odd and k == len(cards) - 1)) for k, card in enumerate(cards)]
 
 
-def _card(sections: Sequence[Section]) -> FrontCard:
+def _card(sections: Sequence[Section], charts: PageCharts) -> FrontCard:
     """Return the card of a benchmark: its group with the most runs outside of matrices, then with the most runs."""
     main = max(sections, key=lambda section: (not section.in_matrix, len(section.table.group.runs)))
     others = tuple(section for section in sections if section is not main)
-    return FrontCard(
-        main.anchor, main.benchmark, main.data, main.question, main.text, main.answer, main.chart, others[:OTHER_SETTINGS]
-    )
+    chart = None
+    if main.answer:
+        colors = role_color(main.table, main.answer)
+        chart = draw(Scene(main.table, main.answer, charts, colors))
+    words = (main.question, main.text, main.answer, chart)
+    return FrontCard(main.anchor, main.benchmark, main.data, *words, others[:OTHER_SETTINGS])

@@ -33,7 +33,9 @@ def end_labels(
         places.append(max(label.value, places[-1] + step) if places else label.value)
     over = max(0.0, places[-1] - span[1]) if places else 0.0
     return [
-        alt.Chart(alt.Data(values=[{"at": at, "value": place - over, "text": two_lines(label.text)}]), width="container")
+        alt.Chart(
+            alt.Data(values=[{"at": at, "value": place - over, "text": two_lines(label.text)}]), width="container"
+        )
         .mark_text(
             align="left",
             dx=10,
@@ -91,7 +93,12 @@ def place_labels(spots: Sequence[Spot], width: float, height: float) -> dict[str
         size = LETTER * len(spot.text)
         for align, dx, dy in (
             *(("left", AWAY, 0.0), ("right", -AWAY, 0.0), ("center", 0.0, -AWAY - 4), ("center", 0.0, AWAY + 4)),
-            *(("left", AWAY - 2, -AWAY), ("right", 2 - AWAY, -AWAY), ("left", AWAY - 2, AWAY), ("right", 2 - AWAY, AWAY)),
+            *(
+                ("left", AWAY - 2, -AWAY),
+                ("right", 2 - AWAY, -AWAY),
+                ("left", AWAY - 2, AWAY),
+                ("right", 2 - AWAY, AWAY),
+            ),
         ):
             left = spot.x + dx - {"left": 0.0, "right": size, "center": size / 2}[align]
             low = spot.y - dy - LINE / 2

@@ -10,7 +10,6 @@ from driftline.report.analysis.displays import labeled_groups
 from driftline.report.analysis.matrix import MatrixView, views
 from driftline.report.analysis.repeats import average_repeats
 from driftline.report.analysis.result_table import tabulate
-from driftline.report.figures.palette import assign_styles
 from driftline.report.page.embed import PageCharts, bundle, template
 from driftline.report.page.front import front_cards
 from driftline.report.page.section import Section, build
@@ -36,7 +35,7 @@ def page(record: Record) -> str:
     ]
     text: str = template().render(
         sections=sections,
-        cards=front_cards(sections),
+        cards=front_cards(sections, charts),
         matrices=[_matrix(view, k) for k, view in enumerate(found)],
         matrix=matrix,
         definitions=_definitions(sections),

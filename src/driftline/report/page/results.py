@@ -59,7 +59,9 @@ class PageColumn:
         left, right = (self._place(value) for value in ends)
         alarm = format_false_alarm(cell.false_alarm)
         about = f"{self.column.name}: {format_value(cell.value, share)} {format_interval(cell, share)}".rstrip()
-        title = f"{about}, n = {cell.n:,} {cell.unit}, {count_of(cell.seeds, 'seed')}; 95% interval over {cell.interval}"
+        title = (
+            f"{about}, n = {cell.n:,} {cell.unit}, {count_of(cell.seeds, 'seed')}; 95% interval over {cell.interval}"
+        )
         text = format_value(cell.value, share)
         width = max(right - left, 0.0)
         return Bar(
@@ -156,4 +158,6 @@ def _note(table: ResultTable, primary: Column | None, bold: bool) -> str:
     bars = f" Bars: 95% intervals over {' or '.join(sorted(kinds))}." if kinds else ""
     if bold:
         return f"{first}{bars} Bold: best, or not significantly worse."
-    return f"{first}{bars} No difference from the best is significant, so nothing is bold." if rows > 1 else first + bars
+    return (
+        f"{first}{bars} No difference from the best is significant, so nothing is bold." if rows > 1 else first + bars
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from driftline.benchmarks.answer import Answer
@@ -11,10 +10,10 @@ from driftline.report.analysis.groups import Group
 from driftline.report.analysis.result_table import ResultTable
 from driftline.report.analysis.summary import front_answer
 from driftline.report.analysis.trivial_baseline import not_above
+from driftline.report.figures.palette import SHAPES, Style
 from driftline.report.format import count_of
-from driftline.report.page.answer_charts.draw import draw
 from driftline.report.page.answer_charts.scene import Scene, role_color
-from driftline.report.page.embed import PageCharts, PlacedChart
+from driftline.report.page.embed import PageCharts
 from driftline.report.page.panels import Panel, panels
 from driftline.report.page.published import PublishedFigures
 from driftline.report.page.results import PageTable, page_table
@@ -35,15 +34,12 @@ class Section:
     size: str
     question: str
     answer: Answer | None
-    chart: PlacedChart | None
-    """The chart of the answer, on the front page."""
     paper: str
     table: ResultTable
     caption: str
     notes: list[str]
     cautions: list[str]
     formulas: list[tuple[str, str]]
-    colors: Mapping[str, str]
     figures: list[SectionFigure]
     results: PageTable
     published: PublishedFigures | None
@@ -68,24 +64,25 @@ def build(table: ResultTable, place: int, charts: PageCharts, in_matrix: bool) -
     shared_card, by_method = cards(group)
     answer = front_answer(table)
     colors = role_color(table, answer)
+    charts.styles = {method: Style(color, (1, 0), SHAPES[0]) for method, color in colors.items()}
+    results = page_table(table, colors)
+    columns = [one.column for one in results.columns]
     return Section(
         anchor=f"group-{place}",
         title=group.title,
         benchmark=group.benchmark,
-        data=group.title.partition(" · ")[2],
+        data=" · ".join(part for part in group.title.split(" · ")[1:] if "=" not in part),
         size=size(group),
         question=card.question,
         answer=answer,
-        chart=draw(Scene(table, answer, charts, colors)) if answer else None,
         paper=card.paper,
         table=table,
         caption=caption(table),
         notes=notes(table),
         cautions=not_above(table),
         formulas=formulas(table),
-        colors=colors,
-        figures=section_figures(Scene(table, answer, charts, colors)) if answer else [],
-        results=page_table(table, colors),
+        figures=section_figures(Scene(table, answer, charts, colors), columns) if answer else [],
+        results=results,
         published=None,
         commands=[],
         panels=panels(table, charts),

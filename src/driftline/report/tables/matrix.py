@@ -60,7 +60,7 @@ def notes(view: MatrixView) -> list[str]:
 
 def finding(view: MatrixView) -> str:
     """Return the title of a matrix: who is best or tied where."""
-    best = {method: [c.score.best for _, c in view.row(method) if c.score] for method in view.methods}
+    best = {method: [view.is_bold(column, c) for column, c in view.row(method) if c.score] for method in view.methods}
     wins = {method: sum(cells) for method, cells in best.items()}
     top = max(wins, key=lambda method: wins[method], default="")
     if not top or not wins[top]:

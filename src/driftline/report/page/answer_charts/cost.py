@@ -48,12 +48,18 @@ def draw(scene: Scene, chart: Cost) -> JsonObject | None:
         x=x,
         color=scene_colors(scene, [row[0] for row in rows]),
         tooltip=tooltips(
-            ("method", "method"), ("score", column.word), ("cost", "GMAC per run"), ("n", "n per run"), ("seeds", "seeds")
+            ("method", "method"),
+            ("score", column.word),
+            ("cost", "GMAC per run"),
+            ("n", "n per run"),
+            ("seeds", "seeds"),
         ),
     )
     layers = [
         *_front(points, x_span, y_span, x),
-        plot.mark_rule(strokeWidth=4, opacity=SOFT_OPACITY, strokeCap="round").encode(y=y_axis("low", y_span), y2="high:Q"),
+        plot.mark_rule(strokeWidth=4, opacity=SOFT_OPACITY, strokeCap="round").encode(
+            y=y_axis("low", y_span), y2="high:Q"
+        ),
         plot.mark_point(filled=True, opacity=1, size=80).encode(y=y),
         *point_labels(scene, {row[0]: (row[1], row[2]) for row in rows}, x_span, y_span),
     ]

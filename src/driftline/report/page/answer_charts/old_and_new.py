@@ -80,7 +80,9 @@ def _gap(chart: OldAndNew, lines: dict[str, list[list[object]]], x: alt.X) -> li
     if ends["old"] is None or ends["new"] is None:
         return []
     low, high, at = ends["old"][3], ends["new"][3], ends["new"][1]
-    assert isinstance(low, float) and isinstance(high, float) and isinstance(at, int)
+    assert isinstance(low, float)
+    assert isinstance(high, float)
+    assert isinstance(at, int)
     right = at > 0.75 * len(lines["new"])
     row = {"at": at, "low": low, "high": high, "middle": (low + high) / 2, "text": f"{high - low:.0f} points"}
     plot = alt.Chart(alt.Data(values=[row]), width="container").encode(x=x)

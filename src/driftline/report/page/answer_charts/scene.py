@@ -84,9 +84,7 @@ def base(data: str, height: int) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=data), width="container", height=height)
 
 
-def point_labels(
-    scene: Scene, points: Mapping[str, tuple[float, float]], x: Span, y: Span
-) -> list[alt.Chart]:
+def point_labels(scene: Scene, points: Mapping[str, tuple[float, float]], x: Span, y: Span) -> list[alt.Chart]:
     """Return names beside points: placed for the width of a card, and for that of a phone."""
     layers = []
     order = [name for name in scene.order(list(points)) if name in points]
@@ -144,4 +142,4 @@ class Span:
 
 def y_axis(field: str, span: Span, count: int = 3) -> alt.Y:
     """Return an axis whose name is in the line above the chart."""
-    return alt.Y(f"{field}:Q", scale=span.scale, axis=alt.Axis(title=None, tickCount=count, format=",~g"))
+    return alt.Y(f"{field}:Q", scale=span.scale, axis=alt.Axis(title=None, tickCount=count, format=",.0f"))

@@ -20,47 +20,29 @@
       Object.fromEntries(columns.map(([key, values]) => [key, values[row]])));
   };
   const namesOf = spec => {
-    const parts = [spec, ...(spec.layer || [])];
-    return Array.from(new Set(parts.filter(part => part.data && part.data.name).map(part => part.data.name)));
+    const inner = [spec.data && spec.data.name, ...(spec.layer || []).flatMap(namesOf)];
+    return Array.from(new Set(inner.filter(name => name)));
   };
 
-  // Each section remembers which methods are hidden and which one is in front.
+  // Each section remembers which method is in front.
   const states = new Map();
   const stateOf = element => {
     const section = element.closest("section") || document.body;
-    if (!states.has(section)) states.set(section, {section, hidden: new Set(), focus: "", views: []});
+    if (!states.has(section)) states.set(section, {section, focus: "", views: []});
     return states.get(section);
   };
-  const tell = (view, state) =>
-    view.signal("hidden", Array.from(state.hidden)).signal("focus", state.focus).runAsync();
-  const apply = state => {
-    const {section, hidden, focus} = state;
+  const tell = (view, state) => view.signal("focus", state.focus).runAsync();
+  const choose = (state, method) => {
+    state.focus = state.focus === method ? "" : method;
     state.views.forEach(view => tell(view, state));
-    all("[data-toggle]", section).forEach(button =>
-      button.setAttribute("aria-pressed", String(!hidden.has(button.dataset.toggle))));
-    all("tr[data-method]", section).forEach(row => {
-      const chosen = row.dataset.method === focus;
+    all("tr[data-method]", state.section).forEach(row => {
+      const chosen = row.dataset.method === state.focus;
       row.classList.toggle("chosen", chosen);
       all("th > button", row).forEach(button => button.setAttribute("aria-pressed", String(chosen)));
     });
-    all("[data-map]", section).forEach(map => {
-      map.hidden = hidden.has(map.dataset.map);
-      map.classList.toggle("dimmed", focus !== "" && map.dataset.map !== focus);
-    });
-  };
-  const choose = (state, method) => {
-    state.focus = state.focus === method ? "" : method;
-    state.hidden.delete(method);
-    apply(state);
   };
   all("tr[data-method]").forEach(row =>
     row.addEventListener("click", () => choose(stateOf(row), row.dataset.method)));
-  all("[data-toggle]").forEach(button => button.addEventListener("click", () => {
-    const state = stateOf(button), method = button.dataset.toggle;
-    if (!state.hidden.delete(method)) state.hidden.add(method);
-    if (state.focus === method) state.focus = "";
-    apply(state);
-  }));
 
   // Charts are drawn one after the other so that the page can be read meanwhile; what is in view comes first.
   // A chart in a closed part has no width; it is drawn when the part is opened.
@@ -75,7 +57,7 @@
     place.setAttribute("role", "img");  // Vega has made it a document of its own
     place.setAttribute("aria-label", spec.description);
     place.style.minHeight = "";
-    if (!spec.params) return;
+    if (!(spec.params || []).some(param => param.name === "focus")) return;
     const state = stateOf(place);
     state.views.push(view);
     tell(view, state);
