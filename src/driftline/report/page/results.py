@@ -94,8 +94,6 @@ class PageTable:
     rows: tuple[PageRow, ...]
     trivial: PageRow | None
     note: str
-    hidden: bool
-    """Whether there are more columns than are in view."""
 
 
 def page_table(table: ResultTable, colors: Mapping[str, str]) -> PageTable:
@@ -108,7 +106,7 @@ def page_table(table: ResultTable, colors: Mapping[str, str]) -> PageTable:
     rows = sorted(table.rows, key=lambda row: _order(row, table, primary))
     made = tuple(_row(row, columns, places, bold, colors) for row in rows)
     trivial = _row(table.trivial, columns, places, bold, colors) if table.trivial else None
-    return PageTable(columns, made, trivial, _note(table, primary, any(bold)), len(columns) > SHOWN)
+    return PageTable(columns, made, trivial, _note(table, primary, any(bold)))
 
 
 def _row(
