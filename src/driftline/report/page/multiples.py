@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 
@@ -22,7 +23,7 @@ def multiples(
     series: Series, metric: str, times: Sequence[str], colors: Mapping[str, str], baseline: str | None, page: PageCharts
 ) -> tuple[PlacedChart, ...]:
     """Return a chart per method of a share over time, all on one scale."""
-    by_method: dict[str, list[list[object]]] = {}
+    by_method: dict[str, list[list[Any]]] = {}
     place = {name: at for at, name in enumerate(times)}
     for row in series.records():
         point = [row["time"], place[str(row["time"])], *(row[name] for name in FIELDS[2:])]

@@ -49,7 +49,7 @@ def _relation(scene: Scene, columns: Sequence[Column]) -> SectionFigure | None:
     if len(both) < FEWEST:
         return None
     ranked = [name for name in both if name in scene.table.group.ranked] or both
-    best = [max(ranked, key=lambda name, found=found: found[name].value) for found in scores]  # type: ignore[misc]
+    best = [max(ranked, key={name: found[name].value for name in ranked}.__getitem__) for found in scores]
     title = (
         f"{best[0]} has the highest mean of both metrics"
         if best[0] == best[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 from driftline.benchmarks.answer import AlongStream
@@ -17,7 +19,7 @@ FIELDS = ["method", "at", "value", "score", "n", "seeds"]
 
 def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
     """Return the chart; None if the metric has no value per time, or times are not numbers."""
-    found: dict[str, list[list[object]]] = {}
+    found: dict[str, list[list[Any]]] = {}
     for row in curve(scene.table.group, chart.metric).records():
         if row["value"] is None or not str(row["time"]).isdecimal():
             continue
@@ -27,7 +29,7 @@ def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
     best = scene.answer.method
     if len(found.get(best, [])) < 2:
         return None
-    span = Span.around([row[2] for rows in found.values() for row in rows])  # type: ignore[misc]
+    span = Span.around([row[2] for rows in found.values() for row in rows])
     last = max(int(str(row[1])) for rows in found.values() for row in rows)
     end = alt.ExprRef(f"width > {WIDE} ? {last} * width / (width - {ROOM}) : {last}")
     x = alt.X(
@@ -38,12 +40,12 @@ def draw(scene: Scene, chart: AlongStream) -> JsonObject | None:
     order = [name for name in reversed(scene.order(list(found)))]
     lines = [layer for name in order for layer in _line(scene, name, found[name], x, span)]
     shown = [name for name in (best, scene.reference) if name in found]
-    labels = [EndLabel(found[name][-1][2], name, scene.text_color(name)) for name in shown]  # type: ignore[arg-type]
+    labels = [EndLabel(found[name][-1][2], name, scene.text_color(name)) for name in shown]
     ends = end_labels(labels, last, (span.low, span.high), scene.height, WIDE)
     return look(alt.layer(*_between(scene, found, x, span), *lines, *ends), scene.answer.text)
 
 
-def _line(scene: Scene, method: str, rows: list[list[object]], x: alt.X, span: Span) -> list[alt.Chart]:
+def _line(scene: Scene, method: str, rows: list[list[Any]], x: alt.X, span: Span) -> list[alt.Chart]:
     color = scene.color(method)
     thin = color == REST
     plot = base(scene.charts.add_data(Series(FIELDS, rows)), scene.height).encode(x=x, y=y_axis("value", span))
@@ -58,7 +60,7 @@ def _line(scene: Scene, method: str, rows: list[list[object]], x: alt.X, span: S
     return [line, hover]
 
 
-def _between(scene: Scene, found: dict[str, list[list[object]]], x: alt.X, span: Span) -> list[alt.Chart]:
+def _between(scene: Scene, found: dict[str, list[list[Any]]], x: alt.X, span: Span) -> list[alt.Chart]:
     """Return the area between the best method and the baseline."""
     if scene.reference not in found:
         return []

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import altair as alt
 
 from driftline.benchmarks.answer import Dots
 from driftline.report.analysis.curves import Series
+from driftline.report.analysis.result_table import Score
 from driftline.report.page.answer_charts.scene import (
     SOFT_OPACITY,
     Scene,
@@ -37,8 +40,8 @@ def draw(scene: Scene, chart: Dots) -> JsonObject | None:
     if len(order) > MAX_ROWS:
         kept = {*order[: MAX_ROWS - 3], *order[-1:], scene.reference, scene.answer.method}
         order = [name for name in order if name in kept]
-    factor = percent if column.share else (lambda value: value)
-    rows = [
+    factor: Callable[[float], float | None] = percent if column.share else float
+    rows: list[list[Any]] = [
         [name, *(factor(v) for v in (s.value, s.low, s.high)), score_text(s.value, s.low, s.high), s.n, s.seeds]
         for name in order
         for s in [scores[name]]
@@ -68,7 +71,7 @@ def draw(scene: Scene, chart: Dots) -> JsonObject | None:
     return look(alt.layer(*layers), scene.answer.text)
 
 
-def _line(scene: Scene, scores: dict, x: alt.X, share: bool) -> list[alt.Chart]:  # type: ignore[type-arg]
+def _line(scene: Scene, scores: Mapping[str, Score], x: alt.X, share: bool) -> list[alt.Chart]:
     """Return a dashed line at the baseline."""
     if scene.reference not in scores:
         return []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair as alt
 
 from driftline.benchmarks.answer import OldAndNew
@@ -60,7 +62,7 @@ def draw(scene: Scene, chart: OldAndNew) -> JsonObject | None:
 TOOLTIP = (("line", "model"), ("score", "accuracy"), ("n", "test answers"), ("seeds", "seeds"))
 
 
-def _row(line: str, at: int, time: str, cell: JsonObject) -> list[object]:
+def _row(line: str, at: int, time: str, cell: JsonObject) -> list[Any]:
     ends = [percent(cell[name]) for name in ("value", "low", "high")]
     return [line, at, time, *ends, score_text(cell["value"], cell["low"], cell["high"]), cell["n"], cell["seeds"]]
 
@@ -74,15 +76,12 @@ def _since(time: str) -> str:
     return f"the {time}" if time.endswith("0s") else time
 
 
-def _gap(chart: OldAndNew, lines: dict[str, list[list[object]]], x: alt.X) -> list[alt.Chart]:
+def _gap(chart: OldAndNew, lines: dict[str, list[list[Any]]], x: alt.X) -> list[alt.Chart]:
     """Return a line between both models at the time of the largest certain difference, with its size."""
     ends = {line: next((row for row in rows if row[2] == chart.gap_at), None) for line, rows in lines.items()}
     if ends["old"] is None or ends["new"] is None:
         return []
     low, high, at = ends["old"][3], ends["new"][3], ends["new"][1]
-    assert isinstance(low, float)
-    assert isinstance(high, float)
-    assert isinstance(at, int)
     right = at > 0.75 * len(lines["new"])
     row = {"at": at, "low": low, "high": high, "middle": (low + high) / 2, "text": f"{high - low:.0f} points"}
     plot = alt.Chart(alt.Data(values=[row]), width="container").encode(x=x)
