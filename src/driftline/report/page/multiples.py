@@ -16,7 +16,7 @@ from driftline.types import JsonObject
 HEIGHT = 130
 LONG = 24  # times, from which on a chart can be zoomed
 FIELDS = ["time", "at", "value", "low", "high", "n", "seeds"]
-PERCENT = {"format": ".1%"}
+PERCENT = ".1%"
 
 
 def multiples(
@@ -40,7 +40,7 @@ def multiples(
     return tuple(placed)
 
 
-def _line(data: str, times: Sequence[str], scale: alt.Scale, metric: str, color: str, thin: bool) -> alt.Chart:
+def _line(data: str, times: Sequence[str], scale: alt.Scale, metric: str, color: str, thin: bool) -> Any:
     x = alt.X(
         "at:Q",
         scale=alt.Scale(domain=[-0.2, len(times) - 0.8], nice=False),
@@ -52,9 +52,9 @@ def _line(data: str, times: Sequence[str], scale: alt.Scale, metric: str, color:
         return plot.mark_line(color=color, strokeWidth=1.2, opacity=0.7, clip=True).encode(y=y)
     tooltip = [
         alt.Tooltip("time:N"),
-        alt.Tooltip("value:Q", title=title(metric), **PERCENT),
-        alt.Tooltip("low:Q", title="95% interval from", **PERCENT),
-        alt.Tooltip("high:Q", title="to", **PERCENT),
+        alt.Tooltip("value:Q", title=title(metric), format=PERCENT),
+        alt.Tooltip("low:Q", title="95% interval from", format=PERCENT),
+        alt.Tooltip("high:Q", title="to", format=PERCENT),
         *("n:Q", "seeds:Q"),
     ]
     return alt.layer(
@@ -64,7 +64,7 @@ def _line(data: str, times: Sequence[str], scale: alt.Scale, metric: str, color:
     )
 
 
-def _spec(layers: list[alt.Chart], description: str, times: int) -> JsonObject:
+def _spec(layers: list[Any], description: str, times: int) -> JsonObject:
     """Return the chart; long streams can be zoomed with the wheel."""
     chart = alt.layer(*layers)
     if times > LONG:

@@ -73,7 +73,7 @@ def draw(scene: Scene, chart: Dots) -> JsonObject | None:
 
 def _line(scene: Scene, scores: Mapping[str, Score], x: alt.X, share: bool) -> list[alt.Chart]:
     """Return a dashed line at the baseline."""
-    if scene.reference not in scores:
+    if scene.reference is None or scene.reference not in scores:
         return []
     value = scores[scene.reference].value
     rows = [{"value": percent(value) if share else value}]

@@ -47,7 +47,7 @@ class Scene:
 
     def order(self, methods: Sequence[str]) -> list[str]:
         """Return methods with the answer first, then the reference, as labels are placed."""
-        first = [name for name in (self.answer.method, self.reference) if name in methods]
+        first = [name for name in (self.answer.method, self.reference) if name is not None and name in methods]
         return [*first, *(name for name in methods if name not in first)]
 
 
@@ -94,15 +94,9 @@ def point_labels(scene: Scene, points: Mapping[str, tuple[float, float]], x: Spa
         ]
         for name, label in place_labels(spots, nominal + 20, scene.height).items():
             row = {"x": points[name][0], "y": points[name][1], "text": name}
-            mark = alt.Chart(alt.Data(values=[row]), width="container").mark_text(
-                align=label.align,
-                dx=label.dx,
-                dy=label.dy,
-                baseline="middle",
-                color=scene.text_color(name),
-                fontWeight=scene.weight(name),
-                opacity=alt.ExprRef(shown),
-            )
+            style: dict[str, Any] = {"align": label.align, "dx": label.dx, "dy": label.dy, "baseline": "middle"}
+            style |= {"color": scene.text_color(name), "fontWeight": scene.weight(name), "opacity": alt.ExprRef(shown)}
+            mark = alt.Chart(alt.Data(values=[row]), width="container").mark_text(**style)
             layers.append(mark.encode(x="x:Q", y="y:Q", text="text:N"))
     return layers
 
