@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from driftline import registry
 from driftline.errors import UserError
 from driftline.learners.periodic_reset import PeriodicReset
 from driftline.learners.test_time.eta import ETA
 from driftline.learners.test_time.rdumb import RDumb
+from driftline.spec.methods import required_reveal
 from driftline.testing import check_learner, digest
 from driftline.types import Reveal
 
@@ -114,10 +114,9 @@ def test_any_method_keeps_the_contract_inside(settings: dict[str, Any]) -> None:
 
 
 def test_it_needs_to_see_what_the_method_inside_does() -> None:
-    assert PeriodicReset.required_reveal({"method": "tent"}) is Reveal.INPUTS
-    assert PeriodicReset.required_reveal({}) is Reveal.INPUTS
-    assert PeriodicReset.required_reveal({"method": "ewc"}) is Reveal.LABELS
-    assert PeriodicReset.required_reveal({"method": "lp-ft"}) is registry.get("method", "lp-ft").func.min_reveal
+    assert required_reveal("periodic-reset", {"method": "tent"}) is Reveal.INPUTS
+    assert required_reveal("periodic-reset", {}) is Reveal.INPUTS
+    assert required_reveal("periodic-reset", {"method": "ewc"}) is Reveal.LABELS
 
 
 def test_what_makes_no_sense_is_refused() -> None:
