@@ -17,7 +17,7 @@ from driftline import models, registry
 from driftline.device import DeviceSettings
 from driftline.errors import UserError
 from driftline.io.user_objects import UserObject
-from driftline.learners.supervised.base import CumulativeLearner
+from driftline.learners.supervised.base import TRAINING_SETTINGS
 from driftline.recipes import read_yaml
 from driftline.seeds import first_seeds
 from driftline.spec.budget import with_budget
@@ -130,7 +130,7 @@ class Spec(FrozenModel):
                 f"selection: repeats={self.selection.repeats}: each seed has its own selection, so give the number of "
                 f"seeds, {len(self.seeds)}, or 1"
             )
-        trained = CumulativeLearner.__dataclass_fields__ if models.is_estimator(model) else ()
+        trained = TRAINING_SETTINGS if models.is_estimator(model) else ()
         unused = dict.fromkeys(trained, f"{model}, which is not trained by gradients")
         spaces = self.selection.search_spaces(self.methods, metrics=self.selection.metrics(benchmark), unused=unused)
         for method, space in zip(self.methods, spaces, strict=True):

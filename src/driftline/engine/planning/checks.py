@@ -17,7 +17,7 @@ from driftline.engine.stages.fit import plannable_fits
 from driftline.errors import UserError
 from driftline.learners.base import Learner
 from driftline.learners.fit_plan import FitSpec
-from driftline.learners.supervised.base import CumulativeLearner
+from driftline.learners.supervised.base import TRAINING_SETTINGS
 from driftline.spec import Spec
 from driftline.spec.job import Job
 from driftline.spec.methods import learner_class, method_facts, required_reveal
@@ -129,7 +129,7 @@ def _check_batch(job: Job, learner: Learner, stream: Stream) -> None:
 
 def _check_unused(job: Job, model: Network, given: Settings) -> None:
     """Refuse settings of gradient training for a model that is not trained by gradients."""
-    unused = sorted(set(given) & set(CumulativeLearner.__dataclass_fields__)) if not as_model(model).is_network else []
+    unused = sorted(set(given) & TRAINING_SETTINGS) if not as_model(model).is_network else []
     if unused:
         raise UserError(
             f"{job.method.display_name}.{unused[0]} has no effect: {job.model.display_name} is not trained by gradients"

@@ -157,3 +157,7 @@ class SupervisedLearner(Learner):
             self.train(x, y)
         else:
             self.train_from_scratch(x, y)
+
+
+TRAINING_SETTINGS = frozenset({*SupervisedLearner.__dataclass_fields__, "start"})
+"""The settings that have no effect on a scikit-learn estimator."""
