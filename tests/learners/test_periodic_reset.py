@@ -46,7 +46,7 @@ def test_the_optimiser_and_the_mean_are_as_before_the_first_step() -> None:
     learner._snapshot.restore_into(learner)
     assert digest({k: v for k, v in learner.state().items() if k != "steps"}) == start
     assert learner.optim.state_dict()["state"] == {}
-    assert learner.mean is None
+    assert learner.selection.mean is None
 
 
 def test_momentum_that_survived_a_reset_would_be_seen() -> None:
@@ -54,7 +54,7 @@ def test_momentum_that_survived_a_reset_would_be_seen() -> None:
     scores(right, BATCHES[:2])
     scores(wrong, BATCHES[:2])
     wrong.model.load_state_dict(tiny().state_dict(), strict=False)
-    wrong.mean = None
+    wrong.selection.mean = None
     np.testing.assert_allclose(*(learner.answer(BATCHES[2]).scores for learner in (right, wrong)), rtol=1e-6)
     assert far(weights_of(right.model), weights_of(wrong.model)) > 0.01
 

@@ -64,7 +64,7 @@ def test_prototypes_have_length_one_whenever_they_are_used() -> None:
     torch.testing.assert_close(prototypes.norm(dim=1), torch.ones(32))
     for _ in range(3):
         learner.learn(X, Y)
-    features = torch.rand(4, 64, generator=torch.Generator().manual_seed(0))
-    learner.prototype_loss(features, features)
+    features = torch.rand(4, 128, generator=torch.Generator().manual_seed(0))
+    learner.contrastive.loss(features, features)
     torch.testing.assert_close(prototypes.norm(dim=1), torch.ones(32))
     assert not torch.equal(prototypes, prepared().contrastive.head.get_parameter("prototypes"))
