@@ -77,8 +77,10 @@ class OnlineLearner(Learner):
             self.known_classes[:] = True
         zero_rows(classifier_layer(model), ~self.known_classes)
         self.known_classes &= initialized_rows(classifier_layer(model))
-        settings = {"lr": self.lr, "weight_decay": self.weight_decay, "momentum": self.momentum}
-        self.optim = new_optimizer(self.optimizer, self.trainable_parameters(), **settings)
+        decay, momentum = self.weight_decay, self.momentum
+        self.optim = new_optimizer(
+            self.optimizer, self.trainable_parameters(), lr=self.lr, weight_decay=decay, momentum=momentum
+        )
 
     def trainable_parameters(self) -> list[nn.Parameter] | list[JsonObject]:
         """Return the parameters to train, or groups of them with their own learning rates."""

@@ -112,8 +112,10 @@ class PrototypeLearner(Learner):
     def add_head(self, weights: dict[str, Tensor]) -> None:
         """Register parameters to train, by an optimizer that is kept between trainings."""
         self.head = nn.ParameterDict({name: nn.Parameter(to_device(start)) for name, start in weights.items()})
-        settings = {"lr": self.lr, "weight_decay": self.weight_decay, "momentum": self.momentum}
-        self.optim = new_optimizer(self.optimizer, self.head.parameters(), **settings)
+        decay, momentum = self.weight_decay, self.momentum
+        self.optim = new_optimizer(
+            self.optimizer, self.head.parameters(), lr=self.lr, weight_decay=decay, momentum=momentum
+        )
 
     def head_rows(self, name: str, which: slice) -> np.ndarray:
         """Return the trained rows of these classes."""
