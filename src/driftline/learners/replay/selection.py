@@ -36,9 +36,7 @@ NEEDS_CURRENT: tuple[Ranking, ...] = ("mir", "reverse", "before-loss")
 BUCKETS = 2**18  # columns that words are hashed to
 
 
-def per_sample_losses(
-    networks: Sequence[nn.Module], task: Task, x: Inputs, y: np.ndarray, batch: int
-) -> np.ndarray:
+def per_sample_losses(networks: Sequence[nn.Module], task: Task, x: Inputs, y: np.ndarray, batch: int) -> np.ndarray:
     """Return the loss of each sample in each of these copies of a network, in evaluation mode; a row per network.
 
     Of several accepted answers the first counts. Samples after the point where the compute of the run is spent have
