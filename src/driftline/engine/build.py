@@ -19,7 +19,8 @@ from driftline.learners.base import Learner
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.seeds import Seed
 from driftline.spec.job import Job
-from driftline.spec.settings import Choice, learner_class, with_defaults
+from driftline.spec.methods import method_facts
+from driftline.spec.settings import Choice, with_defaults
 from driftline.training.model import as_model
 from driftline.types import Network, Stream, TrainingRound
 
@@ -148,7 +149,7 @@ def build_learner(job: Job, model: Network, dataset: Dataset, scenario: Scenario
 
 def stream_for(job: Job, scenario: Scenario) -> Stream:
     """Return the stream of a job: the oracle stream for methods that may see it."""
-    if not learner_class(job.method.name).is_oracle:
+    if not method_facts(job.method.name).is_oracle:
         return scenario.stream
     if scenario.oracle_stream is None:
         raise UserError(f"{job.method.display_name} needs more samples of the final step than there are: leave it out")

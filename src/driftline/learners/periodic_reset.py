@@ -18,7 +18,7 @@ from driftline.learners.base import Learner
 from driftline.learners.settings import Count, check_settings
 from driftline.reveal import RevealedLabels
 from driftline.tasks import Task
-from driftline.types import Answers, Inputs, JsonObject, Network, Reveal, Samples, Settings, Targets
+from driftline.types import Answers, Inputs, JsonObject, Network, Reveal, Samples, Targets
 
 
 class Snapshot:
@@ -45,21 +45,11 @@ class PeriodicReset(Learner):
     options: JsonObject | None = None  # settings of the method; None: its defaults
 
     min_reveal: ClassVar[Reveal] = Reveal.INPUTS
+    wraps: ClassVar[str] = "method"
     quick: ClassVar[Mapping[str, str]] = {"reset_every": "reset_every"}
     min_batch: ClassVar[int] = 2  # what the most demanding method needs
 
     transient = frozenset({"_snapshot"})
-
-    @classmethod
-    def wraps(cls, settings: Settings) -> str:
-        return str(settings.get("method", cls.method))
-
-    @classmethod
-    def required_reveal(cls, settings: Settings) -> Reveal:
-        """Return the least that must be revealed to the inner method."""
-        make = registry.get("method", cls.wraps(settings))
-        sees: Reveal = getattr(make, "func", make).min_reveal
-        return sees
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         check_settings(self)

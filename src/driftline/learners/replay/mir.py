@@ -23,9 +23,8 @@ from functools import partial
 import numpy as np
 from torch import nn
 
-from driftline.learners.buffers import Buffer
 from driftline.learners.replay.base import RefinementLearner
-from driftline.learners.replay.er import ER, Pair
+from driftline.learners.replay.memory import Pair, ReplayMemory, ReplayMode
 from driftline.learners.replay.selection import (
     NEEDS_CURRENT,
     NEEDS_VIRTUAL,
@@ -34,7 +33,7 @@ from driftline.learners.replay.selection import (
     per_sample_losses,
     rank_for_replay,
 )
-from driftline.learners.settings import Count, CountOrZero, NonNegative
+from driftline.learners.settings import Count, CountOrZero, Fraction, NonNegative
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
@@ -43,9 +42,13 @@ from driftline.types import Inputs, JsonObject, Network, Samples, Targets, take_
 
 @register("method", "mir")
 @dataclass
-class MIR(ER):
+class MIR(RefinementLearner):
     """Experience replay of the samples that interfere most with the latest errors."""
 
+    replay_every: Count = 1  # steps from one replay to the next; the first step never has one
+    replay_size: Count = 32  # samples replayed at a time
+    upstream_fraction: Fraction = 0.5  # share of replayed samples from upstream data; the others are earlier errors
+    replay_mode: ReplayMode = "mixed"  # replay together with the errors, or before them
     ranking: Ranking = "mir"  # by the increase of the loss through a virtual update, or by the loss itself
     n_candidates: Count = 256  # number of candidates from each buffer
     n_neighbors: CountOrZero = 0  # candidates are this many nearest samples of each error; 0: random ones
@@ -57,11 +60,18 @@ class MIR(ER):
 
     def prepare(self, model: Network, task: Task, upstream: Samples | None = None) -> None:
         super().prepare(model, task, upstream)
+        self.memory = ReplayMemory(upstream, self.replay_every, self.replay_size, self.upstream_fraction)
         if self.n_neighbors:
             self._nearest_inputs = NearestInputs(None if upstream is None else upstream.x)
 
-    def select(self, buffers: dict[str, tuple[Buffer, int]], x: Inputs, y: Targets, seed: Seed) -> list[Pair]:
-        """Return the n samples of each buffer that rank first among its candidates."""
+    def fine_tune(self, x: Inputs, y: Targets, seed: Seed) -> None:
+        replayed = self.replayed(x, y, seed.child("recall"))
+        self.memory.fine_tune(self, (x, y), replayed, self.replay_mode, seed)
+
+    def replayed(self, x: Inputs, y: Targets, seed: Seed) -> list[Pair]:
+        """Return the samples of each buffer that rank first among its candidates; none if no replay is due."""
+        if not (buffers := self.memory.due(self.training_rounds)):
+            return []
         virtual = self.virtual_update(x, y, seed.child("virtual")) if self.ranking in NEEDS_VIRTUAL else None
         chosen = []
         for name, (buffer, n) in buffers.items():
