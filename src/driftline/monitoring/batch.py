@@ -120,13 +120,13 @@ class BatchCheck:
 
     def _wait_for_labels(self, new: AnsweredRows) -> None:
         """Keep rows without labels until these come or are known."""
-        waiting = ~self._is_known(new.rows)
-        lost = waiting & np.isnan(new.rows.y) & (self.watch.columns.id is None)
+        unknown = ~self._is_known(new.rows)
+        lost = unknown & np.isnan(new.rows.y) & (self.watch.columns.id is None)
         if lost.any():
             self.notes.append(
                 f"{int(lost.sum()):,} rows have no label; without an id column, labels cannot be added later"
             )
-        waiting = new[np.flatnonzero(waiting & ~lost)]
+        waiting = new[np.flatnonzero(unknown & ~lost)]
         if not len(waiting):
             return
         chosen = np.arange(len(waiting))

@@ -113,7 +113,9 @@ class Rows:
     def from_frame(frame: pd.DataFrame, features: Sequence[str]) -> Rows:
         """Return the rows of a frame that `to_frame` made."""
         inputs = frame[[f"feature{k}" for k in range(len(features))]].set_axis(list(features), axis=1)
-        parts = {name: frame[name].to_numpy() if name in frame else None for name in ("id", "logged", "known")}
+        parts: dict[str, np.ndarray | None] = {
+            name: frame[name].to_numpy() if name in frame else None for name in ("id", "logged", "known")
+        }
         shares = [name for name in frame if str(name).startswith("share")]
         parts["scores"] = frame[shares].to_numpy() if shares else None
         return Rows(inputs, frame["time"].to_numpy(), frame["y"].to_numpy(float), **parts)
