@@ -136,7 +136,8 @@ class Options(base.Options):
         return "the validation part of the final step"
 
     def selection(self) -> SearchSpace:
-        return SearchSpace(**{name: getattr(self, name) for name in SearchSpace.__dataclass_fields__})
+        shared = SearchSpace.__dataclass_fields__.keys() & type(self).model_fields.keys()
+        return SearchSpace(**{name: getattr(self, name) for name in shared})
 
 
 @dataclass(frozen=True)
