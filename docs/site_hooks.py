@@ -25,7 +25,9 @@ API = {
     "Extend": ("registry.register", "learners.base.Learner", "testing.check_learner"),
     "Types": ("types.Samples", "types.Answers", "types.Reveal"),
 }
-LINK = re.compile(r"(\]\()(?!https?:|#|mailto:)([^)#\s]+)")
+LINK = re.compile(r"\[([^]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)")
+FETCHED = re.compile(r'<script src="https?://[^"]*"></script>')
+ON_SITE = (".md", ".png", ".svg")
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -47,6 +49,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return site_links(markdown) + (f"\n## Figures of a small run\n\n{pictures}" if pictures else "")
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """Remove the one script that the theme would fetch; without it, search needs a server."""
+    return FETCHED.sub("", output)
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """Remove it from the page for missing addresses, too."""
+    return FETCHED.sub("", output_content)
+
+
 def pages() -> dict[str, str]:
     """Return the pages that are made, by their name on the site."""
     made = {site: (ROOT / name).read_text(encoding="utf-8") for name, site in DOCUMENTS.items()}
@@ -60,17 +72,20 @@ def pages() -> dict[str, str]:
 
 
 def site_links(markdown: str) -> str:
-    """Return a text whose links to root documents, docs/ and notebooks name the pages of the site.
+    """Return a text whose links name the pages of the site; a file that is not on the site keeps only its text.
 
     >>> site_links("[a](../README.md) [b](docs/audit.md#x) [c](examples/owner.ipynb) [d](https://x.org/README.md)")
     '[a](overview.md) [b](audit.md#x) [c](notebook-owner.md) [d](https://x.org/README.md)'
+    >>> site_links("![A picture](docs/report.png) by [its script](docs/screenshot.py)")
+    '![A picture](report.png) by its script'
     """
 
     def rename(match: re.Match[str]) -> str:
-        target = match[2].removeprefix("../").removeprefix("docs/")
+        text, path, anchor = match[1], match[2], match[3] or ""
+        target = path.removeprefix("../").removeprefix("docs/")
         if target.endswith(".ipynb"):
             target = f"notebook-{Path(target).stem}.md"
-        return match[1] + DOCUMENTS.get(target, target)
+        return f"[{text}]({DOCUMENTS.get(target, target)}{anchor})" if target.endswith(ON_SITE) else text
 
     return LINK.sub(rename, markdown)
 
