@@ -19,11 +19,24 @@ DOCUMENTS = {
     "CHANGELOG.md": "changelog.md",
 }
 API = {
-    "Run": ("engine.run.run", "engine.costs.forecast.forecast", "record.run.load", "record.run.Record"),
-    "Tables and figures": ("report.tables.make.make_tables", "report.tables.make.table", "report.figures.make.figure"),
-    "Audit": ("auditing.run.audit", "auditing.result.AuditResult"),
-    "Extend": ("registry.register", "learners.base.Learner", "testing.check_learner"),
-    "Types": ("types.Samples", "types.Answers", "types.Reveal"),
+    "Run": {
+        "run": "engine.run.run",
+        "plan": "engine.costs.forecast.forecast",
+        "load": "record.run.load",
+        "Record": "record.run.Record",
+    },
+    "Tables and figures": {
+        "table": "report.tables.make.table",
+        "Record.table": "report.tables.make.make_tables",
+        "figure": "report.figures.make.figure",
+    },
+    "Audit": {"audit": "auditing.run.audit", "AuditResult": "auditing.result.AuditResult"},
+    "Extend": {
+        "register": "registry.register",
+        "Learner": "learners.base.Learner",
+        "check_learner": "testing.check_learner",
+    },
+    "Types": {"Samples": "types.Samples", "Answers": "types.Answers", "Reveal": "types.Reveal"},
 }
 LINK = re.compile(r"\[([^]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)]*)?\)")
 FETCHED = re.compile(r'<script src="https?://[^"]*"></script>')
@@ -110,5 +123,6 @@ def _picture(benchmark: str, figure: str, level: str) -> str:
     return f"{level} {figure}\n\n`driftline figure {figure}`\n\n{picture}"
 
 
-def _section(title: str, names: tuple[str, ...]) -> str:
-    return f"\n## {title}\n\n" + "\n\n".join(f"::: driftline.{name}" for name in names) + "\n"
+def _section(title: str, names: dict[str, str]) -> str:
+    parts = (f"::: driftline.{name}\n    options:\n      heading: {public}\n" for public, name in names.items())
+    return f"\n## {title}\n\n" + "\n\n".join(parts)

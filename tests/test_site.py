@@ -39,7 +39,7 @@ def test_the_menu_has_every_page_once(hooks: ModuleType) -> None:
 
 def test_the_reference_names_things_that_exist(hooks: ModuleType) -> None:
     for names in hooks.API.values():
-        for name in names:
+        for name in names.values():
             module, _, attribute = f"driftline.{name}".rpartition(".")
             assert lazy.load(f"{module}:{attribute}").__doc__, f"{name} has no docstring"
 
