@@ -117,7 +117,7 @@ class Samples:
         index = index if isinstance(index, slice) else np.asarray(index)
         if isinstance(index, np.ndarray) and index.size == 0:  # numpy takes an empty list for floats
             index = index.astype(int)
-        columns: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        columns: JsonObject = {f.name: getattr(self, f.name) for f in fields(self)}
         columns = {k: None if v is None else take_rows(v, index) for k, v in columns.items()}
         return Samples(**columns)
 
@@ -125,9 +125,7 @@ class Samples:
     def concat(parts: Sequence[Samples]) -> Samples:
         """Concatenate; a column is kept only if every part has it."""
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Samples)}
-        columns: dict[str, Any] = {
-            k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()
-        }
+        columns: JsonObject = {k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()}
         return Samples(**columns)
 
 
@@ -166,9 +164,7 @@ class Answers:
     def concat(parts: Sequence[Answers]) -> Answers:
         """Concatenate; a column is kept only if every part has it."""
         given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Answers)}
-        columns: dict[str, Any] = {
-            k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()
-        }
+        columns: JsonObject = {k: None if any(v is None for v in vs) else concat_rows(vs) for k, vs in given.items()}
         return Answers(**columns)
 
     def rows(self) -> Iterator[Answers]:

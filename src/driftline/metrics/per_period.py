@@ -137,7 +137,7 @@ def check_positive(what: str, value: int) -> None:
         raise UserError(f"{what} must be a whole number of steps, at least 1, not {value}")
 
 
-def example_maker(**settings: Any) -> Callable[[np.random.Generator], JsonObject]:
+def example_maker(**settings: object) -> Callable[[np.random.Generator], JsonObject]:
     """Return a maker of example inputs: random accuracies of six periods, and these settings."""
     return lambda rng: {"A": np.where(np.tri(6, k=-1) > 0, np.nan, rng.uniform(0.3, 1.0, (6, 6))), **settings}
 
