@@ -28,6 +28,8 @@ Settings: TypeAlias = Mapping[str, Any]
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object, or a row of a table by column."""
 
+Score: TypeAlias = Any
+"""The value of a metric: a number, or an array of one per leading index of the data."""
 TrainingRound: TypeAlias = tuple[Any, ...]
 """Inputs, labels and, if there is one, the split of one training round."""
 
