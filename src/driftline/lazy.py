@@ -10,7 +10,7 @@ from typing import Any
 def exports(package: str, table: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package whose public names come from `module:name`."""
 
-    def get(name: str) -> Any:
+    def get(name: str) -> object:
         if name not in table:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         return load(table[name])
