@@ -47,15 +47,16 @@ Pairs = dict[str, tuple[Score, Score]]
 def published_figures(table: ResultTable, page: PageCharts, changed: Sequence[str]) -> PublishedFigures | None:
     """Return the dot plots of a group; None if nothing was published for it. `changed` are settings that differ."""
     tables, differences = [], []
-    for source in dict.fromkeys(name for rows in table.published.values() for name in map(_source, rows)):
-        found = {column: pairs for column in table.columns if column.share and (pairs := _pairs(table, source, column))}
+    for source in dict.fromkeys(row.source for rows in table.published.values() for row in rows):
+        found = [
+            (column, pairs) for column in table.columns if column.share and (pairs := _pairs(table, source, column))
+        ]
         if not found:
             continue
-        parts = [(column.name, _place(column, found[column], page)) for column in list(found)[:MOST_COLUMNS]]
-        inside = [
-            ours.low <= printed.value <= ours.high for pairs in found.values() for ours, printed in pairs.values()
-        ]
-        differences += [ours.value - printed.value for pairs in found.values() for ours, printed in pairs.values()]
+        parts = [(column.name, _place(column, pairs, page)) for column, pairs in found[:MOST_COLUMNS]]
+        both = [pair for _, pairs in found for pair in pairs.values()]
+        inside = [ours.low <= printed.value <= ours.high for ours, printed in both]
+        differences += [ours.value - printed.value for ours, printed in both]
         axis = f"%. {sum(inside)} of {len(inside)} printed means lie inside our intervals."
         tables.append(PublishedTable(source, axis, tuple(parts), _chips(table, changed)))
     if not tables:
@@ -67,17 +68,13 @@ def published_figures(table: ResultTable, page: PageCharts, changed: Sequence[st
     return PublishedFigures(f"Published beside ours: ours are {words}", tuple(tables))
 
 
-def _source(row: Any) -> str:
-    return str(row.method)
-
-
 def _pairs(table: ResultTable, source: str, column: Column) -> Pairs:
     place = table.columns.index(column)
     return {
         row.method: (ours, printed)
         for row in table.rows
         for one in table.published[row.method]
-        if _source(one) == source and (ours := row.cells[place]) and (printed := one.cells[place])
+        if one.source == source and (ours := row.cells[place]) and (printed := one.cells[place])
     }
 
 
@@ -85,13 +82,15 @@ def _place(column: Column, pairs: Pairs, page: PageCharts) -> PlacedChart:
     """Return the chart of a metric, the best printed method first: a hollow diamond is printed, a dot is ours."""
     sign = -1 if column.better == "higher" else 1
     order = sorted(pairs, key=lambda name: sign * pairs[name][1].value)
-    rows = [
-        [name, *(percent(v) for v in (ours.value, ours.low, ours.high, printed.value))]
-        + [score_text(ours.value, ours.low, ours.high), ours.n, ours.seeds]
+    rows: list[list[Any]] = [
+        [
+            *(name, *(percent(v) for v in (ours.value, ours.low, ours.high, printed.value))),
+            *(score_text(ours.value, ours.low, ours.high), ours.n, ours.seeds),
+        ]
         for name in order
         for ours, printed in [pairs[name]]
     ]
-    span = Span.around([value for row in rows for value in row[1:5]])  # type: ignore[misc]
+    span = Span.around([value for row in rows for value in row[1:5]])
     plot = alt.Chart(
         alt.NamedData(name=page.add_data(Series(FIELDS, rows))), width="container", height=ROW * len(rows)
     ).encode(
