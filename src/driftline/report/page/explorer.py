@@ -10,14 +10,15 @@ from driftline.report.analysis.curves import json_value
 from driftline.report.analysis.groups import Group
 from driftline.report.analysis.result_table import Column, ResultTable
 from driftline.report.format import format_interval, format_value
+from driftline.report.page.section import Section
 from driftline.types import JsonObject
 
 NO_SETTINGS = ("files", "key", "question", "paper", "departures")
 
 
-def explorer(tables: Iterable[tuple[str, str, ResultTable]]) -> JsonObject:
-    """Return results and runs of tables, each with its benchmark and its data."""
-    found = list(tables)
+def explorer(sections: Iterable[Section]) -> JsonObject:
+    """Return the results and the runs of sections."""
+    found = [(section.benchmark, section.data, section.table) for section in sections]
     results = [row for benchmark, data, table in found for row in _results(benchmark, data, table)]
     return {"results": results, "groups": [_group(f"{b} · {data}", table) for b, data, table in found]}
 

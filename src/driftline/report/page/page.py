@@ -12,7 +12,7 @@ from driftline.report.analysis.repeats import average_repeats
 from driftline.report.analysis.result_table import tabulate
 from driftline.report.page.embed import PageCharts, bundle, template
 from driftline.report.page.explorer import explorer
-from driftline.report.page.front import front_cards
+from driftline.report.page.front import front_cards, position
 from driftline.report.page.section import Section, build
 from driftline.report.page.short_names import settings, with_short_names
 from driftline.report.tables import matrix
@@ -39,7 +39,7 @@ def page(record: Record) -> str:
         )
         for place, table in enumerate(tables)
     ]
-    charts.explorer = explorer((section.benchmark, section.data, section.table) for section in sections)
+    charts.explorer = explorer(sorted(sections, key=position))
     text: str = template().render(
         sections=sections,
         cards=front_cards(sections, charts),

@@ -58,7 +58,8 @@
       part.append(...group.runs.map((run, at) => new Option(`${run.method}, seed ${run.seed}, ${run.key}`, start + at)));
       picker.append(part);
     });
-    picker.value = Math.min(k, runs.length - 1);
+    const other = runs.findIndex(run => run.method !== runs[0].method && run.seed === runs[0].seed);
+    picker.value = k && other > 0 ? other : Math.min(k, runs.length - 1);
     picker.addEventListener("change", compare);
   });
   compare();
