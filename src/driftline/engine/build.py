@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from driftline import data, models, registry
@@ -16,6 +17,7 @@ from driftline.data import Dataset
 from driftline.errors import UserError
 from driftline.io import serialization
 from driftline.learners.base import Learner
+from driftline.learners.fit_plan import SearchSpace
 from driftline.learners.supervised.base import SupervisedLearner
 from driftline.seeds import Seed
 from driftline.spec.job import Job
@@ -83,7 +85,10 @@ def build_scenario(job: Job, datasets: DatasetCache, calibration: Path | None = 
     options = benchmark.options(**job.options)
     if calibration is not None:
         options = options.model_copy(update={"calibration": str(calibration)})
-    return dataset, benchmark.build_scenario(dataset, options, Seed(job.seed))
+    scenario = benchmark.build_scenario(dataset, options, Seed(job.seed))
+    if scenario.selection is None:
+        scenario = replace(scenario, selection=SearchSpace.single(options.training_budget()))
+    return dataset, scenario
 
 
 def build_calibration(job: Job, dataset: Dataset) -> Calibration:

@@ -45,7 +45,7 @@ def _check_method(job: Job, given: Settings, datasets: DatasetCache) -> list[Fit
     model = build_model(job, dataset)
     _check_output(job, model, dataset)
     _check_network(job, model, dataset)
-    _check_budget(job, model)
+    _check_budget(job, model, scenario)
     _check_delay(job.reveal.delay, stream_for(job, scenario))
     _check_unused(job, model, given)
     _check_trained(job, model, scenario)
@@ -89,13 +89,13 @@ def _check_network(job: Job, model: Network, dataset: Dataset) -> None:
         )
 
 
-def _check_budget(job: Job, model: Network) -> None:
+def _check_budget(job: Job, model: Network, scenario: Scenario) -> None:
     """Refuse a budget of compute for a method whose compute is not counted, or not its own."""
     if job.budget_macs is None:
         return
     if not as_model(model).is_network:
         raise UserError(f"budget_macs: the compute of {job.model.display_name} is not counted; use a network")
-    if method_facts(job.method.name).plans_fits:
+    if method_facts(job.method.name).plans_fits and scenario.evaluated_at_end:
         raise UserError(
             f"budget_macs: {job.method.display_name} trains in fits that methods share, which no budget can cut; set "
             "epochs and the grid of the benchmark instead, or leave it out"

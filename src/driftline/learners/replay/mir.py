@@ -37,6 +37,7 @@ from driftline.learners.settings import Count, CountOrZero, Fraction, NonNegativ
 from driftline.registry import register
 from driftline.seeds import Seed
 from driftline.tasks import Task
+from driftline.training.mac_counter import mac_counter_of
 from driftline.types import Inputs, JsonObject, Network, Samples, Targets, take_rows
 
 
@@ -79,7 +80,8 @@ class MIR(RefinementLearner):
             rows = seed.child(name).numpy().permutation(np.arange(len(buffer)) if near is None else near)
             inputs, labels = take_rows(buffer.x, rows[: self.n_candidates]), buffer.y[rows[: self.n_candidates]]
             first = self.top_ranked(virtual, inputs, labels, n)
-            chosen.append((take_rows(inputs, first), labels[first]))
+            if len(first):
+                chosen.append((take_rows(inputs, first), labels[first]))
         return chosen
 
     def virtual_update(self, x: Inputs, y: Targets, seed: Seed) -> nn.Module:
@@ -95,11 +97,14 @@ class MIR(RefinementLearner):
         return model
 
     def top_ranked(self, virtual: nn.Module | None, x: Inputs, y: Targets, n: int) -> np.ndarray:
-        """Return the rows of n candidates to replay; only losses that the ranking needs are computed."""
-        zeros = np.zeros(len(y))
-        before = per_sample_losses(self.model, self._task, x, y) if self.ranking in NEEDS_CURRENT else zeros
-        after = zeros if virtual is None else per_sample_losses(virtual, self._task, x, y)
-        return rank_for_replay(self.ranking, before, after, n)
+        """Return the rows of n candidates to replay; only losses that the ranking needs are computed.
+
+        Candidates that are not ranked before the compute of the run is spent are not replayed.
+        """
+        networks = [*([self.model] if self.ranking in NEEDS_CURRENT else []), *([] if virtual is None else [virtual])]
+        batch = 64 if mac_counter_of(self.model).allowance is None else self.batch
+        losses = per_sample_losses(networks, self._task, x, y, batch)
+        return rank_for_replay(self.ranking, losses[0], losses[-1], n)
 
 
 register("method", "mir+l2")(partial(MIR, penalty="l2"))
