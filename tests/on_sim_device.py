@@ -402,4 +402,5 @@ def test_plan_profiles_networks_on_their_device_and_estimators_on_the_host(
 def test_plan_refuses_a_device_that_is_not_here() -> None:
     with pytest.raises(UserError, match="'cuda' is not available"):
         _accelerators(plan(parse({**SPEC, "device": "cuda"})).stages)
-    assert _accelerators(plan(parse({**SPEC, "device": "cuda", "model": "naive-bayes", "methods": ["ft"]})).stages) == ()
+    on_host = {**SPEC, "model": "naive-bayes", "methods": ["ft"]}
+    assert _accelerators(plan(parse({**on_host, "device": "cuda"})).stages) == ()
