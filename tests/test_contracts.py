@@ -107,6 +107,29 @@ class DrawsWithAFixedTorchSeed(Learner):
         self.lucky = torch.rand(1, generator=torch.Generator().manual_seed(0))
 
 
+@dataclass
+class ReplacesItsSeed(FineTune):
+    def prepare(self, model: Any, task: Any, upstream: Any) -> None:
+        self.seed = Seed(0)
+        super().prepare(model, task, upstream)
+
+
+@dataclass
+class DrawsFromAnotherSeed(FineTune):
+    """Its batches depend on its seed, what it draws first does not."""
+
+    def prepare(self, model: Any, task: Any, upstream: Any) -> None:
+        super().prepare(model, task, upstream)
+        self.lucky = Seed(0).child("lucky", 1).numpy().random()
+
+
+@dataclass
+class ComputesASeedFromItsSeed(FineTune):
+    def prepare(self, model: Any, task: Any, upstream: Any) -> None:
+        super().prepare(model, task, upstream)
+        self.lucky = Seed(self.seed.value + 1).child("lucky").numpy().random()
+
+
 def drawing(make: Any) -> type[Learner]:
     """A method that draws from the generator that `make(seed)` returns."""
 
@@ -301,6 +324,8 @@ class AnswersAfterAdapting(FineTune):
         (DrawsWithAFixedSeed, r"same random numbers with every seed \(default_rng\(0\)\)"),
         (DrawsWithAFixedImportedGenerator, r"with every seed \(default_rng\(7\)\)"),
         (DrawsWithAFixedTorchSeed, r"with every seed \(Generator\(\).manual_seed\(0\)\)"),
+        (ReplacesItsSeed, r"with every seed \(Seed\(0\)"),
+        (DrawsFromAnotherSeed, r"with every seed \(Seed\(0\).child\('lucky', 1\)\)"),
         (LeavesTrainingMode, "train or eval mode"),
         (CountsPredictions, "ends differently if predict is called"),
         (ForgetsState, "missing from state"),
@@ -324,6 +349,10 @@ def test_bad_learners_are_found_out(bad: type[FineTune], sentence: str) -> None:
 
 def test_draws_from_the_seed_may_come_to_the_same() -> None:
     check_learner(DrawsFromItsSeedInVain, models=[small_network, naive_bayes])
+
+
+def test_a_seed_may_be_computed_from_the_seed() -> None:
+    check_learner(partial(ComputesASeedFromItsSeed, updates=2), models=[small_network])
 
 
 def test_a_declared_smallest_batch_is_accepted() -> None:

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from driftline.auditing.alarms import ErrorRate, replay_alarms, start_of_replay
+from driftline.auditing import alarms
+from driftline.auditing.alarms import ErrorRate, held_out_errors, replay_alarms, start_of_replay
 from driftline.auditing.detectors import changes, match_alarms
 from driftline.auditing.estimate import Estimate
 from driftline.auditing.examples import table
@@ -181,3 +182,23 @@ def test_detectors_are_judged_against_significant_changes() -> None:
     assert match_alarms([5, 6, 9], []) == ([], 3)
     assert match_alarms([4, 6, 7, 9], [(5, 5)]) == ([1], 2)
     assert match_alarms([4, 8], [(4, 9)]) == ([0], 0)
+
+
+@pytest.mark.parametrize(("enough", "halves"), [(10_000, 2), (SIZE, 1)])
+def test_held_out_errors_are_those_of_models_that_did_not_see_the_rows(
+    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, enough: int, halves: int
+) -> None:
+    monkeypatch.setattr(alarms, "ENOUGH_FOR_ONE_HALF", enough)
+    audit_table = audited(frame)
+    rows, before = audit_table.periods[1], audit_table.periods[0]
+    tested, errors, trained = held_out_errors(audit_table, rows, [before])
+    half = np.arange(SIZE) * 10 // SIZE % 2
+    expected = np.empty(SIZE)
+    for k in (0, 1):
+        seen = pd.concat([frame.iloc[before.id], frame.iloc[rows.id[half != k]]])
+        model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(seen[["a", "b"]], seen["y"])
+        unseen = frame.iloc[rows.id[half == k]]
+        expected[half == k] = model.predict(unseen[["a", "b"]]) != unseen["y"]
+    np.testing.assert_array_equal(tested, np.arange(SIZE) if halves == 2 else np.flatnonzero(half == 1))
+    np.testing.assert_array_equal(errors, expected[tested])
+    assert trained == halves * (SIZE + SIZE // 2)

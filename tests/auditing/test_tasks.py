@@ -88,6 +88,8 @@ def test_a_quick_audit_says_what_it_leaves_out(whole: dict[str, Any]) -> None:
     assert not [row.policy for row in found.policies.results if row.policy.startswith("on-")]
     assert "quick audit of at most 400 rows per period" in str(found.skipped)
     assert found.gate_values["tas"] == whole["gate_values"]["tas"], "a table of few rows is used as a whole"
+    assert found.shift is not None
+    assert list(found.shift.periods) == [found.data.periods[-1]], "all inputs together, in the last period only"
     assert AuditOptions(time="t", target="y", quick=True, rows=100).limits == (100, 600, 300)
 
 

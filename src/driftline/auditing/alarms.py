@@ -6,7 +6,7 @@ the rows since s, again each period until it has as many periods as the first mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ DETECTORS = ("adwin", "page-hinkley", "kswin", "ddm")  # of river
 ERROR_RATE, ONLINE_TAS = "error-rate", "online-tas"
 ALARM_Z = 3.0  # standard errors by which the error of a period exceeds that of the training periods
 MIN_ROWS, MIN_RARE = 50, 20  # labels after an alarm from which a new model is trained
+ENOUGH_FOR_ONE_HALF = 2_000  # rows from which one half is enough to test a model of the other
 FED = {"kswin": 100}  # errors per period that a detector gets, evenly spread; KSWIN takes a millisecond for each
 DEFAULT_FED = 500
 TAS_WINDOW, TAS_THRESHOLD = 3, 0.95
@@ -91,8 +92,9 @@ class OnlineTAS:
     def fires(self, period: int, before: int, errors: np.ndarray) -> bool:
         arrivals = self.table.arrivals
         more = [arrivals.rows(k, before) for k in (period - 2, period - 1) if k >= 0]
-        challenger, self.rows = _held_out_errors(self.table, arrivals.rows(period, before), more, self.rows)
-        self.deployed.append(1 - float(errors.mean()))
+        tested, challenger, trained = held_out_errors(self.table, arrivals.rows(period, before), more)
+        self.rows += trained
+        self.deployed.append(1 - float(errors[tested].mean()))
         self.challenger.append(1 - float(challenger.mean()))
         value = float(online_tas(self.deployed, self.challenger, window=TAS_WINDOW)[-1])
         self.history.append(value)
@@ -124,8 +126,8 @@ class Start:
 def start_of_replay(table: AuditTable) -> Start:
     """Train the first model."""
     rows = training_rows(table, start_training(table))
-    errors, trained = _held_out_errors(table, rows, [], len(rows))
-    return Start(table.fit(rows), errors, len(rows), trained)
+    _, errors, trained = held_out_errors(table, rows)
+    return Start(table.fit(rows), errors, len(rows), len(rows) + trained)
 
 
 def replay_alarms(table: AuditTable, make: Callable[[], Watch], start: Start) -> Replay:
@@ -151,7 +153,8 @@ def replay_alarms(table: AuditTable, make: Callable[[], Watch], start: Start) ->
         sizes.append(len(rows))
         deployed.append(k + 1)
         if table.arrivals.newest(k + 1) + 1 - since >= width:
-            errors, trained = _held_out_errors(table, rows, [], trained)
+            _, errors, more = held_out_errors(table, rows)
+            trained += more
             watch.start(errors)
             since = None
     history = tuple(watch.history) if isinstance(watch, OnlineTAS) else ()
@@ -178,16 +181,23 @@ def _enough(table: AuditTable, since: int, before: int) -> bool:
     return bool(rare >= MIN_RARE)
 
 
-def _held_out_errors(table: AuditTable, rows: Samples, more: list[Samples], trained: int) -> tuple[np.ndarray, int]:
-    """Return errors on each half of rows, of models of the other half and of more rows; and the rows trained on."""
-    errors = np.empty(len(rows))
+def held_out_errors(
+    table: AuditTable, rows: Samples, more: Sequence[Samples] = ()
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the positions of tested rows, the errors there of models that did not see them, and the rows trained on.
+
+    One half is tested by a model of the other half and of `more` rows. Of few rows, each half is tested.
+    """
     half = np.arange(len(rows)) * 10 // max(len(rows), 1) % 2
-    for k in (0, 1):
+    parts, trained = [], 0
+    for k in (0, 1) if len(rows) < ENOUGH_FOR_ONE_HALF else (1,):
         inside, outside = np.flatnonzero(half == k), np.flatnonzero(half != k)
         if not len(inside) or not len(outside):
-            return np.zeros(len(rows)), trained
+            return np.arange(len(rows)), np.zeros(len(rows)), 0
         training = Samples.concat([*more, rows[outside]])
-        model = table.fit(training)
-        errors[inside] = row_errors(table, table.answer(model, rows[inside]), rows[inside])
+        answers = table.answer(table.fit(training), rows[inside])
+        parts.append((inside, row_errors(table, answers, rows[inside])))
         trained += len(training)
-    return errors, trained
+    tested = np.concatenate([inside for inside, _ in parts])
+    order = np.argsort(tested)
+    return tested[order], np.concatenate([errors for _, errors in parts])[order], trained

@@ -102,8 +102,8 @@ class AuditOptions:
         Flag("How times are written: %d.%m.%Y, unix, unix-ms, unix-us or unix-ns. [default: recognized]"),
     ] = None
     delta: Annotated[float, Flag("A model lasts until it falls below this share of a new one.")] = 0.9
-    rows: Annotated[int, Flag("Maximum number of rows per period.", min=50)] = 10_000
-    training_rows: Annotated[int, Flag("Maximum number of rows of one training.", min=50)] = 50_000
+    rows: Annotated[int, Flag("Maximum number of rows per period.", min=50)] = 5_000
+    training_rows: Annotated[int, Flag("Maximum number of rows of one training.", min=50)] = 20_000
     probe_rows: Annotated[
         int, Flag("Maximum number of rows that train or test a model of the matrix, per period.", min=20)
     ] = 2_000

@@ -32,9 +32,9 @@ UNITS = {"day": "days", "week": "weeks", "month": "months", "quarter": "quarters
 class Limits:
     """Maximum numbers of rows. Rows are left out at random with a fixed seed, and the report says how many."""
 
-    rows: int = 10_000
+    rows: int = 5_000
     """Rows of a period that are predicted and trained on."""
-    training_rows: int = 50_000
+    training_rows: int = 20_000
     """Rows of one training."""
     probe_rows: int = 2_000
     """Rows of a period on which models of other periods are evaluated; and training rows of each of these models."""

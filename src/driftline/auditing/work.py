@@ -187,7 +187,7 @@ class Work:
                 ("inputs", name), f"inputs compared with the first period: {name}", partial(domain_classifier, table, k)
             )
             for k, name in enumerate(table.names)
-            if k
+            if k and (not self.quick or k == len(table.names) - 1)
         ]
         return [*tasks, Task(("features",), "distances of each feature", partial(feature_shifts, table))]
 
@@ -281,7 +281,8 @@ def _skipped(table: AuditTable, quick: bool = False) -> tuple[str, ...]:
     if quick:
         return (
             f"This is a quick audit of at most {table.limits.rows:,} rows per period: policies that retrain on an "
-            "alarm and their detectors were left out, and intervals are wide; without --quick all is computed",
+            "alarm and their detectors were left out, all inputs together are compared in the last period only, and "
+            "intervals are wide; without --quick all is computed",
         )
     if table.is_log:
         notes.append(

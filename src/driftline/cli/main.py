@@ -48,9 +48,8 @@ BUG_EXIT_CODE = 70
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    context_settings={"max_content_width": 110},
+    context_settings={"max_content_width": 110, "help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,  # which would take "[default: all]" for markup and swallow it
     help="Measure learners in a world that changes over time.",
 )
@@ -87,7 +86,7 @@ def main() -> NoReturn:
     _use_utf8()
     _print_log()
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="driftline", standalone_mode=False)
     except UserError as error:
         echo(f"driftline: {error}", err=True)
         if isinstance(error, ClusterLost):

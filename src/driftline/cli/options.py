@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from driftline.cli.completion import complete_list, complete_names
 from driftline.errors import UserError
 from driftline.io.atomic import check_file_name
 
@@ -45,9 +46,17 @@ DataFolder = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 HtmlFile = Annotated[Path, typer.Option("-o", "--output", callback=check_output, help="The HTML file to write.")]
 
-Data = Annotated[str | None, typer.Option(help="Name of a dataset.")]
-Model = Annotated[str | None, typer.Option(help="Name of a model. [default: the one that suits the data]")]
-Methods = Annotated[str | None, typer.Option(help="Names of methods, separated by commas.")]
+Data = Annotated[str | None, typer.Option(help="Name of a dataset.", autocompletion=complete_names("dataset"))]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Name of a model. [default: the one that suits the data]", autocompletion=complete_names("model")
+    ),
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(help="Names of methods, separated by commas.", autocompletion=complete_list("method")),
+]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds: 3 means 0, 1 and 2.", min=1)]
 BudgetMacs = Annotated[
     str | None,

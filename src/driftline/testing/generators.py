@@ -13,6 +13,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+from driftline.seeds import Seed
+
 CLASSES = (
     np.random.RandomState,
     np.random.SeedSequence,
@@ -55,6 +57,42 @@ def seeded_generators(modules: Iterable[str], except_in: CodeType) -> Iterator[s
                 if isinstance(value, type | type(DEFAULT_RNG)) and value in replacements:
                     patches.enter_context(patch.object(place, name, replacements[value]))
         yield seeded
+
+
+@contextmanager
+def unrelated_seeds(roots: Iterable[Seed], except_in: CodeType) -> Iterator[set[str]]:
+    """Collect the seeds drawn from in this context that are not `roots` or descend from them, except in `except_in`."""
+    names = {root.value: "" for root in roots}  # "" for the roots and what descends from them
+    drawn: set[str] = set()
+    original = Seed.child
+
+    def child(self: Seed, *path: str | int) -> Seed:
+        made, name = original(self, *path), names.get(self.value, f"Seed({self.value})")
+        names.setdefault(made.value, name and f"{name}.child({', '.join(map(repr, path))})")
+        return made
+
+    def watched(draw: Callable[[Seed], Any]) -> Callable[[Seed], Any]:
+        def noted(self: Seed) -> Any:
+            if (name := names.get(self.value, f"Seed({self.value})")) and not _called_in(except_in):
+                drawn.add(name)
+            return draw(self)
+
+        return noted
+
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(Seed, "child", child))
+        for draw in ("numpy", "torch", "as_torch_default"):
+            patches.enter_context(patch.object(Seed, draw, watched(getattr(Seed, draw))))
+        yield drawn
+
+
+def _called_in(code: CodeType) -> bool:
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is code:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 def _called_by_method(except_in: CodeType) -> bool:

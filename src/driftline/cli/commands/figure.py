@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from driftline import registry
+from driftline.cli.completion import complete_names
 from driftline.cli.options import DataFolder, RunsFolder, check_output, split_names
 from driftline.cli.printing.terminal import echo
 from driftline.cli.select_runs import select_runs
@@ -31,7 +32,10 @@ class FigureCommand(TyperCommand):
 
 
 def figure(
-    name: Annotated[str, typer.Argument(help="Name of a figure, see below.", metavar="NAME")],
+    name: Annotated[
+        str,
+        typer.Argument(help="Name of a figure, see below.", metavar="NAME", autocompletion=complete_names("figure")),
+    ],
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="[RUNS] [OPTIONS OF THE FIGURE]", help="Keys of runs, or a folder. [default: all]"),

@@ -45,9 +45,9 @@ def forget(
     if not found:
         echo(f"{store.name}: no run to remove")
         return
-    from driftline.cli.printing import runs as show
+    from driftline.cli.printing.run_list import print_runs
 
-    show.print_runs(found)
+    print_runs(found)
     if dry_run:
         echo(f"{len(found)} run(s) would be removed from {store.name}")
         return

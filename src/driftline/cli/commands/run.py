@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 
 from driftline import registry
 from driftline.cli import options
+from driftline.cli.completion import complete_names
 from driftline.cli.printing.settings import write_settings
 from driftline.cli.printing.slow_step import progress_message
 from driftline.cli.printing.terminal import echo
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 What = Annotated[
     str,
     typer.Argument(
-        help="Name of a benchmark, matrix, or a recipe: a YAML file, or recipe:NAME.", metavar="BENCHMARK|matrix|RECIPE"
+        help="Name of a benchmark, matrix, or a recipe: a YAML file, or recipe:NAME.",
+        metavar="BENCHMARK|matrix|RECIPE",
+        autocompletion=complete_names("benchmark", "matrix"),
     ),
 ]
 PrintSpec = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -13,7 +14,9 @@ from driftline.cli.select_runs import select_runs
 
 def table(
     names: Runs = None,
-    format: Annotated[str, typer.Option(help="md, latex or csv")] = "md",
+    format: Annotated[
+        str | None, typer.Option(help="md, latex or csv. [default: drawn on a terminal, md in a file or a pipe]")
+    ] = None,
     paper: Annotated[
         str | None,
         typer.Option(help="A paper's table, such as seq-to-final/table-9; see `driftline list paper-tables`."),
@@ -53,9 +56,8 @@ def table(
     from driftline.record.run import SCORES
     from driftline.report.tables import make
 
-    text = make.table(
+    found = make.make_tables(
         select_runs(names, runs, None if paper or matrix else SCORES),
-        format,
         paper=paper,
         matrix=matrix,
         compare=compare,
@@ -71,4 +73,10 @@ def table(
         transpose=transpose,
         notes=not no_notes,
     )
-    echo(text, nl=False)
+    if format is None and sys.stdout.isatty():
+        from driftline.cli.printing.console import SafeConsole
+        from driftline.cli.printing.draw_table import draw
+
+        draw(found.tables, SafeConsole(highlight=False))
+    else:
+        echo(found.text(format or "md"), nl=False)

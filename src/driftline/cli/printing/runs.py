@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from driftline.cli.printing.console import SafeConsole
+from driftline.cli.printing.draw_table import draw
 from driftline.cli.printing.forecast import format_duration
 from driftline.cli.printing.terminal import echo
 from driftline.errors import DamagedFile
@@ -20,8 +21,8 @@ from driftline.io.checksums import read_checked
 from driftline.io.sanitize import escape_control
 from driftline.record.card import Card
 from driftline.record.run import RUNTIME, Record, Run
-from driftline.report.tables.cache import cached_results
-from driftline.store.run_names import format_time, matches, short_hash
+from driftline.report.tables.cache import MIN_RUNS, cached_results
+from driftline.store.run_names import matches, short_hash
 from driftline.store.store import Store
 from driftline.types import JsonObject
 
@@ -33,31 +34,6 @@ if TYPE_CHECKING:
 MAX_NAMED = 5  # stages that a line names
 SKIPPED = "search run(s) skipped because the winner was certain without them"
 console = SafeConsole(highlight=False)
-
-
-def print_store_runs(store: Store) -> None:
-    """Print the finished runs of a store, and the failed ones with their reasons."""
-    runs = store.record(tables=()).runs
-    if runs:
-        print_runs(runs)
-    else:
-        console.print(f"no finished run in {store.folder}")
-    for failure in store.failures():
-        console.print(
-            f"failed: {failure['run']['label']} seed {failure['run']['seed']}: {failure['reason']}", markup=False
-        )
-
-
-def print_runs(runs: Iterable[Run]) -> None:
-    """Print one line per run, without truncation."""
-    rows = [("run", "made", "benchmark", "data", "model", "seed", "method")]
-    for run in sorted(runs, key=lambda run: (run.card.run.benchmark, run.method, run.seed, run.finished_at)):
-        job = run.card.run
-        names = (job.benchmark, job.data.display_name, job.model.display_name, str(job.seed), run.method)
-        rows.append((run.key, format_time(run.finished_at), *names))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
-    echo("\n".join(line.rstrip() for line in padded))  # at once: a console takes a millisecond for each line
 
 
 def print_run(store: Store, name: str) -> None:
@@ -116,7 +92,11 @@ def _comparable(card: Card) -> JsonObject:
 
 def print_summary(record: Record, store: Store, summary: RunSummary) -> None:
     """Print the result table after a run, and what to do next."""
-    if len(record):
+    if len(record) and console.is_terminal and len(record) < MIN_RUNS:
+        from driftline.report.tables.result import result_tables  # imports scipy, which a cached table does not need
+
+        draw(result_tables(record), console)
+    elif len(record):
         console.print(cached_results(record, store), markup=False, soft_wrap=True)
     next_step = f"kept in {store.name}. Next: driftline report --runs {store.name}"
     console.print(f"{count_text(summary)}; {next_step}", markup=False, soft_wrap=True)

@@ -1,8 +1,9 @@
-"""Tables of finished runs as text, from one set of options."""
+"""Tables of finished runs, from one set of options."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from driftline.errors import UserError
 from driftline.record.run import Record
@@ -13,13 +14,17 @@ from driftline.report.tables.matrix import matrix_tables
 from driftline.report.tables.model import Table
 from driftline.report.tables.papers import paper_tables
 from driftline.report.tables.ranking import ranking_tables
-from driftline.report.tables.render import render
+from driftline.report.tables.render import Tables
 from driftline.report.tables.result import result_tables
 
 
-def table(
+def table(record: Record, format: str = "md", **options: Any) -> str:
+    """Return a table of finished runs as `md`, `latex` or `csv`; the options are those of `Record.table`."""
+    return make_tables(record, **options).text(format)
+
+
+def make_tables(
     record: Record,
-    format: str = "md",
     *,
     paper: str | None = None,
     matrix: bool = False,
@@ -35,8 +40,8 @@ def table(
     label: str = "",
     transpose: bool = False,
     notes: bool = True,
-) -> str:
-    """Return a table of finished runs as `md`, `latex` or `csv`; the options are those of `driftline table`."""
+) -> Tables:
+    """Return the tables of finished runs; the options are those of `driftline table`."""
     if bool(paper) + matrix + compare + ranks > 1:
         raise UserError("--paper, --matrix, --compare and --ranks each make a table of their own: give one of them")
     if (metrics or order) and (paper or matrix or compare or ranks):
@@ -46,18 +51,13 @@ def table(
     if methods and matrix:
         raise UserError("--methods cannot select from a matrix: `driftline run matrix --methods` makes another one")
     layout = Layout(tuple(columns), precision, caption, label, transpose, notes)
-    if format == "csv" and layout != Layout():
-        raise UserError(
-            "csv has one line for each number: --columns, --precision, --caption, --label, --transpose and "
-            "--no-notes are for md and latex"
-        )
     record = record if budget_macs is None else _at_equal_compute(record, budget_macs)
     selected = select_methods(record, methods) if methods else record
     if paper or matrix or compare or ranks:
         tables = relabel(_special_tables(selected, paper, matrix, compare), displays(selected))
     else:
         tables = result_tables(selected, metrics, methods, order)
-    return render(arrange(tables, layout), format)
+    return Tables(tuple(arrange(tables, layout)), arranged=layout != Layout())
 
 
 def _at_equal_compute(record: Record, budget: float) -> Record:
