@@ -32,7 +32,7 @@ class Comparison(_Part):
     result: str
     scale: Scale
     source: str = ""
-    """The source in the published numbers, such as `CMR Table 1`."""
+    """The source in the published numbers: the name of the paper and the table."""
     data: str = ""
     protocol: str = ""
     model: str = ""
@@ -89,7 +89,6 @@ class Paper(_Part):
 
     name: str
     order: int
-    benchmark: str
     items: tuple[Item, ...]
 
 

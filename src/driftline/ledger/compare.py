@@ -87,19 +87,17 @@ def pairs(comparison: Comparison, results: Results) -> list[Pair]:
     """Return our numbers of a comparison with the printed ones; none if the result was not added yet."""
     if comparison.result not in results:
         return []
-    scores = _scores(results[comparison.result], comparison.setting)
+    result = results[comparison.result]
+    scores = _scores(result, comparison.setting)
     printed = _printed(comparison)
-    names = dict.fromkeys(comparison.methods or (printed if comparison.source else scores["method"]))
     found = []
     for label in comparison.metrics:
         ours = _estimates(scores, *_split(comparison.instead.get(label, label)))
-        known = {_published_name(comparison, name): name for name in ours} if comparison.source else {}
-        for name in names:
-            method = name if name in ours else known.get(name, name)
-            if method in ours:
-                value = printed.get(_published_name(comparison, name), {}).get(label)
-                if value is not None or not comparison.source:
-                    found.append(Pair(method, *_split(label), ours[method], value))
+        for name in comparison.methods or (printed if comparison.source else ours):
+            method = _find(name, ours, result)
+            value = printed.get(name, {}).get(label)
+            if method in ours and (value is not None or not comparison.source):
+                found.append(Pair(method, *_split(label), ours[method], value))
     return found
 
 
@@ -129,7 +127,7 @@ def _decision(test: str, difference: Difference, p: float, margin: float) -> Dec
         return "does not hold" if difference.low > margin or difference.high < -margin else "cannot be told"
     if p > ALPHA:
         return "cannot be told"
-    return "holds" if sign * difference.value > 0 else "does not hold"
+    return "holds" if sign * difference.value > margin else "does not hold"
 
 
 def _difference(finding: Finding, test: str, results: Results) -> tuple[Difference, bool]:
@@ -138,12 +136,11 @@ def _difference(finding: Finding, test: str, results: Results) -> tuple[Differen
     The difference of `=` is tested for equality, that of `>` and `<` for the margin on the paper's side of 0.
     """
     left, relation, right = _parse(test)
-    scores = _scores(results[finding.result], finding.setting)
-    a, share = _by_seed(finding, scores, left)
+    a, share = _by_seed(finding, results[finding.result], left)
     try:
         level = float(right)
     except ValueError:
-        b, _ = _by_seed(finding, scores, right)
+        b, _ = _by_seed(finding, results[finding.result], right)
     else:
         b = dict.fromkeys(a, level)
     differences = np.array(paired_differences(a, b))
@@ -152,13 +149,25 @@ def _difference(finding: Finding, test: str, results: Results) -> tuple[Differen
     return found._replace(value=found.value + shift, low=found.low + shift, high=found.high + shift), share
 
 
-def _by_seed(finding: Finding, scores: pd.DataFrame, side: str) -> tuple[Mapping[int, float], bool]:
-    method, _, label = side.partition("@")
+def _by_seed(finding: Finding, result: Result, side: str) -> tuple[Mapping[int, float], bool]:
+    name, _, label = side.partition("@")
     metric, stat = _split(label or finding.metric)
-    ours = _estimates(scores, metric, stat)
+    ours = _estimates(_scores(result, finding.setting), metric, stat)
+    method = _find(name, ours, result)
     if method not in ours:
-        raise unknown_name(f"method with {metric}:{stat} in {finding.result}", method, ours)
+        raise unknown_name(f"method with {metric}:{stat} in {finding.result}", name, ours)
     return ours[method].by_seed, is_known_share(metric)
+
+
+def _find(name: str, ours: Mapping[str, Estimate], result: Result) -> str:
+    """Return the label of a method in a result from its published name; the name itself if there is none."""
+    benchmark = result.benchmark
+    found = [label for label in ours if benchmark and published_name(benchmark, label) == name]
+    if name in ours or not found:
+        return name
+    if len(found) > 1:
+        raise UserError(f"{result.name} has several methods that are published as {name}: {', '.join(found)}")
+    return found[0]
 
 
 def _parse(test: str) -> tuple[str, str, str]:
@@ -199,8 +208,3 @@ def _printed(comparison: Comparison) -> dict[str, dict[str, float]]:
 def _selected(number: Published, comparison: Comparison) -> bool:
     wanted = {"data": comparison.data, "protocol": comparison.protocol, "model": comparison.model}
     return all(value in ("", getattr(number, name)) for name, value in wanted.items())
-
-
-def _published_name(comparison: Comparison, method: str) -> str:
-    numbers = from_source(comparison.source) if comparison.source else []
-    return published_name(numbers[0].benchmark, method) if numbers else method

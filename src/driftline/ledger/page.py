@@ -16,16 +16,18 @@ from driftline.report.tables.markdown import escape
 
 DECISIONS = ("holds", "does not hold", "cannot be told")
 NOT_RUN = "not run"
+WITHOUT = (NOT_RUN, "not feasible", "nothing to run")
 PICTURE = "ledger.svg"
 INTRO = f"""\
 # Ledger
 
-Every table and figure of the five papers and of Wild-Time (as far as its numbers are stored), with what was run here. This
-page is made by `driftline ledger` from [`results/`](../results/README.md) and from the published numbers in
-`src/driftline/published`; no number is typed by hand. The published numbers are the papers' own and not targets.
+Every table and figure of the papers behind the benchmarks, with what was run here. `driftline ledger` makes this page from the
+committed [results](../results/README.md) and from the published numbers in `src/driftline/published`; no number is typed by
+hand, and a test compares the page with them.
 
 - **Printed** is what the paper has, **ours** the mean over seeds with a 95 % t-interval over seeds (over test examples if there
-  is one seed). **n** is the smallest number of test samples of a seed. Shares are in percent.
+  is one seed), then the difference. **n** is the smallest sample size of a seed. Shares are in percent. Published numbers are
+  the papers' own and not targets.
 - A **finding** is decided by paired differences over seeds: it *holds* if every test is significant on the paper's side, *does
   not hold* if one is significant on the other side, and otherwise *cannot be told* at this scale. p-values are Holm-corrected
   for all tests of a table, at 5 %; fewer than three seeds decide nothing. A margin is stated with the test.
@@ -66,16 +68,16 @@ def entries(paper: Paper, results: Results) -> list[Entry]:
 
 def write_page(papers: Sequence[Paper], results: Results) -> str:
     """Return the ledger of these papers."""
-    found = {paper: entries(paper, results) for paper in papers}
+    found = {paper.name: entries(paper, results) for paper in papers}
     blocks = [INTRO, *_totals(found), f"![Printed numbers against ours, by paper]({PICTURE})\n", *_findings(found)]
-    for paper, made in found.items():
-        blocks += [f"## {paper.name}\n", _items(made), *(_numbers(entry, results) for entry in made if entry.numbers)]
+    for name, made in found.items():
+        blocks += [f"## {name}\n", _items(made), *(_numbers(entry, results) for entry in made if entry.numbers)]
     return "\n".join([*blocks, _results(results)])
 
 
-def _totals(found: dict[Paper, list[Entry]]) -> list[str]:
-    header = ("paper", "tables", "figures", "with our numbers", "at own scale", "numbers compared", *DECISIONS)
-    rows = [_total(paper.name, made) for paper, made in found.items()]
+def _totals(found: dict[str, list[Entry]]) -> list[str]:
+    header = ("paper", "tables", "figures", "with our numbers", "at own scale", *WITHOUT, "numbers compared", *DECISIONS)
+    rows = [_total(name, made) for name, made in found.items()]
     everything = [entry for made in found.values() for entry in made]
     return [_table(header, [*rows, _total("all", everything)], left=1)]
 
@@ -85,11 +87,12 @@ def _total(name: str, made: Sequence[Entry]) -> list[str]:
     own = sum(any(scale == "own" for _, scale, _ in entry.numbers) for entry in made)
     decisions = Counter(finding.decision for entry in made for finding in entry.findings)
     counts = [kinds["table"], kinds["figure"], sum(bool(entry.numbers) for entry in made), own]
+    counts += [sum(not entry.numbers and entry.status == status for entry in made) for status in WITHOUT]
     counts += [sum(len(entry.compared) for entry in made), *(decisions[decision] for decision in DECISIONS)]
     return [name, *map(str, counts)]
 
 
-def _findings(found: dict[Paper, list[Entry]]) -> list[str]:
+def _findings(found: dict[str, list[Entry]]) -> list[str]:
     header = ("item", "finding", "here", "differences", "seeds", "result")
     rows = [_finding(entry, one) for made in found.values() for entry in made for one in entry.findings]
     return ["## Findings\n", _table(header, rows, left=6)]
@@ -106,7 +109,7 @@ def _finding(entry: Entry, decided: Decided) -> list[str]:
     seeds = count_range([test.difference.n for test in decided.tests])
     return [
         _link(entry.item.id, bool(entry.numbers)),
-        escape(decided.finding.text),
+        decided.finding.text,
         f"**{decided.decision}**",
         tests + limit,
         seeds,
@@ -127,28 +130,34 @@ def _item(entry: Entry) -> list[str]:
     cost = f" ({item.cost})" if item.cost and not entry.numbers else ""
     return [
         _link(item.id, bool(entry.numbers)),
-        escape(item.shows),
+        item.shows,
         str(item.printed or NONE),
         entry.status,
         str(len(entry.compared) or NONE),
         difference,
-        escape(item.reason + cost),
+        item.reason + cost,
     ]
 
 
 def _numbers(entry: Entry, results: Results) -> str:
-    blocks = [f"### {entry.item.id}\n\n{escape(entry.item.shows)}.\n"]
+    blocks = [f"### {entry.item.id}\n\n{entry.item.shows}.\n"]
     for name, scale, found in entry.numbers:
-        header = results[name].header
-        seeds, n = count_range([one.ours.seeds for one in found]), count_range([one.ours.n for one in found if one.ours.n])
-        facts = [f"`{name}`, {SCALES[scale]}", header.note, f"seeds: {seeds}", f"n: {n}" if n else ""]
-        blocks.append(". ".join(fact.rstrip(".") for fact in facts if fact) + ".\n")
-        printed = any(one.printed is not None for one in found)
+        note = results[name].header.note
+        seeds = count_range([one.ours.seeds for one in found])
+        blocks.append(f"From `{name}` ({SCALES[scale]}{': ' if note else ''}{note}), seeds: {seeds}.\n")
         names = list(dict.fromkeys(one.name for one in found))
-        columns = [f"{one}{', printed / ours' if printed else ''}" for one in names]
+        columns = [_column(name, [one for one in found if one.name == name]) for name in names]
         rows = [[escape(method), *cells] for method, cells in _by_method(found, names)]
         blocks.append(_table(("method", *columns), rows, left=1))
     return "\n".join(blocks)
+
+
+def _column(name: str, found: Sequence[Pair]) -> str:
+    """Return the header of a column: the metric, what its cells have, and the sample size."""
+    cells = ", printed / ours" if any(one.printed is not None for one in found) else ""
+    sizes = [one.ours.n for one in found if one.ours.n]
+    n = f" (n = {count_range(sizes)} {found[0].ours.unit})" if sizes else ""
+    return f"{name}{cells}{n}"
 
 
 def _by_method(found: Sequence[Pair], names: Sequence[str]) -> Iterable[tuple[str, list[str]]]:

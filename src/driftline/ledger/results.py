@@ -81,8 +81,15 @@ class Result:
             raise UserError(f"{path} is not JSON") from error
 
     @property
+    def benchmark(self) -> str:
+        """The benchmark of its runs; empty if the result is not of runs."""
+        return str(self.card.get("shared", {}).get("run", {}).get("benchmark", ""))
+
+    @property
     def stale(self) -> str:
-        """The parts of the code that changed since; empty if none did."""
+        """The parts of the code that changed since, or the version if there is no card; empty if none did."""
+        if not self.card:
+            return "" if self.header.version == __version__ else f"version {self.header.version} → {__version__}"
         codes = [self.card.get("shared", {}).get("code", {})]
         codes += [one.get("code", {}) for one in self.card.get("methods", {}).values()]
         changes: dict[str, tuple[int, int]] = {}
