@@ -33,7 +33,9 @@ def test_our_numbers_are_means_over_the_seeds_in_the_files() -> None:
     for comparison in COMPARISONS:
         for pair in pairs(comparison, RESULTS):
             table = pd.read_csv(ROOT / "results" / comparison.result / "scores.csv", keep_default_na=False)
-            metric, _, stat = comparison.instead.get(f"{pair.metric}:{pair.stat}", f"{pair.metric}:{pair.stat}").partition(":")
+            metric, _, stat = comparison.instead.get(
+                f"{pair.metric}:{pair.stat}", f"{pair.metric}:{pair.stat}"
+            ).partition(":")
             rows = table[(table["method"] == pair.method) & (table["metric"] == metric) & (table["stat"] == stat)]
             rows = rows[rows["setting"].str.contains(comparison.setting, regex=False)]
             assert pair.ours.seeds == len(rows) > 0

@@ -23,7 +23,9 @@ from driftline.version import __version__
 SOURCE = "CMR Table 1"  # frozen has a final OEC of 45.8 %
 
 
-def make_result(folder: Path, values: dict[str, list[float]], metric: str = "oec", stat: str = "final") -> dict[str, Result]:
+def make_result(
+    folder: Path, values: dict[str, list[float]], metric: str = "oec", stat: str = "final"
+) -> dict[str, Result]:
     rows = [
         {"method": method, "seed": seed, "metric": metric, "stat": stat, "value": value}
         for method, by_seed in values.items()
@@ -37,7 +39,9 @@ def make_result(folder: Path, values: dict[str, list[float]], metric: str = "oec
 
 
 def one_item(*tests: str, margin: float = 0.0, comparisons: tuple[Comparison, ...] = ()) -> Item:
-    findings = tuple(Finding(text="A finding", result="small", metric="oec:final", tests=(test,), margin=margin) for test in tests)
+    findings = tuple(
+        Finding(text="A finding", result="small", metric="oec:final", tests=(test,), margin=margin) for test in tests
+    )
     return Item(id="X-T1", shows="Something", reason="Smaller.", comparisons=comparisons, findings=findings)
 
 
@@ -81,7 +85,7 @@ def test_the_tests_of_an_item_are_corrected_together(tmp_path: Path) -> None:
 
 
 def test_an_unknown_method_of_a_test_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no method with oec:final in small 'hgh'. Did you mean 'high'"):
+    with pytest.raises(UserError, match=r"no method with oec:final in small 'hgh'\. Did you mean 'high'"):
         decide(one_item("hgh > low"), make_result(tmp_path, VALUES))
 
 
@@ -140,7 +144,10 @@ def test_stale_results_are_those_of_other_revisions_or_versions(tmp_path: Path) 
     header = json.loads((result.folder / "result.json").read_text())
     (result.folder / "result.json").write_text(json.dumps({**header, "version": "0.0.1"}))
     assert Result("small", result.folder).stale == f"version 0.0.1 → {__version__}"
-    card = {"shared": {"code": {"revisions": {"loop": 1}}}, "methods": {"er": {"code": {"score_revisions": {"metrics": 7}}}}}
+    card = {
+        "shared": {"code": {"revisions": {"loop": 1}}},
+        "methods": {"er": {"code": {"score_revisions": {"metrics": 7}}}},
+    }
     (result.folder / "card.json").write_text(json.dumps(card))
     assert Result("small", result.folder).stale == "metrics 7 → 1"
 
@@ -158,7 +165,9 @@ def ledger(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     return command
 
 
-def test_scores_are_added_and_listed_from_the_command_line(tmp_path: Path, ledger: Callable[..., tuple[int, str]]) -> None:
+def test_scores_are_added_and_listed_from_the_command_line(
+    tmp_path: Path, ledger: Callable[..., tuple[int, str]]
+) -> None:
     scores, results = tmp_path / "scores.csv", tmp_path / "results"
     scores.write_text("method,seed,metric,value\na,0,samples,3.123456789\n")
     add = ["add", str(scores), "--name", "counts/one", "--results", str(results)]

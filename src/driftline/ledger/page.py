@@ -21,17 +21,19 @@ PICTURE = "ledger.svg"
 INTRO = f"""\
 # Ledger
 
-Every table and figure of the papers behind the benchmarks, with what was run here. `driftline ledger` makes this page from the
-committed [results](../results/README.md) and from the published numbers in `src/driftline/published`; no number is typed by
-hand, and a test compares the page with them.
+Every table and figure of the papers behind the benchmarks, with what was run here. `driftline ledger` makes this page
+from the committed [results](../results/README.md) and from the published numbers in `src/driftline/published`; no number
+is typed by hand, and a test compares the page with them.
 
-- **Printed** is what the paper has, **ours** the mean over seeds with a 95 % t-interval over seeds (over test examples if there
-  is one seed), then the difference. **n** is the smallest sample size of a seed. Shares are in percent. Published numbers are
-  the papers' own and not targets.
-- A **finding** is decided by paired differences over seeds: it *holds* if every test is significant on the paper's side, *does
-  not hold* if one is significant on the other side, and otherwise *cannot be told* at this scale. p-values are Holm-corrected
-  for all tests of a table, at 5 %; fewer than three seeds decide nothing. A margin is stated with the test.
-- **Scale**: *{SCALES["own"]}*; *{SCALES["smaller"]}*; or *{SCALES["substitute"]}*, where only the order of methods can be compared.
+- **Printed** is what the paper has, **ours** the mean over seeds with a 95 % t-interval over seeds (over test examples if
+  there is one seed), then the difference. **n** is the smallest sample size of a seed. Shares are in percent. Published
+  numbers are the papers' own and not targets.
+- A **finding** is decided by paired differences over seeds: it *holds* if every test is significant on the paper's side,
+  *does not hold* if one is significant on the other side, and otherwise *cannot be told* at this scale. p-values are
+  Holm-corrected for all tests of a table, at 5 %; fewer than three seeds decide nothing. A margin is stated with the
+  test.
+- **Scale**: *{SCALES["own"]}*; *{SCALES["smaller"]}*; or *{SCALES["substitute"]}*, where only the order of methods can
+  be compared.
 """
 
 
@@ -76,7 +78,16 @@ def write_page(papers: Sequence[Paper], results: Results) -> str:
 
 
 def _totals(found: dict[str, list[Entry]]) -> list[str]:
-    header = ("paper", "tables", "figures", "with our numbers", "at own scale", *WITHOUT, "numbers compared", *DECISIONS)
+    header = (
+        "paper",
+        "tables",
+        "figures",
+        "with our numbers",
+        "at own scale",
+        *WITHOUT,
+        "numbers compared",
+        *DECISIONS,
+    )
     rows = [_total(name, made) for name, made in found.items()]
     everything = [entry for made in found.values() for entry in made]
     return [_table(header, [*rows, _total("all", everything)], left=1)]
@@ -194,7 +205,13 @@ def _signed(value: float, share: bool) -> str:
 
 def _results(results: Results) -> str:
     rows = [
-        [f"`{name}`", f"`{result.header.command}`", result.header.version, result.header.date, _missing(result.header.missing)]
+        [
+            f"`{name}`",
+            f"`{result.header.command}`",
+            result.header.version,
+            result.header.date,
+            _missing(result.header.missing),
+        ]
         for name, result in results.items()
     ]
     return "## Results\n\n" + _table(("result", "command", "version", "date", "missing"), rows, left=5)

@@ -119,9 +119,15 @@ def read_scores(path: Path) -> pd.DataFrame:
         raise UserError(f"{path} has no column {required[0]}: scores have the columns {', '.join(COLUMNS)}")
     if not pd.api.types.is_numeric_dtype(frame["value"]):
         raise UserError(f"{path}: the column value must hold numbers")
-    defaults: JsonObject = {"stat": "mean", "low": float("nan"), "high": float("nan"), "n": 0, "unit": ""}
+    defaults: JsonObject = {
+        "setting": "",
+        "stat": "mean",
+        "low": float("nan"),
+        "high": float("nan"),
+        "n": 0,
+        "unit": "",
+    }
     frame = frame.assign(**{name: value for name, value in defaults.items() if name not in frame})
-    frame = frame.assign(setting=frame["setting"] if "setting" in frame else "")
     keys = ["setting", "method", "seed", "metric", "stat"]
     frame[["setting", "unit"]] = frame[["setting", "unit"]].fillna("")
     if frame.duplicated(keys).any():
@@ -153,9 +159,7 @@ def header_of_runs(runs: Iterable[Run], command: str, recipe: str, note: str, mi
     runs = list(runs)
     versions = sorted({run.card.code.driftline for run in runs})
     date = max(run.finished_at for run in runs).date().isoformat()
-    return Header(
-        command=command, recipe=recipe, version=", ".join(versions), date=date, note=note, missing=missing
-    )
+    return Header(command=command, recipe=recipe, version=", ".join(versions), date=date, note=note, missing=missing)
 
 
 def header_of_table(command: str, note: str, date: str) -> Header:

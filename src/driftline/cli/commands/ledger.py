@@ -19,7 +19,8 @@ app = typer.Typer(invoke_without_command=True, help="Compare results with the pu
 
 Folder = Annotated[Path, typer.Option("--results", help="The folder of the results.")]
 PageFile = Annotated[
-    Path, typer.Option("-o", "--output", callback=check_output, help="The Markdown file; the picture is written beside.")
+    Path,
+    typer.Option("-o", "--output", callback=check_output, help="The Markdown file; the picture is written beside."),
 ]
 
 
@@ -58,9 +59,7 @@ def add(
     source: Annotated[str, typer.Argument(metavar="RUNS", help="A folder of finished runs, or a CSV file of scores.")],
     recipe: Annotated[str | None, typer.Option(help="The recipe that was run; also the name of the result.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the result. [default: the recipe's]")] = None,
-    command: Annotated[
-        str | None, typer.Option(help="The exact command. [default: driftline run recipe:NAME]")
-    ] = None,
+    command: Annotated[str | None, typer.Option(help="The exact command. [default: driftline run recipe:NAME]")] = None,
     note: Annotated[str, typer.Option(help="The scale in words: what is smaller than in the paper.")] = "",
     results: Folder = Path("results"),
 ) -> None:
