@@ -21,17 +21,17 @@ PICTURE = "ledger.svg"
 INTRO = f"""\
 # Ledger
 
-Every table and figure of the papers behind the benchmarks, with what was run here. `driftline ledger` makes this page
-from the committed [results](../results/README.md) and from the published numbers in `src/driftline/published`; no number
-is typed by hand, and a test compares the page with them.
+Every table and figure of the papers behind the benchmarks, with what was run here. `driftline ledger` makes
+this page from the committed [results](../results/README.md) and from the published numbers in
+`src/driftline/published`; no number is typed by hand, and a test compares the page with them.
 
-- **Printed** is what the paper has, **ours** the mean over seeds with a 95 % t-interval over seeds (over test examples if
-  there is one seed), then the difference. **n** is the smallest sample size of a seed. Shares are in percent. Published
-  numbers are the papers' own and not targets.
-- A **finding** is decided by paired differences over seeds: it *holds* if every test is significant on the paper's side,
-  *does not hold* if one is significant on the other side, and otherwise *cannot be told* at this scale. p-values are
-  Holm-corrected for all tests of a table, at 5 %; fewer than three seeds decide nothing. A margin is stated with the
-  test.
+- **Printed** is what the paper has, **ours** the mean over seeds with a 95 % t-interval over seeds (over test
+  examples if there is one seed), then the difference. **n** is the smallest sample size of a seed. Shares are
+  in percent. Published numbers are the papers' own and not targets.
+- A **finding** is decided by paired differences over seeds: it *holds* if every test is significant on the
+  paper's side, *does not hold* if one is significant on the other side, and otherwise *cannot be told* at
+  this scale. p-values are Holm-corrected for all tests of a table, at 5 %; fewer than three seeds decide
+  nothing. A margin is stated with the test.
 - **Scale**: *{SCALES["own"]}*; *{SCALES["smaller"]}*; or *{SCALES["substitute"]}*, where only the order of methods can
   be compared.
 """
